@@ -1,0 +1,50 @@
+"""Every Python snippet of the README and of docs/ runs as it stands.
+
+The blocks of a page run in order in one namespace, as a reader would paste them into a notebook: a block may ``await``. A comment line
+before a block changes that: ``<!-- raises: InvalidAction -->`` means that the block must raise this error, ``<!-- skip -->`` that it is
+not run.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from scripts.markdown_blocks import Block, markdown_blocks
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def run_block(block: Block, page: Path, module: ModuleType, runner: asyncio.Runner) -> None:
+    """Execute one block in the namespace of ``module``; tracebacks name the line of the page."""
+    source = "\n" * (block.line - 1) + block.code
+    code = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    if code.co_flags & inspect.CO_COROUTINE:
+        runner.run(eval(code, module.__dict__))
+    else:
+        exec(code, module.__dict__)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_snippets_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType(f"snippets_of_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with asyncio.Runner() as runner:
+        for block in markdown_blocks(page.read_text()):
+            if block.language != "python" or block.marker == "skip":
+                continue
+            if block.marker.startswith("raises:"):
+                with pytest.raises(Exception) as caught:  # noqa: PT011, the next line looks at the name
+                    run_block(block, page, module, runner)
+                assert caught.type.__name__ == block.marker.removeprefix("raises:").strip(), f"{page.name}:{block.line}"
+            else:
+                run_block(block, page, module, runner)

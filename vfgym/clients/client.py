@@ -1,0 +1,44 @@
+"""The one thing that the library asks of a model client."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from vfgym.messages import Message
+from vfgym.responses import Response
+from vfgym.tools import Tool
+
+SamplingArgs: TypeAlias = "dict[str, Any]"
+"""Generation parameters as the provider names them (``temperature``, ``max_tokens``, ...)."""
+
+
+class Client(ABC):
+    """Something that answers a conversation with one assistant message."""
+
+    @abstractmethod
+    async def get_response(
+        self,
+        prompt: Sequence[Message],
+        model: str,
+        sampling_args: SamplingArgs | None = None,
+        tools: Sequence[Tool] | None = None,
+        **kwargs: Any,
+    ) -> Response:
+        """Ask for the next message of a conversation.
+
+        Args:
+            prompt: The whole conversation that is to be answered.
+            model: Name of the model.
+            sampling_args: Generation parameters.
+            tools: Tools that the model may call.
+            **kwargs: What a client may want to know besides; ``state`` is the episode's.
+
+        Raises:
+            vfgym.errors.OverlongPromptError: If the prompt does not fit into the model's context.
+            vfgym.errors.ModelError: If there is no usable answer.
+        """
+
+    async def close(self) -> None:  # noqa: B027 (a client that holds nothing has nothing to close)
+        """Release connections. A second call does nothing."""

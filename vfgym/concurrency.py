@@ -1,0 +1,247 @@
+"""One machine for sync and async callers: steps, their drivers, the shared event loop and the greenlet bridge.
+
+The library's own logic is written once, as generators (`Steps`) that yield what must be awaited and are sent the result.
+`run_async` drives them on the running loop. `run_sync` drives them in the calling thread: what is plain runs in place, and
+only a real awaitable costs a hop to the one background loop that every synchronous face of the process shares. Inside a
+`bridge`, a synchronous call (a stock Gymnasium wrapper around a chat environment, say) waits on the loop of the task that
+made it, without a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import functools
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+from vfgym.calls import Ready, ReadyList
+from vfgym.errors import WouldDeadlock
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_READY = (Ready, ReadyList)
+
+Steps: TypeAlias = Generator[Awaitable[Any], Any, T]
+"""A computation that yields each awaitable it needs and is sent the result."""
+
+
+class _BackgroundLoop:
+    """The event loop that all synchronous faces of this process share, on a daemon thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, name="vfgym-loop", daemon=True)
+        self.thread.start()
+
+
+_background: _BackgroundLoop | None = None
+_background_lock = threading.Lock()
+
+
+def _forget_background() -> None:
+    # A forked child (gymnasium.vector.AsyncVectorEnv) inherits the object but not the thread that runs it.
+    global _background, _background_lock
+    _background, _background_lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_background)
+
+
+def background_loop() -> asyncio.AbstractEventLoop:
+    """Return the shared background event loop, started on first use."""
+    global _background
+    if _background is None:
+        with _background_lock:
+            if _background is None:
+                _background = _BackgroundLoop()
+    return _background.loop
+
+
+def in_event_loop() -> bool:
+    """Say whether an event loop runs in this thread, so that blocking here would hold it up."""
+    return asyncio._get_running_loop() is not None
+
+
+class _Bridged(greenlet):
+    """A greenlet in which synchronous code runs on behalf of an asyncio task, its parent."""
+
+    def __init__(self, func: Callable[..., Any], parent: greenlet) -> None:
+        super().__init__(func, parent)
+        self.gr_context = parent.gr_context  # the code sees the task's context variables
+
+
+def in_bridge() -> bool:
+    """Say whether the caller runs inside a `bridge`, so that it may `wait` on the running loop."""
+    return isinstance(getcurrent(), _Bridged)
+
+
+async def bridge(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run synchronous code that may `wait`, without blocking the running event loop.
+
+    Cancelling the task raises `asyncio.CancelledError` at the place where the code waits.
+    """
+    child = _Bridged(func, getcurrent())
+    result: Any = child.switch(*args, **kwargs)
+    while not child.dead:
+        try:
+            value = await result
+        except BaseException as error:
+            result = child.throw(error)
+        else:
+            result = child.switch(value)
+    return result  # type: ignore[no-any-return]
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+def wait(awaitable: Awaitable[T]) -> T:
+    """Wait for an awaitable from synchronous code: on the loop of the surrounding `bridge`, else on the background loop.
+
+    Raises:
+        WouldDeadlock: If the caller runs on the background loop itself, which could then never get there.
+    """
+    current = getcurrent()
+    if isinstance(current, _Bridged):
+        return current.parent.switch(awaitable)  # type: ignore[union-attr, no-any-return]
+    loop = background_loop()
+    if _background is not None and threading.current_thread() is _background.thread:
+        close = getattr(awaitable, "close", None)
+        if close is not None:
+            close()
+        raise WouldDeadlock(
+            "a synchronous call would wait for the event loop it runs on: from async code call the async twin"
+            " (astep, areset, ...), or the synchronous one from another thread"
+        )
+    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # KeyboardInterrupt in the waiting thread must not leave the work running
+        raise
+
+
+def run_sync(steps: Steps[T]) -> T:
+    """Drive `steps` in the calling thread."""
+    try:
+        awaitable = steps.send(None)
+        while True:
+            if isinstance(awaitable, _READY):
+                awaitable = steps.send(awaitable.value)
+                continue
+            try:
+                value = wait(awaitable)
+            except BaseException as error:
+                awaitable = steps.throw(error)
+            else:
+                awaitable = steps.send(value)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+async def run_async(steps: Steps[T]) -> T:
+    """Drive `steps` on the running event loop."""
+    return await begin(steps)  # type: ignore[no-any-return]
+
+
+class Pending:
+    """Steps that have begun and now wait for something: await it to go on."""
+
+    __slots__ = ("_awaitable", "_steps")
+
+    def __init__(self, steps: Steps[Any], awaitable: Awaitable[Any]) -> None:
+        self._steps = steps
+        self._awaitable = awaitable
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        steps, awaitable = self._steps, self._awaitable
+        try:
+            while True:
+                try:
+                    value = yield from awaitable.__await__()
+                except BaseException as error:
+                    awaitable = steps.throw(error)
+                else:
+                    awaitable = steps.send(value)
+        except StopIteration as stop:
+            return stop.value
+
+
+def begin(steps: Steps[Any]) -> Any:
+    """Run `steps` as far as they go without waiting.
+
+    Returns:
+        A `Ready` (a list: a `ReadyList`) when they are done, else a `Pending`. All of them can be awaited.
+    """
+    try:
+        awaitable = steps.send(None)
+        while isinstance(awaitable, _READY):
+            awaitable = steps.send(awaitable.value)
+    except StopIteration as stop:
+        value = stop.value
+        return ReadyList(value) if isinstance(value, list) else Ready(value)
+    return Pending(steps, awaitable)
+
+
+async def gather(awaitables: list[Awaitable[Any]]) -> list[Any]:
+    """Await all of them concurrently; an exception takes the place of its result.
+
+    A coroutine, so that it can be made where no loop runs yet.
+    """
+    return await asyncio.gather(*awaitables, return_exceptions=True)
+
+
+async def before(deadline: float, awaitable: Awaitable[T]) -> T:
+    """Await something until `deadline`, in seconds since the epoch.
+
+    Raises:
+        DeadlinePassed: If the deadline came first; what was awaited is cancelled.
+    """
+    scope = asyncio.timeout(max(0.0, deadline - time.time()))
+    try:
+        async with scope:
+            return await awaitable
+    except TimeoutError:
+        if scope.expired():
+            raise DeadlinePassed from None
+        raise
+
+
+class DeadlinePassed(Exception):
+    """The deadline of an episode came before something that it waited for."""
+
+
+class Worker:
+    """One thread that blocking calls are sent to, always the same one (many games are bound to their thread)."""
+
+    def __init__(self) -> None:
+        """Make a worker; its thread starts with the first call."""
+        self._executor = concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="vfgym-worker")
+
+    async def run(self, func: Callable[..., T], *args: Any) -> T:
+        """Call `func` on the worker's thread, with the caller's context variables."""
+        call = functools.partial(contextvars.copy_context().run, func, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def close(self) -> None:
+        """Let the thread end once it is idle."""
+        self._executor.shutdown(wait=False)
+
+
+def eager(func: Callable[P, Steps[Any]]) -> Callable[P, Any]:
+    """Make a method written as `Steps` callable from plain and async code alike (see `begin`)."""
+
+    @functools.wraps(func)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return begin(func(*args, **kwargs))
+
+    return call

@@ -1,0 +1,382 @@
+"""`ChatEnv`: the definition of an LLM environment (tasks, rubric, tools, hooks), which is a Gymnasium environment too."""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from vfgym.calls import CallPlan, Ready, is_awaitable
+from vfgym.concurrency import Steps, eager, run_sync
+from vfgym.envs.face import EpisodeFace
+from vfgym.episode import BaseEpisode, BoundCall, check_stops
+from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
+from vfgym.inversion import InvertedEpisode
+from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, register_teardown
+from vfgym.messages import MESSAGE_TYPES, MessageTypes
+from vfgym.parsers import Parser
+from vfgym.responses import Response
+from vfgym.rubrics import Rubric, RubricGroup
+from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
+from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
+from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks, TaskStream, parsed_info
+from vfgym.tools import Tool, as_tool
+
+_HANDLER_NAMES = frozenset({"state", "task", "env"})
+_HOOK_FOR = {
+    "reset": "setup_state(state)",
+    "areset": "setup_state(state)",
+    "step": "env_response(messages, state), or apply_action(message, state) for a game's move",
+    "astep": "env_response(messages, state), or apply_action(message, state) for a game's move",
+}
+
+
+class ChatEnv(EpisodeFace):
+    """An environment for language models, as tasks, a rubric and hooks.
+
+    It is a `gymnasium.Env`: observations are conversations, actions are assistant messages. One object is a *definition*:
+    hooks receive the `State` of the episode that they are called for, ``self`` is shared by all episodes (`fork`), and what
+    belongs to one episode is kept in its state.
+
+    Subclass `MultiTurnEnv` and write its hooks, or write `rollout` to own the whole loop.
+    """
+
+    message_types: ClassVar[MessageTypes] = MESSAGE_TYPES
+    """The message class for each role."""
+
+    _may_shadow_face: ClassVar[bool] = False
+    _is_torn_down = False
+    _hooks: ClassVar[tuple[str, ...]] = ("is_completed",)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls._may_shadow_face:
+            for name in _HOOK_FOR.keys() & vars(cls).keys():
+                raise ConfigurationError(
+                    f"{cls.__name__} overrides {name}(), which would bypass the episode machine (rollouts, scoring, wrappers):"
+                    f" write {_HOOK_FOR[name]} instead"
+                )
+        kinds: tuple[Kind, ...] = ("stop", "cleanup")
+        for kind in kinds:
+            for marked in discover_marks(cls, kind):
+                _check_handler(cls, kind, marked)
+
+    def __init__(
+        self,
+        dataset: Rows | Iterable[Row] | DatasetBuilder | None = None,
+        eval_dataset: Rows | Iterable[Row] | DatasetBuilder | None = None,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Mapping[str, Any]] | None = None,
+        parser: Parser | None = None,
+        rubric: Rubric | None = None,
+        sampling_args: dict[str, Any] | None = None,
+        *,
+        tool_defs: Sequence[Tool | Mapping[str, Any]] | None = None,
+        env_id: str | None = None,
+        env_args: dict[str, Any] | None = None,
+        max_seq_len: int | None = None,
+        score_rollouts: bool = True,
+        pass_threshold: float = 0.5,
+        render_mode: str | None = None,
+        **unknown: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            dataset: Training tasks: rows with a ``prompt`` or a ``question`` (see `vfgym.tasks`). None for none.
+            eval_dataset: Evaluation tasks; where it is None, evaluation uses `dataset`.
+            system_prompt: Put before every prompt that has no system message.
+            few_shot: Messages between the system prompt and a row's question.
+            parser: Reads answers from completions; hooks find it as ``self.parser``.
+            rubric: Scores episodes; the default scores 0.
+            sampling_args: Defaults for generation.
+            tool_defs: Tools that the model is told of.
+            env_id: Name of the environment in results.
+            env_args: Arguments the environment was made with, for results.
+            max_seq_len: Tokens after which the stored token data of a turn is cut.
+            score_rollouts: Whether episodes are scored at all.
+            pass_threshold: Reward from which an episode counts as passed, in pass@k.
+            render_mode: ``"ansi"``, ``"human"`` or None.
+            **unknown: Refused.
+
+        Raises:
+            UnknownArgument: If an argument does not exist.
+        """
+        self._take_unknown_arguments(unknown)
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ConfigurationError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
+        self.render_mode = render_mode
+        self.system_prompt = system_prompt
+        self.few_shot = few_shot
+        self.parser = Parser() if parser is None else parser
+        self.rubric: Rubric = Rubric() if rubric is None else rubric
+        self.sampling_args = dict(sampling_args or {})
+        self.tool_defs: list[Tool] = [as_tool(tool) for tool in tool_defs or []]
+        self.env_id = env_id or ""
+        self.env_args = dict(env_args or {})
+        self.max_seq_len = max_seq_len
+        self.score_rollouts = score_rollouts
+        self.pass_threshold = pass_threshold
+        self._sources = {"train": dataset, "eval": eval_dataset}
+        self._tasks: dict[str, Tasks] = {}
+        self._overrides = {name: getattr(type(self), name) is not self._own_hook(name) for name in self._hooks}
+        self._stops = [BoundCall(name, self._bound(method)) for name, method, _ in discover_decorated(self, "stop")]
+        self._cleanups = [BoundCall(name, self._bound(method)) for name, method, _ in discover_decorated(self, "cleanup")]
+        self.observation_space = ChatSpace()
+        if discover_decorated(self, "teardown") or self.rubric.has_teardown:
+            register_teardown(self)
+
+    def _take_unknown_arguments(self, unknown: dict[str, Any]) -> None:
+        if unknown:
+            known = sorted(
+                {
+                    name
+                    for cls in type(self).__mro__
+                    if issubclass(cls, ChatEnv) and "__init__" in vars(cls)
+                    for name, parameter in inspect.signature(cls.__init__).parameters.items()
+                    if parameter.kind is not parameter.VAR_KEYWORD and name != "self"
+                }
+            )
+            name = next(iter(unknown))
+            raise UnknownArgument(f"{type(self).__name__} has no argument {name!r}.{did_you_mean(name, known)} It takes {', '.join(known)}.")
+
+    def _own_hook(self, name: str) -> Any:
+        """Return the library's own version of a hook: that of the last class in the hierarchy that has it."""
+        return next(vars(cls)[name] for cls in reversed(type(self).__mro__) if issubclass(cls, ChatEnv) and name in vars(cls))
+
+    def _bound(self, method: Callable[..., Any]) -> Callable[[State], Any]:
+        plan = CallPlan(method)
+        if plan.names == ("state",) and not plan.takes_any:
+            return method
+        return lambda state: plan({"state": state, "task": state.get("task"), "env": self})
+
+    @property
+    def definition(self) -> ChatEnv:
+        """The environment itself."""
+        return self
+
+    # Tasks
+
+    @property
+    def tasks(self) -> Tasks:
+        """The training tasks; the evaluation tasks where there are no others."""
+        return self._tasks_of("train" if self._sources["train"] is not None or self._sources["eval"] is None else "eval")
+
+    @property
+    def eval_tasks(self) -> Tasks:
+        """The evaluation tasks; the training tasks where there are no others."""
+        return self._tasks_of("eval" if self._sources["eval"] is not None else "train")
+
+    def _tasks_of(self, split: str) -> Tasks:
+        if split not in self._tasks:
+            self._tasks[split] = Tasks(
+                self._sources[split], system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types
+            )
+        return self._tasks[split]
+
+    def _next_task(self, face: EpisodeFace, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the input of a player's next episode."""
+        split = options.get("split", "train")
+        if split not in ("train", "eval"):
+            raise ConfigurationError(f"the reset option 'split' must be 'train' or 'eval', got {split!r}")
+        if "game_options" in options:
+            raise ConfigurationError(f"{type(self).__name__} is not a wrapped game, so there are no 'game_options'")
+        tasks = self.tasks if split == "train" else self.eval_tasks
+        if "task" in options:
+            return Tasks([options["task"]], system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types).input(0)
+        if "example_id" in options:
+            return tasks.input(tasks.index_of(options["example_id"]))
+        if face._stream is None or face._stream.tasks is not tasks:
+            face._stream = TaskStream(tasks)
+        if seed is not None:
+            face._stream.restart()
+        return tasks.input(face._stream.draw(face.np_random))
+
+    def action_sampler(self) -> Sampler:
+        """Return what samples the action space: calls of the tools, or text where there are none."""
+        return ToolCallSampler(self.tool_defs) if self.tool_defs else TextSampler()
+
+    # Rollouts
+
+    def init_state(self, input: Row, client: Any = None, model: str = "", sampling_args: dict[str, Any] | None = None) -> Any:
+        """Make the state that an episode starts from. Can be awaited.
+
+        Args:
+            input: A dataset row, or the input that was made of one.
+            client: Who is asked for messages; None where an agent steps.
+            model: Name of the model.
+            sampling_args: Generation parameters.
+        """
+        task = dict(input)
+        info = task.get("info")
+        if isinstance(info, str):
+            info = task["info"] = parsed_info(info, "info")
+        tool_defs = info.get("tool_defs") if isinstance(info, Mapping) else None
+        usage = UsageTracker()
+        state = State(
+            input=task,
+            task=task.get("task", task),
+            client=client,
+            model=model,
+            sampling_args=sampling_args,
+            is_completed=False,
+            is_truncated=False,
+            tool_defs=[as_tool(tool) for tool in tool_defs] if tool_defs else self.tool_defs.copy(),
+            trajectory=[],
+            completion=None,
+            usage_tracker=usage,
+            usage=usage,
+            trajectory_id=uuid.uuid4().hex,
+            reward=None,
+            metrics=None,
+            error=None,
+            final_env_response=None,
+            stop_condition=None,
+            timing=RolloutTiming(),
+        )
+        return Ready(state)
+
+    def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> Awaitable[State]:
+        """Play one episode by asking `client`, and return its state, not scored.
+
+        Override it to own the whole loop; the environment can then still be stepped.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must write rollout(), or subclass MultiTurnEnv and write env_response()")
+
+    @eager
+    def get_model_response(
+        self,
+        state: State,
+        prompt: Any,
+        client: Any = None,
+        model: str | None = None,
+        tool_defs: Sequence[Tool] | None = None,
+        sampling_args: dict[str, Any] | None = None,
+    ) -> Steps[Response]:
+        """Ask a client for the next message, and count the tokens. To be awaited.
+
+        Args:
+            state: The episode; it gives what the other arguments leave out.
+            prompt: The conversation to answer.
+            client: Who is asked.
+            model: Name of the model.
+            tool_defs: Tools that the model may call.
+            sampling_args: Generation parameters.
+        """
+        client = state["client"] if client is None else client
+        if client is None:
+            raise ConfigurationError("there is no client to ask: a rollout needs one (step() needs none)")
+        tools = state["tool_defs"] if tool_defs is None else tool_defs
+        arguments = state["sampling_args"] if sampling_args is None else sampling_args
+        response: Response = yield client.get_response(
+            prompt=prompt, model=model or state["model"], tools=list(tools) or None, sampling_args=arguments or {}, state=state
+        )
+        self._count_usage(state, response)
+        return response
+
+    def is_completed(self, state: State, **kwargs: Any) -> Any:
+        """Check the stop conditions, the ones with higher priority first. Can be awaited for a bool."""
+        return self._check_stops(state)
+
+    @eager
+    def _check_stops(self, state: State) -> Steps[bool]:
+        return (yield from check_stops(self._stops, state))
+
+    def _new_episode(self) -> BaseEpisode:
+        return InvertedEpisode(self)
+
+    def end_flags(self, state: State) -> tuple[bool, bool]:
+        """Return ``(terminated, truncated)`` of an episode that is over: whether its task ended, or a limit ended it."""
+        truncated = state["stop_condition"] in TRUNCATING_STOPS
+        return not truncated, truncated
+
+    def step_info(self, state: State) -> dict[str, Any] | None:
+        """Return what ``info`` tells besides (``legal_actions``, say); None for nothing. Nothing in it may be shared."""
+        return None
+
+    def close_session(self, session: Any) -> None:
+        """Release what was kept in ``state.session`` between the episodes of one player."""
+
+    # Usage
+
+    def get_state_usage(self, state: State) -> TokenUsage | None:
+        """Return the tokens counted so far, or None where none were reported."""
+        tracker = state["usage_tracker"]
+        return cast(TokenUsage, dict(tracker)) if tracker.seen else None
+
+    def increment_state_usage(self, state: State, input_tokens: float = 0, output_tokens: float = 0) -> None:
+        """Count tokens.
+
+        Raises:
+            ValueError: If a number is negative.
+        """
+        state["usage_tracker"].add(input_tokens, output_tokens)
+
+    def increment_state_usage_from_response(self, state: State, response: object) -> None:
+        """Count the tokens that a response (of this library or of an SDK) reports."""
+        usage = getattr(response, "usage", None)
+        if usage is None:
+            return
+        counts = [_usage_field(usage, *names) for names in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))]
+        state["usage_tracker"].add(*counts)
+
+    def _count_usage(self, state: State, response: Response) -> None:
+        if getattr(response, "usage", None) is not None:
+            self.increment_state_usage_from_response(state, response)
+
+    # Configuration
+
+    @property
+    def requires_group_rollouts(self) -> bool:
+        """Whether the rubric scores whole groups, so that episodes cannot be stepped alone."""
+        return self.score_rollouts and self.rubric.has_group_rewards
+
+    def add_rubric(self, rubric: Rubric) -> None:
+        """Add a rubric beside the one there is."""
+        if isinstance(self.rubric, RubricGroup):
+            self.rubric.add_rubric(rubric)
+        else:
+            self.rubric = RubricGroup([self.rubric, rubric])
+
+    def _close(self) -> Steps[None]:
+        yield from super()._close()
+        yield from self._tear_down()
+
+    def run_teardown(self) -> None:
+        """Run the `@teardown` handlers, the rubric's first. A second call does nothing."""
+        run_sync(self._tear_down())
+
+    def _tear_down(self) -> Steps[None]:
+        if self._is_torn_down:
+            return
+        self._is_torn_down = True
+        forget_teardown(self)
+        yield self.rubric.teardown()
+        for _, method, _ in discover_decorated(self, "teardown"):
+            result = method()
+            if is_awaitable(result):
+                yield result
+
+
+TRUNCATING_STOPS = frozenset(
+    {"max_turns_reached", "max_total_completion_tokens_reached", "timeout_reached", "prompt_too_long", "truncated"}
+)
+"""Stop conditions that are limits: they truncate an episode, all others terminate it."""
+
+
+def _check_handler(cls: type, kind: Kind, marked: Marked) -> None:
+    for name, parameter in list(inspect.signature(marked.method).parameters.items())[1:]:
+        required = parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if required and name not in _HANDLER_NAMES:
+            raise ConfigurationError(
+                f"{cls.__name__}.{marked.name} is a {kind} handler and asks for {name!r}; it can have {', '.join(sorted(_HANDLER_NAMES))}"
+            )
+
+
+def _usage_field(usage: Any, *names: str) -> float:
+    for name in names:
+        value = usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            return value
+    return 0

@@ -1,0 +1,261 @@
+"""The Gymnasium face of the episode machine: `reset` and `step` for one player at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import gymnasium as gym
+
+from vfgym.concurrency import Steps, run_async, run_sync
+from vfgym.episode import BaseEpisode, Outcome
+from vfgym.errors import ConfigurationError, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
+from vfgym.messages import AssistantMessage, Message, as_message
+from vfgym.responses import Response
+from vfgym.spaces import MessageSpace
+from vfgym.state import State
+
+if TYPE_CHECKING:
+    from vfgym.envs.chat import ChatEnv
+
+Action: TypeAlias = "str | Mapping[str, Any] | Response"
+"""An assistant message: its text, the message itself, or a `Response` that brings usage and token data too."""
+
+_OPTIONS = ("example_id", "split", "task", "game_options")
+
+
+def as_response(action: Any) -> Response:
+    """Return an action as the `Response` it stands for.
+
+    Raises:
+        InvalidAction: If it is not an assistant message; the text says what was expected and what came.
+    """
+    if isinstance(action, Response):
+        return action
+    if isinstance(action, str):
+        return Response("", 0, "", None, AssistantMessage(action))
+    try:
+        message = as_message(action)
+    except InvalidMessage as error:
+        raise InvalidAction(f"an action must be an assistant message (its text, a dict with role 'assistant', or a Response): {error}") from None
+    if not isinstance(message, AssistantMessage):
+        raise InvalidAction(f"an action must be an assistant message, got one with the role {message['role']!r}")
+    return Response("", 0, "", None, message)
+
+
+class EpisodeFace(gym.Env[list[Message], Any]):
+    """A player's seat at an environment: it runs one episode after another of one definition."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "human"], "render_fps": 4}
+
+    _episode: BaseEpisode | None = None
+    _session: Any = None
+    _stream: Any = None
+    _needs_group = False
+
+    @property
+    def definition(self) -> ChatEnv:
+        """The environment whose episodes are played: its tasks, hooks and rubric."""
+        raise NotImplementedError
+
+    @functools.cached_property
+    def action_space(self) -> MessageSpace:  # type: ignore[override]
+        """Assistant messages. Each seat has its own, because a space holds random numbers."""
+        return MessageSpace(self.definition.action_sampler())
+
+    @property
+    def state(self) -> State | None:
+        """The state of the current or last episode; None before the first."""
+        return None if self._episode is None else self._episode.state
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[list[Message], dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: Restarts the stream of tasks and the random numbers; the same seed replays the same stream.
+            options: ``example_id`` picks a task and draws nothing from the stream; ``split`` (``"train"`` or ``"eval"``)
+                says of which tasks; ``task`` is a row of its own; ``game_options`` go to a wrapped game's reset.
+
+        Returns:
+            The conversation that the model must answer, and ``info`` with ``example_id``, ``tools`` (OpenAI tool
+            parameters), ``metrics`` and ``stop_condition``.
+
+        Raises:
+            ConfigurationError: If an option is unknown, or the rubric scores whole groups.
+        """
+        return run_sync(self._reset(seed, options))
+
+    async def areset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[list[Message], dict[str, Any]]:
+        """Start an episode, from async code (see `reset`)."""
+        return await run_async(self._reset(seed, options))
+
+    def step(self, action: Action) -> Outcome:
+        """Answer the conversation.
+
+        Args:
+            action: An assistant message: text, a message, or a `Response`.
+
+        Returns:
+            Observation (the whole conversation to answer next; at the end prompt and completion), reward, terminated (the
+            task ended, or an error did), truncated (a limit ended it), info.
+
+        Raises:
+            InvalidAction: If it is not an assistant message; the episode stands as it was.
+            ResetNeeded: If there is no episode to continue.
+        """
+        return run_sync(self._step(self._running(), as_response(action)))
+
+    async def astep(self, action: Action) -> Outcome:
+        """Answer the conversation, from async code (see `step`)."""
+        return await run_async(self._step(self._running(), as_response(action)))
+
+    def fail(self, error: BaseException) -> Outcome:
+        """End the episode because whoever answers could not: what `step` returns then.
+
+        Args:
+            error: An `OverlongPromptError` or a `TimeoutError` truncates, anything else terminates with ``info["error"]``.
+        """
+        return run_sync(self._end(self._running().fail(error)))
+
+    async def afail(self, error: BaseException) -> Outcome:
+        """End the episode because whoever answers could not, from async code (see `fail`)."""
+        return await run_async(self._end(self._running().fail(error)))
+
+    def truncate(self) -> Outcome:
+        """End and score the episode from outside, as a limit would (a `TimeLimit` around it, say).
+
+        An episode that is over already keeps its outcome.
+        """
+        return run_sync(self._end(self._begun().truncate()))
+
+    async def atruncate(self) -> Outcome:
+        """End and score the episode from outside, from async code (see `truncate`)."""
+        return await run_async(self._end(self._begun().truncate()))
+
+    def fork(self) -> Fork:
+        """Return another seat at the same definition, with an episode and random numbers of its own."""
+        return Fork(self.definition)
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """Return the conversation as text (``render_mode="ansi"``); ``"human"`` prints as it goes and returns None."""
+        if self.render_mode == "ansi":
+            return "" if self._episode is None else transcript(self._episode.conversation())
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render mode: make the environment with render_mode='ansi' or 'human'")
+        return None
+
+    def close(self) -> None:
+        """Clean up an unfinished episode and what is kept between episodes. A second call does nothing."""
+        run_sync(self._close())
+
+    async def aclose(self) -> None:
+        """Clean up, from async code (see `close`)."""
+        await run_async(self._close())
+
+    def _running(self) -> BaseEpisode:
+        if self._episode is None or self._episode.is_scored or (self._needs_group and self._episode.is_over):
+            ended = "the episode is over" if self._episode is not None else "no episode has begun"
+            raise ResetNeeded(f"{ended}: call reset() first")
+        return self._episode
+
+    def _begun(self) -> BaseEpisode:
+        if self._episode is None:
+            raise ResetNeeded("no episode has begun: call reset() first")
+        return self._episode
+
+    def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Steps[tuple[list[Message], dict[str, Any]]]:
+        definition = self.definition
+        options = options or {}
+        for name in options:
+            if name not in _OPTIONS:
+                raise ConfigurationError(f"unknown reset option {name!r}; known are {', '.join(_OPTIONS)}.{did_you_mean(name, _OPTIONS)}")
+        if definition.requires_group_rollouts and not self._needs_group:
+            raise ConfigurationError(
+                f"the rubric scores whole groups ({', '.join(definition.rubric._group_function_names)}), so this environment cannot"
+                " be stepped alone: evaluate it with rollouts_per_example > 1, or name singular arguments in the reward function"
+            )
+        yield from self._abandon()
+        super().reset(seed=seed)
+        task = definition._next_task(self, seed, options)
+        episode = definition._new_episode()
+        self._episode = episode
+        prompt = yield from episode.open(task, None, "", None, session=self._session, rng=self.np_random)
+        self._session = episode.state.session
+        if prompt is None:
+            error = episode.state["error"]
+            if error is not None and not episode.state["trajectory"]:
+                self._episode = None
+                raise error
+        observation, _, _, _, info = episode.outcome()
+        self._show(observation, since=0)
+        return observation, info
+
+    def _step(self, episode: BaseEpisode, response: Response) -> Steps[Outcome]:
+        if not episode.is_over:
+            shown = len(episode.conversation()) if self.render_mode == "human" else 0
+            try:
+                self.definition._count_usage(episode.state, response)
+                prompt = yield from episode.advance(response)
+            except BaseException:
+                self._episode = None
+                raise
+            if prompt is not None:
+                outcome = episode.outcome()
+                self._show(outcome.observation, shown)
+                return outcome
+        return (yield from self._end(episode.finish()))
+
+    def _end(self, steps: Steps[None]) -> Steps[Outcome]:
+        """Take the steps that end play, then score."""
+        episode = self._begun()
+        shown = len(episode.conversation()) if self.render_mode == "human" else 0
+        yield from steps
+        if not self._needs_group:
+            yield from episode.score()
+        outcome = episode.outcome()
+        self._show(outcome.observation, shown)
+        return outcome
+
+    def _abandon(self) -> Steps[None]:
+        if self._episode is not None:
+            episode, self._episode = self._episode, None
+            yield from episode.finish()
+
+    def _close(self) -> Steps[None]:
+        yield from self._abandon()
+        if self._session is not None:
+            session, self._session = self._session, None
+            self.definition.close_session(session)
+
+    def _show(self, conversation: list[Message], since: int) -> None:
+        if self.render_mode == "human":
+            print(transcript(conversation[since:]))
+
+
+class Fork(EpisodeFace):
+    """A seat at another environment's definition. Hooks run on the definition and keep what belongs to an episode in its state."""
+
+    def __init__(self, definition: ChatEnv) -> None:
+        """Sit down at `definition`."""
+        self._definition = definition
+        self.observation_space = definition.observation_space
+        self.spec = definition.spec
+        self.render_mode = definition.render_mode
+
+    @property
+    def definition(self) -> ChatEnv:
+        """The environment whose episodes are played."""
+        return self._definition
+
+
+def transcript(messages: list[Message]) -> str:
+    """Return a conversation as text, one block a message."""
+    return "\n".join(f"[{message['role']}] {_said(message)}" for message in messages)
+
+
+def _said(message: Message) -> str:
+    content = message["content"]
+    text = content if isinstance(content, str) else " ".join(part.get("text") or f"<{part['type']}>" for part in content or [])
+    calls = [f"{call.name}({call.arguments})" for call in message.get("tool_calls") or []]
+    return " ".join([*([text] if text else []), *calls])

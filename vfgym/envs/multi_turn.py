@@ -1,0 +1,170 @@
+"""`MultiTurnEnv`: the documented turn loop, with its stop conditions and hooks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ClassVar
+
+from vfgym.calls import Ready, ReadyList, is_awaitable
+from vfgym.concurrency import Steps, eager
+from vfgym.envs.chat import ChatEnv
+from vfgym.episode import BaseEpisode, Episode, play
+from vfgym.inversion import InvertedEpisode
+from vfgym.lifecycle import cleanup, stop
+from vfgym.messages import Message, as_messages
+from vfgym.rubrics import Rubric
+from vfgym.state import State, TrajectoryStep
+from vfgym.tasks import Row
+
+
+class MultiTurnMonitorRubric(Rubric):
+    """Measures what every environment with turns has: ``num_turns``."""
+
+    def __init__(self) -> None:
+        """Make the rubric."""
+        super().__init__()
+        self.add_metric(self.num_turns)
+
+    def num_turns(self, state: State) -> float:
+        """Return the number of answers of the model."""
+        return float(len(state["trajectory"]))
+
+
+class MultiTurnEnv(ChatEnv):
+    """An environment in which model and environment take turns.
+
+    After each answer of the model the stop conditions are checked; if none holds, `env_response` gives the messages that
+    the model answers next. Hooks may be plain or async methods.
+    """
+
+    _hooks: ClassVar[tuple[str, ...]] = ("is_completed", "get_prompt_messages", "add_trajectory_step", "apply_action")
+
+    def __init__(self, max_turns: int = -1, timeout_seconds: float | None = None, **kwargs: Any) -> None:
+        """Define an environment.
+
+        Args:
+            max_turns: Most answers of the model in one episode; unlimited where it is not positive.
+            timeout_seconds: Seconds after which an episode ends, from before `setup_state`; None for no limit.
+            **kwargs: Passed to `ChatEnv` (``dataset``, ``rubric``, ...).
+        """
+        super().__init__(**kwargs)
+        self.max_turns = max_turns
+        self.timeout_seconds = timeout_seconds
+        self.max_total_completion_tokens = -1
+        self.add_rubric(MultiTurnMonitorRubric())
+
+    def set_max_total_completion_tokens(self, max_total_completion_tokens: int) -> None:
+        """End episodes once the model wrote this many tokens, over all turns; no limit where it is not positive."""
+        self.max_total_completion_tokens = max_total_completion_tokens
+
+    # Hooks
+
+    def setup_state(self, state: State) -> Any:
+        """Prepare an episode; write what it needs into `state`. Plain or async; a returned state replaces the given one."""
+        return Ready(state)
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        """Return the environment's next messages. Plain or async.
+
+        Args:
+            messages: The whole conversation so far, the model's last answer included; a list of its own.
+            state: The episode. Setting ``state["final_env_response"]`` to messages ends it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must write env_response(messages, state)")
+
+    @eager
+    def get_prompt_messages(self, state: State) -> Steps[list[Message]]:
+        """Return the conversation that the model answers next. Override it to rewrite history. Plain or async."""
+        trajectory = state["trajectory"]
+        if not trajectory:
+            return as_messages(state["prompt"], self.message_types, name="prompt")
+        messages = [*trajectory[-1]["prompt"], *trajectory[-1]["completion"]]
+        response: Any = self.env_response(messages.copy(), state)
+        if is_awaitable(response):
+            response = yield response
+        return [*messages, *as_messages(response, self.message_types, name="env_response")]
+
+    def render_completion(self, state: State) -> Any:
+        """Set ``state["completion"]``: all that came after the initial prompt. Plain or async."""
+        trajectory = state["trajectory"]
+        if not trajectory:
+            state["completion"] = []
+            return Ready()
+        messages = [*trajectory[-1]["prompt"], *trajectory[-1]["completion"]]
+        if state["final_env_response"]:
+            messages += as_messages(state["final_env_response"], self.message_types, name="final_env_response")
+        state["completion"] = messages[len(state["prompt"]) :]
+        return Ready()
+
+    def add_trajectory_step(self, state: State, trajectory_step: TrajectoryStep) -> Any:
+        """Record one turn. Override it to set a turn's reward, advantage or extras. Plain or async."""
+        state["trajectory"].append(trajectory_step)
+        return Ready()
+
+    def apply_action(self, message: Message, state: State) -> Any:
+        """Carry out the model's move in a game, as the turn is recorded and before the stop conditions. Plain or async."""
+        return Ready()
+
+    # Rollouts
+
+    @eager
+    def rollout(  # type: ignore[override]
+        self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None
+    ) -> Steps[State]:
+        """Play one episode by asking `client`, and return its state, not scored. To be awaited."""
+        state = yield from play(Episode(self), input, client, model, sampling_args)
+        if state.session is not None:
+            self.close_session(state.session)
+            state.session = None
+        return state
+
+    def _new_episode(self) -> BaseEpisode:
+        return Episode(self) if type(self).rollout is MultiTurnEnv.rollout else InvertedEpisode(self)
+
+    # Stop conditions
+
+    @stop(priority=100)
+    def has_error(self, state: State) -> bool:
+        """Stop when an error was recorded."""
+        return state["error"] is not None
+
+    @stop
+    def prompt_too_long(self, state: State) -> bool:
+        """Stop when the model's context was too short for the conversation."""
+        return "prompt_too_long" in state
+
+    @stop
+    def max_turns_reached(self, state: State) -> bool:
+        """Stop after `max_turns` answers."""
+        return 0 < self.max_turns <= len(state["trajectory"])
+
+    @stop
+    def timeout_reached(self, state: State) -> bool:
+        """Stop when the time was up."""
+        return "timed_out" in state
+
+    @stop
+    def max_total_completion_tokens_reached(self, state: State) -> bool:
+        """Stop when the model wrote as many tokens as it may."""
+        limit = self.max_total_completion_tokens
+        return limit > 0 and state["usage_tracker"].seen and state["usage_tracker"]["output_tokens"] >= limit
+
+    @stop
+    def has_final_env_response(self, state: State) -> bool:
+        """Stop when the environment said its last."""
+        return state["final_env_response"] is not None
+
+    @cleanup(priority=100)
+    def render_state(self, state: State) -> Any:
+        """Stamp the end of play and render the completion, before handlers of lower priority run."""
+        return self._render(state)
+
+    @eager
+    def _render(self, state: State) -> Steps[None]:
+        generation = state["timing"].generation
+        generation.end = time.time()
+        result = self.render_completion(state)
+        if is_awaitable(result):
+            yield result
+
+

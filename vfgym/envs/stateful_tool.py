@@ -1,0 +1,56 @@
+"""`StatefulToolEnv`: tools that work on what belongs to one episode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from vfgym.calls import is_awaitable
+from vfgym.concurrency import Steps
+from vfgym.envs.tool import ToolEnv
+from vfgym.messages import Message, ToolCall
+from vfgym.state import State
+from vfgym.tools import ToolFunction
+
+
+class StatefulToolEnv(ToolEnv):
+    """Tools with hidden arguments, which the environment fills in from the episode's state.
+
+    `setup_state` puts what the tools need into the state, `add_tool(tool, args_to_skip=[...])` hides arguments from the
+    model, and `update_tool_args` gives them their values before each call. Calls run one after another.
+    """
+
+    def add_tool(self, tool: Callable[..., Any], args_to_skip: Collection[str] = ()) -> None:
+        """Add a tool, for every episode that starts from now on.
+
+        Args:
+            tool: A plain or async function.
+            args_to_skip: Names of arguments that the model is not told of.
+
+        Raises:
+            ConfigurationError: If a name is not an argument of the tool, or there is a tool of that name already.
+        """
+        self._register(tool, ToolFunction(tool, hidden=args_to_skip))
+
+    def update_tool_args(
+        self, tool_name: str, tool_args: dict[str, Any], messages: list[Message], state: State, **kwargs: Any
+    ) -> dict[str, Any]:
+        """Return the arguments that the tool is called with: the model's, and the hidden ones. Plain or async.
+
+        Args:
+            tool_name: Name of the tool.
+            tool_args: What the model gave, checked against the signature.
+            messages: The whole conversation so far.
+            state: The episode.
+            **kwargs: Accepted for overrides.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must write update_tool_args(tool_name, tool_args, messages, state)")
+
+    def _arguments(self, call: ToolCall, messages: list[Message], state: State) -> Steps[dict[str, Any]]:
+        arguments: Any = self.update_tool_args(call.name, self._bind(call), messages, state)
+        if is_awaitable(arguments):
+            arguments = yield arguments
+        return arguments  # type: ignore[no-any-return]
+
+    def _may_overlap(self, call: ToolCall) -> bool:
+        return False

@@ -1,0 +1,256 @@
+"""`ToolEnv`: the model calls Python functions, and the environment answers with what they return."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vfgym.calls import is_awaitable
+from vfgym.concurrency import Steps, eager, gather
+from vfgym.envs.multi_turn import MultiTurnEnv
+from vfgym.errors import ConfigurationError, Error, ToolCallError, ToolError, did_you_mean
+from vfgym.lifecycle import stop
+from vfgym.messages import Message, ToolCall, as_message
+from vfgym.rubrics import Rubric
+from vfgym.rubrics.scoring import Score
+from vfgym.state import State
+from vfgym.tools import ToolFunction, result_content
+
+
+def error_text(error: Exception) -> str:
+    """Return what the model is told of an error: its text."""
+    return f"{error}"
+
+
+class ToolMonitorRubric(Rubric):
+    """Measures the calls that the model made: ``total_tool_calls``, and ``<tool>_calls`` for each tool."""
+
+    def __init__(self, tool_names: Sequence[str] = ()) -> None:
+        """Count the calls of these tools."""
+        super().__init__()
+        self.tool_names = list(tool_names)
+
+    @property
+    def metric_names(self) -> list[str]:
+        """``total_tool_calls``, then one name for each tool."""
+        return ["total_tool_calls", *(f"{name}_calls" for name in self.tool_names)]
+
+    def _score_one(self, state: State) -> Steps[Score]:
+        counts = Counter(call.name for message in state["completion"] or [] for call in message.get("tool_calls") or [])
+        metrics = {f"{name}_calls": float(counts[name]) for name in self.tool_names}
+        return Score(0.0, {"total_tool_calls": float(counts.total()), **metrics})
+        yield  # makes this a generator, as the rubrics around it expect
+
+    def _score_many(self, states: list[State]) -> Steps[list[Score]]:
+        scores = []
+        for state in states:
+            scores.append((yield from self._score_one(state)))
+        return scores
+
+
+class ToolEnv(MultiTurnEnv):
+    """An environment with stateless tools. An episode ends when the model answers without calling one.
+
+    Each call of an answer gets one tool message, in order. Async tools of one answer run concurrently, plain ones in order.
+    What the model did wrong (unknown tool, arguments that are not JSON or do not fit) it reads in the tool message.
+
+    >>> def add(a: int, b: int) -> int:
+    ...     "Add two numbers."
+    ...     return a + b
+    >>> env = ToolEnv(tools=[add], dataset=[{"question": "1 + 2?"}])
+    >>> conversation, info = env.reset(seed=0)
+    >>> call = {"id": "1", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
+    >>> conversation, *_ = env.step({"role": "assistant", "content": None, "tool_calls": [call]})
+    >>> conversation[-1]
+    ToolMessage(content='3', tool_call_id='1')
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Callable[..., Any]] | None = None,
+        max_turns: int = 10,
+        error_formatter: Callable[[Exception], str] = error_text,
+        stop_errors: Sequence[type[Exception]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            tools: Plain or async functions. Name, description and argument schema come from signature and docstring.
+            max_turns: Most answers of the model in one episode; unlimited where it is not positive.
+            error_formatter: Makes the text of a tool message of an exception.
+            stop_errors: Exceptions that end the episode with an error instead of becoming a tool message: an error that
+                the tool raised, or `ToolParseError` and `ToolCallError` for what this library found.
+            **kwargs: Passed to `MultiTurnEnv`.
+        """
+        super().__init__(max_turns=max_turns, **kwargs)
+        self.error_formatter = error_formatter
+        self.stop_errors = tuple(stop_errors or ())
+        self.tools: list[Callable[..., Any]] = []
+        self.tool_map: dict[str, Callable[..., Any]] = {}
+        self._tool_functions: dict[str, ToolFunction] = {}
+        self._monitor = ToolMonitorRubric()
+        self.add_rubric(self._monitor)
+        self._overrides["call_tool"] = type(self).call_tool is not self._own_hook("call_tool")
+        for tool in tools or ():
+            self.add_tool(tool)
+
+    def add_tool(self, tool: Callable[..., Any]) -> None:
+        """Add a tool, for every episode that starts from now on.
+
+        Raises:
+            ConfigurationError: If there is one of that name already, or no schema can be made of its signature.
+        """
+        self._register(tool, ToolFunction(tool))
+
+    def _register(self, tool: Callable[..., Any], function: ToolFunction) -> None:
+        if function.name in self._tool_functions:
+            raise ConfigurationError(f"there is a tool named {function.name!r} already: remove_tool() it first, or rename one")
+        self.tools.append(tool)
+        self.tool_map[function.name] = tool
+        self.tool_defs.append(function.definition)
+        self._tool_functions[function.name] = function
+        self._monitor.tool_names.append(function.name)
+        self.__dict__.pop("action_space", None)
+
+    def remove_tool(self, tool: Callable[..., Any]) -> None:
+        """Remove a tool, for every episode that starts from now on.
+
+        Raises:
+            ConfigurationError: If it is not one of the tools.
+        """
+        for name, function in self._tool_functions.items():
+            if function.func == tool:
+                break
+        else:
+            raise ConfigurationError(f"{tool!r} is not a tool of this environment; it has {', '.join(self.tool_map) or 'none'}")
+        self.tools.remove(tool)
+        del self.tool_map[name], self._tool_functions[name]
+        self.tool_defs[:] = [definition for definition in self.tool_defs if definition.name != name]
+        self._monitor.tool_names.remove(name)
+        self.__dict__.pop("action_space", None)
+
+    @stop
+    def no_tools_called(self, state: State) -> bool:
+        """Stop when the model answered without calling a tool."""
+        trajectory = state["trajectory"]
+        if not trajectory:
+            return False
+        last = trajectory[-1]["completion"][-1]
+        return bool(last["role"] == "assistant" and not last.get("tool_calls"))
+
+    @eager
+    def env_response(self, messages: list[Message], state: State, **kwargs: Any) -> Steps[list[Message]]:  # type: ignore[override]
+        """Carry out the calls of the last answer and return one tool message for each, in order. Can be awaited."""
+        calls = messages[-1].get("tool_calls") or []
+        answers: list[Any] = [None] * len(calls)
+        waiting: list[int] = []
+        for index, call in enumerate(calls):
+            may_overlap = self._may_overlap(call)
+            if waiting and not may_overlap:
+                yield from self._collect(answers, waiting, calls)
+            result = self._begin(call, messages, state)
+            if is_awaitable(result):
+                waiting.append(index)
+            answers[index] = result
+            if waiting and not may_overlap:
+                yield from self._collect(answers, waiting, calls)
+        if waiting:
+            yield from self._collect(answers, waiting, calls)
+        return answers
+
+    def _collect(self, answers: list[Any], waiting: list[int], calls: Sequence[ToolCall]) -> Steps[None]:
+        """Await the answers that are waited for, all at once, and put the messages in their places."""
+        if len(waiting) == 1:
+            results = [(yield answers[waiting[0]])]
+        else:
+            results = yield gather([answers[index] for index in waiting])
+        for index, result in zip(waiting, results, strict=True):
+            if isinstance(result, BaseException):
+                raise result
+            answers[index] = result
+        waiting.clear()
+
+    def _may_overlap(self, call: ToolCall) -> bool:
+        function = self._tool_functions.get(call.name)
+        return function is not None and is_async(function.func) and not self._overrides["call_tool"]
+
+    @eager
+    def _begin(self, call: ToolCall, messages: list[Message], state: State) -> Steps[Message]:
+        """Carry out one call, as far as it goes without waiting, and return the tool message."""
+        try:
+            arguments = yield from self._arguments(call, messages, state)
+            answer = self.call_tool(call.name, arguments, call.id)
+            if is_awaitable(answer):
+                answer = yield answer
+            return as_message(getattr(answer, "value", answer), self.message_types)
+        except _Refused as refused:
+            return self._tell(refused.error, refused.error, call)
+        except ToolError as error:
+            return self._tell(error, error.__cause__ if isinstance(error.__cause__, Exception) else error, call)
+        except Exception as error:
+            failed = ToolCallError(f"{call.name}: {error!r}")
+            failed.__cause__ = error
+            return self._tell(failed, error, call)
+
+    def _arguments(self, call: ToolCall, messages: list[Message], state: State) -> Steps[dict[str, Any]]:
+        """Return what the tool is called with."""
+        return self._bind(call)
+        yield  # makes this a generator: StatefulToolEnv's may wait
+
+    def _bind(self, call: ToolCall) -> dict[str, Any]:
+        function = self._tool_functions.get(call.name)
+        try:
+            if function is None:
+                if self._overrides["call_tool"]:
+                    return _UNCHECKED.decode(call.arguments)
+                known = list(self._tool_functions)
+                raise ToolCallError(f"unknown tool {call.name!r}; available: {', '.join(known) or 'none'}.{did_you_mean(call.name, known)}")
+            return function.bind(function.decode(call.arguments))
+        except ToolError as error:
+            raise _Refused(error) from error
+
+    @eager
+    def call_tool(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str, **kwargs: Any) -> Steps[Message]:
+        """Call one tool and return the tool message. Override it to customize the execution. Can be awaited.
+
+        Args:
+            tool_name: Name of a tool.
+            tool_args: Arguments, checked against the signature.
+            tool_call_id: Which call it answers.
+            **kwargs: Accepted for overrides.
+        """
+        function = self._tool_functions.get(tool_name)
+        if function is None:
+            raise ToolCallError(f"unknown tool {tool_name!r}; available: {', '.join(self._tool_functions) or 'none'}")
+        result = function.invoke(tool_args)
+        if is_awaitable(result):
+            result = yield result
+        return self.message_types["tool"](result_content(result), tool_call_id=tool_call_id)
+
+    def _tell(self, wrapped: ToolError, error: Exception, call: ToolCall) -> Message:
+        """Return the tool message that tells of an error; raise it if it is one that ends the episode."""
+        if isinstance(wrapped, self.stop_errors) or isinstance(error, self.stop_errors) or isinstance(wrapped.__cause__, self.stop_errors):
+            raise wrapped
+        return self.message_types["tool"](self.error_formatter(error), tool_call_id=call.id)
+
+
+class _Refused(Error):
+    """A call that was not carried out: the error is written for the model."""
+
+    def __init__(self, error: ToolError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def is_async(func: Callable[..., Any]) -> bool:
+    """Say whether calling `func` returns a coroutine and runs nothing yet."""
+    return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(type(func), "__call__", None))  # noqa: B004
+
+
+def _anything(**arguments: Any) -> None: ...
+
+
+_UNCHECKED = ToolFunction(_anything, name="tool")

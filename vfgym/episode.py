@@ -1,0 +1,406 @@
+"""The episode machine: one run of an environment, played turn by turn and then scored.
+
+An episode alternates: the environment shows a conversation, the model answers with one assistant message. `step()` pulls that
+alternation from outside and a rollout pushes it from inside; both drive this one machine. Its methods are `Steps`, so plain
+hooks run in place and only what is really awaited costs anything. All that an episode knows is data (no generator stays
+suspended between turns), so it can be copied and pickled in the middle.
+
+The order inside a turn: record the answer (a game makes its move), call the step functions, check the stop conditions, and
+only if none holds let the environment respond.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vfgym.calls import is_awaitable
+from vfgym.concurrency import DeadlinePassed, Steps, before
+from vfgym.errors import Error, ModelError, OverlongPromptError
+from vfgym.messages import Message, as_messages
+from vfgym.responses import Response, ResponseMessage
+from vfgym.rubrics.scoring import Score, apply_score
+from vfgym.state import MessagesView, State, TimeSpan, TrajectoryStep, step_tokens
+
+if TYPE_CHECKING:
+    from vfgym.envs.chat import ChatEnv
+    from vfgym.envs.multi_turn import MultiTurnEnv
+
+logger = logging.getLogger(__name__)
+
+
+class Outcome(NamedTuple):
+    """What `gymnasium.Env.step` returns."""
+
+    observation: list[Message]
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+class BoundCall(NamedTuple):
+    """A stop condition or cleanup handler of an environment, ready to be called."""
+
+    name: str
+    call: Callable[[State], Any]
+
+
+def check_stops(stops: list[BoundCall], state: State) -> Steps[bool]:
+    """Check stop conditions in order; the first that holds completes the state and names itself in it."""
+    for name, call in stops:
+        holds = call(state)
+        if is_awaitable(holds):
+            holds = yield holds
+        if holds:
+            complete(state, name)
+            return True
+    return False
+
+
+def complete(state: State, stop_condition: str) -> None:
+    """Mark a state as completed, and as truncated where some answer of the model was cut."""
+    state["is_completed"] = True
+    state["stop_condition"] = stop_condition
+    state["is_truncated"] = state["is_truncated"] or any(step["is_truncated"] for step in state["trajectory"])
+
+
+def note_error(state: State, error: Error) -> None:
+    """Record an error that ends the episode. An overlong prompt is a truncation and no error."""
+    if isinstance(error, OverlongPromptError):
+        state["prompt_too_long"] = True
+        state["is_truncated"] = True
+    else:
+        state["error"] = error
+
+
+class BaseEpisode:
+    """What every episode does: clean up once, be scored once, and tell its outcome."""
+
+    __slots__ = ("_shown", "_tools", "definition", "is_over", "is_scored", "state")
+
+    def __init__(self, definition: ChatEnv) -> None:
+        """Make an episode of `definition` that has not begun."""
+        self.definition = definition
+        self.state: State = State()
+        self.is_over = False
+        self.is_scored = False
+        self._shown = 0.0
+        self._tools: tuple[Any, list[Any]] | None = None
+
+    def conversation(self) -> list[Message]:
+        """Return the whole conversation that the model must answer, or that was had."""
+        raise NotImplementedError
+
+    def finish(self) -> Steps[None]:
+        """End play: run every cleanup handler, once. One that fails is recorded and does not keep the others from running."""
+        if self.is_over:
+            return
+        self.is_over = True
+        state = self.state
+        if state.is_cleaned_up:  # by the play loop that an overridden rollout() called
+            return
+        state.is_cleaned_up = True
+        for name, call in self.definition._cleanups:
+            try:
+                result = call(state)
+                if is_awaitable(result):
+                    yield result
+            except Exception as error:
+                logger.exception("cleanup handler %s failed", name)
+                dict.setdefault(state, "cleanup_errors", {})[name] = repr(error)
+
+    def score(self) -> Steps[None]:
+        """Score the episode that was played, once."""
+        if self.is_scored:
+            return
+        self.is_scored = True
+        state, definition = self.state, self.definition
+        timing = state["timing"]
+        timing.generation.start = timing.generation.start or timing.start_time
+        scoring = timing.scoring
+        scoring.start = time.time()
+        if definition.score_rollouts:
+            result = definition.rubric.score_rollout(state)
+            if is_awaitable(result):
+                yield result
+            if not state.rewards:  # the rubric's author replaced score_rollout
+                apply_score(state, Score(float(state["reward"] or 0.0), dict(state["metrics"] or {})))
+            yield from definition.rubric._clean_up(state)
+        else:
+            apply_score(state, Score())
+        scoring.end = time.time()
+
+    def emission(self) -> float:
+        """Return what the last step emits."""
+        if self.is_scored:
+            return self.state.rewards[-1]
+        return self.state.emitted[-1] if self.state.emitted else 0.0
+
+    def outcome(self) -> Outcome:
+        """Return the five-tuple of the last step."""
+        terminated, truncated = self.definition.end_flags(self.state) if self.is_over else (False, False)
+        self._shown = time.time()
+        return Outcome(self.conversation(), self.emission(), terminated, truncated, self.info())
+
+    def info(self) -> dict[str, Any]:
+        """Return what is told besides the observation; the answer is never in it."""
+        state = self.state
+        metrics = dict.fromkeys(self.definition.rubric.metric_names, 0.0)
+        if self.is_scored:
+            metrics.update(state["metrics"])
+        info = {
+            "example_id": state.get("example_id", -1),
+            "tools": self._tool_params(),
+            "metrics": metrics,
+            "stop_condition": state.get("stop_condition"),
+        }
+        error = state["error"]
+        if error is not None:
+            info["error"] = repr(error)
+        extra = self.definition.step_info(state)
+        if extra:
+            info.update(extra)
+        return info
+
+    def _tool_params(self) -> list[Any]:
+        tools = self.state.get("tool_defs") or []
+        if self._tools is None or self._tools[0] is not tools or len(self._tools[1]) != len(tools):
+            self._tools = (tools, [tool.openai for tool in tools])
+        return self._tools[1].copy()
+
+
+class Episode(BaseEpisode):
+    """One run of a `MultiTurnEnv`."""
+
+    __slots__ = ("_deadline", "_log", "definition")
+    definition: MultiTurnEnv
+
+    def __init__(self, definition: MultiTurnEnv) -> None:
+        """Make an episode of `definition` that has not begun."""
+        super().__init__(definition)
+        self._log: list[Message] = []
+        self._deadline: float | None = None
+
+    def open(
+        self,
+        task: Mapping[str, Any],
+        client: Any,
+        model: str,
+        sampling_args: dict[str, Any] | None = None,
+        *,
+        session: Any = None,
+        rng: Any = None,
+    ) -> Steps[list[Message] | None]:
+        """Begin: make the state, set it up, and return the first prompt; None if the episode is over already.
+
+        An `Error` in `setup_state` is recorded and ends the episode; anything else is raised, after cleanup.
+        """
+        definition = self.definition
+        state = definition.init_state(task, client, model, sampling_args)
+        if is_awaitable(state):
+            state = yield state
+        self.state = state
+        state.session, state._rng = session, rng
+        timing = state["timing"]
+        timing.generation.start = timing.setup.start = started = time.time()
+        if definition.timeout_seconds is not None:
+            self._deadline = started + definition.timeout_seconds
+        try:
+            try:
+                result = definition.setup_state(state)
+                if is_awaitable(result):
+                    result = yield self._bounded(result)
+                if isinstance(result, State):
+                    self.state = state = result
+            except Error as error:
+                note_error(state, error)
+            finally:
+                timing.setup.end = time.time()
+            return (yield from self._continue())
+        except DeadlinePassed:
+            return (yield from self._time_out())
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from self.finish()
+            raise
+
+    def advance(self, response: Response) -> Steps[list[Message] | None]:
+        """Play one turn with the model's answer and return the next prompt; None if the episode is over."""
+        emitted = len(self.state.emitted)
+        try:
+            try:
+                if self._deadline is not None and time.time() >= self._deadline:
+                    return (yield from self._time_out())
+                try:
+                    yield from self._record(response)
+                except Error as error:
+                    note_error(self.state, error)
+                return (yield from self._continue())
+            except DeadlinePassed:
+                return (yield from self._time_out())
+            finally:
+                if len(self.state.emitted) == emitted:
+                    self.state.emitted.append(0.0)
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from self.finish()
+            raise
+
+    def fail(self, error: BaseException) -> Steps[None]:
+        """End the episode because the model could not answer: an overlong prompt, a timeout, or any other error."""
+        self.state.emitted.append(0.0)
+        if isinstance(error, TimeoutError):
+            yield from self._time_out()
+            return
+        if not isinstance(error, Error):
+            cause, error = error, ModelError(f"the model failed: {error!r}")
+            error.__cause__ = cause
+        note_error(self.state, error)
+        if not (yield from self._is_completed()):
+            complete(self.state, "has_error")
+        yield from self.finish()
+
+    def truncate(self) -> Steps[None]:
+        """End the episode from outside, as a limit would."""
+        if not self.is_over:
+            complete(self.state, "truncated")
+            yield from self.finish()
+
+    def conversation(self) -> list[Message]:
+        """Return the whole conversation: the prompt to answer, and at the end prompt and completion."""
+        if not self.is_over:
+            return self._log.copy()
+        types = self.definition.message_types
+        return [*as_messages(self.state["prompt"], types), *as_messages(self.state["completion"] or [], types)]
+
+    def _bounded(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
+        return awaitable if self._deadline is None else before(self._deadline, awaitable)
+
+    def _time_out(self) -> Steps[None]:
+        state = self.state
+        state["timed_out"] = state["is_completed"] = True
+        state["stop_condition"] = "timeout_reached"
+        yield from self.finish()
+
+    def _is_completed(self) -> Steps[bool]:
+        definition = self.definition
+        if not definition._overrides["is_completed"]:
+            return (yield from check_stops(definition._stops, self.state))
+        completed = definition.is_completed(self.state)
+        if is_awaitable(completed):
+            completed = yield completed
+        return bool(completed)
+
+    def _continue(self) -> Steps[list[Message] | None]:
+        """Check the stop conditions, then ask the environment for the next prompt; None once the episode is over."""
+        state = self.state
+        must_stop = ""
+        while True:
+            if (yield from self._is_completed()) or must_stop:
+                if not state["is_completed"]:
+                    complete(state, must_stop)
+                yield from self.finish()
+                return None
+            try:
+                yield from self._show()
+            except Error as error:
+                note_error(state, error)
+                must_stop = "has_error"
+                continue
+            if state["final_env_response"] is None:
+                self._shown = time.time()
+                return self._log
+            must_stop = "has_final_env_response"
+
+    def _show(self) -> Steps[None]:
+        """Bring the conversation to what the model must answer next."""
+        definition, state, log = self.definition, self.state, self._log
+        trajectory = state["trajectory"]
+        started = time.time()
+        if definition._overrides["get_prompt_messages"]:
+            prompt: Any = definition.get_prompt_messages(state)
+            if is_awaitable(prompt):
+                prompt = yield self._bounded(prompt)
+            known = len(log)
+            if trajectory and isinstance(prompt, list) and prompt[:known] == log:
+                log.extend(as_messages(prompt[known:], definition.message_types, name="get_prompt_messages"))
+            else:
+                self._log = as_messages(prompt, definition.message_types, name="get_prompt_messages")
+        elif not trajectory:
+            self._log = as_messages(state["prompt"], definition.message_types, name="prompt")
+        else:
+            last = trajectory[-1]
+            if not (last["prompt"].__class__ is MessagesView and last["prompt"]._messages is log and last["completion"][0] is log[-1]):
+                # The author recorded another turn than the one that was played: go on from what is recorded.
+                self._log = log = [*last["prompt"], *last["completion"]]
+            response: Any = definition.env_response(log.copy(), state)
+            if is_awaitable(response):
+                response = yield self._bounded(response)
+            log.extend(as_messages(response, definition.message_types, name="env_response"))
+        if trajectory:
+            state["timing"].env.spans.append(TimeSpan(started, time.time()))
+
+    def _record(self, response: Response) -> Steps[None]:
+        definition, state, log = self.definition, self.state, self._log
+        state["timing"].model.spans.append(TimeSpan(self._shown, time.time()))
+        message: Any = response.message
+        if message.__class__ is ResponseMessage or message.__class__ is not definition.message_types["assistant"]:
+            message = ResponseMessage.for_conversation(message, definition.message_types)
+        tokens = step_tokens(response.tokens, definition.max_seq_len)
+        step: TrajectoryStep = {
+            "prompt": MessagesView(log, len(log)),
+            "completion": [message],
+            "response": response,
+            "tokens": tokens,
+            "reward": None,
+            "advantage": None,
+            "is_truncated": response.is_truncated or (tokens is not None and tokens["is_truncated"]),
+            "trajectory_id": state["trajectory_id"],
+            "extras": {},
+        }
+        log.append(message)
+        if definition._overrides["add_trajectory_step"]:
+            result = definition.add_trajectory_step(state, step)
+            if is_awaitable(result):
+                yield self._bounded(result)
+        else:
+            state["trajectory"].append(step)
+        if definition._overrides["apply_action"]:
+            result = definition.apply_action(message, state)
+            if is_awaitable(result):
+                yield self._bounded(result)
+        reward = 0.0
+        if definition.score_rollouts and definition.rubric.has_step_rewards:
+            reward = yield from definition.rubric._score_step(state, step)
+        state.emitted.append(reward)
+
+
+def play(
+    episode: Episode, task: Mapping[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None
+) -> Steps[State]:
+    """Play a whole episode by asking `client`, without scoring it."""
+    definition = episode.definition
+    prompt = yield from episode.open(task, client, model, sampling_args)
+    while prompt is not None:
+        try:
+            response = definition.get_model_response(episode.state, episode.conversation())
+            if is_awaitable(response):
+                response = yield episode._bounded(response)
+        except DeadlinePassed:
+            yield from episode.fail(TimeoutError())
+            break
+        except Error as error:
+            yield from episode.fail(error)
+            break
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from episode.finish()
+            raise
+        prompt = yield from episode.advance(response)
+    return episode.state

@@ -1,0 +1,117 @@
+"""Every error that vfgym raises or records, in one hierarchy.
+
+An `Error` inside an episode ends that episode and is recorded in ``state["error"]``; the tree below `ModelError`,
+`ToolError` and `InfraError` is the one that the rollout API documents. Errors that a caller made (a wrong action, a
+wrong configuration) refine the standard exception too, so that ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class Error(Exception):
+    """Base class of every error of this library."""
+
+
+class ModelError(Error):
+    """A model could not be asked, or its answer could not be used."""
+
+
+class InvalidModelResponseError(ModelError):
+    """A model answered with something that is not one assistant message."""
+
+
+class EmptyModelResponseError(InvalidModelResponseError):
+    """A model answered with no text, no tool call and no reasoning."""
+
+
+class OverlongPromptError(Error):
+    """The prompt is longer than the model's context. It ends an episode as a truncation, not as an error."""
+
+
+class ToolError(Error):
+    """A tool call went wrong."""
+
+
+class ToolParseError(ToolError):
+    """The arguments of a tool call could not be read as a JSON object."""
+
+
+class ToolCallError(ToolError):
+    """A tool call was well formed but could not be carried out: unknown tool, wrong arguments, or the tool raised."""
+
+
+class InfraError(Error):
+    """Something underneath the environment failed (a sandbox, a tunnel, a server); a retry may help."""
+
+
+class TunnelError(InfraError):
+    """A tunnel to a remote machine failed."""
+
+
+class SandboxError(InfraError):
+    """A sandbox could not be made, reached or used."""
+
+
+class BrowserSandboxError(SandboxError):
+    """A browser sandbox could not be made, reached or used."""
+
+
+class InvalidMessage(Error, ValueError):
+    """A value is not a chat message, or not a list of them."""
+
+
+class InvalidAction(Error, ValueError):
+    """An action is not a member of the action space. The episode stands as it was."""
+
+
+class ConfigurationError(Error, ValueError):
+    """An environment, rubric, agent or run was set up in a way that cannot work."""
+
+
+class UnknownArgument(ConfigurationError, TypeError):
+    """A constructor was given an argument that it does not have."""
+
+
+class ResetNeeded(Error, RuntimeError):
+    """`step` was called before `reset`, or after the episode ended."""
+
+
+class EpisodeNotPicklable(Error, TypeError):
+    """An episode holds running code (parked model calls) and cannot be pickled or copied."""
+
+
+class WouldDeadlock(Error, RuntimeError):
+    """A synchronous call that must wait was made on the very event loop it would wait for."""
+
+
+class MissingExtra(Error, ImportError):
+    """An optional dependency is not installed. The message names the command that installs it."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        """Say what the missing extra is needed for and how to install it.
+
+        Args:
+            extra: Name of the extra of the distribution ``vfgym``.
+            needed_for: What cannot be done without it, as the subject of a sentence.
+        """
+        super().__init__(f"{needed_for} needs an optional dependency: pip install 'vfgym[{extra}]'")
+        self.extra = extra
+        self.needed_for = needed_for
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        return type(self), (self.extra, self.needed_for)
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return a sentence naming the known names nearest to `given`, or an empty string.
+
+    >>> did_you_mean("leg_count", ["leg_counting", "sudoku"])
+    ' Did you mean `leg_counting`?'
+    >>> did_you_mean("zebra", ["sudoku"])
+    ''
+    """
+    near = difflib.get_close_matches(given, list(known), n=3, cutoff=0.5)
+    return f" Did you mean {', '.join(f'`{name}`' for name in near)}?" if near else ""

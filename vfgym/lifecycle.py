@@ -1,0 +1,133 @@
+"""Marks for an author's methods (stop conditions, cleanup, teardown, ...) and the process-wide teardown registry."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+
+logger = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+Kind: TypeAlias = Literal["stop", "setup", "cleanup", "update", "metric", "reward", "advantage", "teardown"]
+Stage: TypeAlias = Literal["rollout", "group"]
+
+_MARKS = "__vfgym_marks__"
+
+
+class Mark(NamedTuple):
+    """What a decorator says about a method."""
+
+    kind: Kind
+    priority: int = 0
+    """Higher runs first; equal ones run in the order of their names."""
+    stage: Stage = "rollout"
+    weight: float = 1.0
+
+
+class _Decorator:
+    """A decorator usable bare (``@stop``) and with arguments (``@stop(priority=10)``)."""
+
+    def __init__(self, kind: Kind, doc: str) -> None:
+        self.kind = kind
+        self.__doc__ = doc
+
+    @overload
+    def __call__(self, func: F, /) -> F: ...
+    @overload
+    def __call__(
+        self, func: None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float = 1.0
+    ) -> Callable[[F], F]: ...
+    def __call__(
+        self, func: F | None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float = 1.0
+    ) -> F | Callable[[F], F]:
+        mark = Mark(self.kind, priority, stage, weight)
+
+        def apply(marked: F) -> F:
+            setattr(marked, _MARKS, (*getattr(marked, _MARKS, ()), mark))
+            return marked
+
+        return apply if func is None else apply(func)
+
+
+stop = _Decorator("stop", "Mark a method as a stop condition: ``(self, state) -> bool``, checked after each model message.")
+setup = _Decorator("setup", "Mark a method that prepares a rollout.")
+cleanup = _Decorator("cleanup", "Mark a method that runs after every rollout, however it ended. It should be idempotent.")
+update = _Decorator("update", "Mark a method that updates the state between playing and scoring.")
+metric = _Decorator("metric", "Mark a method that measures a rollout (no weight in the reward).")
+reward = _Decorator("reward", "Mark a method that rewards a rollout, with a ``weight``.")
+advantage = _Decorator("advantage", "Mark a method that computes the advantages of a group.")
+teardown = _Decorator("teardown", "Mark a method that runs once, when the environment is closed or the process exits.")
+
+
+class Marked(NamedTuple):
+    """A method (bound, or as its class has it) and the mark that was found on it."""
+
+    name: str
+    method: Callable[..., Any]
+    mark: Mark
+
+
+def discover_marks(cls: type, kind: Kind) -> list[Marked]:
+    """Return the functions of a class that carry a mark of `kind`, inherited ones included.
+
+    Returns:
+        Higher priority first, equal ones by name. A method that is overridden without the mark is out.
+    """
+    found = []
+    for name in dir(cls):
+        function = getattr(cls, name, None)
+        for mark in getattr(function, _MARKS, ()):
+            if function is not None and mark.kind == kind:
+                found.append(Marked(name, function, mark))
+    return sorted(found, key=lambda marked: (-marked.mark.priority, marked.name))
+
+
+def discover_decorated(obj: object, kind: Kind) -> list[Marked]:
+    """Return the bound methods of `obj` that carry a mark of `kind`, in the order of `discover_marks`."""
+    return [Marked(name, getattr(obj, name), mark) for name, _, mark in discover_marks(type(obj), kind)]
+
+
+class TearsDown(Protocol):
+    """Something that holds resources until the process ends or it is closed."""
+
+    def run_teardown(self) -> Any:
+        """Release what is held. A second call does nothing."""
+        ...
+
+
+# Strong references on purpose: what is registered holds a resource that only its teardown handler can release.
+_to_tear_down: dict[int, TearsDown] = {}
+_lock = threading.Lock()
+
+
+def register_teardown(owner: TearsDown) -> None:
+    """Have ``owner.run_teardown()`` called when the process exits, unless `forget_teardown` comes first.
+
+    No signal handler is installed: an application that wants teardown on SIGTERM turns the signal into `SystemExit`.
+    """
+    with _lock:
+        if not _to_tear_down:
+            atexit.register(run_all_teardowns)
+        _to_tear_down[id(owner)] = owner
+
+
+def forget_teardown(owner: TearsDown) -> None:
+    """Take `owner` off the registry."""
+    with _lock:
+        _to_tear_down.pop(id(owner), None)
+
+
+def run_all_teardowns() -> None:
+    """Tear down every registered owner, newest first. A failing one is logged and does not keep the others from running."""
+    while True:
+        with _lock:
+            if not _to_tear_down:
+                return
+            _, owner = _to_tear_down.popitem()
+        try:
+            owner.run_teardown()
+        except Exception:
+            logger.exception("teardown of %r failed", owner)

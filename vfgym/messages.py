@@ -1,0 +1,451 @@
+"""Chat messages: immutable data in the OpenAI chat format.
+
+A message is a ``dict`` subclass, so ``json``, pickle, HF Datasets and the provider SDKs take it as it is; its known
+fields are attributes too. There is one representation from the dataset row to the saved result: clients convert at the
+provider's door and nowhere else. Values are validated once, where they enter, and frozen all the way down, so that
+conversations share messages without copying them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias, cast
+
+from vfgym.errors import InvalidMessage
+
+Content: TypeAlias = "str | list[dict[str, Any]]"
+"""What a message says: text, or a list of parts (``{"type": "text" | "image_url" | "input_audio" | ..., ...}``)."""
+
+MessageTypes: TypeAlias = "Mapping[str, type[Message]]"
+"""The class that stands for each role."""
+
+
+def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+    raise TypeError(f"{type(self).__name__} is immutable: use .replace(...) on the message to make a changed copy")
+
+
+class FrozenList(list[Any]):
+    """A list that cannot be changed (still a ``list``, so JSON and SDKs see one)."""
+
+    __slots__ = ()
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (list(self),)
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that cannot be changed. Equality is that of the data."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
+    pop = popitem = clear = update = setdefault = _refuse  # type: ignore[assignment]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _refuse(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default way of pickling a dict subclass calls __setitem__.
+        return _rebuild, (type(self), dict(self))
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Self:
+        """Make one of data that is frozen and validated already."""
+        made = cls.__new__(cls)
+        dict.update(made, data)
+        return made
+
+
+def _rebuild(cls: type[FrozenDict], data: dict[str, Any]) -> FrozenDict:
+    return cls._of(data)
+
+
+def freeze(value: Any) -> Any:
+    """Return `value` with every dict and list inside it frozen; what is frozen already is shared, not copied."""
+    kind = type(value)
+    if kind is str or value is None or isinstance(value, FrozenDict | FrozenList):
+        return value
+    if isinstance(value, Mapping):
+        return FrozenDict._of({key: freeze(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return FrozenList([freeze(item) for item in value])
+    return value
+
+
+class _Field:
+    """A known field of a message as an attribute: ``None`` where it is absent."""
+
+    __slots__ = ("name",)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else dict.get(instance, self.name)
+
+
+class ToolCall(FrozenDict):
+    """One call of a tool, ``{"id", "type": "function", "function": {"name", "arguments"}}``.
+
+    ``arguments`` is the JSON text that the model wrote. Both spellings of the field work: ``call.name`` and
+    ``call["function"]["name"]``.
+
+    >>> call = ToolCall(id="c1", name="add", arguments='{"a": 1}')
+    >>> call.name, call["function"]["arguments"], call.get("name")
+    ('add', '{"a": 1}', 'add')
+    """
+
+    __slots__ = ()
+    id = _Field()
+    type = _Field()
+    function = _Field()
+    _FLAT: ClassVar[frozenset[str]] = frozenset({"name", "arguments"})
+
+    def __init__(
+        self,
+        id: str | None = None,
+        name: str | None = None,
+        arguments: str | None = None,
+        *,
+        function: Mapping[str, Any] | None = None,
+        type: str = "function",
+        **extra: Any,
+    ) -> None:
+        """Validate and freeze one call.
+
+        Args:
+            id: Identifier that the tool's answer refers to; the tool's name where it is missing.
+            name: Name of the tool (or give `function`).
+            arguments: JSON text of the arguments.
+            function: The nested form, ``{"name": ..., "arguments": ...}``.
+            type: Kind of the call; only ``"function"`` calls a tool.
+            **extra: Provider fields, kept as they are.
+
+        Raises:
+            InvalidMessage: If the name or the arguments are not strings.
+        """
+        inner = dict(function) if function is not None else {}
+        name = inner.pop("name", name)
+        arguments = inner.pop("arguments", arguments)
+        if not isinstance(name, str):
+            raise InvalidMessage(f"a tool call needs the name of a tool (a string), got name={name!r}")
+        if not isinstance(arguments, str):
+            raise InvalidMessage(f"the arguments of tool call {name!r} must be JSON text (a string), got {arguments!r}")
+        call = FrozenDict._of({"name": name, "arguments": arguments, **freeze(inner)})
+        dict.update(self, {"id": id if isinstance(id, str) else name, "type": type or "function", "function": call, **freeze(extra)})
+
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+        return cast(str, self["function"]["name"])
+
+    @property
+    def arguments(self) -> str:
+        """JSON text of the arguments, as the model wrote it."""
+        return cast(str, self["function"]["arguments"])
+
+    def __missing__(self, key: str) -> Any:
+        if key in self._FLAT:
+            return self["function"][key]
+        raise KeyError(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a field, in either spelling, or `default`."""
+        return self["function"].get(key, default) if key in self._FLAT else dict.get(self, key, default)
+
+
+class Message(FrozenDict):
+    """One chat message: a frozen ``dict`` with a ``role``.
+
+    A known field that is absent reads ``None`` as an attribute and is a ``KeyError`` as an item.
+    """
+
+    __slots__ = ()
+    ROLES: ClassVar[tuple[str, ...]] = ()
+    """Roles that this class stands for; the first one is its default."""
+    role = _Field()
+    content = _Field()
+    name = _Field()
+
+    def __init__(self, content: Content | None = None, *, role: str | None = None, **fields: Any) -> None:
+        """Validate and freeze one message.
+
+        Args:
+            content: Text, or a list of parts.
+            role: The message's role; the class's own where it is missing.
+            **fields: Further fields. One that is ``None`` counts as absent.
+
+        Raises:
+            InvalidMessage: If the fields do not make a message of this role.
+        """
+        role = role or self.ROLES[0]
+        if role not in self.ROLES:
+            raise InvalidMessage(f"{type(self).__name__} has the role {' or '.join(self.ROLES)}, got {role!r}")
+        dict.update(self, {"role": role, "content": self._checked_content(content)})
+        if fields:
+            dict.update(self, {key: self._checked_field(key, value) for key, value in fields.items() if value is not None})
+        self._check()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r} (it has {', '.join(self)})") from None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.items() if key != 'role')})"
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with fields changed; a field set to ``None`` is left out.
+
+        >>> UserMessage("hi").replace(content="hello")
+        UserMessage(content='hello')
+        """
+        return type(self)(**{**self, **changes})
+
+    def _checked_content(self, content: Any) -> Any:
+        if isinstance(content, str):
+            return content
+        if content is None:
+            raise InvalidMessage(f"a {self.ROLES[0]} message needs content (text, or a list of parts), got None")
+        return _checked_parts(content)
+
+    def _checked_field(self, key: str, value: Any) -> Any:
+        return freeze(value)
+
+    def _check(self) -> None:
+        """Check what concerns several fields."""
+
+
+class SystemMessage(Message):
+    """Instructions to the model (role ``system``, or its newer name ``developer``)."""
+
+    __slots__ = ()
+    ROLES = ("system", "developer")
+
+    @classmethod
+    def from_path(cls, path: str | Path) -> Self:
+        """Read a system prompt from a UTF-8 text file, verbatim (line endings included)."""
+        return cls(Path(path).read_bytes().decode("utf-8"))
+
+
+class UserMessage(Message):
+    """What the model is told or asked."""
+
+    __slots__ = ()
+    ROLES = ("user",)
+
+
+class TextMessage(Message):
+    """Raw text without a speaker, as completion-style prompts have it."""
+
+    __slots__ = ()
+    ROLES = ("text",)
+
+
+class AssistantMessage(Message):
+    """What the model says: text, tool calls, reasoning."""
+
+    __slots__ = ()
+    ROLES = ("assistant",)
+    reasoning_content = _Field()
+    thinking_blocks = _Field()
+    tool_calls = _Field()
+
+    def _checked_content(self, content: Any) -> Any:
+        return content if content is None or isinstance(content, str) else _checked_parts(content)
+
+    def _checked_field(self, key: str, value: Any) -> Any:
+        if key != "tool_calls":
+            return freeze(value)
+        if not isinstance(value, list | tuple):
+            raise InvalidMessage(f"tool_calls must be a list of tool calls, got {type(value).__name__}")
+        return FrozenList([as_tool_call(call) for call in value])
+
+
+class ToolMessage(Message):
+    """The answer to one tool call, named by ``tool_call_id``."""
+
+    __slots__ = ()
+    ROLES = ("tool",)
+    tool_call_id = _Field()
+
+    def _check(self) -> None:
+        if not isinstance(self.tool_call_id, str):
+            raise InvalidMessage(f"a tool message needs tool_call_id (a string): which call it answers; got {self.tool_call_id!r}")
+
+
+MESSAGE_TYPES: MessageTypes = {
+    role: cls for cls in (SystemMessage, UserMessage, AssistantMessage, ToolMessage, TextMessage) for role in cls.ROLES
+}
+"""The immutable message classes, by role."""
+
+_REQUIRED_IN_PART = {"text": "text", "image_url": "image_url", "input_audio": "input_audio"}
+
+
+def _checked_parts(content: Any) -> FrozenList:
+    if not isinstance(content, list | tuple):
+        raise InvalidMessage(f"content must be text or a list of parts, got {type(content).__name__}: {_short(content)}")
+    for index, part in enumerate(content):
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if not isinstance(kind, str):
+            raise InvalidMessage(f"content part {index} must be a dict with a type ({{'type': 'text', ...}}), got {_short(part)}")
+        field = _REQUIRED_IN_PART.get(kind)
+        value = part.get(field) if field else None
+        expected = str if kind == "text" else Mapping
+        if field and not isinstance(value, expected):
+            raise InvalidMessage(f"content part {index} of type {kind!r} needs {field!r} ({expected.__name__}), got {_short(part)}")
+    return cast(FrozenList, freeze(content))
+
+
+def as_tool_call(value: Any) -> ToolCall:
+    """Return a tool call in any of its raw forms as a `ToolCall`.
+
+    Args:
+        value: A `ToolCall`, the nested form of OpenAI, the flat form ``{"id", "name", "arguments"}``, either one as JSON
+            text, or an SDK object with such fields. Arguments given as an object instead of as text are encoded.
+
+    Raises:
+        InvalidMessage: If it is none of these.
+    """
+    if isinstance(value, ToolCall):
+        return value
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            raise InvalidMessage(f"a tool call given as text must be JSON, got {_short(value)}") from None
+    fields = _fields_of(value)
+    if fields is None:
+        raise InvalidMessage(f"a tool call must be a dict like {{'id', 'function': {{'name', 'arguments'}}}}, got {_short(value)}")
+    fields = {key: item for key, item in fields.items() if item is not None}
+    if "function" in fields:
+        inner = _fields_of(fields["function"])
+        if inner is None:
+            raise InvalidMessage(f"'function' of a tool call must be a dict with name and arguments, got {_short(fields['function'])}")
+        fields["function"] = {**inner, "arguments": _arguments_text(inner.get("arguments"))}
+    else:
+        fields["arguments"] = _arguments_text(fields.get("arguments"))
+    return ToolCall(**fields)
+
+
+def _arguments_text(arguments: Any) -> Any:
+    if arguments is None:
+        return "{}"
+    return json.dumps(arguments) if isinstance(arguments, Mapping) else arguments
+
+
+def _fields_of(value: Any) -> dict[str, Any] | None:
+    """Return the fields of a mapping or of an SDK's pydantic object, or None."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if callable(dump) else None
+
+
+def as_message(value: Any, types: MessageTypes = MESSAGE_TYPES) -> Message:
+    """Return one message in any of its raw forms as a `Message`.
+
+    Args:
+        value: A message, a dict with a role, or an SDK's message object.
+        types: The message class for each role.
+
+    Raises:
+        InvalidMessage: If it is not a message; the text says why.
+    """
+    if isinstance(value, Message):
+        return value
+    fields = _fields_of(value)
+    if fields is None:
+        raise InvalidMessage(f"expected a chat message (a dict with role and content), got {type(value).__name__}: {_short(value)}")
+    role = fields.get("role")
+    cls = types.get(role) if isinstance(role, str) else None
+    if cls is None:
+        raise InvalidMessage(f"a message needs a role, one of {', '.join(types)}; got role={role!r} in {_short(value)}")
+    return cls(**fields)
+
+
+def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = "messages") -> list[Message]:
+    """Return a conversation in any of its raw forms as a fresh list of messages.
+
+    Args:
+        value: A string (one `TextMessage`), one message, or an iterable of messages.
+        types: The message class for each role.
+        name: What the value is, for the error's text.
+
+    Raises:
+        InvalidMessage: If it is none of these; the text names the message.
+    """
+    if isinstance(value, str):
+        return [types["text"](value)]
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+        return [_located(value, types, name)]
+    return [item if isinstance(item, Message) else _located(item, types, f"{name}[{i}]") for i, item in enumerate(value)]
+
+
+def _located(value: Any, types: MessageTypes, where: str) -> Message:
+    try:
+        return as_message(value, types)
+    except InvalidMessage as error:
+        raise InvalidMessage(f"{where}: {error}") from None
+
+
+def content_text(content: Any) -> str:
+    """Return the text of a message's content: parts of type text joined by one space, other parts left out.
+
+    >>> content_text([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
+    'a b'
+    """
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list | tuple):
+        texts = (part.get("text") if isinstance(part, Mapping) else getattr(part, "text", None) for part in content)
+        return " ".join(text for text in texts if isinstance(text, str)).strip()
+    return ""
+
+
+def plain(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a conversation as plain dicts with parsed tool arguments, for ``tokenizer.apply_chat_template``.
+
+    Chat templates test ``tool_calls is defined`` and would encode textual arguments twice. Arguments that are not JSON
+    stay text.
+
+    >>> plain([AssistantMessage(tool_calls=[ToolCall("c1", "add", '{"a": 1}')])])[0]["tool_calls"][0]["function"]["arguments"]
+    {'a': 1}
+    """
+    return [_thaw(message) for message in messages]
+
+
+def _thaw(value: Any) -> Any:
+    if isinstance(value, ToolCall):
+        thawed = {key: _thaw(item) for key, item in value.items()}
+        try:
+            thawed["function"]["arguments"] = json.loads(value.arguments)
+        except json.JSONDecodeError:
+            pass
+        return thawed
+    if isinstance(value, Mapping):
+        return {key: _thaw(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_thaw(item) for item in value]
+    return value
+
+
+def _short(value: object, limit: int = 120) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,76 @@
+"""What a model answers: one assistant message, and what the provider says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from vfgym.messages import AssistantMessage, Message, MessageTypes, _Field
+
+FinishReason: TypeAlias = Literal["stop", "length", "tool_calls"]
+"""Why a model stopped: it was done, it met the token limit, or it called tools."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """Tokens of one model call, as the provider counted them."""
+
+    prompt_tokens: int = 0
+    reasoning_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+
+@dataclass(slots=True)
+class ResponseTokens:
+    """Token ids, masks (1 for what the model wrote) and log-probabilities (nats) of one model call, for training."""
+
+    prompt_ids: list[int]
+    prompt_mask: list[int]
+    completion_ids: list[int]
+    completion_mask: list[int]
+    completion_logprobs: list[float]
+    routed_experts: Any = None
+
+
+class ResponseMessage(AssistantMessage):
+    """The assistant message of a `Response`, with what belongs to this one answer and not to the conversation."""
+
+    __slots__ = ()
+    finish_reason = _Field()
+    is_truncated = _Field()
+    tokens = _Field()
+    OWN_FIELDS = frozenset({"finish_reason", "is_truncated", "tokens"})
+
+    def for_conversation(self, types: MessageTypes) -> Message:
+        """Return the message without `OWN_FIELDS`, as it goes into the conversation."""
+        return types["assistant"](**{key: value for key, value in self.items() if key not in self.OWN_FIELDS})
+
+
+@dataclass(slots=True)
+class Response:
+    """One answer of a model, whoever the provider is."""
+
+    id: str
+    created: int
+    """Unix time in seconds."""
+    model: str
+    usage: Usage | None
+    message: AssistantMessage
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.message, AssistantMessage):
+            fields = self.message if isinstance(self.message, Mapping) else {"content": self.message}
+            self.message = ResponseMessage(**fields)
+
+    @property
+    def tokens(self) -> ResponseTokens | None:
+        """Token data of the answer, where the client asked for it."""
+        tokens: ResponseTokens | None = self.message.get("tokens")
+        return tokens
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the answer was cut by a token limit."""
+        return bool(self.message.get("is_truncated")) or self.message.get("finish_reason") == "length"

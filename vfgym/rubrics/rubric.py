@@ -1,0 +1,201 @@
+"""The rubric: reward functions with weights, which together score an episode."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vfgym.calls import CallPlan, is_awaitable
+from vfgym.concurrency import Steps, eager
+from vfgym.errors import ConfigurationError
+from vfgym.lifecycle import discover_decorated
+from vfgym.parsers import Parser
+from vfgym.rubrics.scoring import (
+    RewardFunc,
+    RewardFunction,
+    Score,
+    _score,
+    apply_advantages,
+    apply_score,
+    namespace_of,
+    score_episode,
+    score_members,
+)
+from vfgym.state import State, TrajectoryStep
+
+logger = logging.getLogger(__name__)
+
+
+class Rubric:
+    """Reward functions with weights.
+
+    A function gets the arguments that it names: ``prompt``, ``completion``, ``answer``, ``info``, ``state``, ``task``, the
+    other columns of the dataset row, and the rubric's class objects (``parser`` and what `add_class_object` added). One
+    with plural names (``completions``, ``answers``, ``states``, ...) scores a whole group and returns a list. Functions are
+    plain or async, run in the order they were added, and one that raises scores 0.0 and is reported in
+    ``state["metrics_errors"]``.
+    """
+
+    def __init__(
+        self,
+        funcs: Sequence[RewardFunc] | RewardFunc | None = None,
+        weights: Sequence[float] | None = None,
+        parser: Parser | None = None,
+    ) -> None:
+        """Make a rubric.
+
+        Args:
+            funcs: Reward functions; one bare function stands for a list of it.
+            weights: A weight for each function (1.0 without). Weight 0 makes a function a metric.
+            parser: What functions get as ``parser``.
+
+        Raises:
+            ConfigurationError: If there are not as many weights as functions.
+        """
+        funcs = [funcs] if callable(funcs) else list(funcs or [])
+        weights = list(weights or [1.0] * len(funcs))
+        if len(weights) != len(funcs):
+            raise ConfigurationError(f"a rubric needs one weight for each reward function: got {len(weights)} for {len(funcs)}")
+        self.parser = Parser() if parser is None else parser
+        self.class_objects: dict[str, Any] = {"parser": self.parser}
+        self._functions: list[RewardFunction] = []
+        self._step_functions: list[RewardFunction] = []
+        self._cleanups = [CallPlan(handler.method) for handler in discover_decorated(self, "cleanup")]
+        for func, weight in zip(funcs, weights, strict=True):
+            self.add_reward_func(func, weight)
+
+    def add_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
+        """Add a reward function."""
+        self._functions.append(RewardFunction(func, weight))
+
+    def add_metric(self, func: RewardFunc, weight: float = 0.0) -> None:
+        """Add a function that is measured but, with its default weight, not rewarded."""
+        self._functions.append(RewardFunction(func, weight))
+
+    def add_step_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
+        """Add a function that is called after every turn and whose reward that step emits.
+
+        It may ask for ``step`` (the `TrajectoryStep`) besides what any reward function gets; ``completion`` is the turn's
+        message in a list. Its metric is the sum over the turns.
+        """
+        self._step_functions.append(RewardFunction(func, weight, "step"))
+
+    def add_class_object(self, name: str, obj: Any) -> None:
+        """Offer `obj` to reward functions under `name`."""
+        self.class_objects[name] = obj
+
+    @property
+    def funcs(self) -> list[Callable[..., Any]]:
+        """The functions that score episodes or groups, in order."""
+        return [function.plan.func for function in self._functions]
+
+    @property
+    def weights(self) -> list[float]:
+        """The weights of `funcs`."""
+        return [function.weight for function in self._functions]
+
+    @property
+    def metric_names(self) -> list[str]:
+        """Names of the metrics, in order: those of `funcs`, then those of the step functions."""
+        return [function.name for function in (*self._functions, *self._step_functions)]
+
+    @property
+    def has_group_rewards(self) -> bool:
+        """Whether some function needs a whole group."""
+        return any(function.when == "group" for function in self._functions)
+
+    @property
+    def _group_function_names(self) -> list[str]:
+        return [function.name for function in self._functions if function.when == "group"]
+
+    @property
+    def has_step_rewards(self) -> bool:
+        """Whether some function scores single turns."""
+        return bool(self._step_functions)
+
+    @eager
+    def score_rollout(self, state: State) -> Steps[None]:
+        """Score one episode that was played: set its reward and metrics. Can be awaited.
+
+        Raises:
+            ConfigurationError: If a function needs the whole group.
+        """
+        if self.has_group_rewards:
+            names = self._group_function_names
+            raise ConfigurationError(
+                f"{', '.join(names)} scores whole groups, so an episode cannot be scored alone: roll out groups, or name singular"
+                " arguments (completion, answer, state, ...)"
+            )
+        apply_score(state, (yield from self._score_one(state)))
+
+    @eager
+    def score_group(self, states: list[State]) -> Steps[None]:
+        """Score the episodes of one task together: set rewards, metrics and advantages. Can be awaited."""
+        if not states:
+            return
+        scores = yield from self._score_many(states)
+        for state, score in zip(states, scores, strict=True):
+            apply_score(state, score)
+        apply_advantages(states)
+
+    def _score_one(self, state: State) -> Steps[Score]:
+        return score_episode(self._functions, state, self.class_objects)
+
+    def _score_many(self, states: list[State]) -> Steps[list[Score]]:
+        return score_members(self._functions, states, self.class_objects)
+
+    def _score_step(self, state: State, step: TrajectoryStep) -> Steps[float]:
+        """Call the step functions on one turn, add up their metrics, and return the turn's reward."""
+        if not self._step_functions:
+            return 0.0
+        names = namespace_of(state, self.class_objects)
+        names["step"] = step
+        names["completion"] = step["completion"]
+        reward = 0.0
+        for function in self._step_functions:
+            value = yield from _score(function, names, state)
+            state.step_metrics[function.name] = state.step_metrics.get(function.name, 0.0) + value
+            if function.weight:
+                reward += function.weight * value
+        return reward
+
+    @eager
+    def cleanup(self, state: State) -> Steps[None]:
+        """Run the rubric's `@cleanup` methods for one scored episode. Can be awaited."""
+        yield from self._clean_up(state)
+
+    def _clean_up(self, state: State) -> Steps[None]:
+        for handler in self._cleanups:
+            try:
+                result = handler(namespace_of(state, self.class_objects))
+                if is_awaitable(result):
+                    yield result
+            except Exception:
+                logger.exception("cleanup handler %s of %s failed", handler.name, type(self).__name__)
+
+    @property
+    def has_teardown(self) -> bool:
+        """Whether there is a `@teardown` method to run."""
+        return bool(discover_decorated(self, "teardown"))
+
+    @eager
+    def teardown(self) -> Steps[None]:
+        """Run the rubric's `@teardown` methods. Can be awaited."""
+        for handler in discover_decorated(self, "teardown"):
+            result = handler.method()
+            if is_awaitable(result):
+                yield result
+
+
+def score_as_overridden(rubric: Rubric, state: State) -> Steps[Score]:
+    """Score with a rubric whose author replaced `Rubric.score_rollout`, leaving the state's own results as they are."""
+    kept = {key: dict.get(state, key) for key in ("reward", "metrics")}
+    emitted, step_metrics = state.emitted, state.step_metrics
+    state.emitted, state.step_metrics = [], {}
+    try:
+        yield rubric.score_rollout(state)
+        return Score(float(state["reward"] or 0.0), dict(state["metrics"] or {}))
+    finally:
+        state.emitted, state.step_metrics = emitted, step_metrics
+        dict.update(state, kept)

@@ -1,0 +1,125 @@
+"""Several rubrics as one: each scores with its own parser and objects, and the numbers are added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vfgym.concurrency import Steps, eager
+from vfgym.errors import ConfigurationError
+from vfgym.rubrics.rubric import Rubric, score_as_overridden
+from vfgym.rubrics.scoring import RewardFunc, Score
+from vfgym.state import State, TrajectoryStep
+
+
+class RubricGroup(Rubric):
+    """Several rubrics that score one after another. The reward is their sum; metrics of one name are added."""
+
+    def __init__(self, rubrics: Sequence[Rubric]) -> None:
+        """Combine `rubrics`.
+
+        Raises:
+            ConfigurationError: If there are none.
+        """
+        if not rubrics:
+            raise ConfigurationError("a RubricGroup needs at least one rubric, got none")
+        self.rubrics = list(rubrics)
+        super().__init__(parser=self.rubrics[0].parser)
+
+    def add_rubric(self, rubric: Rubric) -> None:
+        """Add a rubric at the end."""
+        self.rubrics.append(rubric)
+
+    def add_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
+        """Add a reward function to the first rubric."""
+        self.rubrics[0].add_reward_func(func, weight)
+
+    def add_metric(self, func: RewardFunc, weight: float = 0.0) -> None:
+        """Add a metric to the first rubric."""
+        self.rubrics[0].add_metric(func, weight)
+
+    def add_step_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
+        """Add a function for single turns to the first rubric."""
+        self.rubrics[0].add_step_reward_func(func, weight)
+
+    def add_class_object(self, name: str, obj: Any) -> None:
+        """Offer `obj` to the reward functions of the first rubric."""
+        self.rubrics[0].add_class_object(name, obj)
+
+    @property
+    def funcs(self) -> list[RewardFunc]:
+        """The functions of all rubrics, in order."""
+        return [func for rubric in self.rubrics for func in rubric.funcs]
+
+    @property
+    def weights(self) -> list[float]:
+        """The weights of `funcs`."""
+        return [weight for rubric in self.rubrics for weight in rubric.weights]
+
+    @property
+    def metric_names(self) -> list[str]:
+        """Names of the metrics of all rubrics, each once."""
+        return list(dict.fromkeys(name for rubric in self.rubrics for name in rubric.metric_names))
+
+    @property
+    def has_group_rewards(self) -> bool:
+        """Whether some function needs a whole group."""
+        return any(rubric.has_group_rewards for rubric in self.rubrics)
+
+    @property
+    def has_step_rewards(self) -> bool:
+        """Whether some function scores single turns."""
+        return any(rubric.has_step_rewards for rubric in self.rubrics)
+
+    @property
+    def _group_function_names(self) -> list[str]:
+        return [name for rubric in self.rubrics for name in rubric._group_function_names]
+
+    def _score_one(self, state: State) -> Steps[Score]:
+        total = Score()
+        for rubric in self.rubrics:
+            overridden = type(rubric).score_rollout is not Rubric.score_rollout
+            score = yield from (score_as_overridden(rubric, state) if overridden else rubric._score_one(state))
+            _add(total, score)
+        return total
+
+    def _score_many(self, states: list[State]) -> Steps[list[Score]]:
+        totals = [Score() for _ in states]
+        for rubric in self.rubrics:
+            if type(rubric).score_rollout is not Rubric.score_rollout:
+                scores = []
+                for state in states:
+                    scores.append((yield from score_as_overridden(rubric, state)))
+            else:
+                scores = yield from rubric._score_many(states)
+            for total, score in zip(totals, scores, strict=True):
+                _add(total, score)
+        return totals
+
+    def _score_step(self, state: State, step: TrajectoryStep) -> Steps[float]:
+        reward = 0.0
+        for rubric in self.rubrics:
+            if rubric.has_step_rewards:
+                reward += yield from rubric._score_step(state, step)
+        return reward
+
+    def _clean_up(self, state: State) -> Steps[None]:
+        for rubric in self.rubrics:
+            yield from rubric._clean_up(state)
+
+    @property
+    def has_teardown(self) -> bool:
+        """Whether some rubric has a `@teardown` method to run."""
+        return any(rubric.has_teardown for rubric in self.rubrics)
+
+    @eager
+    def teardown(self) -> Steps[None]:
+        """Run the teardown methods of all rubrics. Can be awaited."""
+        for rubric in self.rubrics:
+            yield rubric.teardown()
+
+
+def _add(total: Score, score: Score) -> None:
+    total.reward += score.reward
+    for name, value in score.metrics.items():
+        total.metrics[name] = total.metrics.get(name, 0.0) + value

@@ -1,0 +1,213 @@
+"""Reward functions with their call plans, and how scores are put into a state."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_origin
+
+from vfgym.calls import CallPlan, is_awaitable
+from vfgym.concurrency import Steps, gather
+from vfgym.state import State
+
+logger = logging.getLogger(__name__)
+
+IndividualRewardFunc: TypeAlias = Callable[..., Any]
+"""Scores one rollout: ``(completion, answer, ...) -> float``, plain or async."""
+GroupRewardFunc: TypeAlias = Callable[..., Any]
+"""Scores the rollouts of one task together: ``(completions, answers, ...) -> list[float]``, plain or async."""
+RewardFunc: TypeAlias = "IndividualRewardFunc | GroupRewardFunc"
+
+When: TypeAlias = Literal["episode", "group", "step"]
+"""What a reward function scores: an episode, the episodes of a group together, or each turn."""
+
+_PLURAL = frozenset({"states", "prompts", "completions", "answers", "tasks", "infos"})
+_SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"})
+
+
+class RewardFunction:
+    """A reward function as it was registered: its call plan, its weight, and what it scores."""
+
+    __slots__ = ("name", "plan", "weight", "when")
+
+    def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
+        """Read the signature of `func`.
+
+        Args:
+            func: Plain or async; it gets the arguments that it names.
+            weight: Factor of its score in the reward; 0 makes it a metric.
+            when: What it scores. None tells from the signature whether it scores episodes or groups.
+        """
+        self.plan = CallPlan(func)
+        self.name = self.plan.name
+        self.weight = float(weight)
+        self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
+
+
+def _scores_groups(plan: CallPlan) -> bool:
+    """Tell by the names of the arguments; where they say nothing, by a return annotation that is a list."""
+    names = frozenset(plan.names)
+    if names & _PLURAL:
+        return True
+    if names & _SINGULAR:
+        return False
+    annotation = inspect.signature(plan.func).return_annotation
+    if isinstance(annotation, str):  # from __future__ import annotations
+        return annotation.removeprefix("typing.").lower().partition("[")[0] == "list"
+    return (get_origin(annotation) or annotation) is list
+
+
+@dataclass(slots=True)
+class Score:
+    """What a rubric found of one episode."""
+
+    reward: float = 0.0
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+def namespace_of(state: State, class_objects: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the reward functions of one episode may ask for, by name."""
+    source = dict.get(state, "input") or {}
+    names = dict(source)
+    completion = dict.get(state, "completion")
+    names["prompt"] = state.get("prompt")
+    names["completion"] = [] if completion is None else completion
+    names["answer"] = state.get("answer", "")
+    names["info"] = state.get("info", {})
+    names["state"] = state
+    names.update(class_objects)
+    names["task"] = state.get("task")
+    return names
+
+
+def group_namespace_of(states: list[State], class_objects: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the reward functions of one group may ask for, by name: lists in the order of `states`."""
+    each = [namespace_of(state, {}) for state in states]
+    names: dict[str, Any] = {plural: [one[plural[:-1]] for one in each] for plural in _PLURAL}
+    names.update(class_objects)
+    return names
+
+
+def score_episode(functions: Iterable[RewardFunction], state: State, class_objects: Mapping[str, Any]) -> Steps[Score]:
+    """Call the functions in order on one episode. One that raises scores 0.0 and is reported."""
+    score = Score()
+    names: dict[str, Any] | None = None
+    for function in functions:
+        if names is None:
+            names = namespace_of(state, class_objects)
+        value = yield from _score(function, names, state)
+        score.metrics[function.name] = value
+        if function.weight:
+            score.reward += function.weight * value
+    return score
+
+
+def _score(function: RewardFunction, names: Mapping[str, Any], state: State) -> Steps[float]:
+    try:
+        value = function.plan(names)
+        if is_awaitable(value):
+            value = yield value
+        return float(value)
+    except Exception as error:
+        report(function.name, error, state)
+        return 0.0
+
+
+def report(name: str, error: BaseException, state: State) -> None:
+    """Record that a reward function failed, in the log and in ``state["metrics_errors"]``."""
+    logger.error("reward function %s failed and scores 0.0: %r", name, error, exc_info=error)
+    dict.setdefault(state, "metrics_errors", {})[name] = repr(error)
+
+
+def score_members(
+    functions: Iterable[RewardFunction], states: list[State], class_objects: Mapping[str, Any]
+) -> Steps[list[Score]]:
+    """Call the functions in order on the episodes of a group: each one for all of them, before the next begins."""
+    scores = [Score() for _ in states]
+    each: list[dict[str, Any]] | None = None
+    for function in functions:
+        if function.when == "group":
+            values = yield from _group_values(function, states, class_objects)
+        else:
+            if each is None:
+                each = [namespace_of(state, class_objects) for state in states]
+            values = yield from _individual_values(function, states, each)
+        for score, value in zip(scores, values, strict=True):
+            score.metrics[function.name] = value
+            if function.weight:
+                score.reward += function.weight * value
+    return scores
+
+
+def _individual_values(function: RewardFunction, states: list[State], each: list[dict[str, Any]]) -> Steps[list[float]]:
+    results: list[Any] = []
+    for names in each:
+        try:
+            results.append(function.plan(names))
+        except Exception as error:
+            results.append(error)
+    waiting = [index for index, result in enumerate(results) if is_awaitable(result)]
+    if waiting:
+        awaited = yield gather([results[index] for index in waiting])
+        for index, result in zip(waiting, awaited, strict=True):
+            results[index] = result
+    return [_number(function, result, state) for result, state in zip(results, states, strict=True)]
+
+
+def _number(function: RewardFunction, result: Any, state: State) -> float:
+    if isinstance(result, BaseException) and not isinstance(result, Exception):
+        raise result
+    try:
+        if isinstance(result, Exception):
+            raise result
+        return float(result)
+    except Exception as error:
+        report(function.name, error, state)
+        return 0.0
+
+
+def _group_values(function: RewardFunction, states: list[State], class_objects: Mapping[str, Any]) -> Steps[list[float]]:
+    try:
+        result = function.plan(group_namespace_of(states, class_objects))
+        if is_awaitable(result):
+            result = yield result
+        values = [float(value) for value in result]
+        if len(values) != len(states):
+            raise ValueError(f"{function.name} must return one number for each of {len(states)} states, got {len(values)}")
+        return values
+    except Exception as error:
+        for state in states:
+            report(function.name, error, state)
+        return [0.0] * len(states)
+
+
+def apply_score(state: State, score: Score) -> None:
+    """Put a score into a state: reward, metrics, and what each step emitted.
+
+    The reward is the sum, from left to right, of what the steps emit: the functions of each step as it happened, and the
+    functions of the episode with the last one.
+    """
+    emitted = [*state.emitted] or [0.0]
+    emitted[-1] += score.reward
+    state.rewards = emitted
+    total = 0.0
+    for reward in emitted:
+        total += reward
+    state["reward"] = total
+    state["metrics"] = {**score.metrics, **state.step_metrics}
+    for step, reward in zip(state.get("trajectory", ()), emitted, strict=False):
+        step["extras"]["reward"] = reward
+
+
+def apply_advantages(states: list[State]) -> None:
+    """Set each state's advantage, its reward minus the mean of the group's rewards, and fill the steps that have none."""
+    mean = sum(state["reward"] for state in states) / len(states)
+    for state in states:
+        state["advantage"] = state["reward"] - mean
+        for step in state.get("trajectory", ()):
+            if step["reward"] is None:
+                step["reward"] = state["reward"]
+            if step["advantage"] is None:
+                step["advantage"] = state["advantage"]

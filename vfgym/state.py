@@ -1,0 +1,340 @@
+"""What is recorded of one episode: the state, its turns, timing and token usage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, SupportsIndex, TypedDict, overload
+
+import numpy as np
+
+from vfgym.messages import Message
+from vfgym.responses import Response, ResponseTokens
+
+
+class RolloutInput(TypedDict, total=False):
+    """One task, as an episode starts from it. Further columns of its dataset row stand beside these."""
+
+    prompt: list[Message]
+    example_id: int
+    answer: Any
+    info: dict[str, Any]
+
+
+class State(dict[str, Any]):
+    """Everything about one episode, by documented names.
+
+    The input's fields (`INPUT_FIELDS`) are read from and written to ``state["input"]`` where it has them; ``in``,
+    iteration and ``dict(state)`` do not look there.
+
+    >>> state = State(input={"answer": "4"}, reward=None)
+    >>> state["answer"], "answer" in state
+    ('4', False)
+    """
+
+    INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
+    __slots__ = ("_rng", "emitted", "is_cleaned_up", "rewards", "session", "step_metrics")
+
+    emitted: list[float]
+    """What the step functions gave so far, one number for each step."""
+    rewards: list[float]
+    """What each step emits, once scored; the sum from left to right is the reward."""
+    step_metrics: dict[str, float]
+    """Sums of the step functions over the turns so far."""
+    is_cleaned_up: bool
+    """Whether the cleanup handlers have run."""
+    session: Any
+    """What the environment keeps for this player between episodes (a game)."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Make a state of the given items, like a ``dict``."""
+        super().__init__(*args, **kwargs)
+        self.emitted = []
+        self.rewards = []
+        self.step_metrics = {}
+        self.is_cleaned_up = False
+        self.session = None
+        self._rng: np.random.Generator | None = None
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The episode's random numbers: those of the player that runs it, so that a seed replays them."""
+        if self._rng is None:
+            self._rng = np.random.default_rng()
+        return self._rng
+
+    @rng.setter
+    def rng(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def __missing__(self, key: str) -> Any:
+        if key in _INPUT_FIELDS:
+            source = dict.get(self, "input")
+            if source is not None and key in source:
+                return source[key]
+        raise KeyError(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an item, the input's fields included, or `default`."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key in _INPUT_FIELDS:
+            source = dict.get(self, "input")
+            if source is not None and key in source:
+                source[key] = value
+                return
+        dict.__setitem__(self, key, value)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Write items, the input's fields included."""
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
+
+    def __ior__(self, other: Any) -> State:  # type: ignore[override, misc]
+        self.update(other)
+        return self
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return an item; write `default` first where it is missing."""
+        try:
+            return self[key]
+        except KeyError:
+            self[key] = default
+            return default
+
+
+_INPUT_FIELDS = frozenset(State.INPUT_FIELDS)
+
+
+class MessagesView(Sequence[Message]):
+    """The first messages of a conversation that goes on: reads like a list, and shares the conversation's storage.
+
+    Every turn's prompt is one, so that a kept episode of T turns holds T messages and not T² references. It equals a list
+    of the same messages, adds to lists, and pickles with the storage shared.
+    """
+
+    __slots__ = ("_messages", "_stop")
+
+    def __init__(self, messages: list[Message], stop: int) -> None:
+        """View the first `stop` of `messages`, which must never change below that."""
+        self._messages = messages
+        self._stop = stop
+
+    def __len__(self) -> int:
+        return self._stop
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Message | list[Message]:
+        if isinstance(index, slice):
+            return self._messages[: self._stop][index]
+        position = index.__index__()
+        if position < 0:
+            position += self._stop
+        if not 0 <= position < self._stop:
+            raise IndexError(f"message {index} of {self._stop}")
+        return self._messages[position]
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages[: self._stop])
+
+    def __add__(self, other: Iterable[Message]) -> list[Message]:
+        return [*self, *other]
+
+    def __radd__(self, other: Iterable[Message]) -> list[Message]:
+        return [*other, *self]
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, list | MessagesView) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def copy(self) -> list[Message]:
+        """Return the messages as a list of their own."""
+        return list(self)
+
+
+class TrajectoryStepTokens(TypedDict):
+    """Token data of one turn, for training."""
+
+    prompt_ids: list[int]
+    prompt_mask: list[int]
+    completion_ids: list[int]
+    completion_mask: list[int]
+    completion_logprobs: list[float]
+    overlong_prompt: bool
+    is_truncated: bool
+    routed_experts: Any
+
+
+def step_tokens(tokens: ResponseTokens | None, max_seq_len: int | None) -> TrajectoryStepTokens | None:
+    """Return the token data of one turn, cut to `max_seq_len` tokens of prompt and completion together.
+
+    A prompt that is longer alone is cut, keeps nothing of the completion and is marked overlong.
+    """
+    if tokens is None:
+        return None
+    prompt, limit = len(tokens.prompt_ids), max_seq_len
+    room = len(tokens.completion_ids) if limit is None else max(0, limit - prompt)
+    return {
+        "prompt_ids": tokens.prompt_ids[:limit],
+        "prompt_mask": tokens.prompt_mask[:limit],
+        "completion_ids": tokens.completion_ids[:room],
+        "completion_mask": tokens.completion_mask[:room],
+        "completion_logprobs": tokens.completion_logprobs[:room],
+        "overlong_prompt": limit is not None and prompt > limit,
+        "is_truncated": limit is not None and prompt + len(tokens.completion_ids) > limit,
+        "routed_experts": tokens.routed_experts,
+    }
+
+
+class TrajectoryStep(TypedDict):
+    """One turn: what the model was shown and what it answered."""
+
+    prompt: Sequence[Message]
+    """The whole conversation that was answered."""
+    completion: list[Message]
+    """The one assistant message."""
+    response: Response
+    tokens: TrajectoryStepTokens | None
+    reward: float | None
+    """The author's value, else filled with the episode's reward when a group is scored."""
+    advantage: float | None
+    is_truncated: bool
+    trajectory_id: str
+    extras: dict[str, Any]
+    """Anything more; ``extras["reward"]`` is what the environment emitted for this step."""
+
+
+class TimeSpan:
+    """A span of wall-clock time, in seconds since the epoch."""
+
+    __slots__ = ("end", "start")
+
+    def __init__(self, start: float = 0.0, end: float = 0.0) -> None:
+        """Make a span; an `end` of 0 says that it has not ended."""
+        self.start = start
+        self.end = end
+
+    @property
+    def duration(self) -> float:
+        """Seconds from start to end; 0 while it has not ended."""
+        return self.end - self.start if self.end > 0 else 0.0
+
+    def model_dump(self) -> dict[str, float]:
+        """Return the span as plain data."""
+        return {"start": self.start, "end": self.end, "duration": self.duration}
+
+    def __repr__(self) -> str:
+        return f"TimeSpan(start={self.start}, end={self.end})"
+
+
+class TimeSpans:
+    """Spans of one kind of work, in order."""
+
+    __slots__ = ("spans",)
+
+    def __init__(self, spans: list[TimeSpan] | None = None) -> None:
+        """Hold `spans`."""
+        self.spans = [] if spans is None else spans
+
+    @property
+    def duration(self) -> float:
+        """Seconds of all spans together."""
+        return sum(span.duration for span in self.spans)
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return the spans as plain data."""
+        return {"spans": [span.model_dump() for span in self.spans], "duration": self.duration}
+
+
+class RolloutTiming:
+    """Where the time of one episode went. All values are in seconds."""
+
+    __slots__ = ("env", "generation", "model", "scoring", "setup", "start_time")
+
+    def __init__(self, start_time: float | None = None) -> None:
+        """Start the clock, now or at `start_time` (seconds since the epoch)."""
+        self.start_time = time.time() if start_time is None else start_time
+        self.setup = TimeSpan()
+        """`setup_state`."""
+        self.generation = TimeSpan()
+        """From before `setup_state` until the episode is played."""
+        self.scoring = TimeSpan()
+        self.model = TimeSpans()
+        """Waiting for the model (or whoever answers)."""
+        self.env = TimeSpans()
+        """The environment's responses."""
+
+    @property
+    def total(self) -> float:
+        """Seconds from the start of generation to the end of scoring; 0 until scored."""
+        return self.scoring.end - self.generation.start if self.scoring.end > 0 else 0.0
+
+    @property
+    def overhead(self) -> float:
+        """Seconds of the total that no other span accounts for."""
+        return self.total - self.setup.duration - self.model.duration - self.env.duration - self.scoring.duration
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return the timing as plain data, derived values included."""
+        spans = {name: getattr(self, name).model_dump() for name in ("setup", "generation", "scoring", "model", "env")}
+        return {"start_time": self.start_time, **spans, "total": self.total, "overhead": self.overhead}
+
+
+class TokenUsage(TypedDict, total=False):
+    """Tokens of one episode."""
+
+    input_tokens: float
+    """Prompt tokens of all model calls; shared context counts each time."""
+    output_tokens: float
+    """Completion tokens of all model calls."""
+    final_input_tokens: float
+    """Tokens of the last turn's context that the model did not write."""
+    final_output_tokens: float
+    """Tokens of the last turn's context that the model wrote."""
+
+
+class UsageTracker(Mapping[str, float]):
+    """Counts the tokens of an episode; reads as the mapping ``{"input_tokens", "output_tokens"}``."""
+
+    __slots__ = ("_counts", "seen")
+
+    def __init__(self) -> None:
+        """Start at zero, with nothing `seen`."""
+        self._counts = {"input_tokens": 0.0, "output_tokens": 0.0}
+        self.seen = False
+        """Whether any usage was reported."""
+
+    def add(self, input_tokens: float = 0, output_tokens: float = 0) -> None:
+        """Count tokens.
+
+        Raises:
+            ValueError: If a number is negative.
+        """
+        if input_tokens < 0 or output_tokens < 0:
+            raise ValueError(f"token counts cannot be negative, got input_tokens={input_tokens}, output_tokens={output_tokens}")
+        self.seen = True
+        self._counts["input_tokens"] += input_tokens
+        self._counts["output_tokens"] += output_tokens
+
+    def __getitem__(self, key: str) -> float:
+        return self._counts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __repr__(self) -> str:
+        return repr(self._counts)

@@ -1,0 +1,221 @@
+"""Tasks: what an episode starts from, wherever the rows come from.
+
+A task source is anything that holds rows (a list of dicts, an HF ``Dataset``, a lazy builder, an iterable), an endless
+procedural source, or nothing at all. Rows stay plain dicts with their own keys; a row becomes the input of an episode when
+one starts, and not before.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from vfgym.errors import ConfigurationError, InvalidMessage
+from vfgym.messages import MESSAGE_TYPES, Message, MessageTypes, as_messages
+
+Row: TypeAlias = "Mapping[str, Any]"
+"""One task: ``prompt`` (messages) or ``question`` (text), optionally ``answer``, ``info``, ``example_id``, and any more."""
+
+DatasetBuilder: TypeAlias = "Callable[[], Rows]"
+"""A function that makes the rows when they are first needed."""
+
+ENDLESS = 2**31
+"""How many different tasks an endless source counts as."""
+
+_SHARED_TYPES = frozenset({str, int, float, bool, type(None)})
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Rows by position."""
+
+    def __getitem__(self, index: int, /) -> Row: ...
+
+
+class ProceduralTasks:
+    """An endless source: row number `i` is made by a function of `i`, the same each time.
+
+    >>> squares = ProceduralTasks(lambda i: {"question": f"{i}²?", "answer": str(i * i)})
+    >>> squares[12]["answer"]
+    '144'
+    """
+
+    def __init__(self, make_row: Callable[[int], Row]) -> None:
+        """Make rows with `make_row`."""
+        self.make_row = make_row
+
+    def __getitem__(self, index: int) -> Row:
+        return self.make_row(index)
+
+
+class Tasks:
+    """The tasks of an environment: rows, and how a row becomes the input of an episode."""
+
+    def __init__(
+        self,
+        source: Rows | Iterable[Row] | DatasetBuilder | None,
+        *,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Mapping[str, Any]] | None = None,
+        types: MessageTypes = MESSAGE_TYPES,
+    ) -> None:
+        """Describe tasks; nothing is read or built yet.
+
+        Args:
+            source: Rows by position (with a length, or endless without one), an iterable of rows, a function without
+                arguments that returns either, or None: every episode then starts from an empty task.
+            system_prompt: Put before every prompt that has no system message of its own.
+            few_shot: Messages between the system prompt and the ``question`` of a row.
+            types: The message class for each role.
+
+        Raises:
+            ConfigurationError: If `source` is none of these.
+        """
+        if source is not None and not callable(source) and not hasattr(source, "__getitem__") and not isinstance(source, Iterable):
+            raise ConfigurationError(
+                "a dataset must be a list of dicts, a Dataset, an iterable of rows, a function that returns one of these, or"
+                f" an object with rows by position; got {type(source).__name__}"
+            )
+        self._source = source
+        self._types = types
+        self._system = [types["system"](system_prompt)] if system_prompt is not None else []
+        self._few_shot = as_messages(few_shot or [], types, name="few_shot")
+        self._rows: Any = None
+        self._own_ids = False
+        self._index_of_id: dict[int, int] | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, built on first access."""
+        if self._rows is None:
+            self._rows = self._built()
+            first = self._rows[0] if not self.is_endless and len(self) else {}
+            self._own_ids = type(first.get("example_id")) is int
+        return self._rows  # type: ignore[no-any-return]
+
+    def _built(self) -> Any:
+        source = self._source
+        if source is None:
+            return ProceduralTasks(lambda index: {"prompt": []})
+        if callable(source) and not hasattr(source, "__getitem__"):
+            source = source()
+        if hasattr(source, "__getitem__") and not isinstance(source, Mapping):
+            return source
+        if isinstance(source, Iterable) and not isinstance(source, Mapping | str):
+            return list(source)
+        raise ConfigurationError(f"the dataset builder must return rows (a list of dicts, a Dataset, ...), got {type(source).__name__}")
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the source has no length."""
+        return not hasattr(self.rows if self._rows is None else self._rows, "__len__")
+
+    def __len__(self) -> int:
+        """Number of tasks; `ENDLESS` for an endless source."""
+        return ENDLESS if self.is_endless else len(self.rows)  # type: ignore[arg-type]
+
+    def index_of(self, example_id: int) -> int:
+        """Return the position of the task with this ``example_id``.
+
+        Raises:
+            ConfigurationError: If there is none.
+        """
+        index: int | None = example_id
+        rows = self.rows
+        if self._own_ids:
+            if self._index_of_id is None:
+                self._index_of_id = {}
+                for position in range(len(self)):
+                    self._index_of_id.setdefault(rows[position]["example_id"], position)
+            index = self._index_of_id.get(example_id)
+        if type(example_id) is not int or index is None or not 0 <= index < len(self):
+            raise ConfigurationError(f"there is no task with example_id {example_id!r} among the {len(self)} tasks")
+        return index
+
+    def input(self, index: int) -> dict[str, Any]:
+        """Return task number `index` as the input of one episode, with nothing shared that can be written to.
+
+        Raises:
+            ConfigurationError: If the row has neither a prompt nor a question, or they are malformed.
+        """
+        row = self.rows[index]
+        if not isinstance(row, Mapping):
+            raise ConfigurationError(f"row {index} of the dataset must be a dict, got {type(row).__name__}")
+        task = {key: value if type(value) in _SHARED_TYPES else copy.deepcopy(value) for key, value in row.items()}
+        try:
+            task["prompt"] = self._prompt(task)
+        except InvalidMessage as error:
+            raise ConfigurationError(f"row {index} of the dataset: {error}") from None
+        if not self._own_ids:
+            if "example_id" in task:
+                task["src_id"] = task["example_id"]
+            task["example_id"] = index
+        if "info" in task:
+            task["info"] = parsed_info(task["info"], f"row {index} of the dataset")
+        return task
+
+    def _prompt(self, task: dict[str, Any]) -> list[Message]:
+        if task.get("prompt") is not None:
+            prompt = as_messages(task["prompt"], self._types, name="prompt")
+            has_system = bool(prompt) and prompt[0]["role"] == "system"
+            return prompt if has_system else [*self._system, *prompt]
+        question = task.get("question")
+        if question is None:
+            raise InvalidMessage(f"a row needs a 'prompt' (messages) or a 'question' (text), got the keys {', '.join(task) or '(none)'}")
+        system = self._system if self._system and self._system[0]["content"] else []
+        return [*system, *self._few_shot, self._types["user"](question)]
+
+
+def parsed_info(info: Any, where: str) -> dict[str, Any]:
+    """Return a row's ``info``, given as a dict or as JSON text.
+
+    Raises:
+        ConfigurationError: If it is not an object; the text names `where` it stands.
+    """
+    if isinstance(info, str):
+        try:
+            info = json.loads(info)
+        except json.JSONDecodeError as error:
+            raise ConfigurationError(f"{where}: info is text but not JSON: {error}") from None
+    if info is None:
+        return {}
+    if not isinstance(info, Mapping):
+        raise ConfigurationError(f"{where}: info must be a dict, or a JSON object as text; got {type(info).__name__}")
+    return dict(info)
+
+
+class TaskStream:
+    """The order in which one player meets the tasks: a seeded permutation without repeats, then the next one."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        """Stream `tasks`."""
+        self.tasks = tasks
+        self._drawn = 0
+        self._moved: dict[int, int] = {}
+
+    def restart(self) -> None:
+        """Begin a new permutation."""
+        self._drawn, self._moved = 0, {}
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """Return the position of the next task.
+
+        Raises:
+            ConfigurationError: If there are no tasks.
+        """
+        total = len(self.tasks)
+        if total == 0:
+            raise ConfigurationError("the dataset is empty: an episode needs a task")
+        if self._drawn >= total:
+            self.restart()
+        # A Fisher-Yates shuffle that stores only the positions it has moved: it costs the same for endless sources.
+        other = int(rng.integers(self._drawn, total))
+        drawn = self._moved.pop(other, other)
+        if other != self._drawn:
+            self._moved[other] = self._moved.pop(self._drawn, self._drawn)
+        self._drawn += 1
+        return drawn
