@@ -79,7 +79,7 @@ def note_error(state: State, error: Error) -> None:
 class BaseEpisode:
     """What every episode does: clean up once, be scored once, and tell its outcome."""
 
-    __slots__ = ("_shown", "_tools", "definition", "is_over", "is_scored", "state")
+    __slots__ = ("_metrics", "_shown", "_tools", "definition", "is_over", "is_scored", "state")
 
     def __init__(self, definition: ChatEnv) -> None:
         """Make an episode of `definition` that has not begun."""
@@ -88,6 +88,7 @@ class BaseEpisode:
         self.is_over = False
         self.is_scored = False
         self._shown = 0.0
+        self._metrics: dict[str, float] | None = None
         self._tools: tuple[Any, list[Any]] | None = None
 
     def conversation(self) -> list[Message]:
@@ -148,7 +149,9 @@ class BaseEpisode:
     def info(self) -> dict[str, Any]:
         """Return what is told besides the observation; the answer is never in it."""
         state = self.state
-        metrics = dict.fromkeys(self.definition.rubric.metric_names, 0.0)
+        if self._metrics is None:
+            self._metrics = dict.fromkeys(self.definition.rubric.metric_names, 0.0)
+        metrics = self._metrics.copy()
         if self.is_scored:
             metrics.update(state["metrics"])
         info = {
@@ -175,7 +178,7 @@ class BaseEpisode:
 class Episode(BaseEpisode):
     """One run of a `MultiTurnEnv`."""
 
-    __slots__ = ("_deadline", "_log", "definition")
+    __slots__ = ("_deadline", "_has_step_rewards", "_log", "_overrides")
     definition: MultiTurnEnv
 
     def __init__(self, definition: MultiTurnEnv) -> None:
@@ -183,6 +186,8 @@ class Episode(BaseEpisode):
         super().__init__(definition)
         self._log: list[Message] = []
         self._deadline: float | None = None
+        self._overrides = definition._overrides
+        self._has_step_rewards = definition.score_rollouts and definition.rubric.has_step_rewards
 
     def open(
         self,
@@ -288,10 +293,12 @@ class Episode(BaseEpisode):
         yield from self.finish()
 
     def _is_completed(self) -> Steps[bool]:
-        definition = self.definition
-        if not definition._overrides["is_completed"]:
-            return (yield from check_stops(definition._stops, self.state))
-        completed = definition.is_completed(self.state)
+        if not self._overrides["is_completed"]:
+            return check_stops(self.definition._stops, self.state)
+        return self._ask_is_completed()
+
+    def _ask_is_completed(self) -> Steps[bool]:
+        completed = self.definition.is_completed(self.state)
         if is_awaitable(completed):
             completed = yield completed
         return bool(completed)
@@ -322,7 +329,7 @@ class Episode(BaseEpisode):
         definition, state, log = self.definition, self.state, self._log
         trajectory = state["trajectory"]
         started = time.time()
-        if definition._overrides["get_prompt_messages"]:
+        if self._overrides["get_prompt_messages"]:
             prompt: Any = definition.get_prompt_messages(state)
             if is_awaitable(prompt):
                 prompt = yield self._bounded(prompt)
@@ -364,20 +371,20 @@ class Episode(BaseEpisode):
             "extras": {},
         }
         log.append(message)
-        if definition._overrides["add_trajectory_step"]:
+        if self._overrides["add_trajectory_step"]:
             result = definition.add_trajectory_step(state, step)
             if is_awaitable(result):
                 yield self._bounded(result)
         else:
             state["trajectory"].append(step)
-        if definition._overrides["apply_action"]:
+        if self._overrides["apply_action"]:
             result = definition.apply_action(message, state)
             if is_awaitable(result):
                 yield self._bounded(result)
-        reward = 0.0
-        if definition.score_rollouts and definition.rubric.has_step_rewards:
-            reward = yield from definition.rubric._score_step(state, step)
-        state.emitted.append(reward)
+        if self._has_step_rewards:
+            state.emitted.append((yield from definition.rubric._score_step(state, step)))
+        else:
+            state.emitted.append(0.0)
 
 
 def play(

@@ -48,6 +48,17 @@ class TextSampler:
 
 
 @dataclass(frozen=True)
+class ChoiceSampler:
+    """Draws one of a fixed set of texts (the actions of a game, say)."""
+
+    texts: tuple[str, ...]
+
+    def sample(self, rng: np.random.Generator) -> AssistantMessage:
+        """Return one of the texts."""
+        return AssistantMessage(self.texts[int(rng.integers(len(self.texts)))])
+
+
+@dataclass(frozen=True)
 class ToolCallSampler:
     """Draws a call of one of the tools, with arguments that fit its JSON schema; every fourth time text instead."""
 

@@ -76,10 +76,10 @@ class State(dict[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return an item, the input's fields included, or `default`."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        if dict.__contains__(self, key):
+            return dict.__getitem__(self, key)
+        source = dict.get(self, "input") if key in _INPUT_FIELDS else None
+        return default if source is None else source.get(key, default)
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key in _INPUT_FIELDS:

@@ -321,6 +321,7 @@ SERVER_TOOL = Tool(
             "ratio": {"type": "number"},
             "filters": {"type": "array", "items": {"$ref": "#/$defs/Filter"}},
             "mode": {"$ref": "#/$defs/Mode"},
+            "note": True,
         },
         "required": ["file-path"],
         "additionalProperties": False,
@@ -332,8 +333,8 @@ SERVER_TOOL = Tool(
 def test_given_definition_passes_arguments_by_name():
     tool = ToolFunction.from_definition(SERVER_TOOL, lambda **arguments: arguments)
     assert tool.definition is SERVER_TOOL
-    sent = {"file-path": "a.txt", "lines": "3", "ratio": 2, "filters": '[{"x": 1}]', "mode": "r"}
-    expected = {"file-path": "a.txt", "lines": 3, "ratio": 2, "filters": [{"x": 1}], "mode": "r"}
+    sent = {"file-path": "a.txt", "lines": "3", "ratio": 2, "filters": '[{"x": 1}]', "mode": "r", "note": "[]"}
+    expected = {"file-path": "a.txt", "lines": 3, "ratio": 2, "filters": [{"x": 1}], "mode": "r", "note": "[]"}
     assert tool.invoke(tool.bind(sent)) == expected
     assert tool.bind({"file-path": "a", "lines": None}) == {"file-path": "a", "lines": None}
 
@@ -344,7 +345,7 @@ def test_given_definition_passes_arguments_by_name():
         ({}, 'missing argument "file-path"'),
         ({"file-path": 3}, 'argument "file-path" should be a string, got 3'),
         ({"file-path": "a", "lines": "x"}, 'argument "lines" should be an integer, got "x"'),
-        ({"file-path": "a", "nothing": 1}, 'unknown argument "nothing" (expected: file-path, lines, ratio, filters, mode)'),
+        ({"file-path": "a", "encoding": 1}, 'unknown argument "encoding" (expected: file-path, lines, ratio, filters, mode, note)'),
     ],
 )
 def test_given_definition_checks_the_top_level(sent, expected):

@@ -41,6 +41,9 @@ class Foreign:
     def __str__(self) -> str:
         return "a foreign thing"
 
+    def __repr__(self) -> str:
+        return "Foreign()"
+
 
 @given(st.text())
 def test_text_stays_as_it_is(text):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-import decimal
 import enum
 import json
 import math
@@ -102,7 +101,7 @@ def named(a: Point, b: Options, c: Cat | Dog, d: Annotated[Cat | Dog, Field(disc
 def recursive(tree: Tree): ...
 
 
-def scalars(a: datetime.date, b: datetime.datetime, c: datetime.time, d: datetime.timedelta, e: uuid.UUID, f: decimal.Decimal): ...
+def scalars(a: datetime.date, b: datetime.datetime, c: datetime.time, d: datetime.timedelta, e: uuid.UUID): ...
 
 
 def anything(a, b: Any, **options: int): ...
@@ -166,6 +165,13 @@ def sample_many(described: dict[str, Any], **document: Any) -> list[Any]:
 def test_schemas_that_servers_write(described):
     definitions = {"$defs": {"Small": {"type": "integer", "maximum": 3}}, "definitions": {"a/b": {"type": "boolean"}}}
     assert len(sample_many(described, **definitions)) == 100
+
+
+def test_item_lists_of_older_drafts():
+    described = {"type": "array", "items": [{"type": "integer"}, {"type": "null"}], "additionalItems": {"type": "boolean"}, "minItems": 3}
+    rng = np.random.default_rng(0)
+    sample = sample_arguments({"properties": {"x": described}, "required": ["x"]}, rng)["x"]
+    assert [type(item) for item in sample] == [int, type(None), bool]
 
 
 def test_samples_cover_the_choices():

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict  # pydantic takes that of typing from Python 3.12 on
 
@@ -215,6 +217,17 @@ def test_docstring_styles(func, description):
     assert {name: p["description"] for name, p in definition.parameters["properties"].items()} == {"a": "First.", "b": "Second number."}
 
 
+def test_a_section_that_does_not_parse_is_text():
+    def tool(a: int):
+        """Add.
+
+        Args:
+            no colon here
+        """
+
+    assert ToolFunction(tool).definition.description == "Add.\n\nArgs:\n    no colon here"
+
+
 def test_annotation_describes_before_docstring():
     def tool(a: Annotated[int, "From the annotation."], b: Annotated[int, Field(description="From the field.")], c: Point):
         """Do it.
@@ -344,6 +357,15 @@ def test_what_cannot_be_a_tool(func, words):
         ToolFunction(func)
     for word in words:
         assert word in str(caught.value)
+
+
+@given(st.lists(st.sampled_from([*"a :@-\n\t()", "Args:\n", "\n\n", ":param ", "Parameters\n---\n", "@param ", "    "])).map("".join))
+@example("Sum.\n: :")
+def test_no_docstring_is_too_strange(docstring):
+    def tool(a: int): ...
+
+    tool.__doc__ = docstring
+    assert isinstance(ToolFunction(tool).definition.description, str)
 
 
 def test_hidden_names_must_exist():

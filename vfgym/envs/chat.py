@@ -295,6 +295,14 @@ class ChatEnv(EpisodeFace):
         """Return what ``info`` tells besides (``legal_actions``, say); None for nothing. Nothing in it may be shared."""
         return None
 
+    def oracle(self, state: State) -> Any:
+        """Return a right answer to the conversation, as an action, or None where none is known.
+
+        The default knows the task's ``answer``.
+        """
+        answer = state.get("answer")
+        return None if answer is None else str(answer)
+
     def close_session(self, session: Any) -> None:
         """Release what was kept in ``state.session`` between the episodes of one player."""
 

@@ -149,7 +149,8 @@ class Rubric:
         """Call the step functions on one turn, add up their metrics, and return the turn's reward."""
         if not self._step_functions:
             return 0.0
-        names = namespace_of(state, self.class_objects)
+        asks_for_task = any([function.asks_for_task for function in self._step_functions])
+        names = namespace_of(state, self.class_objects) if asks_for_task else {"state": state}
         names["step"] = step
         names["completion"] = step["completion"]
         reward = 0.0

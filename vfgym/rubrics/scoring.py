@@ -23,6 +23,8 @@ RewardFunc: TypeAlias = "IndividualRewardFunc | GroupRewardFunc"
 When: TypeAlias = Literal["episode", "group", "step"]
 """What a reward function scores: an episode, the episodes of a group together, or each turn."""
 
+_ALWAYS_THERE: tuple[tuple[str, Any], ...] = (("prompt", None), ("answer", ""), ("info", {}))
+_OF_THE_TURN = frozenset({"state", "step", "completion"})
 _PLURAL = frozenset({"states", "prompts", "completions", "answers", "tasks", "infos"})
 _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"})
 
@@ -30,7 +32,7 @@ _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"
 class RewardFunction:
     """A reward function as it was registered: its call plan, its weight, and what it scores."""
 
-    __slots__ = ("name", "plan", "weight", "when")
+    __slots__ = ("asks_for_task", "name", "plan", "weight", "when")
 
     def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
         """Read the signature of `func`.
@@ -43,6 +45,7 @@ class RewardFunction:
         self.plan = CallPlan(func)
         self.name = self.plan.name
         self.weight = float(weight)
+        self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
 
 
@@ -69,16 +72,15 @@ class Score:
 
 def namespace_of(state: State, class_objects: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the reward functions of one episode may ask for, by name."""
-    source = dict.get(state, "input") or {}
-    names = dict(source)
+    names: dict[str, Any] = dict(dict.get(state, "input") or {})
+    for name, absent in _ALWAYS_THERE:
+        if name not in names:
+            names[name] = dict.get(state, name, absent)
     completion = dict.get(state, "completion")
-    names["prompt"] = state.get("prompt")
     names["completion"] = [] if completion is None else completion
-    names["answer"] = state.get("answer", "")
-    names["info"] = state.get("info", {})
     names["state"] = state
     names.update(class_objects)
-    names["task"] = state.get("task")
+    names["task"] = dict.get(state, "task")
     return names
 
 

@@ -1,7 +1,8 @@
 """Random instances of JSON schemas: tool calls that fit, for agents that act at random and for tests.
 
 What can be sampled is what pydantic and MCP servers write: types, unions, enums, references, bounds, sizes, and the
-common formats. Keywords that say what a value must *not* be, and `pattern`, are ignored.
+common formats. Keywords that say what a value must *not* be, and `pattern`, are ignored. What a schema cannot say, such
+as the integer keys of a `dict[int, str]` or the text of a `Decimal`, cannot be sampled right.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class _Sampler:
         if isinstance(items, list):  # before draft 2020-12
             first, items = items, flat.get("additionalItems", True)
         low = flat.get("minItems", len(first))
-        high = flat.get("maxItems", len(first) if first or items is False else low + 3)
+        high = flat.get("maxItems", max(low, len(first)) if first or items is False else low + 3)
         if high < low:
             raise ConfigurationError(f"no array satisfies the schema {dict(flat)!r:.200}")
         count = low if depth >= FRUGAL_DEPTH else low + self.below(min(3, high - low) + 1)

@@ -146,13 +146,15 @@ def _read_docstring(docstring: str | None) -> tuple[str, dict[str, str]]:
     """Return the text before the first section, and what the docstring says about each parameter."""
     if not docstring:
         return "", {}
-    import docstring_parser
+    from docstring_parser import Docstring, DocstringStyle, ParseError, parse
 
-    text = inspect.cleandoc(docstring)
-    try:
-        # The parser dedents what follows the first line once more: an empty first line keeps the indentation.
-        parsed = docstring_parser.parse(f"\n{text}")
-    except docstring_parser.ParseError:
-        return text, {}
-    described = {parameter.arg_name: " ".join((parameter.description or "").split()) for parameter in parsed.params}
-    return (parsed.description or "").strip(), described
+    # The parser dedents what follows the first line once more: an empty first line keeps the indentation.
+    text = f"\n{inspect.cleandoc(docstring)}"
+    readings: list[Docstring] = []
+    for style in (DocstringStyle.GOOGLE, DocstringStyle.REST, DocstringStyle.NUMPYDOC):
+        # A line such as ": :" is an IndexError to the Sphinx parser of docstring_parser 0.18. NumPy's takes any text.
+        with contextlib.suppress(ParseError, IndexError):
+            readings.append(parse(text, style))
+    reading = max(readings, key=lambda reading: len(reading.meta))
+    described = {parameter.arg_name: " ".join((parameter.description or "").split()) for parameter in reading.params}
+    return (reading.description or "").strip(), described

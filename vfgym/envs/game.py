@@ -1,0 +1,200 @@
+"""`GameEnv`: a game (anything with moves, rewards and an end of its own) as a chat environment.
+
+The model's move is made as its turn is recorded, before the stop conditions, so that the last move of a limited game counts;
+what the game answers is shown afterwards. A game belongs to the player, not to the episode: it is opened once and then
+reset, so that an unseeded reset continues its own random numbers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vfgym.concurrency import Steps, Worker, eager, in_event_loop
+from vfgym.envs.face import EpisodeFace
+from vfgym.envs.multi_turn import MultiTurnEnv
+from vfgym.errors import ConfigurationError
+from vfgym.lifecycle import stop
+from vfgym.messages import Message, as_messages
+from vfgym.rubrics import Rubric
+from vfgym.state import State, TrajectoryStep
+from vfgym.tasks import ProceduralTasks, Tasks
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a game answers to one move."""
+
+    messages: list[Message]
+    """What the model is shown next."""
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    info: dict[str, Any] = field(default_factory=dict)
+    is_valid: bool = True
+    """Whether the message named a move at all; if not, the game stands as it was."""
+
+
+class GameSession:
+    """One player's game, and the thread that a blocking game lives on."""
+
+    __slots__ = ("game", "worker")
+
+    def __init__(self) -> None:
+        """Make a session without a game yet."""
+        self.game: Any = None
+        self.worker: Worker | None = None
+
+    async def run(self, func: Callable[..., Any], *args: Any) -> Any:
+        """Call the game on its own thread."""
+        if self.worker is None:
+            self.worker = Worker()
+        return await self.worker.run(func, *args)
+
+
+def game_reward(step: TrajectoryStep) -> float:
+    """Return what the game itself rewarded this move with."""
+    return step["reward"] or 0.0
+
+
+class GameEnv(MultiTurnEnv):
+    """A chat environment around a game. Subclass it and write `open_game`, `begin_game` and `make_move`, as plain methods."""
+
+    def __init__(
+        self,
+        *,
+        max_turns: int = -1,
+        max_invalid_moves: int = 10,
+        blocking: bool = True,
+        rubric: Rubric | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            max_turns: Most moves of one episode; unlimited where it is not positive.
+            max_invalid_moves: Messages in a row that name no move, after which the episode is truncated.
+            blocking: Whether a move may take long. In async runs a blocking game lives on a thread of its own, always the
+                same; any other is called in place.
+            rubric: Scores episodes; the default emits the game's own rewards.
+            **kwargs: Passed to `MultiTurnEnv`.
+        """
+        if rubric is None:
+            rubric = Rubric()
+            rubric.add_step_reward_func(game_reward)
+        super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
+        if max_invalid_moves < 1:
+            raise ConfigurationError(f"max_invalid_moves must be at least 1, got {max_invalid_moves}")
+        self.max_invalid_moves = max_invalid_moves
+        self.blocking = blocking
+        self._tasks["train"] = self._tasks["eval"] = Tasks(ProceduralTasks(_seeded_task))
+
+    # What a game is
+
+    @abstractmethod
+    def open_game(self) -> Any:
+        """Make a game."""
+
+    @abstractmethod
+    def begin_game(self, game: Any, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
+        """Reset the game with exactly this seed (None continues its own random numbers) and return the prompt."""
+
+    @abstractmethod
+    def make_move(self, game: Any, message: Message, state: State) -> Turn:
+        """Make the move that a message names, and return what the game answers."""
+
+    def close_game(self, game: Any) -> None:
+        """Release a game."""
+        game.close()
+
+    # How it is played
+
+    def _next_task(self, face: EpisodeFace, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        if "task" in options:
+            raise ConfigurationError(f"{type(self).__name__} plays a game, whose tasks are seeds: there is no reset option 'task'")
+        if "example_id" in options:
+            seed = options["example_id"]
+        return {**_seeded_task(seed), "game_options": options.get("game_options")}
+
+    @eager
+    def setup_state(self, state: State) -> Steps[State]:
+        """Open the player's game where there is none yet, and begin it."""
+        session = state.session
+        if session is None:
+            state.session = session = GameSession()
+            session.game = yield from self._call(session, self.open_game)
+        task = state["input"]
+        prompt = yield from self._call(session, self.begin_game, session.game, state, task.get("seed"), task.get("game_options"))
+        system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
+        state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
+        state["invalid_moves"] = 0
+        return state
+
+    def apply_action(self, message: Message, state: State) -> Any:
+        """Make the model's move."""
+        session = state.session
+        if self.blocking and in_event_loop():
+            return self._move_on_thread(session, message, state)
+        self._take(self.make_move(session.game, message, state), state)
+        return None
+
+    async def _move_on_thread(self, session: GameSession, message: Message, state: State) -> None:
+        self._take(await session.run(self.make_move, session.game, message, state), state)
+
+    def _take(self, turn: Turn, state: State) -> None:
+        step = state["trajectory"][-1]
+        step["reward"] = turn.reward
+        step["extras"]["game_info"] = turn.info
+        state["turn"] = turn
+        state["invalid_moves"] = 0 if turn.is_valid else state["invalid_moves"] + 1
+        if turn.terminated or turn.truncated:
+            state["final_env_response"] = turn.messages
+
+    def _call(self, session: GameSession, func: Callable[..., Any], *args: Any) -> Steps[Any]:
+        """Call a game in place, or on its thread where blocking would hold up an event loop."""
+        if not (self.blocking and in_event_loop()):
+            return func(*args)
+        return (yield session.run(func, *args))
+
+    def env_response(self, messages: list[Message], state: State) -> list[Message]:
+        """Show what the game answered."""
+        return state["turn"].messages  # type: ignore[no-any-return]
+
+    @stop(priority=50)
+    def game_over(self, state: State) -> bool:
+        """Stop when the game is over, before any limit counts."""
+        turn = state.get("turn")
+        return turn is not None and (turn.terminated or turn.truncated)
+
+    @stop(priority=10)
+    def too_many_invalid_moves(self, state: State) -> bool:
+        """Stop when the model did not find a valid move for too long."""
+        return state.get("invalid_moves", 0) >= self.max_invalid_moves
+
+    def end_flags(self, state: State) -> tuple[bool, bool]:
+        """Keep the game's own termination and truncation apart."""
+        if state["stop_condition"] == "game_over":
+            return state["turn"].terminated, state["turn"].truncated
+        if state["stop_condition"] == "too_many_invalid_moves":
+            return False, True
+        return super().end_flags(state)
+
+    def oracle(self, state: State) -> Any:
+        """No best move is known."""
+        return None
+
+    def close_session(self, session: GameSession) -> None:
+        """Close the player's game and its thread."""
+        if session.game is not None:
+            self.close_game(session.game)
+        if session.worker is not None:
+            session.worker.close()
+
+
+def _seeded_task(seed: int | None) -> dict[str, Any]:
+    """Return the task that stands for a game's seed; -1 names a game that continues its own random numbers."""
+    return {"prompt": [], "example_id": -1 if seed is None else seed, "seed": seed}
+
+
