@@ -1,7 +1,7 @@
 """LLM environments as real `gymnasium.Env` objects: chat messages and tool calls in, rubric rewards out."""
 
 from vfgym.clients import Client
-from vfgym.envs import ChatEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
+from vfgym.envs import ChatEnv, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
 from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
@@ -11,5 +11,50 @@ from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks
 from vfgym.tools import Tool
+from vfgym.wrappers import NewMessages, to_chat
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AssistantMessage",
+    "ChatEnv",
+    "ChatSpace",
+    "Client",
+    "GameEnv",
+    "MaybeThinkParser",
+    "Message",
+    "MessageSpace",
+    "MultiTurnEnv",
+    "NewMessages",
+    "Parser",
+    "ProceduralTasks",
+    "Response",
+    "ResponseMessage",
+    "Rubric",
+    "RubricGroup",
+    "SingleTurnEnv",
+    "State",
+    "StatefulToolEnv",
+    "SystemMessage",
+    "TextMessage",
+    "ThinkParser",
+    "Tool",
+    "ToolCall",
+    "ToolEnv",
+    "ToolMessage",
+    "Usage",
+    "UserMessage",
+    "XMLParser",
+    "advantage",
+    "cleanup",
+    "extract_boxed_answer",
+    "extract_hash_answer",
+    "metric",
+    "plain",
+    "reward",
+    "setup",
+    "stop",
+    "teardown",
+    "to_chat",
+    "update",
+]

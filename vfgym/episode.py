@@ -91,6 +91,31 @@ class BaseEpisode:
         self._metrics: dict[str, float] | None = None
         self._tools: tuple[Any, list[Any]] | None = None
 
+    def open(
+        self,
+        task: Mapping[str, Any],
+        client: Any,
+        model: str,
+        sampling_args: dict[str, Any] | None = None,
+        *,
+        session: Any = None,
+        rng: Any = None,
+    ) -> Steps[list[Message] | None]:
+        """Begin, and return the first prompt; None if the episode is over already."""
+        raise NotImplementedError
+
+    def advance(self, response: Response) -> Steps[list[Message] | None]:
+        """Play one turn with the model's answer, and return the next prompt; None if the episode is over."""
+        raise NotImplementedError
+
+    def fail(self, error: BaseException) -> Steps[None]:
+        """End the episode because the model could not answer."""
+        raise NotImplementedError
+
+    def truncate(self) -> Steps[None]:
+        """End the episode from outside, as a limit would."""
+        raise NotImplementedError
+
     def conversation(self) -> list[Message]:
         """Return the whole conversation that the model must answer, or that was had."""
         raise NotImplementedError
@@ -226,7 +251,8 @@ class Episode(BaseEpisode):
                 timing.setup.end = time.time()
             return (yield from self._continue())
         except DeadlinePassed:
-            return (yield from self._time_out())
+            yield from self._time_out()
+            return None
         except GeneratorExit:
             raise
         except BaseException:
@@ -239,14 +265,16 @@ class Episode(BaseEpisode):
         try:
             try:
                 if self._deadline is not None and time.time() >= self._deadline:
-                    return (yield from self._time_out())
+                    yield from self._time_out()
+                    return None
                 try:
                     yield from self._record(response)
                 except Error as error:
                     note_error(self.state, error)
                 return (yield from self._continue())
             except DeadlinePassed:
-                return (yield from self._time_out())
+                yield from self._time_out()
+                return None
             finally:
                 if len(self.state.emitted) == emitted:
                     self.state.emitted.append(0.0)
@@ -273,6 +301,7 @@ class Episode(BaseEpisode):
     def truncate(self) -> Steps[None]:
         """End the episode from outside, as a limit would."""
         if not self.is_over:
+            self.state.emitted.append(0.0)  # what the score adds is emitted here: the last step's reward is out already
             complete(self.state, "truncated")
             yield from self.finish()
 
@@ -387,9 +416,7 @@ class Episode(BaseEpisode):
             state.emitted.append(0.0)
 
 
-def play(
-    episode: Episode, task: Mapping[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None
-) -> Steps[State]:
+def play(episode: Episode, task: Mapping[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> Steps[State]:
     """Play a whole episode by asking `client`, without scoring it."""
     definition = episode.definition
     prompt = yield from episode.open(task, client, model, sampling_args)

@@ -127,6 +127,7 @@ class InvertedEpisode(BaseEpisode):
         """Cancel the rollout, as a limit from outside would."""
         if not self.is_over:
             yield self._on_loop(self._cancel)
+            self._steps.append(0.0)
             complete(self.state, "truncated")
             yield from super().finish()
 

@@ -37,9 +37,7 @@ class _Decorator:
     @overload
     def __call__(self, func: F, /) -> F: ...
     @overload
-    def __call__(
-        self, func: None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float = 1.0
-    ) -> Callable[[F], F]: ...
+    def __call__(self, func: None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float = 1.0) -> Callable[[F], F]: ...
     def __call__(
         self, func: F | None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float = 1.0
     ) -> F | Callable[[F], F]:

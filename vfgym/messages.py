@@ -30,8 +30,8 @@ class FrozenList(list[Any]):
     """A list that cannot be changed (still a ``list``, so JSON and SDKs see one)."""
 
     __slots__ = ()
-    append = extend = insert = remove = pop = clear = sort = reverse = _refuse  # type: ignore[assignment]
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
 
     def __copy__(self) -> Self:
         return self
@@ -47,8 +47,8 @@ class FrozenDict(dict[str, Any]):
     """A dict that cannot be changed. Equality is that of the data."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    pop = popitem = clear = update = setdefault = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    pop = popitem = clear = update = setdefault = _refuse
 
     def __setattr__(self, name: str, value: object) -> None:
         _refuse(self)

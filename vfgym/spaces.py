@@ -8,7 +8,7 @@ Gymnasium's generic registrations. Shared memory is left unregistered on purpose
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -87,7 +87,7 @@ class _MessagesSpace(gym.Space[Any]):
         """Conversations are not arrays."""
         return False
 
-    def to_jsonable(self, sample_n: Sequence[Any]) -> list[Any]:
+    def to_jsonable(self, sample_n: Iterable[Any]) -> list[Any]:
         """Return samples as plain JSON data."""
         plain_data: list[Any] = json.loads(json.dumps(list(sample_n)))
         return plain_data
@@ -178,7 +178,8 @@ def _empty_message(space: MessageSpace) -> AssistantMessage:
     return AssistantMessage("")
 
 
+# The function takes a sequence of spaces and dispatches on the type of the first one.
 @batch_differing_spaces.register(ChatSpace)
 @batch_differing_spaces.register(MessageSpace)
-def _tuple_of_spaces(spaces: Sequence[gym.Space[Any]]) -> gym.spaces.Tuple:
+def _tuple_of_spaces(spaces: Sequence[gym.Space[Any]]) -> gym.spaces.Tuple[Any]:  # type: ignore[misc]
     return gym.spaces.Tuple(spaces)

@@ -127,19 +127,20 @@ class ChatEnv(EpisodeFace):
         if discover_decorated(self, "teardown") or self.rubric.has_teardown:
             register_teardown(self)
 
+    @classmethod
+    def argument_names(cls) -> list[str]:
+        """Return the names of all arguments that the constructor takes, those of its base classes included."""
+        constructors = [vars(base)["__init__"] for base in cls.__mro__ if issubclass(base, ChatEnv) and "__init__" in vars(base)]
+        parameters = [parameter for constructor in constructors for parameter in inspect.signature(constructor).parameters.values()]
+        return sorted({parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD} - {"self"})
+
     def _take_unknown_arguments(self, unknown: dict[str, Any]) -> None:
         if unknown:
-            known = sorted(
-                {
-                    name
-                    for cls in type(self).__mro__
-                    if issubclass(cls, ChatEnv) and "__init__" in vars(cls)
-                    for name, parameter in inspect.signature(cls.__init__).parameters.items()
-                    if parameter.kind is not parameter.VAR_KEYWORD and name != "self"
-                }
-            )
+            known = self.argument_names()
             name = next(iter(unknown))
-            raise UnknownArgument(f"{type(self).__name__} has no argument {name!r}.{did_you_mean(name, known)} It takes {', '.join(known)}.")
+            raise UnknownArgument(
+                f"{type(self).__name__} has no argument {name!r}.{did_you_mean(name, known)} It takes {', '.join(known)}."
+            )
 
     def _own_hook(self, name: str) -> Any:
         """Return the library's own version of a hook: that of the last class in the hierarchy that has it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
 
@@ -38,7 +38,9 @@ def as_response(action: Any) -> Response:
     try:
         message = as_message(action)
     except InvalidMessage as error:
-        raise InvalidAction(f"an action must be an assistant message (its text, a dict with role 'assistant', or a Response): {error}") from None
+        raise InvalidAction(
+            f"an action must be an assistant message (its text, a dict with role 'assistant', or a Response): {error}"
+        ) from None
     if not isinstance(message, AssistantMessage):
         raise InvalidAction(f"an action must be an assistant message, got one with the role {message['role']!r}")
     return Response("", 0, "", None, message)
@@ -47,7 +49,7 @@ def as_response(action: Any) -> Response:
 class EpisodeFace(gym.Env[list[Message], Any]):
     """A player's seat at an environment: it runs one episode after another of one definition."""
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "human"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}
 
     _episode: BaseEpisode | None = None
     _session: Any = None
@@ -137,7 +139,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         """Return another seat at the same definition, with an episode and random numbers of its own."""
         return Fork(self.definition)
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Return the conversation as text (``render_mode="ansi"``); ``"human"`` prints as it goes and returns None."""
         if self.render_mode == "ansi":
             return "" if self._episode is None else transcript(self._episode.conversation())

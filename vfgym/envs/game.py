@@ -166,12 +166,12 @@ class GameEnv(MultiTurnEnv):
     def game_over(self, state: State) -> bool:
         """Stop when the game is over, before any limit counts."""
         turn = state.get("turn")
-        return turn is not None and (turn.terminated or turn.truncated)
+        return turn is not None and bool(turn.terminated or turn.truncated)
 
     @stop(priority=10)
     def too_many_invalid_moves(self, state: State) -> bool:
         """Stop when the model did not find a valid move for too long."""
-        return state.get("invalid_moves", 0) >= self.max_invalid_moves
+        return bool(state.get("invalid_moves", 0) >= self.max_invalid_moves)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""
@@ -196,5 +196,3 @@ class GameEnv(MultiTurnEnv):
 def _seeded_task(seed: int | None) -> dict[str, Any]:
     """Return the task that stands for a game's seed; -1 names a game that continues its own random numbers."""
     return {"prompt": [], "example_id": -1 if seed is None else seed, "seed": seed}
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
-from vfgym.calls import Ready, ReadyList, is_awaitable
+from vfgym.calls import Ready, is_awaitable
 from vfgym.concurrency import Steps, eager
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode, Episode, play
@@ -108,9 +108,7 @@ class MultiTurnEnv(ChatEnv):
     # Rollouts
 
     @eager
-    def rollout(  # type: ignore[override]
-        self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None
-    ) -> Steps[State]:
+    def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> Steps[State]:
         """Play one episode by asking `client`, and return its state, not scored. To be awaited."""
         state = yield from play(Episode(self), input, client, model, sampling_args)
         if state.session is not None:
@@ -166,5 +164,3 @@ class MultiTurnEnv(ChatEnv):
         result = self.render_completion(state)
         if is_awaitable(result):
             yield result
-
-

@@ -37,7 +37,9 @@ class SingleTurnEnv(MultiTurnEnv):
             ConfigurationError: If there are no tasks.
         """
         if dataset is None and eval_dataset is None:
-            raise ConfigurationError(f"{type(self).__name__} needs tasks: give dataset= or eval_dataset= (rows with a question or a prompt)")
+            raise ConfigurationError(
+                f"{type(self).__name__} needs tasks: give dataset= or eval_dataset= (rows with a question or a prompt)"
+            )
         super().__init__(max_turns=1, dataset=dataset, eval_dataset=eval_dataset, **kwargs)
 
     def env_response(self, messages: list[Message], state: State) -> Any:

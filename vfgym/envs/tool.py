@@ -121,10 +121,8 @@ class ToolEnv(MultiTurnEnv):
         Raises:
             ConfigurationError: If it is not one of the tools.
         """
-        for name, function in self._tool_functions.items():
-            if function.func == tool:
-                break
-        else:
+        name = next((name for name, function in self._tool_functions.items() if function.func == tool), None)
+        if name is None:
             raise ConfigurationError(f"{tool!r} is not a tool of this environment; it has {', '.join(self.tool_map) or 'none'}")
         self.tools.remove(tool)
         del self.tool_map[name], self._tool_functions[name]
@@ -142,7 +140,7 @@ class ToolEnv(MultiTurnEnv):
         return bool(last["role"] == "assistant" and not last.get("tool_calls"))
 
     @eager
-    def env_response(self, messages: list[Message], state: State, **kwargs: Any) -> Steps[list[Message]]:  # type: ignore[override]
+    def env_response(self, messages: list[Message], state: State, **kwargs: Any) -> Steps[list[Message]]:
         """Carry out the calls of the last answer and return one tool message for each, in order. Can be awaited."""
         calls = messages[-1].get("tool_calls") or []
         answers: list[Any] = [None] * len(calls)

@@ -150,7 +150,7 @@ class Rubric:
         if not self._step_functions:
             return 0.0
         asks_for_task = any([function.asks_for_task for function in self._step_functions])
-        names = namespace_of(state, self.class_objects) if asks_for_task else {"state": state}
+        names: dict[str, Any] = namespace_of(state, self.class_objects) if asks_for_task else {"state": state}
         names["step"] = step
         names["completion"] = step["completion"]
         reward = 0.0

@@ -123,9 +123,7 @@ def report(name: str, error: BaseException, state: State) -> None:
     dict.setdefault(state, "metrics_errors", {})[name] = repr(error)
 
 
-def score_members(
-    functions: Iterable[RewardFunction], states: list[State], class_objects: Mapping[str, Any]
-) -> Steps[list[Score]]:
+def score_members(functions: Iterable[RewardFunction], states: list[State], class_objects: Mapping[str, Any]) -> Steps[list[Score]]:
     """Call the functions in order on the episodes of a group: each one for all of them, before the next begins."""
     scores = [Score() for _ in states]
     each: list[dict[str, Any]] | None = None

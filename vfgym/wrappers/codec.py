@@ -42,8 +42,10 @@ class DiscreteCodec:
         self.names = list(self.numbers if names is None else names)
         if len(self.names) != len(self.numbers) or len({name.casefold() for name in self.names}) != len(self.names):
             raise ConfigurationError(f"expected {len(self.numbers)} different action names, one for each of {space}, got {names!r}")
-        actions = [space.dtype.type(number) for number in self.numbers]  # type: ignore[union-attr]
-        self._actions = {text.casefold(): action for texts in (self.numbers, self.names) for text, action in zip(texts, actions, strict=True)}
+        actions = [space.dtype.type(number) for number in self.numbers]
+        self._actions = {
+            text.casefold(): action for texts in (self.numbers, self.names) for text, action in zip(texts, actions, strict=True)
+        }
         longest_first = sorted(self._actions, key=len, reverse=True)
         self._mention = re.compile(r"(?<![\w.+-])(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w|[.,]\d)", re.IGNORECASE)
 

@@ -34,7 +34,9 @@ def describe(env: gym.Env[object, object]) -> Description:
     """Read the docstring of an environment's class."""
     sections = _sections(inspect.getdoc(type(env.unwrapped)) or "")
     rules = "\n\n".join(
-        _NOISE.sub("", sections[heading]).strip() for heading in ("", "description", "rewards", "reward", "episode end") if heading in sections
+        _NOISE.sub("", sections[heading]).strip()
+        for heading in ("", "description", "rewards", "reward", "episode end")
+        if heading in sections
     )
     return Description(
         rules=re.sub(r"\n{3,}", "\n\n", rules).strip(),

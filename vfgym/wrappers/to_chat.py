@@ -142,7 +142,8 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Game], **options: Any) -> G
         env = env.spec
     if isinstance(env, str):
         env = gym.spec(env)
-        game_options = {name: options.pop(name) for name in [*options] if name not in _OPTIONS}
+        known = GymnasiumGame.argument_names()
+        game_options = {name: options.pop(name) for name in [*options] if name not in known}
         env = copy.deepcopy(env)
         env.kwargs.update(game_options)
     if isinstance(env, EnvSpec):
@@ -156,12 +157,6 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Game], **options: Any) -> G
     if not callable(env):
         raise ConfigurationError(f"to_chat takes an id, a spec, a game or a function that makes one, got {type(env).__name__}")
     return GymnasiumGame(env, name=getattr(env, "__name__", "a game"), **options)
-
-
-_OPTIONS = frozenset(
-    "obs_to_text action_names rules max_turns max_invalid_moves blocking rubric render_mode timeout_seconds system_prompt"
-    " parser env_id env_args score_rollouts pass_threshold max_seq_len sampling_args".split()
-)
 
 
 def make_chat(game: str, **options: Any) -> GymnasiumGame:
@@ -190,9 +185,9 @@ _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white
 
 
 def without_colours(drawing: str) -> str:
-    """Return a terminal drawing as plain text: what is coloured stands in brackets, with its colour if there are several.
+    r"""Return a terminal drawing as plain text: what is coloured stands in brackets, with its colour if there are several.
 
-    >>> without_colours("S\\x1b[41mF\\x1b[0mFH")
+    >>> without_colours("S\x1b[41mF\x1b[0mFH")
     'S[F]FH'
     """
     colours = {match[1] for match in _COLOURED.finditer(drawing)}
@@ -205,10 +200,10 @@ def without_colours(drawing: str) -> str:
 
 
 def observation_text(observation: Any, labels: Sequence[str] = ()) -> str:
-    """Return an observation as text: numbers with their labels, one a line, where they are known.
+    r"""Return an observation as text: numbers with their labels, one a line, where they are known.
 
     >>> observation_text((14, 10, 0), ("Player current sum", "Dealer showing card value", "Usable Ace"))
-    'Player current sum: 14\\nDealer showing card value: 10\\nUsable Ace: 0'
+    'Player current sum: 14\nDealer showing card value: 10\nUsable Ace: 0'
     """
     if isinstance(observation, np.ndarray):
         observation = observation.tolist()

@@ -1,0 +1,997 @@
+"""The turn loop of `MultiTurnEnv`: the order of its hooks, its stop conditions, how episodes end, fail, time out and clean up."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from vfgym import Client, MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, Usage, cleanup, stop
+from vfgym.clients import SamplingArgs
+from vfgym.errors import ConfigurationError, InfraError, ModelError, OverlongPromptError, ResetNeeded
+from vfgym.messages import AssistantMessage, Message, UserMessage
+from vfgym.responses import ResponseMessage, ResponseTokens
+
+LIMIT = 0.05
+"""Seconds an episode may take in the tests of timeouts."""
+
+PROMPT = [{"role": "user", "content": "go"}]
+
+
+def answer(text: str, *, completion_tokens: int | None = None, finish_reason: str = "stop") -> Response:
+    """Return a model's answer as a client gives it."""
+    usage = None if completion_tokens is None else Usage(prompt_tokens=1, completion_tokens=completion_tokens)
+    return Response("id", 0, "scripted", usage, ResponseMessage(text, finish_reason=finish_reason))
+
+
+class ScriptedClient(Client):
+    """Gives the same answers in the same order; an exception among them is raised, an event waited for."""
+
+    def __init__(self, *answers: str | Response | BaseException | asyncio.Event) -> None:
+        self.answers = list(answers)
+        self.prompts: list[list[Message]] = []
+
+    async def get_response(
+        self, prompt: Sequence[Message], model: str, sampling_args: SamplingArgs | None = None, tools: Any = None, **kwargs: Any
+    ) -> Response:
+        self.prompts.append(list(prompt))
+        said = self.answers.pop(0)
+        if isinstance(said, BaseException):
+            raise said
+        if isinstance(said, asyncio.Event):
+            await said.wait()
+            said = "late"
+        return said if isinstance(said, Response) else answer(said)
+
+
+class Echo(MultiTurnEnv):
+    """Answers every message with its text in capitals, and counts cleanups by the id of the episode."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": [{"prompt": PROMPT, "answer": "secret"}], **kwargs})
+        self.cleaned: list[str] = []
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return [{"role": "user", "content": str(messages[-1]["content"]).upper()}]
+
+    @cleanup
+    def note_cleanup(self, state: State) -> None:
+        self.cleaned.append(state["trajectory_id"])
+
+
+class Journal(MultiTurnEnv):
+    """Notes every call of a hook in ``state["calls"]``."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(dataset=[{"prompt": PROMPT}], **kwargs)
+
+    def setup_state(self, state: State) -> Any:
+        state["calls"] = ["setup_state"]
+        return super().setup_state(state)
+
+    def get_prompt_messages(self, state: State) -> Any:
+        state["calls"].append("get_prompt_messages")
+        return super().get_prompt_messages(state)
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        state["calls"].append("env_response")
+        return [UserMessage("next")]
+
+    def add_trajectory_step(self, state: State, trajectory_step: Any) -> Any:
+        state["calls"].append("add_trajectory_step")
+        return super().add_trajectory_step(state, trajectory_step)
+
+    def apply_action(self, message: Message, state: State) -> Any:
+        state["calls"].append("apply_action")
+        return super().apply_action(message, state)
+
+    def render_completion(self, state: State) -> Any:
+        state["calls"].append("render_completion")
+        return super().render_completion(state)
+
+    @stop(priority=-1)
+    def check(self, state: State) -> bool:
+        state["calls"].append("stop conditions")
+        return False
+
+    @cleanup
+    def tidy(self, state: State) -> None:
+        state["calls"].append("cleanup")
+
+
+class AwaitingJournal(Journal):
+    """The same with async hooks that await the library's own."""
+
+    async def setup_state(self, state: State) -> None:
+        await asyncio.sleep(0)
+        await super().setup_state(state)
+
+    async def get_prompt_messages(self, state: State) -> list[Message]:
+        await asyncio.sleep(0)
+        return await super().get_prompt_messages(state)
+
+    async def env_response(self, messages: list[Message], state: State) -> list[Message]:
+        await asyncio.sleep(0)
+        return super().env_response(messages, state)
+
+    async def add_trajectory_step(self, state: State, trajectory_step: Any) -> None:
+        await asyncio.sleep(0)
+        await super().add_trajectory_step(state, trajectory_step)
+
+    async def apply_action(self, message: Message, state: State) -> None:
+        await asyncio.sleep(0)
+        await super().apply_action(message, state)
+
+    async def render_completion(self, state: State) -> None:
+        await asyncio.sleep(0)
+        await super().render_completion(state)
+
+
+class HalfAwaitingJournal(Journal):
+    """Async hooks that call the library's own without awaiting them."""
+
+    async def setup_state(self, state: State) -> None:
+        await asyncio.sleep(0)
+        super().setup_state(state)
+
+    async def add_trajectory_step(self, state: State, trajectory_step: Any) -> None:
+        await asyncio.sleep(0)
+        super().add_trajectory_step(state, trajectory_step)
+
+    async def render_completion(self, state: State) -> None:
+        await asyncio.sleep(0)
+        super().render_completion(state)
+
+
+class PlainPromptOverAsyncResponse(Journal):
+    """A plain get_prompt_messages returns what the library's own gives, which has an async env_response to wait for."""
+
+    async def env_response(self, messages: list[Message], state: State) -> list[Message]:
+        await asyncio.sleep(0)
+        return super().env_response(messages, state)
+
+
+SETUP = ["setup_state", "stop conditions", "get_prompt_messages"]
+RECORD = ["add_trajectory_step", "apply_action", "stop conditions"]
+RESPOND = ["get_prompt_messages", "env_response"]
+END = ["render_completion", "cleanup"]
+JOURNALS = [Journal, AwaitingJournal, HalfAwaitingJournal, PlainPromptOverAsyncResponse]
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+def test_a_turn_is_recorded_then_stops_are_checked_then_the_environment_responds(kind: type[Journal]) -> None:
+    """Plain hooks, async ones that await the library's own, and async ones that just call it play the same episode."""
+    env = kind(max_turns=2)
+    env.reset(seed=0)
+    env.step("one")
+    assert env.state["calls"] == [*SETUP, *RECORD, *RESPOND]
+    conversation, _, terminated, truncated, info = env.step("two")
+    # max_turns_reached ends the check before a condition of lower priority is asked.
+    assert env.state["calls"] == [*SETUP, *RECORD, *RESPOND, "add_trajectory_step", "apply_action", *END]
+    assert [message["content"] for message in conversation] == ["go", "one", "next", "two"]
+    assert (terminated, truncated, info["stop_condition"]) == (False, True, "max_turns_reached")
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+async def test_a_rollout_calls_the_hooks_in_the_order_of_step(kind: type[Journal]) -> None:
+    state = await kind(max_turns=2).rollout({"prompt": PROMPT, "example_id": 0}, ScriptedClient("one", "two"), "m")
+    assert state["calls"] == [*SETUP, *RECORD, *RESPOND, "add_trajectory_step", "apply_action", *END]
+    assert [message["content"] for message in state["completion"]] == ["one", "next", "two"]
+
+
+def test_the_timing_spans_are_one_a_turn() -> None:
+    env = Echo(max_turns=3)
+    env.reset(seed=0)
+    for text in ("a", "b", "c"):
+        env.step(text)
+    timing = env.state["timing"]
+    assert (len(timing.model.spans), len(timing.env.spans)) == (3, 2)
+    assert timing.start_time <= timing.setup.end <= timing.generation.end <= timing.scoring.end
+    assert timing.total > 0
+
+
+# Stop conditions
+
+
+class Stops(Echo):
+    """Several conditions of its own, which hold when the model says their name."""
+
+    def said(self, state: State, word: str) -> bool:
+        state.setdefault("asked", []).append(word)
+        return bool(state["trajectory"]) and word in state["trajectory"][-1]["completion"][0]["content"]
+
+    @stop
+    def b_plain(self, state: State) -> bool:
+        return self.said(state, "plain")
+
+    @stop
+    async def a_async(self, state: State) -> bool:
+        await asyncio.sleep(0)
+        return self.said(state, "async")
+
+    @stop(priority=5)
+    def urgent(self, env: MultiTurnEnv, state: State) -> bool:
+        assert env is self
+        return self.said(state, "urgent")
+
+    @stop(priority=-5)
+    def last(self, state: State, patience: int = 3) -> bool:
+        return self.said(state, "last") and patience == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "asked"),
+    [
+        ("urgent plain async last", "urgent", ["urgent"]),
+        ("plain async last", "a_async", ["urgent", "async"]),
+        ("plain last", "b_plain", ["urgent", "async", "plain"]),
+        ("last", "last", ["urgent", "async", "plain", "last"]),
+    ],
+)
+def test_the_first_condition_by_priority_then_name_ends_the_episode(text: str, condition: str, asked: list[str]) -> None:
+    """Conditions after the one that holds are not asked; one of the author's own terminates."""
+    env = Stops()
+    env.reset(seed=0)
+    env.state["asked"].clear()
+    _, _, terminated, truncated, info = env.step(text)
+    assert (terminated, truncated, info["stop_condition"]) == (True, False, condition)
+    assert env.state["asked"] == asked
+
+
+def test_a_condition_that_asks_for_the_unknown_is_refused_when_the_class_is_made() -> None:
+    with pytest.raises(ConfigurationError, match=r"Wrong\.done .*'messages'.*env, state"):
+
+        class Wrong(Echo):
+            @stop
+            def done(self, state: State, messages: list[Message]) -> bool:
+                return True
+
+
+def test_a_condition_overridden_without_the_mark_is_none() -> None:
+    class Endless(Echo):
+        def max_turns_reached(self, state: State) -> bool:
+            return True
+
+    env = Endless(max_turns=1)
+    env.reset(seed=0)
+    assert not env.step("on").truncated
+
+
+def test_is_completed_may_be_overridden() -> None:
+    class Impatient(Echo):
+        async def is_completed(self, state: State, **kwargs: Any) -> bool:
+            return await super().is_completed(state, **kwargs) or False
+
+    env = Impatient(max_turns=2)
+    env.reset(seed=0)
+    assert not env.step("a").truncated
+    assert env.step("b").info["stop_condition"] == "max_turns_reached"
+
+
+def test_stop_conditions_are_checked_before_the_first_turn() -> None:
+    """An episode that is over at once asks the model nothing; its first step only tells the outcome."""
+
+    class Over(Echo):
+        def setup_state(self, state: State) -> None:
+            state["final_env_response"] = [UserMessage("too late")]
+
+    env = Over(rubric=Rubric(lambda completion: len(completion)))
+    conversation, info = env.reset(seed=0)
+    assert [message["content"] for message in conversation] == ["go", "too late"]
+    assert info["stop_condition"] == "has_final_env_response"
+    outcome = env.step("hello?")
+    assert (outcome.reward, outcome.terminated, outcome.truncated) == (1.0, True, False)
+    assert env.state["trajectory"] == []
+    assert len(env.cleaned) == 1
+
+
+def test_max_turns_that_is_not_positive_is_no_limit() -> None:
+    for limit in (0, -1):
+        env = Echo(max_turns=limit)
+        env.reset(seed=0)
+        assert not any(env.step("on").truncated for _ in range(20))
+
+
+def test_final_env_response_ends_the_episode_without_another_model_call() -> None:
+    class Game(Echo):
+        def env_response(self, messages: list[Message], state: State) -> list[Message]:
+            state["final_env_response"] = [{"role": "user", "content": "you win"}]
+            return []
+
+    env = Game(max_turns=5)
+    env.reset(seed=0)
+    conversation, _, terminated, truncated, info = env.step("move")
+    assert [message["content"] for message in conversation] == ["go", "move", "you win"]
+    assert (terminated, truncated, info["stop_condition"]) == (True, False, "has_final_env_response")
+    assert env.state["completion"] == [AssistantMessage("move"), UserMessage("you win")]
+    assert len(env.state["timing"].env.spans) == 1
+
+
+def test_a_move_made_in_apply_action_counts_in_the_last_turn() -> None:
+    """The game moves when the turn is recorded, before the stop check; its own end beats max_turns_reached."""
+
+    class Countdown(Echo):
+        def setup_state(self, state: State) -> None:
+            state["left"] = 2
+
+        def apply_action(self, message: Message, state: State) -> None:
+            state["left"] -= 1
+            if state["left"] == 0:
+                state["final_env_response"] = "boom"
+
+    env = Countdown(max_turns=2)
+    env.reset(seed=0)
+    env.step("a")
+    _, _, terminated, truncated, info = env.step("b")
+    assert (terminated, truncated, info["stop_condition"]) == (True, False, "has_final_env_response")
+    assert env.state["completion"][-1] == {"role": "text", "content": "boom"}
+
+
+def test_max_total_completion_tokens_counts_what_the_answers_report() -> None:
+    env = Echo()
+    env.set_max_total_completion_tokens(8)
+    env.reset(seed=0)
+    assert env.step("no usage at all").info["stop_condition"] is None
+    assert env.step(answer("x", completion_tokens=5)).info["stop_condition"] is None
+    _, _, terminated, truncated, info = env.step(answer("y", completion_tokens=5))
+    assert (terminated, truncated, info["stop_condition"]) == (False, True, "max_total_completion_tokens_reached")
+    assert env.get_state_usage(env.state) == {"input_tokens": 2.0, "output_tokens": 10.0}
+    assert dict(env.state["usage"]) == {"input_tokens": 2.0, "output_tokens": 10.0}
+
+
+async def test_a_rollout_counts_tokens_once() -> None:
+    env = Echo()
+    env.set_max_total_completion_tokens(8)
+    client = ScriptedClient(answer("x", completion_tokens=5), answer("y", completion_tokens=5))
+    state = await env.rollout({"prompt": PROMPT}, client, "m")
+    assert (state["stop_condition"], state["usage"]["output_tokens"]) == ("max_total_completion_tokens_reached", 10.0)
+
+
+def test_an_answer_that_was_cut_marks_the_state_and_does_not_truncate_the_episode() -> None:
+    """`truncated` of the five-tuple and ``state["is_truncated"]`` are different things."""
+    env = SingleTurnEnv([{"question": "?"}])
+    env.reset(seed=0)
+    _, _, terminated, truncated, _ = env.step(answer("half of", finish_reason="length"))
+    assert (terminated, truncated) == (True, False)
+    assert env.state["is_truncated"] is True
+    assert env.state["trajectory"][0]["is_truncated"] is True
+
+
+def test_token_data_is_cut_to_max_seq_len() -> None:
+    tokens = ResponseTokens([1, 2], [0, 0], [3, 4, 5], [1, 1, 1], [-0.1, -0.2, -0.3])
+    env = SingleTurnEnv([{"question": "?"}], max_seq_len=4)
+    env.reset(seed=0)
+    env.step(Response("id", 0, "m", None, ResponseMessage("x", tokens=tokens)))
+    step = env.state["trajectory"][0]
+    assert step["tokens"]["completion_ids"] == [3, 4]
+    assert step["tokens"]["is_truncated"] is step["is_truncated"] is env.state["is_truncated"] is True
+    assert "tokens" not in step["completion"][0]
+
+
+# Prompts, trajectory and completion
+
+
+def test_env_response_gets_the_whole_conversation_as_a_list_of_its_own() -> None:
+    seen: list[list[Message]] = []
+
+    class Greedy(Echo):
+        def env_response(self, messages: list[Message], state: State) -> str:
+            seen.append(list(messages))
+            messages.clear()
+            return "raw text"
+
+    env = Greedy()
+    env.reset(seed=0)
+    env.step("a")
+    conversation = env.step("b").observation
+    assert seen == [conversation[:2], conversation[:4]]
+    assert [message["role"] for message in conversation] == ["user", "assistant", "text", "assistant", "text"]
+
+
+@pytest.mark.parametrize("returned", [(), [], {"role": "user", "content": "x"}, UserMessage("x"), (UserMessage("x"),), iter(["x"][:0])])
+def test_env_response_may_return_messages_in_any_raw_form(returned: Any) -> None:
+    class Raw(Echo):
+        def env_response(self, messages: list[Message], state: State) -> Any:
+            return returned
+
+    env = Raw()
+    env.reset(seed=0)
+    observation = env.step("a").observation
+    assert all(isinstance(message, Message) for message in observation)
+    assert observation[2:] in ([], [{"role": "user", "content": "x"}])
+
+
+def test_an_env_response_that_is_no_message_ends_the_episode_with_an_error_that_names_it() -> None:
+    class Wrong(Echo):
+        def env_response(self, messages: list[Message], state: State) -> Any:
+            return [{"role": "user", "content": "fine"}, {"role": "narrator", "content": "x"}]
+
+    env = Wrong()
+    env.reset(seed=0)
+    _, _, terminated, _, info = env.step("a")
+    assert terminated
+    assert "env_response[1]" in info["error"]
+    assert "narrator" in info["error"]
+
+
+def test_get_prompt_messages_may_rewrite_history() -> None:
+    """What the model is shown is the observation; the default completion is cut by the length of the prompt."""
+
+    class Forgetful(Echo):
+        def get_prompt_messages(self, state: State) -> list[Any]:
+            if not state["trajectory"]:
+                return list(state["prompt"])
+            last = state["trajectory"][-1]["completion"][0]
+            return [{"role": "user", "content": f"you said {last['content']}"}]
+
+        def render_completion(self, state: State) -> None:
+            state["completion"] = [step["completion"][0] for step in state["trajectory"]]
+
+    env = Forgetful(max_turns=3)
+    env.reset(seed=0)
+    assert env.step("a").observation == [UserMessage("you said a")]
+    assert env.step("b").observation == [UserMessage("you said b")]
+    assert env.step("c").observation == [*PROMPT, *map(AssistantMessage, "abc")]
+    prompts = [list(step["prompt"]) for step in env.state["trajectory"]]
+    assert prompts == [PROMPT, [UserMessage("you said a")], [UserMessage("you said b")]]
+
+
+def test_the_prompts_of_past_turns_stay_what_the_model_was_shown() -> None:
+    env = Echo(max_turns=4)
+    shown = [env.reset(seed=0)[0]]
+    shown += [env.step(text).observation for text in "abcd"]
+    steps = env.state["trajectory"]
+    assert [step["prompt"] for step in steps] == shown[:4]
+    assert [step["prompt"] + step["completion"] for step in steps] == [messages[:length] for messages, length in zip(shown[1:], (2, 4, 6, 8), strict=True)]
+    assert env.state["completion"] == shown[4][1:]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_add_trajectory_step_may_set_reward_and_extras(is_async: bool) -> None:
+    class Graded(Echo):
+        def add_trajectory_step(self, state: State, trajectory_step: Any) -> Any:
+            trajectory_step["reward"] = 0.25
+            trajectory_step["extras"]["note"] = "seen"
+            return self.later(state, trajectory_step) if is_async else super().add_trajectory_step(state, trajectory_step)
+
+        async def later(self, state: State, trajectory_step: Any) -> None:
+            await asyncio.sleep(0)
+            await super().add_trajectory_step(state, trajectory_step)
+
+    env = Graded(max_turns=2, rubric=Rubric(lambda state: 1.0))
+    env.reset(seed=0)
+    env.step("a")
+    env.step("b")
+    assert [step["reward"] for step in env.state["trajectory"]] == [0.25, 0.25]
+    assert [step["extras"] for step in env.state["trajectory"]] == [{"note": "seen", "reward": 0.0}, {"note": "seen", "reward": 1.0}]
+
+
+def test_what_add_trajectory_step_records_is_what_the_episode_goes_on_from() -> None:
+    """An author who replaces the recorded answer (hides it, say) sees the replacement in the next prompt."""
+
+    class Censor(Echo):
+        def add_trajectory_step(self, state: State, trajectory_step: Any) -> Any:
+            trajectory_step["completion"] = [AssistantMessage("***")]
+            return super().add_trajectory_step(state, trajectory_step)
+
+    env = Censor(max_turns=2)
+    env.reset(seed=0)
+    assert [message["content"] for message in env.step("rude").observation] == ["go", "***", "***"]
+
+
+def test_setup_state_may_return_the_state() -> None:
+    """The older contract: a returned state counts, even a new one."""
+
+    class Old(Echo):
+        async def setup_state(self, state: State) -> State:
+            state["mark"] = 1
+            return state
+
+    class New(Echo):
+        def setup_state(self, state: State) -> State:
+            return State({**state, "mark": float(state.rng.random())})
+
+    env = Old()
+    env.reset(seed=0)
+    assert env.state["mark"] == 1
+    env = New()
+    marks = []
+    for _ in range(2):
+        env.reset(seed=0)
+        marks.append(env.state["mark"])
+    env.step("a")
+    assert marks[0] == marks[1]
+
+
+def test_the_random_numbers_of_a_new_state_are_still_those_of_the_player() -> None:
+    class New(Echo):
+        def setup_state(self, state: State) -> State:
+            return State(state)
+
+        def env_response(self, messages: list[Message], state: State) -> str:
+            return str(state.rng.random())
+
+    env = New()
+    replies = []
+    for _ in range(2):
+        env.reset(seed=0)
+        replies.append(env.step("a").observation[-1])
+    assert replies[0] == replies[1]
+
+
+# Errors in hooks
+
+HOOKS = ["setup_state", "get_prompt_messages", "env_response", "add_trajectory_step", "apply_action", "render_completion", "a_stop"]
+
+
+def faulty(hook: str, error: BaseException, *, is_async: bool) -> type[Echo]:
+    """Return an environment whose `hook` raises in the episode's second turn (setup_state: in every episode while armed)."""
+
+    def fire(state: State) -> None:
+        if state["input"].get("armed") and (hook == "setup_state" or len(state["trajectory"]) >= 1):
+            raise error
+
+    class Faulty(Echo):
+        @stop
+        def a_stop(self, state: State) -> bool:
+            return False
+
+    library = getattr(Faulty, hook)
+
+    if is_async:
+
+        async def hooked(self: Any, *args: Any) -> Any:
+            await asyncio.sleep(0)
+            fire(next(arg for arg in args if isinstance(arg, State)))
+            result = library(self, *args)
+            return await result if hasattr(result, "__await__") else result
+    else:
+
+        def hooked(self: Any, *args: Any) -> Any:
+            fire(next(arg for arg in args if isinstance(arg, State)))
+            return library(self, *args)
+
+    setattr(Faulty, hook, stop(hooked) if hook == "a_stop" else hooked)
+    if hook == "a_stop":
+        hooked.__name__ = hook
+    return type("Faulty", (Faulty,), {})
+
+
+ROWS = [{"prompt": PROMPT, "armed": True}, {"prompt": PROMPT}]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("hook", ["get_prompt_messages", "env_response", "add_trajectory_step", "apply_action", "a_stop"])
+def test_an_error_of_the_library_in_a_hook_ends_the_episode_and_is_recorded(hook: str, is_async: bool) -> None:
+    error = InfraError("the sandbox is gone")
+    env = faulty(hook, error, is_async=is_async)(dataset=ROWS, rubric=Rubric(lambda state: 1.0))
+    env.reset(options={"example_id": 0})
+    outcome = env.step("a")
+    if outcome.info["stop_condition"] is None:
+        outcome = env.step("b")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (True, False, "has_error")
+    assert "the sandbox is gone" in outcome.info["error"]
+    assert env.state["error"] is error
+    assert outcome.reward == env.state["reward"] == 1.0, "an episode with an error is scored like any other"
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        env.step("c")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("hook", ["get_prompt_messages", "env_response", "add_trajectory_step", "apply_action", "a_stop"])
+def test_a_foreign_exception_in_a_hook_is_raised_after_one_cleanup(hook: str, is_async: bool) -> None:
+    """The next step asks for reset, and reset works."""
+    env = faulty(hook, ZeroDivisionError("a bug"), is_async=is_async)(dataset=ROWS)
+    env.reset(options={"example_id": 0})
+
+    def play() -> None:
+        for text in "ab":
+            env.step(text)
+
+    with pytest.raises(ZeroDivisionError):
+        play()
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        env.step("c")
+    env.reset(options={"example_id": 1})
+    assert len(env.cleaned) == 1
+    env.step("works")
+    env.close()
+    assert len(env.cleaned) == 2
+
+
+def test_the_state_of_an_episode_that_broke_can_still_be_read() -> None:
+    env = faulty("env_response", ZeroDivisionError(), is_async=False)(dataset=ROWS)
+    env.reset(options={"example_id": 0})
+    with pytest.raises(ZeroDivisionError):
+        env.step("a")
+    assert env.state is not None
+    assert [step["completion"] for step in env.state["trajectory"]] == [[AssistantMessage("a")]]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("error", [InfraError("no sandbox"), ZeroDivisionError("a bug")])
+def test_reset_raises_what_setup_state_raises_after_cleanup(error: Exception, is_async: bool) -> None:
+    env = faulty("setup_state", error, is_async=is_async)(dataset=ROWS)
+    with pytest.raises(type(error)):
+        env.reset(options={"example_id": 0})
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        env.step("a")
+    env.reset(options={"example_id": 1})
+    env.step("works")
+    assert len(env.cleaned) == 1
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_rollout_records_an_error_of_setup_state_and_asks_the_model_nothing(is_async: bool) -> None:
+    error = InfraError("no sandbox")
+    env = faulty("setup_state", error, is_async=is_async)()
+    client = ScriptedClient("never asked")
+    state = await env.rollout(ROWS[0], client, "m")
+    assert (state["error"], state["stop_condition"], state["completion"], state["trajectory"]) == (error, "has_error", [], [])
+    assert client.prompts == []
+    assert env.cleaned == [state["trajectory_id"]]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("hook", ["env_response", "get_prompt_messages", "add_trajectory_step", "apply_action", "a_stop"])
+async def test_a_rollout_records_errors_and_raises_foreign_exceptions(hook: str, is_async: bool) -> None:
+    error = InfraError("gone")
+    env = faulty(hook, error, is_async=is_async)()
+    state = await env.rollout(ROWS[0], ScriptedClient("a", "b"), "m")
+    assert (state["error"], state["stop_condition"]) == (error, "has_error")
+    assert env.cleaned == [state["trajectory_id"]]
+
+    env = faulty(hook, ZeroDivisionError(), is_async=is_async)()
+    with pytest.raises(ZeroDivisionError):
+        await env.rollout(ROWS[0], ScriptedClient("a", "b"), "m")
+    assert len(env.cleaned) == 1
+
+
+@pytest.mark.parametrize("error", [InfraError("gone"), ZeroDivisionError()])
+def test_an_error_while_rendering_keeps_neither_cleanup_nor_scoring_from_running(error: Exception) -> None:
+    env = faulty("render_completion", error, is_async=False)(dataset=ROWS, max_turns=1, rubric=Rubric(lambda completion: len(completion)))
+    env.reset(options={"example_id": 0})
+    outcome = env.step("a")
+    assert (outcome.truncated, outcome.reward) == (True, 0.0)
+    assert len(env.cleaned) == 1
+    assert list(env.state["cleanup_errors"]) == ["render_state"]
+
+
+# Models that fail
+
+
+@pytest.mark.parametrize(
+    ("error", "flags", "stop_condition"),
+    [
+        (OverlongPromptError("too long"), (False, True), "prompt_too_long"),
+        (TimeoutError(), (False, True), "timeout_reached"),
+        (ModelError("503"), (True, False), "has_error"),
+        (ConnectionError("refused"), (True, False), "has_error"),
+    ],
+)
+@pytest.mark.parametrize("turns", [0, 1])
+def test_fail_ends_the_episode_as_the_rollout_contract_says(
+    error: Exception, flags: tuple[bool, bool], stop_condition: str, turns: int
+) -> None:
+    rubric = Rubric(lambda completion: 1.0)
+    rubric.add_step_reward_func(lambda step: 0.5)
+    env = Echo(rubric=rubric)
+    env.reset(seed=0)
+    rewards = [env.step("a").reward for _ in range(turns)]
+    outcome = env.fail(error)
+    assert env.observation_space.contains(outcome.observation)
+    assert ((outcome.terminated, outcome.truncated), outcome.info["stop_condition"]) == (flags, stop_condition)
+    assert ("error" in outcome.info) == (stop_condition == "has_error")
+    assert sum([*rewards, outcome.reward]) == env.state["reward"] == 1.0 + 0.5 * turns
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        env.fail(error)
+
+
+def test_fail_wraps_what_is_no_error_of_the_library() -> None:
+    env = Echo()
+    env.reset(seed=0)
+    cause = ConnectionError("refused")
+    env.fail(cause)
+    assert isinstance(env.state["error"], ModelError)
+    assert env.state["error"].__cause__ is cause
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OverlongPromptError("too long"), {"stop_condition": "prompt_too_long", "is_truncated": True, "error": None, "prompt_too_long": True}),
+        (ModelError("503"), {"stop_condition": "has_error", "is_truncated": False}),
+    ],
+)
+async def test_a_model_that_fails_in_a_rollout_ends_it_like_fail(error: Exception, expected: dict[str, Any]) -> None:
+    env = Echo()
+    state = await env.rollout({"prompt": PROMPT}, ScriptedClient("a", error), "m")
+    assert {key: state[key] for key in expected} == expected
+    assert [message["content"] for message in state["completion"]] == ["a"]
+    assert env.cleaned == [state["trajectory_id"]]
+
+
+async def test_an_overlong_first_prompt_leaves_an_empty_completion() -> None:
+    state = await Echo().rollout({"prompt": PROMPT}, ScriptedClient(OverlongPromptError("too long")), "m")
+    assert (state["completion"], state["error"], state["stop_condition"]) == ([], None, "prompt_too_long")
+
+
+# Timeouts
+
+
+def slow(hook: str) -> type[Echo]:
+    """Return an environment whose async `hook` never ends after the first turn (setup_state: at once)."""
+
+    async def never(self: Any, *args: Any) -> Any:
+        state = next(arg for arg in args if isinstance(arg, State))
+        if hook == "setup_state" or state["trajectory"]:
+            await asyncio.Event().wait()
+        return list(state["prompt"]) if hook == "get_prompt_messages" else None
+
+    return type("Slow", (Echo,), {hook: stop(never) if hook == "a_stop" else never})
+
+
+SLOW_HOOKS = ["setup_state", "get_prompt_messages", "env_response", "apply_action", "a_stop"]
+
+
+@pytest.mark.parametrize("hook", SLOW_HOOKS)
+async def test_a_hook_that_takes_too_long_ends_the_episode(hook: str) -> None:
+    env = slow(hook)(timeout_seconds=LIMIT, rubric=Rubric(lambda completion: 1.0))
+    async with asyncio.timeout(5):
+        await env.areset(seed=0)
+        outcome = await env.astep("a")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (False, True, "timeout_reached")
+    assert (env.state["timed_out"], env.state["is_completed"], env.state["is_truncated"]) == (True, True, False)
+    assert outcome.reward == 1.0
+    assert len(env.cleaned) == 1
+
+
+@pytest.mark.parametrize("hook", SLOW_HOOKS)
+async def test_a_rollout_times_out_in_a_hook(hook: str) -> None:
+    env = slow(hook)(timeout_seconds=LIMIT)
+    async with asyncio.timeout(5):
+        state = await env.rollout({"prompt": PROMPT}, ScriptedClient("a", "b"), "m")
+    assert (state["stop_condition"], state["timed_out"], state["error"]) == ("timeout_reached", True, None)
+    assert state["completion"] == ([] if hook == "setup_state" else [AssistantMessage("a")])
+    assert env.cleaned == [state["trajectory_id"]]
+
+
+async def test_a_model_that_takes_too_long_ends_the_rollout_with_what_was_said_before() -> None:
+    env = Echo(timeout_seconds=LIMIT)
+    state = await env.rollout({"prompt": PROMPT}, ScriptedClient("a", asyncio.Event()), "m")
+    assert (state["stop_condition"], state["timed_out"], state["is_truncated"]) == ("timeout_reached", True, False)
+    assert [message["content"] for message in state["completion"]] == ["a"]
+
+
+def test_an_answer_that_comes_after_the_deadline_is_too_late() -> None:
+    env = Echo(timeout_seconds=60)
+    env.reset(seed=0)
+    env.step("in time")
+    env._episode._deadline = 0.0
+    outcome = env.step("late")
+    assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "timeout_reached")
+    assert [message["content"] for message in outcome.observation] == ["go", "in time"]
+
+
+def test_a_timeout_of_the_authors_own_is_not_the_episodes() -> None:
+    class Impatient(Echo):
+        async def env_response(self, messages: list[Message], state: State) -> Any:
+            await asyncio.wait_for(asyncio.Event().wait(), 0.001)
+
+    env = Impatient(timeout_seconds=60)
+    env.reset(seed=0)
+    with pytest.raises(TimeoutError):
+        env.step("a")
+    assert len(env.cleaned) == 1
+
+
+# Ending from outside
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_truncate_ends_and_scores_the_episode(turns: int) -> None:
+    rubric = Rubric(lambda completion: 1.0)
+    rubric.add_step_reward_func(lambda step: 0.5)
+    env = Echo(rubric=rubric)
+    env.reset(seed=0)
+    rewards = [env.step("a").reward for _ in range(turns)]
+    outcome = env.truncate()
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (False, True, "truncated")
+    assert len(env.cleaned) == 1
+    assert env.state["reward"] == 1.0 + 0.5 * turns
+    assert sum([*rewards, outcome.reward]) == env.state["reward"], "the steps and the end emit the score, once"
+    assert env.truncate().info["stop_condition"] == "truncated"
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        env.step("b")
+
+
+def test_truncate_leaves_an_episode_that_is_over_as_it_is() -> None:
+    env = Echo(max_turns=1, rubric=Rubric(lambda completion: 1.0))
+    env.reset(seed=0)
+    outcome = env.step("a")
+    assert env.truncate() == outcome
+
+
+@pytest.mark.parametrize("end", ["reset", "close"])
+def test_reset_and_close_clean_up_an_unfinished_episode_once(end: str) -> None:
+    env = Echo()
+    env.reset(seed=0)
+    first = env.state["trajectory_id"]
+    env.step("a")
+    getattr(env, end)()
+    assert env.cleaned == [first]
+    env.close()
+    env.close()
+    assert len(env.cleaned) == len(set(env.cleaned)) == (2 if end == "reset" else 1)
+
+
+# Cleanup handlers
+
+
+class Tidy(Echo):
+    """Cleanup handlers of every kind, one of which fails."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_turns=1, **kwargs)
+        self.order: list[str] = []
+
+    @cleanup
+    def b_plain(self, state: State) -> None:
+        self.order.append("b_plain")
+        assert state["completion"] == [AssistantMessage("a")], "the completion is rendered before handlers of lower priority"
+
+    @cleanup
+    async def a_async(self, state: State, task: Any, env: MultiTurnEnv) -> None:
+        await asyncio.sleep(0)
+        assert (env, task["prompt"]) == (self, PROMPT)
+        self.order.append("a_async")
+
+    @cleanup(priority=10)
+    def fails(self, state: State) -> None:
+        self.order.append("fails")
+        raise OSError("the disk is gone")
+
+    @cleanup(priority=-1)
+    def last(self, state: State) -> None:
+        self.order.append("last")
+
+    @cleanup(priority=1000)
+    def first(self, state: State) -> None:
+        assert state["completion"] is None
+        self.order.append("first")
+
+
+def test_cleanup_handlers_run_by_priority_then_name_and_one_that_fails_keeps_no_other_from_running() -> None:
+    env = Tidy()
+    env.reset(seed=0)
+    outcome = env.step("a")
+    assert env.order == ["first", "fails", "a_async", "b_plain", "last"]
+    assert outcome.info["stop_condition"] == "max_turns_reached"
+    assert list(env.state["cleanup_errors"]) == ["fails"]
+    assert "the disk is gone" in env.state["cleanup_errors"]["fails"]
+
+
+async def test_cleanup_handlers_run_in_rollouts_too() -> None:
+    env = Tidy()
+    await env.rollout({"prompt": PROMPT}, ScriptedClient("a"), "m")
+    assert env.order == ["first", "fails", "a_async", "b_plain", "last"]
+
+
+# Cancellation
+
+
+class Hanging(Echo):
+    """Waits for ever in its second turn."""
+
+    async def env_response(self, messages: list[Message], state: State) -> Any:
+        if len(state["trajectory"]) > 1:
+            await asyncio.Event().wait()
+        return super().env_response(messages, state)
+
+
+async def cancelled(awaitable: Any) -> None:
+    """Cancel something after it had every chance to begin waiting."""
+    task = asyncio.ensure_future(awaitable)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_cancelled_step_cleans_up_once_and_the_next_asks_for_reset() -> None:
+    env = Hanging()
+    await env.areset(seed=0)
+    await env.astep("a")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(env.astep("b"), 0.01)
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        await env.astep("c")
+    await env.areset(seed=0)
+    await env.astep("a")
+    assert len(env.cleaned) == 1
+
+
+async def test_a_cancelled_reset_cleans_up_once_and_the_next_step_asks_for_reset() -> None:
+    env = slow("setup_state")()
+    await cancelled(env.areset(seed=0))
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        await env.astep("a")
+
+
+async def test_a_cancelled_rollout_cleans_up_once() -> None:
+    env = Echo()
+    await cancelled(env.rollout({"prompt": PROMPT}, ScriptedClient("a", asyncio.Event()), "m"))
+    assert len(env.cleaned) == 1
+
+
+@pytest.mark.parametrize("end", ["astep", "atruncate", "afail", "aclose"])
+async def test_cancellation_while_cleaning_up_keeps_no_handler_from_running(end: str) -> None:
+    class SlowToTidy(Echo):
+        @cleanup(priority=10)
+        async def hangs(self, state: State) -> None:
+            await asyncio.Event().wait()
+
+    env = SlowToTidy(max_turns=1)
+    await env.areset(seed=0)
+    calls: dict[str, Callable[[], Any]] = {
+        "astep": lambda: env.astep("a"),
+        "atruncate": env.atruncate,
+        "afail": lambda: env.afail(ModelError("503")),
+        "aclose": env.aclose,
+    }
+    await cancelled(calls[end]())
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        await env.astep("b")
+
+
+# Copies
+
+
+class Counting(Echo):
+    """Keeps a count in the state and draws random numbers, so that copies can be told apart."""
+
+    @stop
+    def three(self, state: State, env: MultiTurnEnv) -> bool:
+        return len(state["trajectory"]) >= 3 and env is self
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return f"{messages[-1]['content']} {state.rng.integers(1000)}"
+
+
+def length(completion: list[Message]) -> float:
+    """Return the number of messages."""
+    return float(len(completion))
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+def test_an_environment_can_be_copied_in_the_middle_of_an_episode(duplicate: Callable[[Counting], Counting]) -> None:
+    """Both go on from the same turn with the same random numbers, and neither sees what the other does."""
+    env = Counting(rubric=Rubric(length))
+    env.reset(seed=7)
+    env.step("a")
+    twin = duplicate(env)
+    outcomes = {}
+    for name, each in (("env", env), ("twin", twin)):
+        each.step("b")
+        outcomes[name] = each.step("c")
+    assert outcomes["env"] == outcomes["twin"]
+    assert outcomes["twin"].info["stop_condition"] == "three"
+    assert outcomes["twin"].reward == 5.0
+    assert (len(env.cleaned), len(twin.cleaned)) == (1, 1)
+    assert env.reset()[0] == twin.reset()[0]
+    env.step("only here")
+    assert len(twin.state["trajectory"]) == 0

@@ -1,0 +1,254 @@
+"""`check_environment`: every promise of the library that can be checked on one environment."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+
+from vfgym.concurrency import wait
+from vfgym.envs import ChatEnv
+from vfgym.errors import InvalidAction
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.state import State
+from vfgym.testing.clients import ScriptedClient
+
+_LONGEST = 30
+"""Turns after which a checked episode is truncated."""
+
+_SILLY: tuple[Any, ...] = (
+    "",
+    "\x00 \N{PILE OF POO}" * 50,
+    AssistantMessage(None),
+    AssistantMessage(None, tool_calls=[ToolCall("1", "no_such_tool", "{}")]),
+    {"role": "assistant", "content": [{"type": "text", "text": "parts"}]},
+    AssistantMessage("", tool_calls=[ToolCall("1", "x", "{not json"), ToolCall("1", "x", "[1]")]),
+)
+_NO_ACTIONS: tuple[Any, ...] = (None, 7, [], {"role": "user", "content": "I am no assistant"}, {"content": "no role"})
+
+
+class Check(NamedTuple):
+    """One promise, and whether it holds."""
+
+    promise: str
+    passed: bool
+    detail: str
+
+
+def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> list[Check]:
+    """Check one environment against every promise that concerns it.
+
+    Args:
+        env: An id, a spec, or a function that makes the environment.
+
+    Returns:
+        A row for each promise. A promise that does not apply (a spec, where there is none) is left out.
+    """
+    make: Callable[[], gym.Env[Any, Any]] = env if callable(env) else lambda: gym.make(env)
+    probe = make()
+    spec, needs_group = probe.spec, probe.unwrapped.definition.requires_group_rollouts
+    probe.close()
+    if needs_group:
+        return [Check("can be stepped alone", False, "the rubric scores whole groups: evaluate it with rollouts_per_example > 1")]
+    promises: list[tuple[str, Callable[[], str]]] = [
+        ("passes gymnasium's check_env without a warning", lambda: _check_env(make)),
+        ("replays the same episodes under a seed", lambda: _replays(make)),
+        ("accepts every member of its action space", lambda: _accepts_members(make)),
+        ("refuses what is no action, and leaves the episode as it was", lambda: _refuses_others(make)),
+        ("its step rewards add up to the rubric's score", lambda: _adds_up(make)),
+        ("tells no answer in info", lambda: _keeps_the_answer(make)),
+        ("forks do not see each other's episodes", lambda: _forks_apart(make)),
+        ("step() and rollout() give equal states", lambda: _two_faces(make)),
+        ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
+    ]
+    if spec is not None:
+        promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
+    return [_checked(promise, check) for promise, check in promises]
+
+
+class _Broken(Exception):
+    """A promise does not hold."""
+
+
+def _checked(promise: str, check: Callable[[], str]) -> Check:
+    try:
+        return Check(promise, True, check())
+    except Exception as error:
+        return Check(promise, False, str(error) if isinstance(error, _Broken) else repr(error))
+
+
+def _check_env(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped, skip_render_check=env.spec is None)
+    env.close()
+    return ""
+
+
+def _survives_json(spec: EnvSpec) -> str:
+    again = EnvSpec.from_json(spec.to_json())
+    if again != spec:
+        raise _Broken(f"{spec} came back as {again}")
+    gym.make(again).close()
+    return ""
+
+
+def _play(env: gym.Env[Any, Any], seed: int | None, actions: list[Any] | None = None) -> list[Any]:
+    """Play one episode with sampled (or given) actions, and return all that came back."""
+    history: list[Any] = [env.reset(seed=seed)]
+    for turn in range(_LONGEST):
+        action = env.action_space.sample() if actions is None else actions[turn]
+        result = env.step(action)
+        history.append((action, *result))
+        if result[2] or result[3]:
+            break
+    return history
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=lambda other: other.tolist() if hasattr(other, "tolist") else repr(other)))
+
+
+def _replays(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    episodes: list[Any] = []
+    for _ in range(2):
+        env = make()
+        env.action_space.seed(7)
+        episodes.append([_plain(_play(env, seed)) for seed in (3, None, None)])
+        env.close()
+    if episodes[0] != episodes[1]:
+        raise _Broken("two runs from the same seed differ")
+    return f"{len(episodes[0])} episodes"
+
+
+def _accepts_members(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    for action in _SILLY:
+        if action not in env.action_space:
+            raise _Broken(f"{action!r:.80} is an assistant message, but not in the action space")
+        env.reset(seed=0)
+        observation, reward, *_ = env.step(action)
+        if observation not in env.observation_space or not isinstance(reward, float):
+            raise _Broken(f"{action!r:.80} gave an observation outside its space, or a reward that is no float")
+    env.close()
+    return f"{len(_SILLY)} silly answers"
+
+
+def _refuses_others(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    before, _ = env.reset(seed=0)
+    for action in _NO_ACTIONS:
+        if action in env.action_space:
+            raise _Broken(f"{action!r} is no assistant message, but in the action space")
+        try:
+            env.step(action)
+        except InvalidAction:
+            continue
+        raise _Broken(f"{action!r} was accepted")
+    if env.unwrapped._running().conversation() != before:
+        raise _Broken("the episode changed")
+    env.close()
+    return f"{len(_NO_ACTIONS)} wrong answers"
+
+
+def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    env.action_space.seed(1)
+    for seed in range(3):
+        total = 0.0
+        for turn in _play(env, seed)[1:]:
+            total += turn[2]
+        face = env.unwrapped
+        if not face._episode.is_over:
+            total += face.truncate().reward
+        if total != face.state["reward"]:
+            raise _Broken(f"the steps emitted {total}, the score is {face.state['reward']}")
+    env.close()
+    return "3 episodes"
+
+
+def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    _, info = env.reset(seed=0)
+    answer = env.unwrapped.state.get("answer")
+    told = {**info, "tools": None, "metrics": None}
+    if "answer" in info or (answer not in (None, "") and any(value == answer and key != "example_id" for key, value in told.items())):
+        raise _Broken(f"the answer {answer!r} stands in info")
+    env.close()
+    return ""
+
+
+def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    face = env.unwrapped
+    alone = []
+    for seed in (5, 6):
+        seat = face.fork()
+        seat.action_space.seed(seed)
+        alone.append(_play(seat, seed))
+        seat.close()
+    seats = [face.fork(), face.fork()]
+    together: list[list[Any]] = [[seat.reset(seed=seed)] for seat, seed in zip(seats, (5, 6), strict=True)]
+    for turn in range(1, max(map(len, alone))):
+        for seat, history, played in zip(seats, alone, together, strict=True):
+            if turn < len(history):
+                played.append((history[turn][0], *seat.step(history[turn][0])))
+    for seat in seats:
+        seat.close()
+    env.close()
+    if _plain(alone) != _plain(together):
+        raise _Broken("two forks played in turns differ from the same two played one after the other")
+    return "2 forks"
+
+
+def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    face, definition = env.unwrapped, env.unwrapped.definition
+    env.action_space.seed(11)
+    history = _play(face.fork(), 0)
+    turns, last = len(history) - 1, history[-1]
+    if not (last[3] or last[4]):
+        return "the sampled episode did not end by itself"
+    options = {"example_id": history[0][1]["example_id"]}
+    actions = [turn[0] for turn in history[1:]]
+    seat = face.fork()
+    seat.reset(options=options)
+    for action in actions:
+        seat.step(action)
+    stepped = seat.state
+    row = definition._next_task(seat, None, options)
+    rolled = wait(_rolled_out(definition, row, actions))
+    for key in _COMPARED:
+        if _plain(stepped.get(key)) != _plain(rolled.get(key)):
+            raise _Broken(f"state[{key!r}] is {stepped.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
+    seat.close()
+    env.close()
+    return f"{turns} turn(s)"
+
+
+async def _rolled_out(definition: ChatEnv, row: dict[str, Any], actions: list[Any]) -> State:
+    state = await definition.rollout(row, ScriptedClient(actions), "scripted")
+    await definition.rubric.score_rollout(state)
+    return state
+
+
+_COMPARED = ("prompt", "completion", "reward", "metrics", "stop_condition", "is_completed", "is_truncated", "error", "answer", "example_id")
+
+
+def _vectorizes(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = SyncVectorEnv([make, make])
+    observations, _ = env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(4):
+        observations, *_ = env.step(env.action_space.sample())
+    if len(observations) != 2:
+        raise _Broken(f"two environments gave {len(observations)} observations")
+    env.close()
+    return "2 environments"
