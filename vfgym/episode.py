@@ -52,6 +52,8 @@ def check_stops(stops: list[BoundCall], state: State) -> Steps[bool]:
     """Check stop conditions in order; the first that holds completes the state and names itself in it."""
     for name, call in stops:
         holds = call(state)
+        if holds is False:  # what nearly every condition says nearly every time
+            continue
         if is_awaitable(holds):
             holds = yield holds
         if holds:
@@ -180,10 +182,10 @@ class BaseEpisode:
         if self.is_scored:
             metrics.update(state["metrics"])
         info = {
-            "example_id": state.get("example_id", -1),
+            "example_id": state["input"].get("example_id", -1),
             "tools": self._tool_params(),
             "metrics": metrics,
-            "stop_condition": state.get("stop_condition"),
+            "stop_condition": state["stop_condition"],
         }
         error = state["error"]
         if error is not None:
@@ -194,7 +196,7 @@ class BaseEpisode:
         return info
 
     def _tool_params(self) -> list[Any]:
-        tools = self.state.get("tool_defs") or []
+        tools = self.state["tool_defs"]
         if self._tools is None or self._tools[0] is not tools or len(self._tools[1]) != len(tools):
             self._tools = (tools, [tool.openai for tool in tools])
         return self._tools[1].copy()
@@ -268,7 +270,7 @@ class Episode(BaseEpisode):
                     yield from self._time_out()
                     return None
                 try:
-                    yield from self._record(response)
+                    yield from self._record(self._new_step(response))
                 except Error as error:
                     note_error(self.state, error)
                 return (yield from self._continue())
@@ -322,11 +324,6 @@ class Episode(BaseEpisode):
         yield from self.finish()
 
     def _is_completed(self) -> Steps[bool]:
-        if not self._overrides["is_completed"]:
-            return check_stops(self.definition._stops, self.state)
-        return self._ask_is_completed()
-
-    def _ask_is_completed(self) -> Steps[bool]:
         completed = self.definition.is_completed(self.state)
         if is_awaitable(completed):
             completed = yield completed
@@ -337,69 +334,87 @@ class Episode(BaseEpisode):
         state = self.state
         must_stop = ""
         while True:
-            if (yield from self._is_completed()) or must_stop:
+            if self._overrides["is_completed"]:
+                is_completed = yield from self._is_completed()
+            else:
+                is_completed = yield from check_stops(self.definition._stops, state)
+            if is_completed or must_stop:
                 if not state["is_completed"]:
                     complete(state, must_stop)
                 yield from self.finish()
                 return None
+            started = time.time()
             try:
-                yield from self._show()
+                shown = self._ask()
+                if is_awaitable(shown):
+                    shown = yield self._bounded(shown)
+                self._show(shown)
             except Error as error:
                 note_error(state, error)
                 must_stop = "has_error"
                 continue
+            self._shown = time.time()
+            if state["trajectory"]:
+                state["timing"].env.spans.append(TimeSpan(started, self._shown))
             if state["final_env_response"] is None:
-                self._shown = time.time()
                 return self._log
             must_stop = "has_final_env_response"
 
-    def _show(self) -> Steps[None]:
-        """Bring the conversation to what the model must answer next."""
+    def _ask(self) -> Any:
+        """Call the hook that says what the model is shown next; the result may have to be awaited."""
         definition, state, log = self.definition, self.state, self._log
-        trajectory = state["trajectory"]
-        started = time.time()
         if self._overrides["get_prompt_messages"]:
-            prompt: Any = definition.get_prompt_messages(state)
-            if is_awaitable(prompt):
-                prompt = yield self._bounded(prompt)
-            known = len(log)
-            if trajectory and isinstance(prompt, list) and prompt[:known] == log:
-                log.extend(as_messages(prompt[known:], definition.message_types, name="get_prompt_messages"))
-            else:
-                self._log = as_messages(prompt, definition.message_types, name="get_prompt_messages")
-        elif not trajectory:
-            self._log = as_messages(state["prompt"], definition.message_types, name="prompt")
-        else:
-            last = trajectory[-1]
-            if not (last["prompt"].__class__ is MessagesView and last["prompt"]._messages is log and last["completion"][0] is log[-1]):
-                # The author recorded another turn than the one that was played: go on from what is recorded.
-                self._log = log = [*last["prompt"], *last["completion"]]
-            response: Any = definition.env_response(log.copy(), state)
-            if is_awaitable(response):
-                response = yield self._bounded(response)
-            log.extend(as_messages(response, definition.message_types, name="env_response"))
-        if trajectory:
-            state["timing"].env.spans.append(TimeSpan(started, time.time()))
+            return definition.get_prompt_messages(state)
+        trajectory = state["trajectory"]
+        if not trajectory:
+            return state["prompt"]
+        last = trajectory[-1]
+        if not (last["prompt"].__class__ is MessagesView and last["prompt"]._messages is log and last["completion"][0] is log[-1]):
+            # The author recorded another turn than the one that was played: go on from what is recorded.
+            self._log = log = [*last["prompt"], *last["completion"]]
+        return definition.env_response(log.copy(), state)
 
-    def _record(self, response: Response) -> Steps[None]:
+    def _show(self, shown: Any) -> None:
+        """Bring the conversation to what the model must answer next, given what the hook of `_ask` said."""
+        types = self.definition.message_types
+        if self._overrides["get_prompt_messages"]:
+            log = self._log
+            known = len(log)
+            if known and isinstance(shown, list) and shown[:known] == log:
+                log.extend(as_messages(shown[known:], types, name="get_prompt_messages"))
+            else:  # history was rewritten
+                self._log = as_messages(shown, types, name="get_prompt_messages")
+        elif self.state["trajectory"]:
+            self._log.extend(as_messages(shown, types, name="env_response"))
+        else:
+            self._log = as_messages(shown, types, name="prompt")
+
+    def _new_step(self, response: Response) -> TrajectoryStep:
+        """Put the model's answer into the conversation, and return the turn that it makes."""
         definition, state, log = self.definition, self.state, self._log
         state["timing"].model.spans.append(TimeSpan(self._shown, time.time()))
         message: Any = response.message
-        if message.__class__ is ResponseMessage or message.__class__ is not definition.message_types["assistant"]:
+        if message.__class__ is not definition.message_types["assistant"]:
             message = ResponseMessage.for_conversation(message, definition.message_types)
-        tokens = step_tokens(response.tokens, definition.max_seq_len)
+        tokens = response.tokens
+        kept = None if tokens is None else step_tokens(tokens, definition.max_seq_len)
         step: TrajectoryStep = {
             "prompt": MessagesView(log, len(log)),
             "completion": [message],
             "response": response,
-            "tokens": tokens,
+            "tokens": kept,
             "reward": None,
             "advantage": None,
-            "is_truncated": response.is_truncated or (tokens is not None and tokens["is_truncated"]),
+            "is_truncated": response.is_truncated or (kept is not None and kept["is_truncated"]),
             "trajectory_id": state["trajectory_id"],
             "extras": {},
         }
         log.append(message)
+        return step
+
+    def _record(self, step: TrajectoryStep) -> Steps[None]:
+        """Record a turn, make its move, and score it."""
+        definition, state = self.definition, self.state
         if self._overrides["add_trajectory_step"]:
             result = definition.add_trajectory_step(state, step)
             if is_awaitable(result):
@@ -407,13 +422,11 @@ class Episode(BaseEpisode):
         else:
             state["trajectory"].append(step)
         if self._overrides["apply_action"]:
-            result = definition.apply_action(message, state)
+            result = definition.apply_action(step["completion"][0], state)
             if is_awaitable(result):
                 yield self._bounded(result)
         if self._has_step_rewards:
             state.emitted.append((yield from definition.rubric._score_step(state, step)))
-        else:
-            state.emitted.append(0.0)
 
 
 def play(episode: Episode, task: Mapping[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> Steps[State]:

@@ -60,17 +60,18 @@ class Response:
     message: AssistantMessage
 
     def __post_init__(self) -> None:
-        if not isinstance(self.message, AssistantMessage):
+        if self.message.__class__ is not AssistantMessage and not isinstance(self.message, AssistantMessage):
             fields = self.message if isinstance(self.message, Mapping) else {"content": self.message}
             self.message = ResponseMessage(**fields)
 
     @property
     def tokens(self) -> ResponseTokens | None:
         """Token data of the answer, where the client asked for it."""
-        tokens: ResponseTokens | None = self.message.get("tokens")
-        return tokens
+        message = self.message
+        return message.tokens if message.__class__ is ResponseMessage else None
 
     @property
     def is_truncated(self) -> bool:
         """Whether the answer was cut by a token limit."""
-        return bool(self.message.get("is_truncated")) or self.message.get("finish_reason") == "length"
+        message = self.message
+        return message.__class__ is ResponseMessage and (bool(message.is_truncated) or message.finish_reason == "length")

@@ -176,13 +176,11 @@ class TrajectoryStepTokens(TypedDict):
     routed_experts: Any
 
 
-def step_tokens(tokens: ResponseTokens | None, max_seq_len: int | None) -> TrajectoryStepTokens | None:
+def step_tokens(tokens: ResponseTokens, max_seq_len: int | None) -> TrajectoryStepTokens:
     """Return the token data of one turn, cut to `max_seq_len` tokens of prompt and completion together.
 
     A prompt that is longer alone is cut, keeps nothing of the completion and is marked overlong.
     """
-    if tokens is None:
-        return None
     prompt, limit = len(tokens.prompt_ids), max_seq_len
     room = len(tokens.completion_ids) if limit is None else max(0, limit - prompt)
     return {

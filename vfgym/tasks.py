@@ -31,7 +31,10 @@ _SHARED_TYPES = frozenset({str, int, float, bool, type(None)})
 
 @runtime_checkable
 class Rows(Protocol):
-    """Rows by position."""
+    """Rows by position.
+
+    Rows that are costly to make have an attribute ``example_ids`` too: their ids, in order.
+    """
 
     def __getitem__(self, index: int, /) -> Row: ...
 
@@ -93,8 +96,9 @@ class Tasks:
         """The rows, built on first access."""
         if self._rows is None:
             self._rows = self._built()
-            first = self._rows[0] if not self.is_endless and len(self) else {}
-            self._own_ids = type(first.get("example_id")) is int
+            self._own_ids = hasattr(self._rows, "example_ids")
+            if not self._own_ids and not self.is_endless and len(self):
+                self._own_ids = type(self._rows[0].get("example_id")) is int
         return self._rows  # type: ignore[no-any-return]
 
     def _built(self) -> Any:
@@ -118,6 +122,11 @@ class Tasks:
         """Number of tasks; `ENDLESS` for an endless source."""
         return ENDLESS if self.is_endless else len(self.rows)  # type: ignore[arg-type]
 
+    def example_id_of(self, index: int) -> int:
+        """Return the ``example_id`` of task number `index`: the row's own, where the rows have some."""
+        rows = self.rows
+        return rows[index]["example_id"] if self._own_ids else index
+
     def index_of(self, example_id: int) -> int:
         """Return the position of the task with this ``example_id``.
 
@@ -129,8 +138,10 @@ class Tasks:
         if self._own_ids:
             if self._index_of_id is None:
                 self._index_of_id = {}
-                for position in range(len(self)):
-                    self._index_of_id.setdefault(rows[position]["example_id"], position)
+                # Rows that are made when they are read can tell their ids beforehand.
+                ids: Iterable[int] = getattr(rows, "example_ids", None) or (rows[position]["example_id"] for position in range(len(self)))
+                for position, known_id in enumerate(ids):
+                    self._index_of_id.setdefault(known_id, position)
             index = self._index_of_id.get(example_id)
         if type(example_id) is not int or index is None or not 0 <= index < len(self):
             raise ConfigurationError(f"there is no task with example_id {example_id!r} among the {len(self)} tasks")

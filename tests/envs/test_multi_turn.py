@@ -279,13 +279,12 @@ def test_stop_conditions_are_checked_before_the_first_turn() -> None:
         def setup_state(self, state: State) -> None:
             state["final_env_response"] = [UserMessage("too late")]
 
-    env = Over(rubric=Rubric(lambda completion: len(completion)))
+    env = Over(rubric=Rubric(lambda state: 1.0))
     conversation, info = env.reset(seed=0)
-    assert [message["content"] for message in conversation] == ["go", "too late"]
-    assert info["stop_condition"] == "has_final_env_response"
+    assert (conversation, info["stop_condition"]) == (PROMPT, "has_final_env_response")
     outcome = env.step("hello?")
     assert (outcome.reward, outcome.terminated, outcome.truncated) == (1.0, True, False)
-    assert env.state["trajectory"] == []
+    assert (env.state["trajectory"], env.state["completion"]) == ([], [])
     assert len(env.cleaned) == 1
 
 
@@ -525,50 +524,97 @@ def test_the_random_numbers_of_a_new_state_are_still_those_of_the_player() -> No
 
 # Errors in hooks
 
-HOOKS = ["setup_state", "get_prompt_messages", "env_response", "add_trajectory_step", "apply_action", "render_completion", "a_stop"]
-
-
-def faulty(hook: str, error: BaseException, *, is_async: bool) -> type[Echo]:
-    """Return an environment whose `hook` raises in the episode's second turn (setup_state: in every episode while armed)."""
-
-    def fire(state: State) -> None:
-        if state["input"].get("armed") and (hook == "setup_state" or len(state["trajectory"]) >= 1):
-            raise error
-
-    class Faulty(Echo):
-        @stop
-        def a_stop(self, state: State) -> bool:
-            return False
-
-    library = getattr(Faulty, hook)
-
-    if is_async:
-
-        async def hooked(self: Any, *args: Any) -> Any:
-            await asyncio.sleep(0)
-            fire(next(arg for arg in args if isinstance(arg, State)))
-            result = library(self, *args)
-            return await result if hasattr(result, "__await__") else result
-    else:
-
-        def hooked(self: Any, *args: Any) -> Any:
-            fire(next(arg for arg in args if isinstance(arg, State)))
-            return library(self, *args)
-
-    setattr(Faulty, hook, stop(hooked) if hook == "a_stop" else hooked)
-    if hook == "a_stop":
-        hooked.__name__ = hook
-    return type("Faulty", (Faulty,), {})
-
-
 ROWS = [{"prompt": PROMPT, "armed": True}, {"prompt": PROMPT}]
 
+IN_A_TURN = ["get_prompt_messages", "env_response", "add_trajectory_step", "apply_action", "a_stop"]
+"""Hooks that are called when the model has answered."""
 
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("hook", ["get_prompt_messages", "env_response", "add_trajectory_step", "apply_action", "a_stop"])
-def test_an_error_of_the_library_in_a_hook_ends_the_episode_and_is_recorded(hook: str, is_async: bool) -> None:
+
+class Faulty(Echo):
+    """Raises `error` where `hook` is called in a turn of an armed task (`setup_state`: before the first turn)."""
+
+    def __init__(self, hook: str, error: BaseException | None, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": ROWS, **kwargs})
+        self.fault = (hook, error)
+
+    def is_faulty(self, hook: str, state: State) -> bool:
+        armed = state["input"].get("armed") and (hook == "setup_state" or bool(state["trajectory"]))
+        return bool(armed and hook == self.fault[0])
+
+    def check(self, hook: str, state: State) -> None:
+        if self.is_faulty(hook, state) and self.fault[1] is not None:
+            raise self.fault[1]
+
+    def setup_state(self, state: State) -> Any:
+        self.check("setup_state", state)
+        return super().setup_state(state)
+
+    def get_prompt_messages(self, state: State) -> Any:
+        self.check("get_prompt_messages", state)
+        return super().get_prompt_messages(state)
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        self.check("env_response", state)
+        return super().env_response(messages, state)
+
+    def add_trajectory_step(self, state: State, trajectory_step: Any) -> Any:
+        super().add_trajectory_step(state, trajectory_step)
+        self.check("add_trajectory_step", state)
+
+    def apply_action(self, message: Message, state: State) -> Any:
+        self.check("apply_action", state)
+
+    def render_completion(self, state: State) -> Any:
+        self.check("render_completion", state)
+        return super().render_completion(state)
+
+    @stop
+    def a_stop(self, state: State) -> Any:
+        self.check("a_stop", state)
+        return False
+
+
+class AsyncFaulty(Faulty):
+    """The same with async hooks; where there is no error to raise, the hook waits for ever."""
+
+    async def pause(self, hook: str, state: State) -> None:
+        await asyncio.sleep(0)
+        if self.is_faulty(hook, state) and self.fault[1] is None:
+            await asyncio.Event().wait()
+
+    async def setup_state(self, state: State) -> Any:
+        await self.pause("setup_state", state)
+        super().setup_state(state)
+
+    async def get_prompt_messages(self, state: State) -> Any:
+        await self.pause("get_prompt_messages", state)
+        return await super().get_prompt_messages(state)
+
+    async def env_response(self, messages: list[Message], state: State) -> Any:
+        await self.pause("env_response", state)
+        return super().env_response(messages, state)
+
+    async def add_trajectory_step(self, state: State, trajectory_step: Any) -> Any:
+        super().add_trajectory_step(state, trajectory_step)
+        await self.pause("add_trajectory_step", state)
+
+    async def apply_action(self, message: Message, state: State) -> Any:
+        await self.pause("apply_action", state)
+        super().apply_action(message, state)
+
+    @stop
+    async def a_stop(self, state: State) -> Any:
+        await self.pause("a_stop", state)
+        return super().a_stop(state)
+
+
+FAULTY = [Faulty, AsyncFaulty]
+
+@pytest.mark.parametrize("kind", FAULTY)
+@pytest.mark.parametrize("hook", IN_A_TURN)
+def test_an_error_of_the_library_in_a_hook_ends_the_episode_and_is_recorded(hook: str, kind: type[Faulty]) -> None:
     error = InfraError("the sandbox is gone")
-    env = faulty(hook, error, is_async=is_async)(dataset=ROWS, rubric=Rubric(lambda state: 1.0))
+    env = kind(hook, error, rubric=Rubric(lambda state: 1.0))
     env.reset(options={"example_id": 0})
     outcome = env.step("a")
     if outcome.info["stop_condition"] is None:
@@ -582,11 +628,11 @@ def test_an_error_of_the_library_in_a_hook_ends_the_episode_and_is_recorded(hook
         env.step("c")
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("hook", ["get_prompt_messages", "env_response", "add_trajectory_step", "apply_action", "a_stop"])
-def test_a_foreign_exception_in_a_hook_is_raised_after_one_cleanup(hook: str, is_async: bool) -> None:
+@pytest.mark.parametrize("kind", FAULTY)
+@pytest.mark.parametrize("hook", IN_A_TURN)
+def test_a_foreign_exception_in_a_hook_is_raised_after_one_cleanup(hook: str, kind: type[Faulty]) -> None:
     """The next step asks for reset, and reset works."""
-    env = faulty(hook, ZeroDivisionError("a bug"), is_async=is_async)(dataset=ROWS)
+    env = kind(hook, ZeroDivisionError("a bug"))
     env.reset(options={"example_id": 0})
 
     def play() -> None:
@@ -606,7 +652,7 @@ def test_a_foreign_exception_in_a_hook_is_raised_after_one_cleanup(hook: str, is
 
 
 def test_the_state_of_an_episode_that_broke_can_still_be_read() -> None:
-    env = faulty("env_response", ZeroDivisionError(), is_async=False)(dataset=ROWS)
+    env = Faulty("env_response", ZeroDivisionError())
     env.reset(options={"example_id": 0})
     with pytest.raises(ZeroDivisionError):
         env.step("a")
@@ -614,10 +660,10 @@ def test_the_state_of_an_episode_that_broke_can_still_be_read() -> None:
     assert [step["completion"] for step in env.state["trajectory"]] == [[AssistantMessage("a")]]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("kind", FAULTY)
 @pytest.mark.parametrize("error", [InfraError("no sandbox"), ZeroDivisionError("a bug")])
-def test_reset_raises_what_setup_state_raises_after_cleanup(error: Exception, is_async: bool) -> None:
-    env = faulty("setup_state", error, is_async=is_async)(dataset=ROWS)
+def test_reset_raises_what_setup_state_raises_after_cleanup(error: Exception, kind: type[Faulty]) -> None:
+    env = kind("setup_state", error)
     with pytest.raises(type(error)):
         env.reset(options={"example_id": 0})
     assert len(env.cleaned) == 1
@@ -628,10 +674,10 @@ def test_reset_raises_what_setup_state_raises_after_cleanup(error: Exception, is
     assert len(env.cleaned) == 1
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-async def test_a_rollout_records_an_error_of_setup_state_and_asks_the_model_nothing(is_async: bool) -> None:
+@pytest.mark.parametrize("kind", FAULTY)
+async def test_a_rollout_records_an_error_of_setup_state_and_asks_the_model_nothing(kind: type[Faulty]) -> None:
     error = InfraError("no sandbox")
-    env = faulty("setup_state", error, is_async=is_async)()
+    env = kind("setup_state", error)
     client = ScriptedClient("never asked")
     state = await env.rollout(ROWS[0], client, "m")
     assert (state["error"], state["stop_condition"], state["completion"], state["trajectory"]) == (error, "has_error", [], [])
@@ -639,16 +685,16 @@ async def test_a_rollout_records_an_error_of_setup_state_and_asks_the_model_noth
     assert env.cleaned == [state["trajectory_id"]]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("hook", ["env_response", "get_prompt_messages", "add_trajectory_step", "apply_action", "a_stop"])
-async def test_a_rollout_records_errors_and_raises_foreign_exceptions(hook: str, is_async: bool) -> None:
+@pytest.mark.parametrize("kind", FAULTY)
+@pytest.mark.parametrize("hook", IN_A_TURN)
+async def test_a_rollout_records_errors_and_raises_foreign_exceptions(hook: str, kind: type[Faulty]) -> None:
     error = InfraError("gone")
-    env = faulty(hook, error, is_async=is_async)()
+    env = kind(hook, error)
     state = await env.rollout(ROWS[0], ScriptedClient("a", "b"), "m")
     assert (state["error"], state["stop_condition"]) == (error, "has_error")
     assert env.cleaned == [state["trajectory_id"]]
 
-    env = faulty(hook, ZeroDivisionError(), is_async=is_async)()
+    env = kind(hook, ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         await env.rollout(ROWS[0], ScriptedClient("a", "b"), "m")
     assert len(env.cleaned) == 1
@@ -656,7 +702,7 @@ async def test_a_rollout_records_errors_and_raises_foreign_exceptions(hook: str,
 
 @pytest.mark.parametrize("error", [InfraError("gone"), ZeroDivisionError()])
 def test_an_error_while_rendering_keeps_neither_cleanup_nor_scoring_from_running(error: Exception) -> None:
-    env = faulty("render_completion", error, is_async=False)(dataset=ROWS, max_turns=1, rubric=Rubric(lambda completion: len(completion)))
+    env = Faulty("render_completion", error, max_turns=1, rubric=Rubric(lambda completion: len(completion)))
     env.reset(options={"example_id": 0})
     outcome = env.step("a")
     assert (outcome.truncated, outcome.reward) == (True, 0.0)
@@ -727,26 +773,11 @@ async def test_an_overlong_first_prompt_leaves_an_empty_completion() -> None:
 # Timeouts
 
 
-def slow(hook: str) -> type[Echo]:
-    """Return an environment whose async `hook` never ends after the first turn (setup_state: at once)."""
-
-    async def never(self: Any, *args: Any) -> Any:
-        state = next(arg for arg in args if isinstance(arg, State))
-        if hook == "setup_state" or state["trajectory"]:
-            await asyncio.Event().wait()
-        return list(state["prompt"]) if hook == "get_prompt_messages" else None
-
-    return type("Slow", (Echo,), {hook: stop(never) if hook == "a_stop" else never})
-
-
-SLOW_HOOKS = ["setup_state", "get_prompt_messages", "env_response", "apply_action", "a_stop"]
-
-
-@pytest.mark.parametrize("hook", SLOW_HOOKS)
+@pytest.mark.parametrize("hook", ["setup_state", *IN_A_TURN])
 async def test_a_hook_that_takes_too_long_ends_the_episode(hook: str) -> None:
-    env = slow(hook)(timeout_seconds=LIMIT, rubric=Rubric(lambda completion: 1.0))
-    async with asyncio.timeout(5):
-        await env.areset(seed=0)
+    env = AsyncFaulty(hook, None, timeout_seconds=LIMIT, rubric=Rubric(lambda completion: 1.0))
+    async with asyncio.timeout(2):
+        await env.areset(options={"example_id": 0})
         outcome = await env.astep("a")
     assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (False, True, "timeout_reached")
     assert (env.state["timed_out"], env.state["is_completed"], env.state["is_truncated"]) == (True, True, False)
@@ -754,11 +785,11 @@ async def test_a_hook_that_takes_too_long_ends_the_episode(hook: str) -> None:
     assert len(env.cleaned) == 1
 
 
-@pytest.mark.parametrize("hook", SLOW_HOOKS)
+@pytest.mark.parametrize("hook", ["setup_state", *IN_A_TURN])
 async def test_a_rollout_times_out_in_a_hook(hook: str) -> None:
-    env = slow(hook)(timeout_seconds=LIMIT)
-    async with asyncio.timeout(5):
-        state = await env.rollout({"prompt": PROMPT}, ScriptedClient("a", "b"), "m")
+    env = AsyncFaulty(hook, None, timeout_seconds=LIMIT)
+    async with asyncio.timeout(2):
+        state = await env.rollout(ROWS[0], ScriptedClient("a", "b"), "m")
     assert (state["stop_condition"], state["timed_out"], state["error"]) == ("timeout_reached", True, None)
     assert state["completion"] == ([] if hook == "setup_state" else [AssistantMessage("a")])
     assert env.cleaned == [state["trajectory_id"]]
@@ -924,8 +955,8 @@ async def test_a_cancelled_step_cleans_up_once_and_the_next_asks_for_reset() -> 
 
 
 async def test_a_cancelled_reset_cleans_up_once_and_the_next_step_asks_for_reset() -> None:
-    env = slow("setup_state")()
-    await cancelled(env.areset(seed=0))
+    env = AsyncFaulty("setup_state", None)
+    await cancelled(env.areset(options={"example_id": 0}))
     assert len(env.cleaned) == 1
     with pytest.raises(ResetNeeded):
         await env.astep("a")
@@ -962,11 +993,13 @@ async def test_cancellation_while_cleaning_up_keeps_no_handler_from_running(end:
 
 
 class Counting(Echo):
-    """Keeps a count in the state and draws random numbers, so that copies can be told apart."""
+    """Ends after `limit` turns and draws random numbers, so that copies can be told apart."""
+
+    limit = 3
 
     @stop
-    def three(self, state: State, env: MultiTurnEnv) -> bool:
-        return len(state["trajectory"]) >= 3 and env is self
+    def enough(self, state: State, env: Any) -> bool:
+        return len(state["trajectory"]) >= min(self.limit, env.limit)
 
     def env_response(self, messages: list[Message], state: State) -> Any:
         return f"{messages[-1]['content']} {state.rng.integers(1000)}"
@@ -977,7 +1010,10 @@ def length(completion: list[Message]) -> float:
     return float(len(completion))
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+DUPLICATES = pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+
+
+@DUPLICATES
 def test_an_environment_can_be_copied_in_the_middle_of_an_episode(duplicate: Callable[[Counting], Counting]) -> None:
     """Both go on from the same turn with the same random numbers, and neither sees what the other does."""
     env = Counting(rubric=Rubric(length))
@@ -989,9 +1025,21 @@ def test_an_environment_can_be_copied_in_the_middle_of_an_episode(duplicate: Cal
         each.step("b")
         outcomes[name] = each.step("c")
     assert outcomes["env"] == outcomes["twin"]
-    assert outcomes["twin"].info["stop_condition"] == "three"
+    assert outcomes["twin"].info["stop_condition"] == "enough"
     assert outcomes["twin"].reward == 5.0
     assert (len(env.cleaned), len(twin.cleaned)) == (1, 1)
     assert env.reset()[0] == twin.reset()[0]
     env.step("only here")
     assert len(twin.state["trajectory"]) == 0
+
+
+@DUPLICATES
+def test_a_copy_asks_its_own_stop_conditions(duplicate: Callable[[Counting], Counting]) -> None:
+    env = Counting()
+    env.reset(seed=7)
+    twin = duplicate(env)
+    env.limit = 1
+    assert env.step("a").terminated
+    assert not twin.step("a").terminated
+    twin.limit = 2
+    assert twin.step("b").terminated

@@ -34,7 +34,7 @@ def as_response(action: Any) -> Response:
     if isinstance(action, Response):
         return action
     if isinstance(action, str):
-        return Response("", 0, "", None, AssistantMessage(action))
+        return Response("", 0, "", None, AssistantMessage._of({"role": "assistant", "content": action}))
     try:
         message = as_message(action)
     except InvalidMessage as error:

@@ -129,7 +129,7 @@ class GameEnv(MultiTurnEnv):
         prompt = yield from self._call(session, self.begin_game, session.game, state, task.get("seed"), task.get("game_options"))
         system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
         state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
-        state["invalid_moves"] = 0
+        state["turn"], state["invalid_moves"] = None, 0
         return state
 
     def apply_action(self, message: Message, state: State) -> Any:
@@ -165,13 +165,13 @@ class GameEnv(MultiTurnEnv):
     @stop(priority=50)
     def game_over(self, state: State) -> bool:
         """Stop when the game is over, before any limit counts."""
-        turn = state.get("turn")
+        turn = state["turn"]
         return turn is not None and bool(turn.terminated or turn.truncated)
 
     @stop(priority=10)
     def too_many_invalid_moves(self, state: State) -> bool:
         """Stop when the model did not find a valid move for too long."""
-        return bool(state.get("invalid_moves", 0) >= self.max_invalid_moves)
+        return bool(state["invalid_moves"] >= self.max_invalid_moves)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""

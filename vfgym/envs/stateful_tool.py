@@ -52,5 +52,5 @@ class StatefulToolEnv(ToolEnv):
             arguments = yield arguments
         return arguments  # type: ignore[no-any-return]
 
-    def _may_overlap(self, call: ToolCall) -> bool:
+    def _may_overlap(self, tool_name: str) -> bool:
         return False

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vfgym.calls import is_awaitable
+from vfgym.calls import Ready, is_awaitable
 from vfgym.concurrency import Steps, eager, gather
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, Error, ToolCallError, ToolError, did_you_mean
@@ -91,6 +91,7 @@ class ToolEnv(MultiTurnEnv):
         self.tools: list[Callable[..., Any]] = []
         self.tool_map: dict[str, Callable[..., Any]] = {}
         self._tool_functions: dict[str, ToolFunction] = {}
+        self._async_tools: set[str] = set()
         self._monitor = ToolMonitorRubric()
         self.add_rubric(self._monitor)
         self._overrides["call_tool"] = type(self).call_tool is not self._own_hook("call_tool")
@@ -113,6 +114,8 @@ class ToolEnv(MultiTurnEnv):
         self.tool_defs.append(function.definition)
         self._tool_functions[function.name] = function
         self._monitor.tool_names.append(function.name)
+        if is_async(function.func):
+            self._async_tools.add(function.name)
         self.__dict__.pop("action_space", None)
 
     def remove_tool(self, tool: Callable[..., Any]) -> None:
@@ -128,6 +131,7 @@ class ToolEnv(MultiTurnEnv):
         del self.tool_map[name], self._tool_functions[name]
         self.tool_defs[:] = [definition for definition in self.tool_defs if definition.name != name]
         self._monitor.tool_names.remove(name)
+        self._async_tools.discard(name)
         self.__dict__.pop("action_space", None)
 
     @stop
@@ -146,20 +150,22 @@ class ToolEnv(MultiTurnEnv):
         answers: list[Any] = [None] * len(calls)
         waiting: list[int] = []
         for index, call in enumerate(calls):
-            may_overlap = self._may_overlap(call)
+            may_overlap = self._may_overlap(call.name)
             if waiting and not may_overlap:
-                yield from self._collect(answers, waiting, calls)
+                yield from self._collect(answers, waiting)
             result = self._begin(call, messages, state)
-            if is_awaitable(result):
-                waiting.append(index)
+            if result.__class__ is Ready:
+                answers[index] = result.value
+                continue
             answers[index] = result
+            waiting.append(index)
             if waiting and not may_overlap:
-                yield from self._collect(answers, waiting, calls)
+                yield from self._collect(answers, waiting)
         if waiting:
-            yield from self._collect(answers, waiting, calls)
+            yield from self._collect(answers, waiting)
         return answers
 
-    def _collect(self, answers: list[Any], waiting: list[int], calls: Sequence[ToolCall]) -> Steps[None]:
+    def _collect(self, answers: list[Any], waiting: list[int]) -> Steps[None]:
         """Await the answers that are waited for, all at once, and put the messages in their places."""
         if len(waiting) == 1:
             results = [(yield answers[waiting[0]])]
@@ -171,9 +177,8 @@ class ToolEnv(MultiTurnEnv):
             answers[index] = result
         waiting.clear()
 
-    def _may_overlap(self, call: ToolCall) -> bool:
-        function = self._tool_functions.get(call.name)
-        return function is not None and is_async(function.func) and not self._overrides["call_tool"]
+    def _may_overlap(self, tool_name: str) -> bool:
+        return tool_name in self._async_tools and not self._overrides["call_tool"]
 
     @eager
     def _begin(self, call: ToolCall, messages: list[Message], state: State) -> Steps[Message]:
@@ -182,8 +187,8 @@ class ToolEnv(MultiTurnEnv):
             arguments = yield from self._arguments(call, messages, state)
             answer = self.call_tool(call.name, arguments, call.id)
             if is_awaitable(answer):
-                answer = yield answer
-            return as_message(getattr(answer, "value", answer), self.message_types)
+                answer = answer.value if answer.__class__ is Ready else (yield answer)
+            return as_message(answer, self.message_types)
         except _Refused as refused:
             return self._tell(refused.error, refused.error, call)
         except ToolError as error:

@@ -14,7 +14,8 @@ from gymnasium.vector import SyncVectorEnv
 
 from vfgym.concurrency import wait
 from vfgym.envs import ChatEnv
-from vfgym.errors import InvalidAction
+from vfgym.envs.face import EpisodeFace
+from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.state import State
 from vfgym.testing.clients import ScriptedClient
@@ -52,7 +53,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
     """
     make: Callable[[], gym.Env[Any, Any]] = env if callable(env) else lambda: gym.make(env)
     probe = make()
-    spec, needs_group = probe.spec, probe.unwrapped.definition.requires_group_rollouts
+    spec, needs_group = probe.spec, _seat(probe).definition.requires_group_rollouts
     probe.close()
     if needs_group:
         return [Check("can be stepped alone", False, "the rubric scores whole groups: evaluate it with rollouts_per_example > 1")]
@@ -81,6 +82,12 @@ def _checked(promise: str, check: Callable[[], str]) -> Check:
         return Check(promise, True, check())
     except Exception as error:
         return Check(promise, False, str(error) if isinstance(error, _Broken) else repr(error))
+
+
+def _seat(env: gym.Env[Any, Any]) -> EpisodeFace:
+    if not isinstance(env.unwrapped, EpisodeFace):
+        raise ConfigurationError(f"{env} is no chat environment: make one of it with vfgym.to_chat(...)")
+    return env.unwrapped
 
 
 def _check_env(make: Callable[[], gym.Env[Any, Any]]) -> str:
@@ -152,7 +159,7 @@ def _refuses_others(make: Callable[[], gym.Env[Any, Any]]) -> str:
         except InvalidAction:
             continue
         raise _Broken(f"{action!r} was accepted")
-    if env.unwrapped._running().conversation() != before:
+    if _seat(env)._running().conversation() != before:
         raise _Broken("the episode changed")
     env.close()
     return f"{len(_NO_ACTIONS)} wrong answers"
@@ -165,11 +172,12 @@ def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
         total = 0.0
         for turn in _play(env, seed)[1:]:
             total += turn[2]
-        face = env.unwrapped
-        if not face._episode.is_over:
+        face = _seat(env)
+        if not face._begun().is_over:
             total += face.truncate().reward
-        if total != face.state["reward"]:
-            raise _Broken(f"the steps emitted {total}, the score is {face.state['reward']}")
+        score = face._begun().state["reward"]
+        if total != score:
+            raise _Broken(f"the steps emitted {total}, the score is {score}")
     env.close()
     return "3 episodes"
 
@@ -177,7 +185,7 @@ def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
 def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     _, info = env.reset(seed=0)
-    answer = env.unwrapped.state.get("answer")
+    answer = _seat(env)._begun().state.get("answer")
     told = {**info, "tools": None, "metrics": None}
     if "answer" in info or (answer not in (None, "") and any(value == answer and key != "example_id" for key, value in told.items())):
         raise _Broken(f"the answer {answer!r} stands in info")
@@ -187,7 +195,7 @@ def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
 
 def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
-    face = env.unwrapped
+    face = _seat(env)
     alone = []
     for seed in (5, 6):
         seat = face.fork()
@@ -210,7 +218,7 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
 
 def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
-    face, definition = env.unwrapped, env.unwrapped.definition
+    face, definition = _seat(env), _seat(env).definition
     env.action_space.seed(11)
     history = _play(face.fork(), 0)
     turns, last = len(history) - 1, history[-1]
@@ -222,7 +230,7 @@ def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
     seat.reset(options=options)
     for action in actions:
         seat.step(action)
-    stepped = seat.state
+    stepped = seat._begun().state
     row = definition._next_task(seat, None, options)
     rolled = wait(_rolled_out(definition, row, actions))
     for key in _COMPARED:

@@ -103,7 +103,7 @@ class GymnasiumGame(GameEnv):
 
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell the game's own info, and the legal actions where it masks them."""
-        info = state.get("game_info") or {}
+        info = state["game_info"]
         told: dict[str, Any] = {"game_info": copy.deepcopy(info) if info else {}}
         mask = info.get("action_mask")
         if mask is not None:

@@ -1,0 +1,610 @@
+"""Environments whose author wrote `rollout()`: they are stepped like any other, and play the same episode either way."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from vfgym import ChatEnv, Client, MultiTurnEnv, Response, Rubric, State, Usage, cleanup
+from vfgym.clients import SamplingArgs
+from vfgym.errors import EpisodeNotPicklable, InfraError, InvalidAction, ModelError, OverlongPromptError, ResetNeeded
+from vfgym.messages import AssistantMessage, Message, TextMessage, UserMessage
+from vfgym.responses import ResponseMessage
+
+ROWS = [{"question": "first?", "answer": "1"}, {"question": "second?", "answer": "2"}]
+PATIENCE = 2
+"""Seconds after which a test gives up on something that never comes."""
+
+
+def answer(text: str, tokens: int = 0) -> Response:
+    usage = Usage(prompt_tokens=1, completion_tokens=tokens) if tokens else None
+    return Response("id", 0, "scripted", usage, ResponseMessage(text, finish_reason="stop"))
+
+
+class ScriptedClient(Client):
+    """Gives the same answers in the same order; an exception among them is raised."""
+
+    def __init__(self, *answers: str | Response | Exception) -> None:
+        self.answers = list(answers)
+
+    async def get_response(
+        self, prompt: Sequence[Message], model: str, sampling_args: SamplingArgs | None = None, tools: Any = None, **kwargs: Any
+    ) -> Response:
+        await asyncio.sleep(0)
+        said = self.answers.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return said if isinstance(said, Response) else answer(said)
+
+
+class Custom(ChatEnv):
+    """A base for environments with a loop of their own, which notes how often it cleaned up."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": ROWS, **kwargs})
+        self.cleaned: list[str] = []
+        self.events: list[str] = []
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+        state = await self.init_state(input, client, model, sampling_args)
+        state["completion"] = await self.converse(state)
+        return state
+
+    async def converse(self, state: State) -> list[Message]:
+        raise NotImplementedError
+
+    async def ask(self, state: State, *said: str) -> AssistantMessage:
+        """Ask the model of the episode."""
+        return (await self.get_model_response(state, [*state["prompt"], *map(UserMessage, said)])).message
+
+    @cleanup
+    def note_cleanup(self, state: State) -> None:
+        self.cleaned.append(state["trajectory_id"])
+
+
+class Once(Custom):
+    """One call."""
+
+    async def converse(self, state: State) -> list[Message]:
+        return [await self.ask(state)]
+
+
+class Twice(Custom):
+    """Two calls, the second of which shows what the first one said."""
+
+    async def converse(self, state: State) -> list[Message]:
+        first = await self.ask(state)
+        second = await self.ask(state, f"really {first.content}?")
+        return [first, second]
+
+
+class Panel(Custom):
+    """Three calls at once."""
+
+    async def converse(self, state: State) -> list[Message]:
+        return list(await asyncio.gather(*(self.ask(state, f"member {index}") for index in range(3))))
+
+
+class Direct(Custom):
+    """Calls the client itself."""
+
+    async def converse(self, state: State) -> list[Message]:
+        response = await state["client"].get_response(prompt=state["prompt"], model=state["model"], sampling_args={}, tools=None)
+        return [response.message]
+
+
+class Silent(Custom):
+    """Asks nothing."""
+
+    async def converse(self, state: State) -> list[Message]:
+        return [AssistantMessage("done before it began")]
+
+
+class Judged(Custom):
+    """Asks a judge, which is a client of its own and never the agent."""
+
+    async def converse(self, state: State) -> list[Message]:
+        said = await self.ask(state)
+        judge = ScriptedClient("a fine answer")
+        verdict = await self.get_model_response(state, [said], client=judge, model="judge")
+        return [said, UserMessage(verdict.message.content)]
+
+
+def text_of(conversation: Sequence[Message]) -> list[Any]:
+    return [message["content"] for message in conversation]
+
+
+def score(completion: list[Message], answer: str) -> float:
+    return float(sum(message["content"] == answer for message in completion))
+
+
+# One episode, two faces
+
+PLAYS: list[tuple[type[Custom], list[str], list[list[str]]]] = [
+    (Once, ["1"], [["first?"]]),
+    (Twice, ["0", "1"], [["first?"], ["first?", "really 0?"]]),
+    (Panel, ["0", "1", "1"], [["first?", "member 0"], ["first?", "member 1"], ["first?", "member 2"]]),
+    (Direct, ["1"], [["first?"]]),
+    (Judged, ["1"], [["first?"]]),
+]
+
+
+@pytest.mark.parametrize(("kind", "answers", "prompts"), PLAYS)
+def test_each_model_call_becomes_an_observation(kind: type[Custom], answers: list[str], prompts: list[list[str]]) -> None:
+    """In the order in which the calls were made; a judge's is a real call and none of the agent's business."""
+    env = kind(rubric=Rubric(score))
+    observation, info = env.reset(options={"example_id": 0})
+    for index, said in enumerate(answers):
+        assert text_of(observation) == prompts[index]
+        assert env.observation_space.contains(observation)
+        observation, reward, terminated, truncated, info = env.step(said)
+        assert (terminated, truncated) == (index == len(answers) - 1, False)
+        assert reward == (answers.count("1") if terminated else 0.0)
+    assert text_of(observation)[0] == "first?"
+    assert info["stop_condition"]
+    assert env.cleaned == [env.state["trajectory_id"]]
+    with pytest.raises(ResetNeeded):
+        env.step("more")
+
+
+@pytest.mark.parametrize(("kind", "answers", "prompts"), PLAYS)
+async def test_the_async_face_plays_the_same(kind: type[Custom], answers: list[str], prompts: list[list[str]]) -> None:
+    env = kind(rubric=Rubric(score))
+    observation, _ = await env.areset(options={"example_id": 0})
+    for index, said in enumerate(answers):
+        assert text_of(observation) == prompts[index]
+        outcome = await env.astep(said)
+        observation = outcome.observation
+    assert (outcome.terminated, outcome.reward) == (True, answers.count("1"))
+
+
+@pytest.mark.parametrize(("kind", "answers", "prompts"), PLAYS)
+async def test_step_and_rollout_give_equal_states(kind: type[Custom], answers: list[str], prompts: list[list[str]]) -> None:
+    env = kind(rubric=Rubric(score))
+    rolled_out = await env.rollout(env.tasks.input(0), ScriptedClient(*answers), "m")
+    await env.rubric.score_rollout(rolled_out)
+    await env.areset(options={"example_id": 0})
+    for said in answers:
+        await env.astep(answer(said))
+    compared = ("input", "task", "completion", "trajectory", "error", "reward", "metrics", "is_truncated", "final_env_response", "tool_defs")
+    assert {key: env.state[key] for key in compared} == {key: rolled_out[key] for key in compared}
+
+
+@pytest.mark.parametrize("action", ["1", AssistantMessage("1"), {"role": "assistant", "content": "1"}, answer("1", tokens=3)])
+def test_an_action_comes_back_from_the_model_call_as_a_response(action: Any) -> None:
+    env = Once(rubric=Rubric(score))
+    env.reset(options={"example_id": 0})
+    assert env.step(action).reward == 1.0
+
+
+def test_tokens_that_an_action_reports_are_counted_once() -> None:
+    env = Twice()
+    env.reset(seed=0)
+    env.step(answer("a", tokens=3))
+    env.step(answer("b", tokens=4))
+    assert dict(env.state["usage"]) == {"input_tokens": 2.0, "output_tokens": 7.0}
+
+
+def test_an_invalid_action_leaves_the_call_parked() -> None:
+    env = Twice()
+    observation, _ = env.reset(seed=0)
+    with pytest.raises(InvalidAction):
+        env.step(7)
+    env.step("a")
+    assert text_of(env.step("b").observation)[-2:] == ["a", "b"]
+    assert len(env.cleaned) == 1
+
+
+def test_an_episode_that_asks_nothing_is_over_at_reset() -> None:
+    env = Silent(rubric=Rubric(lambda completion: len(completion)))
+    env.reset(seed=0)
+    outcome = env.step("ignored")
+    assert (outcome.terminated, outcome.reward) == (True, 1.0)
+    assert text_of(outcome.observation)[-1] == "done before it began"
+
+
+def test_two_episodes_in_a_row_start_anew() -> None:
+    env = Twice()
+    for example_id, question in enumerate(["first?", "second?"]):
+        observation, info = env.reset(options={"example_id": example_id})
+        assert (text_of(observation), info["example_id"]) == ([question], example_id)
+        env.step("a")
+    assert len(env.cleaned) == 1
+
+
+async def test_forks_are_stepped_side_by_side() -> None:
+    definition = Twice(rubric=Rubric(score))
+    forks = [definition.fork() for _ in range(20)]
+
+    async def play(fork: Any, said: str) -> Any:
+        await fork.areset(options={"example_id": 0})
+        await fork.astep("x")
+        return await fork.astep(said)
+
+    outcomes = await asyncio.gather(*(play(fork, str(index)) for index, fork in enumerate(forks)))
+    assert [text_of(outcome.observation)[-1] for outcome in outcomes] == [str(index) for index in range(20)]
+    assert [outcome.reward for outcome in outcomes] == [float(index == 1) for index in range(20)]
+
+
+def test_the_completion_may_be_one_message_or_text() -> None:
+    class Loose(Custom):
+        async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+            state = await self.init_state(input, client, model, sampling_args)
+            message = await self.ask(state)
+            state["completion"] = message if message.content == "message" else str(message.content)
+            state["is_completed"] = True
+            return state
+
+    env = Loose()
+    for said, last in (("message", AssistantMessage("message")), ("text", TextMessage("text"))):
+        env.reset(seed=0)
+        assert env.step(said).observation[-1] == last
+
+
+# Overriding the loop of MultiTurnEnv
+
+
+class Retold(MultiTurnEnv):
+    """Plays the library's own loop, and then does more."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": ROWS, "max_turns": 2, **kwargs})
+        self.cleaned = 0
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+        state = await super().rollout(input, client, model, sampling_args)
+        state["retold"] = len(state["trajectory"])
+        return state
+
+    def env_response(self, messages: list[Message], state: State) -> str:
+        return "go on"
+
+    @cleanup
+    def count(self, state: State) -> None:
+        self.cleaned += 1
+
+
+def test_the_loop_of_the_base_class_can_be_played_inside_an_override() -> None:
+    """It is the play loop that is reached, with its hooks, its stop conditions and one cleanup."""
+    rubric = Rubric(lambda completion: 1.0)
+    rubric.add_step_reward_func(lambda step: 0.25)
+    env = Retold(rubric=rubric)
+    observation, _ = env.reset(options={"example_id": 0})
+    assert text_of(observation) == ["first?"]
+    first = env.step("a")
+    assert text_of(first.observation) == ["first?", "a", "go on"]
+    last = env.step("b")
+    assert (last.terminated, last.truncated, last.info["stop_condition"]) == (False, True, "max_turns_reached")
+    assert env.state["retold"] == 2
+    assert text_of(last.observation) == ["first?", "a", "go on", "b"]
+    assert first.reward + last.reward == env.state["reward"] == 1.5
+    assert env.cleaned == 1
+    assert last.info["metrics"]["num_turns"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("error", "flags", "stop_condition"),
+    [
+        (OverlongPromptError("too long"), (False, True), "prompt_too_long"),
+        (TimeoutError(), (False, True), "timeout_reached"),
+        (ModelError("503"), (True, False), "has_error"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Retold, Twice])
+def test_fail_ends_the_episode_as_the_rollout_contract_says(
+    kind: Callable[..., Any], error: Exception, flags: tuple[bool, bool], stop_condition: str
+) -> None:
+    env = kind(rubric=Rubric(lambda state: 1.0))
+    env.reset(seed=0)
+    env.step("a")
+    outcome = env.fail(error)
+    assert ((outcome.terminated, outcome.truncated), outcome.info["stop_condition"]) == (flags, stop_condition)
+    assert outcome.reward == env.state["reward"] == 1.0
+    assert ("error" in outcome.info) == (stop_condition == "has_error")
+    with pytest.raises(ResetNeeded):
+        env.step("b")
+
+
+def test_the_time_limit_of_the_base_class_counts_while_a_call_is_parked() -> None:
+    """The rollout ends while the agent thinks; its answer is too late and only learns the outcome."""
+    env = Retold(timeout_seconds=0.05, rubric=Rubric(lambda state: 1.0))
+    env.reset(seed=0)
+    rollout = env._episode._task
+    asyncio.run_coroutine_threadsafe(asyncio.wait([rollout], timeout=PATIENCE), rollout.get_loop()).result()
+    outcome = env.step("too late")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (False, True, "timeout_reached")
+    assert outcome.reward == 1.0
+    assert env.cleaned == 1
+
+
+async def test_a_call_that_the_author_gave_up_waiting_for_is_no_longer_asked() -> None:
+    class Hasty(Custom):
+        async def converse(self, state: State) -> list[Message]:
+            try:
+                return [await asyncio.wait_for(self.ask(state, "quick!"), 0.01)]
+            except TimeoutError:
+                self.events.append("gave up")
+                return [await self.ask(state, "take your time")]
+
+    env = Hasty(rubric=Rubric(score))
+    await env.areset(options={"example_id": 0})
+    while not env.events:
+        await asyncio.sleep(0.001)
+    outcome = await env.astep("1")
+    if not outcome.terminated:
+        assert text_of(outcome.observation) == ["first?", "take your time"]
+        outcome = await env.astep("1")
+    assert (outcome.terminated, outcome.reward) == (True, 1.0)
+
+
+# Errors
+
+
+class Failing(Custom):
+    """Raises `error` after its first call."""
+
+    error: Exception = InfraError("the tool server is gone")
+
+    async def converse(self, state: State) -> list[Message]:
+        await self.ask(state)
+        raise self.error
+
+
+def test_an_error_of_the_library_ends_the_episode_and_is_recorded() -> None:
+    env = Failing(rubric=Rubric(lambda state: 0.5))
+    env.reset(seed=0)
+    outcome = env.step("a")
+    assert (outcome.terminated, outcome.reward, outcome.info["stop_condition"]) == (True, 0.5, "has_error")
+    assert env.state["error"] is Failing.error
+    assert len(env.cleaned) == 1
+
+
+def test_a_foreign_exception_is_raised_after_one_cleanup() -> None:
+    env = Failing()
+    env.error = ZeroDivisionError("a bug")
+    env.reset(seed=0)
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        env.step("a")
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        env.step("b")
+    env.reset(seed=0)
+    assert len(env.cleaned) == 1
+
+
+@pytest.mark.parametrize("error", [InfraError("no server"), ZeroDivisionError("a bug")])
+def test_what_is_raised_before_the_first_call_is_raised_by_reset(error: Exception) -> None:
+    class Broken(Custom):
+        async def converse(self, state: State) -> list[Message]:
+            raise error
+
+    env = Broken()
+    with pytest.raises(type(error)):
+        env.reset(seed=0)
+    assert len(env.cleaned) == 1
+    with pytest.raises(ResetNeeded):
+        env.step("a")
+
+
+def test_a_rollout_must_return_a_state() -> None:
+    class Forgetful(Custom):
+        async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> Any:
+            state = await self.init_state(input, client, model, sampling_args)
+            await self.ask(state)
+
+    env = Forgetful()
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match=r"Forgetful\.rollout\(\) must return a State, got NoneType"):
+        env.step("a")
+    assert len(env.cleaned) == 1
+
+
+def test_the_author_may_catch_the_error_of_a_model_that_failed() -> None:
+    class Careful(Custom):
+        async def converse(self, state: State) -> list[Message]:
+            try:
+                return [await self.ask(state)]
+            except ModelError as error:
+                return [AssistantMessage(f"no answer: {error}")]
+
+    env = Careful(rubric=Rubric(lambda completion: len(completion)))
+    env.reset(seed=0)
+    outcome = env.fail(ConnectionError("refused"))
+    assert (outcome.terminated, outcome.truncated, outcome.reward) == (True, False, 1.0)
+    assert env.state["error"] is None
+    assert "refused" in text_of(outcome.observation)[-1]
+
+
+def test_fail_reaches_every_parked_call_and_those_that_follow() -> None:
+    class Stubborn(Custom):
+        async def converse(self, state: State) -> list[Message]:
+            results = await asyncio.gather(self.ask(state, "a"), self.ask(state, "b"), return_exceptions=True)
+            try:
+                await self.ask(state, "c")
+            except ModelError as error:
+                results.append(error)
+            return [AssistantMessage(f"{len(results)} failed")]
+
+    env = Stubborn()
+    env.reset(seed=0)
+    assert text_of(env.fail(ModelError("503")).observation)[-1] == "3 failed"
+
+
+# Ending from outside
+
+
+class Guarded(Custom):
+    """Notes whether its ``finally`` blocks ran."""
+
+    async def converse(self, state: State) -> list[Message]:
+        async def member(name: str) -> Message:
+            try:
+                return await self.ask(state, name)
+            finally:
+                self.events.append(name)
+
+        try:
+            return list(await asyncio.gather(member("a"), member("b")))
+        finally:
+            self.events.append("rollout")
+
+
+@pytest.mark.parametrize("end", ["reset", "close", "truncate"])
+@pytest.mark.parametrize("turns", [0, 1])
+def test_what_is_parked_is_cancelled_when_the_episode_ends_early(end: str, turns: int) -> None:
+    """The author's ``finally`` blocks run, and then cleanup, once."""
+    env = Guarded(rubric=Rubric(lambda state: 1.0))
+    env.reset(seed=0)
+    for _ in range(turns):
+        env.step("x")
+    result = getattr(env, end)()
+    assert sorted(env.events) == ["a", "b", "rollout"]
+    assert len(env.cleaned) == 1
+    if end == "truncate":
+        assert (result.terminated, result.truncated, result.reward) == (False, True, 1.0)
+        assert result.info["stop_condition"] == "truncated"
+        with pytest.raises(ResetNeeded):
+            env.step("y")
+    env.close()
+
+
+async def test_calls_of_other_tasks_are_cancelled_too() -> None:
+    """A task that the author left behind is not left waiting for an answer that never comes."""
+
+    class Scattered(Custom):
+        async def converse(self, state: State) -> list[Message]:
+            async def aside() -> None:
+                try:
+                    await self.ask(state, "aside")
+                finally:
+                    self.events.append("aside ended")
+
+            self.task = asyncio.create_task(aside())
+            return [await self.ask(state, "main")]
+
+    env = Scattered()
+    await env.areset(seed=0)
+    await env.aclose()
+    await asyncio.sleep(0)
+    assert env.events == ["aside ended"]
+    env.events.clear()
+    await env.areset(seed=0)
+    await env.astep("to whom?")
+    await env.aclose()
+    await asyncio.sleep(0)
+    assert env.events == ["aside ended"]
+
+
+async def test_calls_that_are_parked_when_the_rollout_ends_are_cancelled() -> None:
+    """`asyncio.gather` lets the others go on when one raises: nobody will answer them any more."""
+
+    class Quarrel(Custom):
+        async def converse(self, state: State) -> list[Message]:
+            async def member(name: str) -> None:
+                try:
+                    await self.ask(state, name)
+                    if name == "a":
+                        raise InfraError("a gave up")
+                finally:
+                    self.events.append(name)
+
+            await asyncio.gather(*map(member, "abc"))
+            return []
+
+    env = Quarrel()
+    await env.areset(seed=0)
+    outcome = await env.astep("x")
+    if not outcome.terminated:  # b was parked already, and is shown before a goes on
+        assert text_of(outcome.observation)[-1] == "b"
+        while "a" not in env.events:
+            await asyncio.sleep(0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        outcome = await env.astep("y")
+    assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "has_error")
+    await asyncio.sleep(0)
+    assert sorted(env.events) == ["a", "b", "c"]
+
+
+async def test_a_call_made_while_being_cancelled_is_not_parked() -> None:
+    class LastWord(Custom):
+        async def converse(self, state: State) -> list[Message]:
+            try:
+                return [await self.ask(state)]
+            finally:
+                await self.ask(state, "any last words?")
+
+    env = LastWord()
+    await env.areset(seed=0)
+    async with asyncio.timeout(PATIENCE):
+        await env.aclose()
+    assert len(env.cleaned) == 1
+
+
+async def test_a_cancelled_step_cancels_the_rollout_and_cleans_up_once() -> None:
+    class Stuck(Custom):
+        async def converse(self, state: State) -> list[Message]:
+            await self.ask(state)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.events.append("cancelled")
+            return []
+
+    env = Stuck()
+    await env.areset(seed=0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(env.astep("a"), 0.01)
+    assert (env.events, len(env.cleaned)) == (["cancelled"], 1)
+    with pytest.raises(ResetNeeded):
+        await env.astep("b")
+    await env.areset(seed=0)
+    await env.aclose()
+    assert len(env.cleaned) == 2
+
+
+# Loops, threads, copies
+
+
+def test_an_episode_begun_on_a_loop_that_is_gone_can_be_reset_and_closed() -> None:
+    for end in ("reset", "close"):
+        env = Twice()
+        asyncio.run(env.areset(seed=0))
+        getattr(env, end)()
+        assert len(env.cleaned) == 1
+        env.close()
+
+
+async def test_a_sync_reset_can_be_followed_by_async_steps() -> None:
+    env = Twice(rubric=Rubric(score))
+    env.reset(options={"example_id": 0})
+    await env.astep("1")
+    assert (await asyncio.to_thread(env.step, "1")).reward == 2.0
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_an_episode_with_parked_calls_refuses_to_be_copied_and_says_why(duplicate: Callable[[Any], Any]) -> None:
+    env = Twice()
+    env.reset(seed=0)
+    with pytest.raises(EpisodeNotPicklable, match=r"Twice plays its own rollout\(\).*1 parked.*reset\(\) or close\(\)"):
+        duplicate(env._episode)
+    if duplicate is not copy.copy:
+        with pytest.raises(EpisodeNotPicklable):
+            duplicate(env)
+    env.step("the refusal did no harm")
+    env.close()
+    duplicate(env)
+
+
+def test_an_environment_without_hooks_and_without_rollout_says_what_to_write() -> None:
+    class Empty(ChatEnv):
+        pass
+
+    env = Empty(ROWS)
+    with pytest.raises(NotImplementedError, match=r"Empty must write rollout\(\)"):
+        env.reset(seed=0)

@@ -1,0 +1,432 @@
+"""reasoning-gym's datasets as environments: the split, answers and scores, composites, and what is done about their traps."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import random
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vfgym import MaybeThinkParser, Parser, XMLParser
+from vfgym.envs.reasoning_gym import ReasoningGymEnv
+from vfgym.envs.reasoning_gym.env import DEFAULT_COMPOSITE
+from vfgym.envs.reasoning_gym.scoring import is_formula
+from vfgym.errors import ConfigurationError, MissingExtra, UnknownArgument
+
+pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
+
+
+def small(gym: Any, **arguments: Any) -> ReasoningGymEnv:
+    """Return an environment with a few tasks."""
+    return ReasoningGymEnv(gym, **{"num_train_examples": 5, "num_eval_examples": 3, **arguments})
+
+
+def score(env: ReasoningGymEnv, answer: str, example_id: int = 0) -> float:
+    """Return what an answer to a training task is worth."""
+    env.reset(options={"example_id": example_id})
+    return env.step(answer).reward
+
+
+def original_score(env: ReasoningGymEnv, answer: str, example_id: int = 0) -> float:
+    """Return what the dataset's own scorer says."""
+    return float(env.items.dataset.score_answer(answer, env.items.entry(example_id)))
+
+
+def index_with_answer(env: ReasoningGymEnv, answer: str) -> int:
+    """Return the index of an item with this answer."""
+    return next(index for index in range(env.items.size) if env.items.entry(index)["answer"] == answer)
+
+
+# Tasks
+
+
+def test_an_episode_is_one_question_and_one_answer() -> None:
+    env = small("leg_counting")
+    conversation, info = env.reset(seed=0)
+    assert [message["role"] for message in conversation] == ["system", "user"]
+    assert "<answer>" in conversation[0].content
+    assert "how many legs" in conversation[1].content
+    outcome = env.step(env.oracle(env.state))
+    assert (outcome.reward, outcome.terminated, outcome.truncated) == (1.0, True, False)
+    assert outcome.info["metrics"] == {"check_answer_reward_func": 1.0, "format_reward_func": 1.0, "num_turns": 1.0}
+    assert info["example_id"] == outcome.info["example_id"]
+
+
+def test_splits_are_ranges_of_one_dataset() -> None:
+    """Ids are indices, so that no id is in both, and no question either."""
+    env = small("leg_counting", num_train_examples=30, num_eval_examples=10)
+    train, evaluation = (list(tasks.rows) for tasks in (env.tasks, env.eval_tasks))
+    assert [row["example_id"] for row in train] == list(range(30))
+    assert [row["example_id"] for row in evaluation] == list(range(30, 40))
+    assert {row["question"] for row in train}.isdisjoint(row["question"] for row in evaluation)
+
+
+def test_rows_are_plain_data() -> None:
+    """A row can be written to a file, and names its item."""
+    row = small("leg_counting").tasks.rows[2]
+    assert row.keys() == {"question", "answer", "info", "example_id"}
+    assert row["info"] == {"source_dataset": "leg_counting", "index": 2}
+    assert json.loads(json.dumps(row)) == row
+
+
+@pytest.mark.parametrize(("train", "evaluation"), [(4, 0), (0, 4)])
+def test_one_split_serves_for_both(train: int, evaluation: int) -> None:
+    """Where one has no tasks, the other is used."""
+    env = small("leg_counting", num_train_examples=train, num_eval_examples=evaluation)
+    assert len(env.tasks) == len(env.eval_tasks) == 4
+
+
+def test_an_episode_makes_its_own_item_only() -> None:
+    """Items take up to seconds each; a million of them cost nothing until they are played."""
+    env = small("leg_counting", num_train_examples=1_000_000, num_eval_examples=1_000_000)
+    assert "dataset" not in vars(env.items)
+    env.reset(seed=0)
+    env.step("1")
+    env.reset(options={"split": "eval", "example_id": 1_999_999})
+    assert len(env.items._kept) == 2
+
+
+def test_the_answer_is_not_in_info() -> None:
+    env = small("leg_counting")
+    _, info = env.reset(seed=0)
+    assert env.state["answer"] not in json.dumps(info)
+
+
+def test_the_seed_of_an_environment_chooses_its_items() -> None:
+    """Two environments with one seed have the same items, with another seed others."""
+    first, again, other = (small("chain_sum", seed=seed).tasks.rows[0]["question"] for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_a_configuration_reaches_the_dataset() -> None:
+    env = small("chain_sum", dataset_config={"min_terms": 2, "max_terms": 2})
+    assert all(row["question"].count("+") + row["question"].count(" - ") == 1 for row in env.tasks.rows)
+
+
+def test_items_that_depend_on_the_size_or_end_there() -> None:
+    """The dataset is as large as both splits, so its last item is that of the evaluation tasks."""
+    for name in ("acre", "list_functions", "word_ladder"):
+        env = small(name)
+        assert env.items.dataset.size == 8
+        env.reset(options={"split": "eval", "example_id": 7})
+        assert env.step(env.oracle(env.state)).reward == 1.0
+
+
+def test_another_task_is_refused() -> None:
+    """A row from elsewhere has no item to be scored by; the error says so."""
+    env = small("leg_counting")
+    env.reset(options={"task": {"question": "6 * 7?", "answer": "42"}})
+    outcome = env.step("42")
+    assert outcome.reward == 0.0
+    assert "info['index']" in env.state["metrics_errors"]["check_answer_reward_func"]
+
+
+# Answers
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<answer>{}</answer>", "So:\n<answer>\n{}\n</answer>\nDone.", "<answer>-1</answer> No: <answer>{}</answer>", "{}", "  {}\n"],
+)
+def test_where_the_answer_stands(text: str) -> None:
+    """In the last tags, or alone."""
+    env = small("leg_counting")
+    assert score(env, text.format(env.items.entry(0)["answer"])) == 1.0
+
+
+@pytest.mark.parametrize("text", ["<answer>{}</answer> <answer>-1</answer>", "<answer>{}", "<answer></answer>{}"])
+def test_where_it_does_not(text: str) -> None:
+    """An earlier answer was taken back, and tags that are used are used rightly."""
+    env = small("leg_counting")
+    assert score(env, text.format(env.items.entry(0)["answer"])) == 0.0
+
+
+@pytest.mark.parametrize("parser", [Parser(), MaybeThinkParser(), XMLParser(["think", "result"], answer_field="result")])
+def test_other_parsers(parser: Parser) -> None:
+    """The oracle answers so that the environment's parser reads it."""
+    env = small("leg_counting", parser=parser)
+    env.reset(seed=0)
+    assert env.step(env.oracle(env.state)).reward == 1.0
+
+
+@pytest.mark.parametrize("name", ["leg_counting", "number_format", "spell_backward", "graph_color", "n_queens", "countdown", "puzzle24"])
+@pytest.mark.parametrize("answer", ["", "zzz", "0", "[1, 2]", "the answer is 7"])
+def test_scores_are_those_of_the_dataset(name: str, answer: str) -> None:
+    """Right, wrong, empty and unreadable answers, partial credit included."""
+    env = small(name)
+    assert score(env, answer) == original_score(env, answer)
+
+
+# Datasets with traps
+
+
+@pytest.mark.parametrize("name", ["graph_color", "rubiks_cube", "propositional_logic"])
+def test_no_single_answer(name: str) -> None:
+    """Many answers are right, so the row has none; the oracle knows one."""
+    env = small(name)
+    env.reset(seed=0)
+    assert env.state["answer"] is None
+    assert env.step(env.oracle(env.state)).reward == 1.0
+
+
+@pytest.mark.parametrize("name", ["boxnet", "rush_hour"])
+def test_no_known_answer(name: str) -> None:
+    env = small(name)
+    env.reset(seed=0)
+    assert env.oracle(env.state) is None
+    assert 0.0 <= env.step("0").reward < 0.1
+
+
+@pytest.mark.parametrize("name", ["arc_agi", "rearc"])
+def test_entries_with_tuples(name: str) -> None:
+    """The right answer is compared with tuples, which would be lists after JSON."""
+    env = small(name)
+    for example_id in range(3):
+        env.reset(options={"example_id": example_id})
+        assert env.step(env.oracle(env.state)).reward == 1.0
+
+
+@pytest.mark.parametrize(("name", "answer"), [("prime_factorization", "zzz"), ("boxnet", "0")])
+def test_a_scorer_that_raises(name: str, answer: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Unreadable answers are ordinary: they score 0.0, and nobody is alarmed."""
+    env = small(name)
+    with pytest.raises((ValueError, TypeError)):
+        original_score(env, answer)
+    with caplog.at_level(logging.INFO):
+        assert score(env, answer) == 0.0
+    assert not caplog.records
+    assert "metrics_errors" not in env.state
+
+
+def test_a_score_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = small("leg_counting")
+    monkeypatch.setattr(env.items.dataset, "score_answer", lambda answer, entry: float("nan"))
+    assert score(env, "1") == 0.0
+
+
+def test_game_of_life_halting() -> None:
+    """The wrong word is wrong, although the dataset's scorer says 1.0."""
+    env = small("game_of_life_halting", num_train_examples=20)
+    for right, wrong in (("True", "False"), ("False", "True")):
+        index = index_with_answer(env, right)
+        assert original_score(env, wrong, index) == 1.0
+        assert [score(env, answer, index) for answer in (right, right.lower(), wrong, "zzz", "")] == [1.0, 1.0, 0.0, 0.0, 0.0]
+
+
+def test_coin_flip() -> None:
+    """A small probability is not zero; decimals, fractions and a few digits are understood."""
+    env = small("coin_flip", num_train_examples=300)
+    index = next(index for index in range(300) if 0.0 < float(env.items.entry(index)["answer"]) < 2e-4)
+    entry = env.items.entry(index)
+    fraction = "{numerator}/{denominator}".format(**entry["metadata"]["rational"])
+    assert original_score(env, "0", index) == 1.0
+    for right in (entry["answer"], fraction, f"{float(entry['answer']):.4g}", f"{float(entry['answer']):.6e}"):
+        assert score(env, right, index) == 1.0
+    for wrong in ("0", "0.0", "0.0002", "1", "-1", "1/0", "nan", "inf", "1e999999999", "half", ""):
+        assert score(env, wrong, index) == 0.0
+
+
+def test_puzzle24_wants_the_numbers_of_the_puzzle() -> None:
+    env = small("puzzle24", num_train_examples=20)
+    for index in range(5):
+        numbers = env.items.entry(index)["metadata"]["numbers"]
+        assert score(env, env.items.entry(index)["answer"], index) == 1.0
+        other = "6 * 4 * 1 * 1" if sorted(numbers) != [1, 1, 4, 6] else "8 * 3 * 1 * 1"
+        assert original_score(env, other, index) == 1.0
+        assert score(env, other, index) < 0.1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "binary_matrix",
+        "countdown",
+        "intermediate_integration",
+        "n_queens",
+        "polynomial_multiplication",
+        "puzzle24",
+        "simple_integration",
+        "spiral_matrix",
+        "string_insertion",
+    ],
+)
+def test_answers_are_not_run_as_code(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The scorers of these evaluate the answer."""
+    env = small(name)
+    for code in ("print(1)", "print(1)!", "[print(1)]", "(lambda: print(1))()", "__import__('builtins').print(1)"):
+        assert score(env, code) < 0.1
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["string_insertion", "spiral_matrix", "n_queens"])
+def test_the_scorer_cannot_be_asked_for_the_answer(name: str) -> None:
+    """Evaluated, these texts would be the scorer's own variables."""
+    env = small(name)
+    assert [score(env, text) for text in ("oracle_answer", "valid_solutions[0]", "entry['answer']")] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "text", ["42", "-1.5", "x**2/2 + 3*x + C", "(8 - 2)*(3 + 1)", "(x + 1)**3", "(x**2 + 1)**10", "sqrt(x)*exp(-x**2) - log(x, 2)"]
+)
+def test_formulas(text: str) -> None:
+    assert is_formula(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "6 * 4 = 24",
+        "'a'",
+        "x.y",
+        "x[0]",
+        "f(x)",
+        "exp(x)(y)",
+        "exp(x=1)",
+        "9**9**9",
+        "(9**99)**99",
+        "9**101",
+        "9**(99*99)",
+        "x if y else z",
+        "(" * 10_000,
+        "\x00",
+    ],
+)
+def test_texts_that_are_no_formulas(text: str) -> None:
+    assert not is_formula(text)
+
+
+def test_global_random_numbers_are_left_alone() -> None:
+    """Those of list_functions come from Python's global generator, and pool_matrix seeds NumPy's."""
+    for name in ("list_functions", "pool_matrix"):
+        random.seed(1)
+        np.random.seed(1)
+        expected = random.random(), np.random.rand()
+        random.seed(1)
+        np.random.seed(1)
+        env = small(name)
+        env.reset(seed=0)
+        env.step("1")
+        assert (random.random(), np.random.rand()) == expected
+
+
+def test_global_random_numbers_do_not_matter() -> None:
+    """All 250 tasks of list_functions; some are made with numbers of Python's global generator."""
+    questions = []
+    for seed in (1, 2):
+        random.seed(seed)
+        questions.append([row["question"] for row in small("list_functions", num_train_examples=250).tasks.rows])
+    assert questions[0] == questions[1]
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    """The compiler behind bf prints its progress."""
+    list(small("bf").tasks.rows)
+    assert capfd.readouterr().out == ""
+
+
+# Composites
+
+
+def test_a_composite_mixes_datasets() -> None:
+    """Of names, or of dicts with a weight and a configuration; each answer is scored by the dataset of its item."""
+    env = small(["leg_counting", {"name": "graph_color", "weight": 2.0, "config": {"min_num_vertices": 5}}], num_train_examples=20)
+    assert {row["info"]["source_dataset"] for row in env.tasks.rows} == {"leg_counting", "graph_color"}
+    for example_id in range(20):
+        env.reset(options={"example_id": example_id})
+        assert env.step(env.oracle(env.state)).reward == 1.0
+
+
+def test_a_composite_keeps_the_sound_checks() -> None:
+    env = small(["game_of_life_halting"])
+    wrong = {"True": "False", "False": "True"}[env.items.entry(0)["answer"]]
+    assert score(env, wrong) == 0.0
+
+
+def test_the_default_composite() -> None:
+    env = small("composite", num_train_examples=60)
+    assert {row["info"]["source_dataset"] for row in env.tasks.rows} == set(DEFAULT_COMPOSITE)
+    assert env.env_id == small(["chain_sum"]).env_id == "reasoning-gym/composite-v0"
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"gym": "leg_countin"}, "Did you mean `leg_counting`"),
+        ({"gym": ["chain_sum", "leg_countin"]}, "Did you mean `leg_counting`"),
+        ({"gym": []}, "at least one dataset"),
+        ({"gym": ["chain_sum", {"name": "chain_sum"}]}, "each once"),
+        ({"gym": ["composite"]}, "cannot be a part"),
+        ({"gym": [3]}, "a dataset's name, or a dict"),
+        ({"gym": [{"weight": 1.0}]}, "a dataset's name, or a dict"),
+        ({"gym": [{"name": "chain_sum", "wheight": 1.0}]}, "'wheight'"),
+        ({"gym": [{"name": "chain_sum", "weight": 0}]}, "positive number"),
+        ({"gym": [{"name": "chain_sum", "config": {"seed": 3}}]}, "must not set 'seed'"),
+        ({"gym": "chain_sum", "dataset_config": {"size": 3}}, "must not set 'size'"),
+        ({"gym": "chain_sum", "dataset_config": [1]}, "must be a dict"),
+        ({"gym": ["chain_sum"], "dataset_config": {"min_terms": 3}}, "give each part its own"),
+        ({"gym": "chain_sum", "num_train_examples": -1}, "num_train_examples must be"),
+        ({"gym": "chain_sum", "num_train_examples": 0, "num_eval_examples": 0}, "no task"),
+    ],
+)
+def test_mistakes_are_told_at_construction(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        ReasoningGymEnv(**arguments)
+
+
+@pytest.mark.parametrize("config", [{"no_such_key": 1}, {"min_terms": -1}])
+def test_mistakes_that_reasoning_gym_finds(config: dict[str, Any]) -> None:
+    """They show when the dataset is made."""
+    env = small("chain_sum", dataset_config=config)
+    with pytest.raises(ConfigurationError, match="refuses the configuration of 'chain_sum'"):
+        env.reset(seed=0)
+
+
+@pytest.mark.parametrize("name", ["dataset", "eval_dataset", "rubric", "max_turns"])
+def test_arguments_that_the_environment_sets_itself(name: str) -> None:
+    with pytest.raises(UnknownArgument, match=f"sets '{name}' itself"):
+        small("chain_sum", **{name: None})
+
+
+def test_a_dataset_of_ones_own() -> None:
+    """What was registered with reasoning-gym can be played, although this library does not know it."""
+    from reasoning_gym.arithmetic.chain_sum import ChainSumConfig, ChainSumDataset
+    from reasoning_gym.factory import DATASETS
+
+    DATASETS["my_sums"] = (ChainSumDataset, ChainSumConfig)
+    try:
+        env = small("my_sums")
+        env.reset(seed=0)
+        assert env.step(env.oracle(env.state)).reward == 1.0
+    finally:
+        del DATASETS["my_sums"]
+
+
+def test_without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The constructor says what to install."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"ReasoningGymEnv .* pip install 'vfgym\[reasoning-gym\]'"):
+        small("leg_counting")
+
+
+def test_reasoning_gym_is_imported_with_the_first_task() -> None:
+    """It takes a second, or many on a loaded machine."""
+    program = (
+        "import sys\n"
+        "from vfgym.envs.reasoning_gym import ReasoningGymEnv\n"
+        "env = ReasoningGymEnv('leg_counting')\n"
+        "print('reasoning_gym' in sys.modules)\n"
+        "env.reset(seed=0)\n"
+        "print('reasoning_gym' in sys.modules)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False", "True"]

@@ -1,0 +1,692 @@
+"""Rubrics: what reward functions get and may return, how scores add up, and that every function is called exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfgym import Client, MultiTurnEnv, Parser, Response, Rubric, RubricGroup, SingleTurnEnv, State, UserMessage, cleanup, teardown
+from vfgym.errors import ConfigurationError, Error, InfraError, ModelError, OverlongPromptError
+from vfgym.messages import AssistantMessage, Message
+from vfgym.state import RolloutTiming
+
+PROMPT = [UserMessage("6 * 7?")]
+
+
+def played(completion: str = "42", **columns: Any) -> State:
+    """Return the state of an episode that was played and not scored."""
+    row = {"prompt": PROMPT, "answer": "42", "info": {"level": 3}, "example_id": 5, **columns}
+    step = {"prompt": PROMPT, "completion": [AssistantMessage(completion)], "reward": None, "advantage": None, "extras": {}}
+    return State(
+        input=row,
+        task=row,
+        completion=[AssistantMessage(completion)],
+        trajectory=[step],
+        reward=None,
+        metrics=None,
+        error=None,
+        timing=RolloutTiming(),
+    )
+
+
+def scored(rubric: Rubric, state: State | None = None) -> State:
+    state = played() if state is None else state
+    asyncio.run(finished(rubric.score_rollout(state)))
+    return state
+
+
+def scored_group(rubric: Rubric, states: list[State]) -> list[State]:
+    asyncio.run(finished(rubric.score_group(states)))
+    return states
+
+
+async def finished(awaitable: Any) -> Any:
+    return await awaitable
+
+
+# What functions get
+
+
+def test_a_function_gets_the_arguments_it_names() -> None:
+    seen: dict[str, Any] = {}
+
+    def named(prompt: Any, completion: Any, answer: Any, info: Any, state: Any, task: Any, parser: Any, difficulty: Any) -> float:
+        seen.update(locals())
+        return 1.0
+
+    rubric = Rubric(named)
+    state = scored(rubric, played(difficulty="hard"))
+    del seen["seen"]
+    assert seen == {
+        "prompt": PROMPT,
+        "completion": [AssistantMessage("42")],
+        "answer": "42",
+        "info": {"level": 3},
+        "state": state,
+        "task": state["task"],
+        "parser": rubric.parser,
+        "difficulty": "hard",
+    }
+
+
+def test_a_function_that_takes_anything_gets_everything() -> None:
+    seen: set[str] = set()
+
+    def greedy(completion: Any, **rest: Any) -> float:
+        seen.update(rest)
+        return 1.0
+
+    scored(Rubric(greedy), played(difficulty="hard"))
+    assert {"prompt", "answer", "info", "state", "task", "parser", "difficulty", "example_id"} <= seen
+    assert "completion" not in seen
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        lambda: 1.0,
+        lambda answer, /: float(answer == "42"),
+        lambda answer, missing=1.0: missing,
+        lambda *, answer: float(answer == "42"),
+        functools.partial(lambda answer, want: float(answer == want), want="42"),
+    ],
+)
+def test_every_kind_of_signature_is_understood(func: Callable[..., Any]) -> None:
+    state = scored(Rubric([func]))
+    assert state["reward"] == 1.0, state.get("metrics_errors")
+
+
+def test_methods_and_callable_objects_are_functions_too() -> None:
+    class Exact:
+        def __call__(self, completion: Any, answer: str) -> bool:
+            return bool(completion[-1].content == answer)
+
+        def method(self, completion: Any) -> int:
+            return len(completion)
+
+    state = scored(Rubric([Exact(), Exact().method], weights=[1.0, 0.5]))
+    assert (state["reward"], state["metrics"]) == (1.5, {"Exact": 1.0, "method": 1.0})
+
+
+def test_rows_without_answer_and_info_give_empty_ones() -> None:
+    state = played()
+    del state["input"]["answer"], state["input"]["info"]
+    seen: list[Any] = []
+    scored(Rubric(lambda answer, info: seen.append((answer, info)) or 1.0), state)
+    assert seen == [("", {})]
+
+
+def test_class_objects_are_injected_and_may_shadow_what_the_row_has() -> None:
+    rubric = Rubric(lambda judge, difficulty: judge + difficulty)
+    rubric.add_class_object("judge", 1)
+    rubric.add_class_object("difficulty", 2)
+    assert scored(rubric, played(difficulty=100))["reward"] == 3.0
+
+
+def test_the_given_parser_is_what_functions_get() -> None:
+    parser = Parser(lambda text: f"<{text}>")
+    rubric = Rubric(lambda parser, completion: float(parser.parse_answer(completion) == "<42>"), parser=parser)
+    assert scored(rubric)["reward"] == 1.0
+
+
+def test_an_argument_that_does_not_exist_scores_zero_and_is_reported() -> None:
+    def wants(nonsense: Any) -> float:
+        return 1.0
+
+    state = scored(Rubric(wants))
+    assert (state["reward"], state["metrics"]) == (0.0, {"wants": 0.0})
+    assert "nonsense" in state["metrics_errors"]["wants"]
+
+
+# Construction
+
+
+def test_one_bare_function_stands_for_a_list_of_it() -> None:
+    def right() -> float:
+        return 1.0
+
+    assert Rubric(right).funcs == Rubric([right]).funcs == [right]
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 3.0]])
+def test_there_is_one_weight_for_each_function(weights: list[float]) -> None:
+    with pytest.raises(ConfigurationError, match=f"got {len(weights)} for 2"):
+        Rubric([len, abs], weights=weights)
+
+
+def test_the_lists_that_a_rubric_was_made_of_stay_the_callers() -> None:
+    functions: list[Any] = [lambda: 1.0]
+    weights = [2.0]
+    rubric = Rubric(functions, weights)
+    rubric.add_reward_func(lambda: 5.0)
+    assert (len(functions), weights) == (1, [2.0])
+    functions.clear()
+    assert scored(rubric)["reward"] == 7.0
+
+
+def test_an_empty_rubric_scores_zero() -> None:
+    state = scored(Rubric())
+    assert (state["reward"], state["metrics"]) == (0.0, {})
+
+
+def test_functions_run_in_the_order_they_were_added_and_see_what_earlier_ones_wrote() -> None:
+    async def first(state: State) -> float:
+        await asyncio.sleep(0)
+        state["noted"] = 2.0
+        return 0.0
+
+    def second(state: State) -> float:
+        return float(state["noted"])
+
+    rubric = Rubric(first)
+    rubric.add_metric(second)
+    rubric.add_reward_func(second, weight=0.5)
+    state = scored(rubric)
+    assert (state["reward"], state["metrics"]) == (1.0, {"first": 0.0, "second": 2.0})
+
+
+def test_weight_zero_makes_a_metric() -> None:
+    def nan() -> float:
+        return math.nan
+
+    def infinite() -> float:
+        return math.inf
+
+    rubric = Rubric([lambda: 1.0, nan], weights=[2.0, 0.0])
+    rubric.add_metric(infinite)
+    state = scored(rubric)
+    assert state["reward"] == 2.0, "a metric has no part in the reward, whatever it measures"
+    assert math.isnan(state["metrics"]["nan"])
+    assert state["metrics"]["infinite"] == math.inf
+
+
+# What functions return
+
+
+@pytest.mark.parametrize(("returned", "value"), [(True, 1.0), (False, 0.0), ("0.5", 0.5), (3, 3.0), (-0.25, -0.25)])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_is_a_number_counts(returned: Any, value: float, is_async: bool) -> None:
+    async def later() -> Any:
+        await asyncio.sleep(0)
+        return returned
+
+    state = scored(Rubric(later if is_async else lambda: returned))
+    assert state["reward"] == value
+    assert type(state["reward"]) is float
+    assert [type(metric) for metric in state["metrics"].values()] == [float]
+    assert "metrics_errors" not in state
+
+
+def test_nan_passes_through() -> None:
+    assert math.isnan(scored(Rubric(lambda: math.nan))["reward"])
+
+
+@pytest.mark.parametrize("returned", [None, [1.0], {}, "half"])
+def test_what_is_no_number_scores_zero_and_is_reported(returned: Any) -> None:
+    def odd(state: State) -> Any:
+        return returned
+
+    state = scored(Rubric([odd, lambda: 1.0]))
+    assert state["reward"] == 1.0
+    assert list(state["metrics_errors"]) == ["odd"]
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), Error("bad"), KeyError("bad"), IndexError("bad")])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_function_that_raises_scores_zero_and_is_reported(
+    error: Exception, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def later() -> float:
+        await asyncio.sleep(0)
+        raise error
+
+    def broken() -> Any:
+        if is_async:
+            return later()
+        raise error
+
+    state = scored(Rubric([broken, lambda: 1.0]))
+    assert (state["reward"], state["metrics"]["broken"]) == (1.0, 0.0)
+    assert "bad" in state["metrics_errors"]["broken"]
+    assert "broken" in caplog.text
+
+
+async def test_cancellation_is_not_taken_for_a_function_that_failed() -> None:
+    async def endless() -> float:
+        await asyncio.Event().wait()
+        return 1.0
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(Rubric(endless).score_rollout(played()), 0.01)
+
+
+# Groups of episodes
+
+
+def lengths(completions: list[Any]) -> list[float]:
+    return [float(len(completion[-1].content)) for completion in completions]
+
+
+async def ranks(states: list[State], answers: list[Any], prompts: list[Any], infos: list[Any], tasks: list[Any], parser: Any) -> list[int]:
+    await asyncio.sleep(0)
+    assert len(states) == len(answers) == len(prompts) == len(infos) == len(tasks)
+    return [*range(len(states))]
+
+
+def test_a_function_with_plural_names_scores_a_group() -> None:
+    rubric = Rubric([lengths, ranks, lambda answer: float(answer)], weights=[1.0, 10.0, 100.0])
+    assert rubric.has_group_rewards
+    states = scored_group(rubric, [played("a"), played("bb"), played("ccc", answer="0")])
+    assert [state["reward"] for state in states] == [4201.0, 4212.0, 23.0]
+    assert states[1]["metrics"] == {"lengths": 2.0, "ranks": 1.0, "<lambda>": 42.0}
+
+
+def test_an_annotation_tells_what_the_names_do_not() -> None:
+    """Also a textual one, as this module's are; a singular argument says that an episode is scored, whatever is returned."""
+
+    def whole() -> list[float]:
+        return [1.0, 2.0]
+
+    def one(completion: Any) -> list[float]:
+        return [1.0]
+
+    assert Rubric(whole).has_group_rewards
+    assert not Rubric(one).has_group_rewards
+    assert [state["reward"] for state in scored_group(Rubric(whole), [played(), played()])] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("returned", [[1.0], [1.0, 2.0, 3.0], [None, 1.0], None, 1.0])
+def test_a_group_function_that_does_not_return_one_number_an_episode_scores_zero(returned: Any) -> None:
+    def wrong(states: list[State]) -> Any:
+        return returned
+
+    states = scored_group(Rubric([wrong, lambda: 1.0]), [played(), played()])
+    assert [state["reward"] for state in states] == [1.0, 1.0]
+    assert [list(state["metrics_errors"]) for state in states] == [["wrong"], ["wrong"]]
+
+
+def test_an_episode_with_group_functions_cannot_be_scored_alone() -> None:
+    with pytest.raises(ConfigurationError, match="lengths scores whole groups"):
+        scored(RubricGroup([Rubric(), Rubric(lengths)]))
+
+
+def test_advantage_is_the_reward_minus_the_mean_of_the_group_once_and_over_the_total() -> None:
+    """It also fills the steps that have no values of their own."""
+    states = [played("42"), played("no")]
+    states[0]["trajectory"].append({**states[0]["trajectory"][0], "reward": 0.125, "advantage": 9.0, "extras": {}})
+    group = RubricGroup([Rubric(lambda completion, answer: completion[-1].content == answer), Rubric(lambda: 1.0), Rubric()])
+    scored_group(group, states)
+    assert [state["advantage"] for state in states] == [0.5, -0.5]
+    assert [(step["reward"], step["advantage"]) for step in states[0]["trajectory"]] == [(2.0, 0.5), (0.125, 9.0)]
+    assert [(step["reward"], step["advantage"]) for step in states[1]["trajectory"]] == [(1.0, -0.5)]
+
+
+def test_an_async_function_scores_the_episodes_of_a_group_at_once() -> None:
+    both_here = []
+
+    async def meets(state: State) -> float:
+        both_here.append(state)
+        while len(both_here) < 2:
+            await asyncio.sleep(0)
+        return 1.0
+
+    assert [state["reward"] for state in scored_group(Rubric(meets), [played(), played()])] == [1.0, 1.0]
+
+
+def test_a_function_that_raises_for_one_episode_of_a_group_scores_the_others() -> None:
+    def picky(completion: Any) -> float:
+        return 1.0 / (len(completion[-1].content) - 1)
+
+    async def later(completion: Any) -> float:
+        await asyncio.sleep(0)
+        return picky(completion)
+
+    for func in (picky, later):
+        states = scored_group(Rubric(func), [played("a"), played("bb")])
+        assert [state["reward"] for state in states] == [0.0, 1.0]
+        assert ["metrics_errors" in state for state in states] == [True, False]
+
+
+def test_an_empty_group_is_scored_in_no_time() -> None:
+    assert scored_group(Rubric(lengths), []) == []
+
+
+# Several rubrics
+
+
+def test_the_rewards_of_a_rubric_group_add_up_and_so_do_metrics_of_one_name() -> None:
+    def right() -> float:
+        return 1.0
+
+    group = RubricGroup([Rubric(right, weights=[0.5]), Rubric([right, lambda: 3.0], weights=[2.0, 1.0])])
+    group.add_rubric(Rubric(right, weights=[0.0]))
+    state = scored(group)
+    assert (state["reward"], state["metrics"]) == (5.5, {"right": 3.0, "<lambda>": 3.0})
+
+
+def test_metrics_of_one_name_add_up_over_episode_and_step_functions_of_several_rubrics() -> None:
+    def right() -> float:
+        return 1.0
+
+    steps = Rubric()
+    steps.add_step_reward_func(right)
+    env = SingleTurnEnv([{"question": "?"}], rubric=RubricGroup([Rubric(right), steps]))
+    env.reset(seed=0)
+    assert env.step("x").info["metrics"]["right"] == 2.0
+
+
+def test_each_rubric_of_a_group_keeps_its_own_parser_and_objects() -> None:
+    def parsed(parser: Parser, completion: Any, judge: int = 0) -> float:
+        return float(parser.parse_answer(completion)) + judge
+
+    doubled = Rubric(parsed, parser=Parser(lambda text: str(2 * int(text))))
+    doubled.add_class_object("judge", 1000)
+    group = RubricGroup([doubled, Rubric(parsed, parser=Parser(lambda text: str(3 * int(text))))])
+    assert scored(group)["reward"] == 1084 + 126
+
+
+def test_what_is_added_to_a_group_goes_to_its_first_rubric() -> None:
+    group = RubricGroup([Rubric(), Rubric()])
+    group.add_reward_func(lambda judge: float(judge))
+    group.add_class_object("judge", 2)
+    group.add_metric(lambda: 1.0)
+    group.add_step_reward_func(lambda step: 1.0)
+    assert len(group.rubrics[0].funcs) == 2
+    assert group.has_step_rewards
+    assert scored(group)["reward"] == 2.0
+
+
+def test_a_group_of_no_rubrics_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="at least one"):
+        RubricGroup([])
+
+
+def test_groups_may_be_nested() -> None:
+    group = RubricGroup([RubricGroup([Rubric(lambda: 1.0), Rubric(lambda: 2.0)]), Rubric(lambda: 4.0)])
+    assert scored(group)["reward"] == 7.0
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_author_may_replace_score_rollout(is_async: bool) -> None:
+    class Custom(Rubric):
+        def score_rollout(self, state: State) -> Any:
+            state["reward"], state["metrics"] = 0.5, {"custom": 0.5}
+
+    class AsyncCustom(Rubric):
+        async def score_rollout(self, state: State) -> None:
+            await super().score_rollout(state)
+            state["reward"] += 0.25
+
+    rubric = AsyncCustom(lambda: 0.25) if is_async else Custom()
+    env = SingleTurnEnv([{"question": "?"}], rubric=rubric)
+    env.reset(seed=0)
+    outcome = env.step("x")
+    assert outcome.reward == env.state["reward"] == 0.5
+    assert outcome.info["metrics"]["num_turns"] == 1.0
+
+
+# Handlers of rubrics
+
+
+def test_cleanup_methods_of_a_rubric_run_after_scoring_and_teardown_methods_once() -> None:
+    class Tidy(Rubric):
+        def __init__(self) -> None:
+            super().__init__(lambda: 1.0)
+            self.order: list[Any] = []
+
+        @cleanup
+        async def later(self, state: State, completion: Any, judge: Any) -> None:
+            await asyncio.sleep(0)
+            self.order.append((state["reward"], len(completion), judge))
+
+        @cleanup(priority=10)
+        def fails(self) -> None:
+            self.order.append("fails")
+            raise OSError("the disk is gone")
+
+        @teardown
+        async def close(self) -> None:
+            await asyncio.sleep(0)
+            self.order.append("closed")
+
+    rubric = Tidy()
+    rubric.add_class_object("judge", "j")
+    env = SingleTurnEnv([{"question": "?"}], rubric=rubric)
+    env.reset(seed=0)
+    env.step("x")
+    assert rubric.order == ["fails", (1.0, 1, "j")]
+    env.close()
+    env.close()
+    assert rubric.order[2:] == ["closed"]
+
+
+# Step reward functions
+
+
+class Talk(MultiTurnEnv):
+    """Talks for ever."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": [{"question": "go", "answer": "c"}], **kwargs})
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return "on"
+
+
+def test_step_functions_are_emitted_as_they_happen_and_count_in_the_score() -> None:
+    seen: list[Any] = []
+
+    def longer(step: Any, completion: Any, state: State, answer: str) -> float:
+        seen.append((step is state["trajectory"][-1], [message["content"] for message in completion], answer))
+        return float(len(completion[0]["content"]))
+
+    async def always() -> float:
+        await asyncio.sleep(0)
+        return 1.0
+
+    def final(completion: Any, answer: str) -> float:
+        return float(completion[-1]["content"] == answer)
+
+    rubric = Rubric(final, weights=[10.0])
+    rubric.add_step_reward_func(longer, weight=0.5)
+    rubric.add_step_reward_func(always, weight=0.0)
+    env = Talk(max_turns=3, rubric=rubric)
+    env.reset(seed=0)
+    outcomes = [env.step(text) for text in ("aa", "bbb", "c")]
+    assert [outcome.reward for outcome in outcomes] == [1.0, 1.5, 10.5]
+    assert seen == [(True, [text], "c") for text in ("aa", "bbb", "c")]
+    assert env.state["reward"] == 13.0
+    assert [step["extras"]["reward"] for step in env.state["trajectory"]] == [1.0, 1.5, 10.5]
+    assert [step["reward"] for step in env.state["trajectory"]] == [None, None, None]
+    assert env.state["metrics"] == {"final": 1.0, "longer": 6.0, "always": 3.0, "num_turns": 3.0}
+    assert [outcome.info["metrics"]["longer"] for outcome in outcomes] == [0.0, 0.0, 6.0], "metrics are zero until scored"
+
+
+def test_a_step_function_that_raises_scores_zero_for_its_turn() -> None:
+    def picky(completion: Any) -> float:
+        return float(completion[0]["content"])
+
+    rubric = Rubric()
+    rubric.add_step_reward_func(picky)
+    env = Talk(max_turns=3, rubric=rubric)
+    env.reset(seed=0)
+    assert [env.step(text).reward for text in ("1", "two", "3")] == [1.0, 0.0, 3.0]
+    assert list(env.state["metrics_errors"]) == ["picky"]
+
+
+def test_nothing_is_scored_where_scoring_is_off() -> None:
+    calls: list[str] = []
+    rubric = Rubric(lambda: calls.append("episode") or 1.0)
+    rubric.add_step_reward_func(lambda: calls.append("step") or 1.0)
+    env = Talk(max_turns=2, rubric=rubric, score_rollouts=False)
+    env.reset(seed=0)
+    assert [env.step("x").reward for _ in range(2)] == [0.0, 0.0]
+    assert (env.state["reward"], env.state["metrics"], calls) == (0.0, {}, [])
+
+
+# The sum of the rewards is the score: a property of any rubric and any episode
+
+
+class Scripted(Client):
+    """Plays a script: one entry a turn, ``"say"`` or an error to raise."""
+
+    def __init__(self, script: Sequence[Any]) -> None:
+        self.script = list(script)
+
+    async def get_response(self, prompt: Any, model: str, sampling_args: Any = None, tools: Any = None, **kwargs: Any) -> Response:
+        said = self.script.pop(0) if self.script else "say"
+        if isinstance(said, BaseException):
+            raise said
+        return Response("", 0, "", None, AssistantMessage(said))
+
+
+class Varied(MultiTurnEnv):
+    """An episode that ends as its task says: after some turns by a limit, an error, the environment's last word, or never."""
+
+    def __init__(self, end: str, turns: int, is_async: bool, rubric: Rubric) -> None:
+        limits = {"max_turns": {"max_turns": turns}, "timeout": {"timeout_seconds": 1e-9}}
+        super().__init__(dataset=[{"question": "go"}], rubric=rubric, **limits.get(end, {}))
+        self.end, self.turns, self.is_async = end, turns, is_async
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return self.later(state) if self.is_async else self.now(state)
+
+    async def later(self, state: State) -> str:
+        await asyncio.sleep(0)
+        return self.now(state)
+
+    def now(self, state: State) -> str:
+        if len(state["trajectory"]) == self.turns:
+            if self.end == "final":
+                state["final_env_response"] = "bye"
+            if self.end == "error":
+                raise InfraError("gone")
+        return "on"
+
+
+NUMBERS = st.floats(-10, 10) | st.sampled_from([0.1, 0.2, 0.3, 1e16, -1e16, 1.0])
+FUNCTIONS = st.tuples(
+    st.sampled_from(["episode", "step", "metric"]),
+    st.sampled_from(["plain", "async", "raises", "async raises", "none"]),
+    st.sampled_from(["f", "g", "h"]),
+    NUMBERS,
+    st.sampled_from([1.0, 0.1, 0.7, 0.0, -2.0]),
+)
+RUBRICS = st.lists(st.lists(FUNCTIONS, max_size=4), min_size=1, max_size=3)
+ENDS = ["max_turns", "timeout", "final", "error", "fail", "overlong", "model timeout", "truncate"]
+
+
+class Counted:
+    """A rubric composed of a plan of functions, each of which counts its calls."""
+
+    def __init__(self, plan: list[list[tuple[str, str, str, float, float]]]) -> None:
+        self.calls: Counter[int] = Counter()
+        self.steps: list[int] = []
+        self.episodes: list[int] = []
+        rubrics = [self._rubric(functions) for functions in plan]
+        self.rubric = rubrics[0] if len(rubrics) == 1 else RubricGroup(rubrics)
+
+    def _rubric(self, functions: list[tuple[str, str, str, float, float]]) -> Rubric:
+        rubric = Rubric()
+        for kind, manner, name, value, weight in functions:
+            number = len(self.steps) + len(self.episodes)
+            (self.steps if kind == "step" else self.episodes).append(number)
+            func = self._function(number, manner, value)
+            func.__name__ = name
+            add = {"episode": rubric.add_reward_func, "step": rubric.add_step_reward_func, "metric": rubric.add_metric}[kind]
+            add(func, *([] if kind == "metric" else [weight]))
+        return rubric
+
+    def _function(self, number: int, manner: str, value: float) -> Callable[..., Any]:
+        def plain(state: State) -> Any:
+            self.calls[number] += 1
+            if "raises" in manner:
+                raise ValueError("a reward function that raises")
+            return None if manner == "none" else value * len(state["trajectory"])
+
+        async def later(state: State) -> Any:
+            await asyncio.sleep(0)
+            return plain(state)
+
+        return later if "async" in manner else plain
+
+    def check_calls(self, turns: int) -> None:
+        assert self.calls == Counter({**dict.fromkeys(self.episodes, 1), **({} if not turns else dict.fromkeys(self.steps, turns))})
+
+
+def folded(rewards: Sequence[float]) -> float:
+    total = 0.0
+    for reward in rewards:
+        total += reward
+    return total
+
+
+@given(plan=RUBRICS, end=st.sampled_from(ENDS), turns=st.integers(1, 4), is_async=st.booleans())
+def test_the_rewards_of_an_episode_sum_to_its_score_and_each_function_is_called_once(
+    plan: list[list[tuple[str, str, str, float, float]]], end: str, turns: int, is_async: bool
+) -> None:
+    """Through step(), through astep(), and through rollout() and score_rollout(): the same numbers, to the last bit."""
+    if end == "timeout":
+        turns = 0
+    failures = {"fail": ModelError("503"), "overlong": OverlongPromptError("long"), "model timeout": TimeoutError()}
+
+    def stepped() -> tuple[State, list[float]]:
+        counted = Counted(plan)
+        env = Varied(end, turns, is_async, counted.rubric)
+        env.reset(seed=0)
+        rewards, is_over = [], False
+        for _ in range(turns or 1):
+            _, reward, terminated, truncated, _ = env.step("say")
+            rewards.append(reward)
+            is_over = terminated or truncated
+        if end in failures:
+            rewards.append(env.fail(failures[end]).reward)
+        elif end == "truncate":
+            rewards.append(env.truncate().reward)
+        else:
+            assert is_over
+        counted.check_calls(turns)
+        assert folded(rewards) == env.state["reward"]
+        return env.state, rewards
+
+    async def astepped() -> tuple[State, list[float]]:
+        counted = Counted(plan)
+        env = Varied(end, turns, is_async, counted.rubric)
+        await env.areset(seed=0)
+        rewards = [(await env.astep("say")).reward for _ in range(turns or 1)]
+        if end in failures:
+            rewards.append((await env.afail(failures[end])).reward)
+        elif end == "truncate":
+            rewards.append((await env.atruncate()).reward)
+        counted.check_calls(turns)
+        return env.state, rewards
+
+    async def rolled_out() -> State:
+        counted = Counted(plan)
+        env = Varied(end, turns, is_async, counted.rubric)
+        script = ["say"] * turns + ([failures[end]] if end in failures else [])
+        state: State = await env.rollout(env.tasks.input(0), Scripted(script), "m")
+        await env.rubric.score_rollout(state)
+        counted.check_calls(turns)
+        return state
+
+    state, rewards = stepped()
+    async_state, async_rewards = asyncio.run(astepped())
+    assert rewards == async_rewards
+    assert all(type(reward) is float for reward in rewards)
+    same = ("reward", "metrics", "stop_condition", "completion", "is_truncated")
+    assert [async_state[key] for key in same] == [state[key] for key in same]
+    recorded = [step["extras"]["reward"] for step in state["trajectory"]]
+    assert recorded == rewards[: len(recorded)]
+    if end not in ("truncate", "model timeout"):  # a rollout is not truncated from outside, and a client raises its own TimeoutError
+        rolled = asyncio.run(rolled_out())
+        assert [rolled[key] for key in same] == [state[key] for key in same]
+        assert [step["extras"]["reward"] for step in rolled["trajectory"]] == recorded

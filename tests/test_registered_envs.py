@@ -1,0 +1,183 @@
+"""What holds for every registered environment, with warnings as errors.
+
+Each run takes a sample of the datasets that changes with the day; ``pytest -m exhaustive`` takes all of them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+from typing import Any
+
+import gymnasium
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from vfgym import AssistantMessage, ChatEnv, Response, ToolCall
+from vfgym.data import reasoning_gym_datasets
+from vfgym.registration import register_all, registered_ids
+
+pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
+register_all()
+
+IDS = registered_ids()
+DATASETS = [env_id for env_id in IDS if env_id.startswith("reasoning-gym/")]
+GAMES = [env_id for env_id in IDS if env_id.startswith("gymnasium/")]
+WITHOUT_ORACLE = {f"reasoning-gym/{name}-v0" for name, dataset in reasoning_gym_datasets().items() if dataset["oracle"] is None}
+TODAY = random.Random(datetime.date.today().toordinal()).sample(DATASETS, 12)
+
+SILLY_ACTIONS = {
+    "empty": "",
+    "blank": " \n\t",
+    "empty tags": "<answer></answer>",
+    "open tag": "</answer><answer>",
+    "none": "None",
+    "number": "0",
+    "negative": "-1",
+    "tower": "9**9**9**9**9",
+    "large number": "1e999999999",
+    "not a number": "nan",
+    "json": '{"a": [1, null, {"b": "\\u0000"}]}',
+    "wrong types": "<answer>[1, [2], {}]</answer>",
+    "unclosed": "((((([[[[[{{{{{",
+    "code": "__import__('os').abort()",
+    "unicode": "\u0663\u00b2\u2460\u202e\x00\ud83e",
+    "long": "a b 1 " * 5_000,
+    "no content": AssistantMessage(None, tool_calls=[ToolCall("1", "no_such_tool", "{}")]),
+    "invalid arguments": AssistantMessage("I call", tool_calls=[ToolCall("1", "no_such_tool", "{not json"), ToolCall("1", "", "[]")]),
+    "parts": {"role": "assistant", "content": [{"type": "text", "text": "yes"}, {"type": "text", "text": "42"}]},
+    "response": Response("", 0, "", None, AssistantMessage("42")),
+}
+
+
+def for_ids(today: list[str], all_of_them: list[str]) -> Any:
+    """Parametrize a test with today's ids and, in the exhaustive run, with all."""
+    others = [pytest.param(env_id, marks=pytest.mark.exhaustive, id=f"all-{env_id}") for env_id in all_of_them]
+    return pytest.mark.parametrize("env_id", [*today, *others])
+
+
+for_every_id = for_ids([*TODAY, *GAMES], IDS)
+
+
+def make(env_id: str) -> ChatEnv:
+    """Make an environment without Gymnasium's wrappers."""
+    env = gymnasium.make(env_id).unwrapped
+    assert isinstance(env, ChatEnv)
+    return env
+
+
+def played(env: ChatEnv, seed: int, episodes: int = 3, most_turns: int = 8) -> list[Any]:
+    """Play some episodes with sampled actions, and return all that was observed."""
+    env.action_space.seed(seed)
+    seen: list[Any] = []
+    for episode in range(episodes):
+        seen.append(env.reset(seed=seed if episode == 0 else None))
+        for _ in range(most_turns):
+            outcome = tuple(env.step(env.action_space.sample()))
+            seen.append(outcome)
+            if outcome[2] or outcome[3]:
+                break
+    env.close()
+    return seen
+
+
+@for_every_id
+def test_gymnasiums_checker_is_content(env_id: str) -> None:
+    check_env(make(env_id))
+
+
+@for_every_id
+def test_a_seed_replays_its_episodes(env_id: str) -> None:
+    """Observations, rewards, flags and infos are the same, in another environment and again in the same one."""
+    env = make(env_id)
+    first = played(env, seed=7)
+    assert data_equivalence(first, played(make(env_id), seed=7))
+    assert data_equivalence(first, played(env, seed=7))
+
+
+@for_every_id
+def test_a_spec_survives_json(env_id: str) -> None:
+    """An environment that is made from the spec in JSON gives the same episodes."""
+    spec = gymnasium.make(env_id).spec
+    assert spec is not None
+    again = gymnasium.make(EnvSpec.from_json(spec.to_json()))
+    assert again.spec == spec
+    assert isinstance(again.unwrapped, ChatEnv)
+    assert data_equivalence(played(make(env_id), seed=3, episodes=1), played(again.unwrapped, seed=3, episodes=1))
+
+
+@for_every_id
+def test_every_assistant_message_is_accepted(env_id: str) -> None:
+    """However silly it is, it is a turn, and what comes back is sound."""
+    env = make(env_id)
+    env.reset(seed=0)
+    for action in SILLY_ACTIONS.values():
+        assert isinstance(action, Response) or action in env.action_space
+        env.reset(options={"example_id": env.state["example_id"]} if env_id in DATASETS else None)
+        conversation, reward, terminated, truncated, info = env.step(action)
+        assert conversation in env.observation_space
+        assert 0.0 <= reward <= 1.0 or env_id in GAMES
+        assert type(terminated) is type(truncated) is bool
+        assert all(type(value) is float for value in info["metrics"].values())
+        assert "error" not in info
+
+
+@for_every_id
+def test_the_rewards_of_the_steps_are_the_score(env_id: str) -> None:
+    env = make(env_id)
+    for seed in range(2):
+        env.reset(seed=seed)
+        env.action_space.seed(seed)
+        total = 0.0
+        is_over = False
+        while not is_over:
+            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+            total += reward
+            is_over = terminated or truncated
+        assert env.state is not None
+        assert env.state["reward"] == total
+
+
+@for_ids(TODAY, DATASETS)
+def test_the_oracle_is_right(env_id: str) -> None:
+    """In both splits; where there is none, it says so."""
+    env = make(env_id)
+    for split in ("train", "train", "eval", "eval"):
+        env.reset(seed=11 if env.state is None else None, options={"split": split})
+        answer = env.oracle(env.state)
+        if env_id in WITHOUT_ORACLE:
+            assert answer is None
+        else:
+            assert env.step(answer).reward == 1.0
+
+
+@for_ids(TODAY, DATASETS)
+def test_random_answers_are_wrong(env_id: str) -> None:
+    """Few are right by chance (yes/no questions, say), never all."""
+    env = make(env_id)
+    rewards = [outcome[1] for outcome in played(env, seed=5, episodes=6) if len(outcome) == 5]
+    assert sum(rewards) / len(rewards) < 0.75
+
+
+@pytest.mark.parametrize("autoreset_mode", AutoresetMode)
+@pytest.mark.parametrize("env_id", ["reasoning-gym/leg_counting-v0", "reasoning-gym/composite-v0", "gymnasium/FrozenLake-v1"])
+def test_vector_environments(env_id: str, autoreset_mode: AutoresetMode) -> None:
+    """Two side by side, over several episodes, in each mode of resetting."""
+    envs = SyncVectorEnv([lambda: gymnasium.make(env_id)] * 2, autoreset_mode=autoreset_mode)
+    envs.action_space.seed(0)
+    observations, _ = envs.reset(seed=1)
+    assert observations[0] != observations[1] or env_id in GAMES
+    ended = 0
+    for _ in range(12):
+        observations, rewards, terminated, truncated, infos = envs.step(envs.action_space.sample())
+        assert observations in envs.observation_space
+        assert rewards.shape == (2,)
+        assert "metrics" in infos
+        over = terminated | truncated
+        ended += int(over.sum())
+        if autoreset_mode is AutoresetMode.DISABLED and over.any():
+            envs.reset(options={"reset_mask": over})
+    assert ended > 0 or env_id in GAMES
+    envs.close()

@@ -1,0 +1,109 @@
+"""What ``import vfgym`` registers: the ids, what they name, and what an id that is not among them gets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import gymnasium
+import pytest
+from gymnasium.envs.registration import EnvSpec
+
+import vfgym
+from vfgym import registration
+from vfgym.data import gymnasium_environments, reasoning_gym_datasets
+
+registration.register_all()
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own, with warnings as errors."""
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_every_dataset_and_game_of_the_data_files_is_registered() -> None:
+    """The ids are the names of the packages, in a namespace for each."""
+    expected = {f"reasoning-gym/{name}-v0" for name in reasoning_gym_datasets()} | {
+        f"gymnasium/{game}" for game in gymnasium_environments()
+    }
+    assert set(registration.registered_ids()) == expected
+    assert len(expected) >= 106 + 8
+    assert {"reasoning-gym/leg_counting-v0", "reasoning-gym/composite-v0", "gymnasium/FrozenLake-v1"} <= expected
+
+
+def test_ids_have_no_limit_of_their_own() -> None:
+    """A `TimeLimit` would end an episode without a score."""
+    assert all(gymnasium.spec(env_id).max_episode_steps is None for env_id in registration.registered_ids())
+
+
+def test_specs_are_plain_data() -> None:
+    """A spec survives JSON."""
+    for env_id in registration.registered_ids():
+        spec = gymnasium.spec(env_id)
+        assert EnvSpec.from_json(spec.to_json()) == spec
+        assert json.loads(spec.to_json())["id"] == env_id
+
+
+def test_registering_again_changes_nothing() -> None:
+    """Not even a warning, of which Gymnasium gives one for each id that is replaced."""
+    before = dict(gymnasium.registry)
+    registration.register_all()
+    assert dict(gymnasium.registry) == before
+
+
+def test_registering_imports_nothing_behind_the_ids() -> None:
+    """The packages are imported when an environment is made."""
+    program = "import sys, vfgym.registration as r; r.register_all(); print('reasoning_gym' in sys.modules, len(r.registered_ids()))"
+    result = run_python(program)
+    assert result.stdout.split() == ["False", str(len(registration.registered_ids()))], result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "nearest"),
+    [
+        ("reasoning-gym/leg_countin-v0", "reasoning-gym/leg_counting-v0"),
+        ("leg_counting", "reasoning-gym/leg_counting-v0"),
+        ("counting", "reasoning-gym/leg_counting-v0"),
+        ("frozenlake", "gymnasium/FrozenLake-v1"),
+        ("CartPole-v0", "gymnasium/CartPole-v1"),
+    ],
+)
+def test_nearest_ids(given: str, nearest: str) -> None:
+    """Slips, missing namespaces and parts of a name are understood."""
+    assert nearest in registration.nearest_ids(given)
+    assert len(registration.nearest_ids(given)) <= 3
+
+
+def test_nearest_ids_of_nonsense() -> None:
+    """Where nothing is alike, nothing is named."""
+    assert registration.nearest_ids("qqqqqq") == []
+
+
+def test_gymnasium_names_the_nearest_dataset() -> None:
+    """The error of `gymnasium.make` suggests the id that was meant."""
+    with pytest.raises(gymnasium.error.NameNotFound, match="Did you mean: `leg_counting`"):
+        gymnasium.make("reasoning-gym/leg_countin-v0")
+
+
+def test_constructor_arguments_can_be_given_to_make() -> None:
+    """What `gymnasium.make` is given beyond the id reaches the environment."""
+    pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
+    env = gymnasium.make("reasoning-gym/leg_counting-v0", num_train_examples=3, system_prompt=None)
+    conversation, _ = env.reset(seed=0)
+    assert [message["role"] for message in conversation] == ["user"]
+    assert isinstance(env.unwrapped, vfgym.ChatEnv)
+    assert len(env.unwrapped.tasks) == 3
+
+
+def test_a_missing_extra_is_named_by_make() -> None:
+    """Without reasoning-gym its ids are there, and making one says what to install."""
+    program = (
+        "import sys; sys.modules['reasoning_gym'] = None\n"
+        "import gymnasium, vfgym.registration as r\n"
+        "r.register_all()\n"
+        "gymnasium.make('reasoning-gym/leg_counting-v0')"
+    )
+    result = run_python(program)
+    assert result.returncode == 1
+    assert "MissingExtra: ReasoningGymEnv needs an optional dependency: pip install 'vfgym[reasoning-gym]'" in result.stderr

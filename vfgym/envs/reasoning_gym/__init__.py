@@ -1,0 +1,5 @@
+"""reasoning-gym's procedural datasets as single-turn environments."""
+
+from vfgym.envs.reasoning_gym.env import ReasoningGymEnv
+
+__all__ = ["ReasoningGymEnv"]

@@ -1,0 +1,242 @@
+"""The engine: a fixed number of workers takes rollouts from one iterator and plays each to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from vfgym.agents import Agent, agent_name, as_agent, per_episode
+from vfgym.concurrency import background_loop, bridge, in_bridge, in_event_loop, wait
+from vfgym.envs.chat import ChatEnv
+from vfgym.errors import ConfigurationError
+from vfgym.evaluation.play import Rollout, play
+from vfgym.evaluation.progress import Progress, ProgressCallback, displayed
+from vfgym.evaluation.recorder import Recorder
+from vfgym.evaluation.replicas import EnvLike, Replicas
+from vfgym.results import GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run
+from vfgym.results.files import default_results_path
+from vfgym.results.metadata import version_info
+
+logger = logging.getLogger(__name__)
+
+
+def evaluate(
+    env: EnvLike,
+    agent: Agent | str,
+    *,
+    num_examples: int = -1,
+    rollouts_per_example: int = 1,
+    max_concurrent: int = 64,
+    seed: int = 0,
+    results_path: str | Path | None = None,
+    save_results: bool = False,
+    state_columns: Sequence[str] = (),
+    strict: bool = False,
+    pass_threshold: float | None = None,
+    env_id: str | None = None,
+    env_args: dict[str, Any] | None = None,
+    progress: bool = True,
+    on_progress: ProgressCallback | None = None,
+) -> GenerateOutputs:
+    """Let an agent play the evaluation tasks of an environment.
+
+    Works in a script, in threads, and inside a running event loop (a notebook cell). Ctrl-C stops it, closes what it made,
+    and leaves the rollouts that were finished on disk.
+
+    Args:
+        env: A registered id, a spec, a chat environment (as it is, or inside wrappers as `gymnasium.make` returns it), or a
+            function that makes one. An environment is played on forks of it, inside wrappers rebuilt like its own, and is
+            not closed; a function is called once for each worker.
+        agent: A function ``(observation, info) -> message``, plain or async, an object with ``for_episode(env)``, or a name
+            (see `vfgym.agents.load_agent`).
+        num_examples: Play the first so many evaluation tasks; -1 for all of them.
+        rollouts_per_example: Episodes of each task.
+        max_concurrent: Most episodes at once; -1 for no limit.
+        seed: Seed of the run. Each rollout's random numbers follow from it, whatever runs beside it.
+        results_path: Write ``results.jsonl`` and ``metadata.json`` to this directory.
+        save_results: Write them to a new directory below ``./outputs/evals``, where no `results_path` is given.
+        state_columns: Items of each episode's state to keep in its row.
+        strict: Raise the first exception that is not a `vfgym.errors.Error`, instead of recording it as its rollout's
+            error.
+        pass_threshold: Reward from which a rollout passes, in pass@k; the environment's own by default.
+        env_id: Name of the environment in the results; its registered id by default.
+        env_args: Arguments the environment is made with, where an id, a spec or a function is given.
+        progress: Whether progress is shown: a bar on a terminal, else a line now and then.
+        on_progress: Called with each row as it is finished, and with how far the run is.
+
+    Returns:
+        ``{"outputs": rows, "metadata": ...}``, the rows by example and rollout.
+
+    Raises:
+        ConfigurationError: If the environment, the agent or an argument cannot work.
+        ResultsError: If results cannot be written; its ``outputs`` are what was finished.
+    """
+    run = aevaluate(
+        env,
+        agent,
+        num_examples=num_examples,
+        rollouts_per_example=rollouts_per_example,
+        max_concurrent=max_concurrent,
+        seed=seed,
+        results_path=results_path,
+        save_results=save_results,
+        state_columns=state_columns,
+        strict=strict,
+        pass_threshold=pass_threshold,
+        env_id=env_id,
+        env_args=env_args,
+        progress=progress,
+        on_progress=on_progress,
+    )
+    loop = background_loop()
+    if in_bridge() or (in_event_loop() and asyncio.get_running_loop() is loop):
+        return wait(run)
+
+    async def begin() -> asyncio.Task[GenerateOutputs]:
+        return asyncio.ensure_future(run)
+
+    task = asyncio.run_coroutine_threadsafe(begin(), loop).result()
+    try:
+        asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
+    except BaseException:  # KeyboardInterrupt: let the run close its environments and files before the process ends
+        loop.call_soon_threadsafe(task.cancel)
+        asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
+        raise
+    return task.result()
+
+
+async def aevaluate(
+    env: EnvLike,
+    agent: Agent | str,
+    *,
+    num_examples: int = -1,
+    rollouts_per_example: int = 1,
+    max_concurrent: int = 64,
+    seed: int = 0,
+    results_path: str | Path | None = None,
+    save_results: bool = False,
+    state_columns: Sequence[str] = (),
+    strict: bool = False,
+    pass_threshold: float | None = None,
+    env_id: str | None = None,
+    env_args: dict[str, Any] | None = None,
+    progress: bool = True,
+    on_progress: ProgressCallback | None = None,
+) -> GenerateOutputs:
+    """Let an agent play the evaluation tasks of an environment, on the running event loop (see `evaluate`)."""
+    _check(num_examples=num_examples, rollouts_per_example=rollouts_per_example, max_concurrent=max_concurrent)
+    if seed < 0:
+        raise ConfigurationError(f"seed must not be negative, got {seed}")
+    begin = per_episode(as_agent(agent))
+    replicas = await bridge(Replicas, env, dict(env_args or {}))
+    try:
+        definition = replicas.definition
+        spec = definition.spec
+        examples = await bridge(_examples, definition, num_examples)
+        name = env_id or (spec.id if spec is not None else definition.env_id) or type(definition).__name__
+        model = agent_name(agent)
+        path = Path(results_path) if results_path is not None else default_results_path(name, model) if save_results else None
+        run = Run(
+            env_id=name,
+            env_args=dict(env_args or (spec.kwargs if spec is not None else definition.env_args)),
+            model=model,
+            num_examples=len(examples),
+            rollouts_per_example=rollouts_per_example,
+            pass_threshold=definition.pass_threshold if pass_threshold is None else pass_threshold,
+            version_info=version_info(definition),
+            seed=seed,
+            state_columns=list(state_columns),
+            max_concurrent=max_concurrent,
+            path_to_save=path,
+        )
+        rollouts = (Rollout(*example, number) for example in examples for number in range(rollouts_per_example))
+        counts = Progress(len(examples) * rollouts_per_example)
+        with contextlib.ExitStack() as stack:
+            writer = stack.enter_context(ResultsWriter(path, run.outputs([])["metadata"])) if path is not None else None
+            refresh = stack.enter_context(displayed(counts, f"{name} {model}")) if progress else None
+
+            def on_row(row: RolloutOutput) -> None:
+                counts.add(row)
+                if refresh is not None:
+                    refresh()
+                if on_progress is not None:
+                    on_progress(row, counts)
+
+            recorder = Recorder(definition, rollouts_per_example, state_columns, writer, on_row)
+
+            async def work() -> None:
+                replica = None
+                for rollout in rollouts:
+                    if replica is None:
+                        replica = await bridge(replicas.take)
+                    played = await bridge(play, replica, begin, rollout, seed)
+                    if strict and played.error is not None:
+                        raise played.error
+                    await recorder.add(played)
+                    await asyncio.sleep(0)  # where nothing waits, other workers and a cancellation still get their turn
+
+            num_workers = min(n for n in (counts.total, max_concurrent, replicas.most or -1) if n > 0)
+            try:
+                await _all_of([work() for _ in range(num_workers)])
+            except BaseException as error:
+                _save_what_is_finished(run, recorder, writer, error)
+                raise
+            outputs = run.outputs(recorder.outputs)
+            if writer is not None:
+                writer.write_metadata(outputs["metadata"])
+            return outputs
+    finally:
+        await bridge(replicas.close)
+
+
+def _save_what_is_finished(run: Run, recorder: Recorder, writer: ResultsWriter | None, error: BaseException) -> None:
+    """Hand on what a run that broke off has given, in the error that says that results cannot be written, and on disk."""
+    outputs = run.outputs(recorder.outputs)
+    if isinstance(error, ResultsError):
+        error.outputs = outputs
+    elif writer is not None:
+        try:
+            writer.write_metadata(outputs["metadata"])
+        except ResultsError:
+            logger.exception("the metadata of the run that broke off could not be written")
+
+
+def _check(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1 and not (count == -1 and name != "rollouts_per_example"):
+            allowed = "positive" if name == "rollouts_per_example" else "positive, or -1 for no limit"
+            raise ConfigurationError(f"{name} must be {allowed}, got {count}")
+
+
+def _examples(definition: ChatEnv, num_examples: int) -> list[tuple[int, int]]:
+    """Return the position and the id of each example to play."""
+    tasks = definition.eval_tasks
+    if tasks.is_endless and num_examples == -1:
+        raise ConfigurationError(f"the tasks of {type(definition).__name__} have no end: say how many to play with num_examples")
+    available = len(tasks)
+    if available == 0:
+        raise ConfigurationError(f"{type(definition).__name__} has no tasks to evaluate: its dataset is empty")
+    if num_examples > available:
+        logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, available)
+    count = available if num_examples == -1 else min(num_examples, available)
+    examples = [(position, tasks.example_id_of(position)) for position in range(count)]
+    if len({example_id for _, example_id in examples}) < count:
+        raise ConfigurationError("several tasks have the same example_id: give each its own, or leave the ids out to count from 0")
+    return examples
+
+
+async def _all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines together. The first that raises cancels the others; this returns once all have ended."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

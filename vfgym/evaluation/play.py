@@ -1,0 +1,86 @@
+"""One episode of an evaluation, as plain synchronous code: it runs inside a `vfgym.concurrency.bridge`.
+
+So any Gymnasium wrapper around the environment is stepped as it is, while agents and hooks wait on the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import gymnasium as gym
+import numpy as np
+
+from vfgym.agents import Answering
+from vfgym.calls import is_awaitable
+from vfgym.concurrency import wait
+from vfgym.errors import Error, InvalidAction
+from vfgym.evaluation.replicas import Replica
+from vfgym.state import State
+
+
+class Rollout(NamedTuple):
+    """One episode that is to be played."""
+
+    position: int
+    """Place of its example among the evaluation tasks."""
+    example_id: int
+    number: int
+    """Which rollout of the example it is, from 0."""
+
+    def seed(self, seed: int) -> int:
+        """Return the seed of this episode in a run with this `seed`, the same whatever runs beside it."""
+        return int(np.random.SeedSequence([seed, self.position, self.number]).generate_state(1)[0])
+
+
+class Played(NamedTuple):
+    """An episode that was played, as far as it went."""
+
+    rollout: Rollout
+    state: State | None
+    """The episode; None if it could not begin."""
+    seen_return: float
+    """Sum of the rewards as the wrappers passed them on."""
+    error: Exception | None
+    """What kept it from going on, other than the errors that the episode itself records."""
+
+
+def play(replica: Replica, begin: Callable[[gym.Env[Any, Any]], Answering], rollout: Rollout, seed: int) -> Played:
+    """Play one episode to its end.
+
+    An exception of the environment or the agent becomes the episode's error. Only `begin`, which asks the agent for what
+    answers in this episode, may raise: an agent that is set up wrong would fail in every episode.
+    """
+    env, seat = replica
+    try:
+        observation, info = env.reset(seed=rollout.seed(seed), options={"example_id": rollout.example_id, "split": "eval"})
+    except Exception as error:
+        return Played(rollout, None, 0.0, error)
+    answer = begin(env)
+    state = cast(State, seat.state)
+    seen_return = 0.0
+    failure: Exception | None = None
+    is_over = state["is_completed"]
+    try:
+        while not is_over:
+            try:
+                action = answer(observation, info)
+                if is_awaitable(action):
+                    action = wait(action)
+            except Exception as error:
+                failure = None if isinstance(error, Error | TimeoutError) else error
+                seen_return += seat.fail(error).reward
+                break
+            try:
+                observation, reward, terminated, truncated, info = env.step(action)
+            except InvalidAction as error:
+                seen_return += seat.fail(error).reward
+                break
+            seen_return += float(reward)
+            is_over = terminated or truncated
+            state = cast(State, seat.state)
+        if state["reward"] is None or not state["is_completed"]:
+            seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
+    except Exception as error:
+        return Played(rollout, state, seen_return, error)
+    return Played(rollout, cast(State, seat.state), seen_return, failure)

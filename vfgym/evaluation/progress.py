@@ -1,0 +1,107 @@
+"""How far a run is, and how that is shown: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from vfgym.results import RolloutOutput
+
+_SECONDS_BETWEEN_REFRESHES = 0.1
+_SECONDS_BETWEEN_LINES = 1.0
+_LONGEST_SILENCE = 5.0
+"""Seconds after which a line is due even if little has happened."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is."""
+
+    total: int
+    """Rollouts to play."""
+    done: int = 0
+    num_errors: int = 0
+    total_reward: float = 0.0
+
+    def add(self, row: RolloutOutput) -> None:
+        """Count a finished rollout."""
+        self.done += 1
+        self.num_errors += row["error"] is not None
+        self.total_reward += row["reward"]
+
+    @property
+    def avg_reward(self) -> float:
+        """Mean reward so far; 0 before the first rollout."""
+        return self.total_reward / self.done if self.done else 0.0
+
+
+ProgressCallback: TypeAlias = "Callable[[RolloutOutput, Progress], None]"
+"""Called with each row as it is finished, and how far the run is."""
+
+
+@contextlib.contextmanager
+def displayed(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
+    """Show `progress` on the standard error stream. The function that the context gives is called after each rollout."""
+    with _bar(progress, title) if sys.stderr.isatty() else _lines(progress, title) as refresh:
+        yield refresh
+
+
+@contextlib.contextmanager
+def _bar(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    told = TextColumn("reward {task.fields[reward]:.3f}, {task.fields[errors]} errors")
+    columns = (TextColumn(title, markup=False), BarColumn(), MofNCompleteColumn(), told, TimeElapsedColumn(), TimeRemainingColumn())
+    with RichProgress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=progress.total, reward=0.0, errors=0)
+        refreshed = 0.0
+
+        def show() -> None:
+            bar.update(task, completed=progress.done, reward=progress.avg_reward, errors=progress.num_errors)
+
+        def refresh() -> None:
+            nonlocal refreshed
+            now = time.monotonic()
+            if now - refreshed >= _SECONDS_BETWEEN_REFRESHES:
+                refreshed = now
+                show()
+
+        try:
+            yield refresh
+        finally:
+            show()
+
+
+@contextlib.contextmanager
+def _lines(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
+    started = printed = time.monotonic()
+    printed_done = 0
+
+    def show() -> None:
+        nonlocal printed, printed_done
+        printed, printed_done = time.monotonic(), progress.done
+        share = progress.done / progress.total
+        print(
+            f"{title}: {progress.done}/{progress.total} ({share:.0%}), reward {progress.avg_reward:.3f},"
+            f" {progress.num_errors} errors, {printed - started:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def refresh() -> None:
+        silence = time.monotonic() - printed
+        is_news = progress.done - printed_done >= progress.total / 10
+        if silence >= _LONGEST_SILENCE or (is_news and silence >= _SECONDS_BETWEEN_LINES):
+            show()
+
+    try:
+        yield refresh
+    finally:
+        if progress.done > printed_done:
+            show()

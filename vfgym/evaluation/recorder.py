@@ -1,0 +1,110 @@
+"""What becomes of played episodes: groups are scored, rows are made, kept, written and counted."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from vfgym.calls import is_awaitable
+from vfgym.envs.chat import ChatEnv
+from vfgym.evaluation.play import Played
+from vfgym.results import ResultsWriter, RolloutOutput, rollout_output
+from vfgym.state import State
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Turns played episodes into rows. A state is let go as soon as its row is made."""
+
+    def __init__(
+        self,
+        definition: ChatEnv,
+        rollouts_per_example: int,
+        state_columns: Sequence[str],
+        writer: ResultsWriter | None,
+        on_row: Callable[[RolloutOutput], None],
+    ) -> None:
+        """Record the episodes of `definition`.
+
+        Args:
+            definition: Whose rubric scores groups.
+            rollouts_per_example: How many episodes a group has.
+            state_columns: Items of the state to keep in rows.
+            writer: Where rows are appended; None to keep them in memory only.
+            on_row: Called with each row that was kept.
+        """
+        self.outputs: list[RolloutOutput] = []
+        self._definition = definition
+        self._rollouts_per_example = rollouts_per_example
+        self._state_columns = state_columns
+        self._writer = writer
+        self._on_row = on_row
+        self._groups: defaultdict[int, list[Played]] = defaultdict(list)
+        self._has_failed = False
+
+    async def add(self, played: Played) -> None:
+        """Record one episode; one that is scored in a group waits for the others.
+
+        Raises:
+            vfgym.results.ResultsError: If a row cannot be written.
+        """
+        if played.error is not None:
+            self._log_failure(played)
+        if not self._definition.requires_group_rollouts:
+            self._keep(played)
+            return
+        group = self._groups[played.rollout.position]
+        group.append(played)
+        if len(group) == self._rollouts_per_example:
+            del self._groups[played.rollout.position]
+            group.sort(key=lambda each: each.rollout.number)
+            for each in await self._scored(group):
+                self._keep(each)
+
+    async def _scored(self, group: list[Played]) -> list[Played]:
+        """Score the episodes of one example together; those that broke off have no part in it."""
+        states = [played.state for played in group if played.state is not None and played.error is None]
+        rubric = self._definition.rubric
+        started = time.time()
+        try:
+            if states:
+                result = rubric.score_group(states)
+                if is_awaitable(result):
+                    await result
+            for state in states:
+                await rubric.cleanup(state)
+        except Exception as error:
+            logger.exception("scoring the group of example %s failed", group[0].rollout.example_id)
+            return [played if played.error is not None else played._replace(error=error) for played in group]
+        for state in states:
+            state["timing"].scoring.start, state["timing"].scoring.end = started, time.time()
+        return group
+
+    def _keep(self, played: Played) -> None:
+        state = State(input={"example_id": played.rollout.example_id}) if played.state is None else played.state
+        row = rollout_output(
+            state,
+            rollout=played.rollout.number,
+            seen_return=played.seen_return,
+            error=played.error,
+            state_columns=self._state_columns,
+        )
+        self.outputs.append(row)
+        if self._writer is not None:
+            self._writer.append(row)
+        self._on_row(row)
+
+    def _log_failure(self, played: Played) -> None:
+        """Log the first failure with its traceback. The rows tell of all of them."""
+        if not self._has_failed:
+            self._has_failed = True
+            logger.warning(
+                "rollout %d of example %s failed: %r (the rows tell of further ones)",
+                played.rollout.number,
+                played.rollout.example_id,
+                played.error,
+                exc_info=played.error,
+            )

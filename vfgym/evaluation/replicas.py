@@ -1,0 +1,150 @@
+"""Environments for workers: many seats at one definition, each inside the same wrappers."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+from vfgym.agents import seat_of
+from vfgym.envs.chat import ChatEnv
+from vfgym.envs.face import EpisodeFace
+from vfgym.errors import ConfigurationError, did_you_mean
+
+logger = logging.getLogger(__name__)
+
+EnvLike: TypeAlias = "str | EnvSpec | gym.Env[Any, Any] | Callable[..., gym.Env[Any, Any]]"
+"""A registered id, a spec, a chat environment (with wrappers around it or not), or a function that makes one."""
+
+_PLAIN_CONSTRUCTORS = {cls.__init__ for cls in (gym.Wrapper, gym.ObservationWrapper, gym.ActionWrapper, gym.RewardWrapper)}
+
+
+class Replica(NamedTuple):
+    """One worker's environment."""
+
+    env: gym.Env[Any, Any]
+    """The outermost wrapper."""
+    seat: EpisodeFace
+    """The chat environment inside."""
+
+
+class Replicas:
+    """Makes the environments of a run's workers, and closes what was made.
+
+    An environment is replicated by rebuilding its wrappers around forks of it; its own episode is left alone. A function is
+    called once for each worker.
+    """
+
+    def __init__(self, source: EnvLike, env_args: dict[str, Any]) -> None:
+        """Get ready to replicate `source`.
+
+        Args:
+            source: What is to be played.
+            env_args: Arguments for an id, a spec or a function.
+
+        Raises:
+            ConfigurationError: If `source` is no chat environment, or there is none of that id.
+        """
+        self.most: int | None = None
+        """How many replicas there can be; None for any number."""
+        self._made: list[gym.Env[Any, Any]] = []
+        self._ready: list[gym.Env[Any, Any]] = []
+        self._grouped: list[EpisodeFace] = []
+        if isinstance(source, gym.Env):
+            self._replicate(source)
+        elif isinstance(source, str | EnvSpec):
+            env = _made_from_id(source, env_args)
+            self._made.append(env)
+            self._replicate(env)
+        elif callable(source):
+            self._make = functools.partial(source, **env_args)
+            env = self._make()
+            self._made.append(env)
+            self._ready.append(env)
+            self.definition = _definition_of(env)
+        else:
+            raise ConfigurationError(
+                "evaluate takes an id, a spec, an environment, or a function that makes one (without arguments, or with env_args);"
+                f" got {type(source).__name__}"
+            )
+
+    def _replicate(self, env: gym.Env[Any, Any]) -> None:
+        self.definition = _definition_of(env)
+        reason = why_not_replicable(env)
+        if reason is None:
+            self._make = functools.partial(replicate, env)
+        else:
+            logger.warning("episodes are played one at a time: %s; give a function that makes the environment to play more at once", reason)
+            self.most = 1
+            self._ready.append(env)
+
+    def take(self) -> Replica:
+        """Return an environment that no other worker has."""
+        if self._ready:
+            env = self._ready.pop()
+        else:
+            env = self._make()
+            self._made.append(env)
+        seat = seat_of(env)
+        if seat.definition.requires_group_rollouts:
+            seat._needs_group = True  # it plays, and whoever has the whole group scores
+            self._grouped.append(seat)
+        return Replica(env, seat)
+
+    def close(self) -> None:
+        """Close what was made, the newest first. One that fails to close is logged and does not keep the others open."""
+        for seat in self._grouped:
+            seat._needs_group = False
+        while self._made:
+            env = self._made.pop()
+            try:
+                env.close()
+            except Exception:
+                logger.exception("closing %s failed", env)
+
+
+def _definition_of(env: object) -> ChatEnv:
+    if not isinstance(env, gym.Env):
+        raise ConfigurationError(f"the function that makes the environment returned {type(env).__name__}, no gymnasium.Env")
+    return seat_of(env).definition
+
+
+def _made_from_id(source: str | EnvSpec, env_args: dict[str, Any]) -> gym.Env[Any, Any]:
+    try:
+        return gym.make(source, **env_args)
+    except gym.error.UnregisteredEnv as error:
+        known = did_you_mean(str(source), gym.registry) if "Did you mean" not in str(error) else ""
+        raise ConfigurationError(f"{error}{known}") from error
+
+
+def why_not_replicable(env: gym.Env[Any, Any]) -> str | None:
+    """Return which of the wrappers around a chat environment cannot be rebuilt, in words; None if all can."""
+    while isinstance(env, gym.Wrapper):
+        arguments = _constructor_arguments(env)
+        name = type(env).__name__
+        if arguments is None:
+            return f"the wrapper {name} does not record its arguments (gymnasium.utils.RecordConstructorArgs)"
+        try:
+            inspect.signature(type(env)).bind(env.env, **arguments)
+        except TypeError as error:
+            return f"the wrapper {name} recorded arguments that are not its own ({error})"
+        env = env.env
+    return None
+
+
+def replicate(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Return a fork of a chat environment inside wrappers like those around it."""
+    if not isinstance(env, gym.Wrapper):
+        return seat_of(env).fork()
+    return type(env)(replicate(env.env), **(_constructor_arguments(env) or {}))
+
+
+def _constructor_arguments(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> dict[str, Any] | None:
+    if isinstance(wrapper, gym.utils.RecordConstructorArgs):
+        return wrapper._saved_kwargs
+    return {} if type(wrapper).__init__ in _PLAIN_CONSTRUCTORS else None

@@ -1,0 +1,58 @@
+"""The ids that ``import vfgym`` registers with Gymnasium.
+
+They come from data files, so that no package behind them is imported before one of its environments is made.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import gymnasium
+
+from vfgym.data import gymnasium_environments, reasoning_gym_datasets
+
+NAMESPACES = ("gymnasium", "reasoning-gym")
+"""What the ids of this library begin with."""
+
+
+def register_all() -> None:
+    """Register every environment of this library. A second call changes nothing.
+
+    * ``reasoning-gym/<dataset>-v0``: the 106 datasets of reasoning-gym, as `ReasoningGymEnv`.
+    * ``gymnasium/<id>``: the toy-text and classic-control games of Gymnasium, as chat environments. Their limits are the
+      games' own.
+    """
+    for name in reasoning_gym_datasets():
+        _register(f"reasoning-gym/{name}-v0", "vfgym.envs.reasoning_gym:ReasoningGymEnv", {"gym": name})
+    for game in gymnasium_environments():
+        _register(f"gymnasium/{game}", "vfgym.wrappers.to_chat:make_chat", {"game": game})
+
+
+def _register(env_id: str, entry_point: str, kwargs: dict[str, Any]) -> None:
+    if env_id not in gymnasium.registry:  # Gymnasium warns of an id that is registered twice
+        gymnasium.register(env_id, entry_point=entry_point, kwargs=kwargs)
+
+
+def registered_ids() -> list[str]:
+    """Return the ids of this library, in alphabetical order."""
+    return sorted(env_id for env_id, spec in gymnasium.registry.items() if spec.namespace in NAMESPACES)
+
+
+def nearest_ids(env_id: str) -> list[str]:
+    """Return up to three registered ids of this library that are most like `env_id`, the nearest first.
+
+    A namespace and a version need not be given, nor the whole name.
+
+    >>> nearest_ids("leg_countin")[0], nearest_ids("cartpole")[0], nearest_ids("lake")[0]
+    ('reasoning-gym/leg_counting-v0', 'gymnasium/CartPole-v1', 'gymnasium/FrozenLake-v1')
+    """
+    given = env_id.lower()
+    known = {form: candidate for candidate in registered_ids() for form in (candidate.lower(), _short_form(candidate))}
+    near = [*difflib.get_close_matches(given, known, n=6, cutoff=0.6), *(form for form in known if given in form)]
+    return list(dict.fromkeys(known[form] for form in near))[:3]
+
+
+def _short_form(env_id: str) -> str:
+    """Return an id without namespace and version, in lower case."""
+    return env_id.rpartition("/")[2].rpartition("-v")[0].lower()

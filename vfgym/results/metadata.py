@@ -1,0 +1,168 @@
+"""The metadata of a run: what was run, with which versions, and what came out."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import importlib.metadata
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypedDict
+
+from vfgym.results.rows import RolloutOutput, row_order
+from vfgym.results.statistics import summarize
+from vfgym.state import TokenUsage
+
+
+class VersionInfo(TypedDict):
+    """The code that was run."""
+
+    vf_version: str
+    vf_commit: str | None
+    env_version: str | None
+    """Version of the distribution that the environment comes from, where there is one."""
+    env_commit: str | None
+    """Git commit of the repository that holds the environment's code, where there is one."""
+
+
+class GenerateMetadata(TypedDict):
+    """Metadata of a run. `vfgym.results.statistics.Summary` describes the statistics."""
+
+    env_id: str
+    env_args: dict[str, Any]
+    model: str
+    """Name of the model, or of the agent that answered."""
+    base_url: str
+    num_examples: int
+    rollouts_per_example: int
+    sampling_args: dict[str, Any]
+    date: str
+    """When the run began: ISO 8601, UTC."""
+    time_ms: float
+    """How long it took, in milliseconds."""
+    time: float
+    """How long it took, in seconds."""
+    avg_reward: float
+    avg_return: float
+    std_error: float | None
+    avg_metrics: dict[str, float]
+    avg_error: float
+    pass_at_k: dict[str, float]
+    pass_all_k: dict[str, float]
+    pass_threshold: float
+    usage: TokenUsage | None
+    version_info: VersionInfo
+    versions: dict[str, str]
+    """Versions of Python and of the packages that decide what an episode is."""
+    seed: int
+    state_columns: list[str]
+    tools: list[dict[str, Any]] | None
+    max_concurrent: int
+    path_to_save: Path | None
+    """Where the files are; not written to disk."""
+
+
+class GenerateOutputs(TypedDict):
+    """What a run gives: its rows, by example and rollout, and its metadata."""
+
+    outputs: list[RolloutOutput]
+    metadata: GenerateMetadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a run is, from its beginning: the fields are those of `GenerateMetadata`."""
+
+    env_id: str
+    env_args: dict[str, Any]
+    model: str
+    num_examples: int
+    rollouts_per_example: int
+    pass_threshold: float
+    version_info: VersionInfo
+    seed: int
+    state_columns: list[str]
+    max_concurrent: int
+    path_to_save: Path | None
+    base_url: str = ""
+    sampling_args: dict[str, Any] = field(default_factory=dict)
+    started: float = field(default_factory=time.time)
+    """Seconds since the epoch."""
+
+    def outputs(self, rows: Sequence[RolloutOutput]) -> GenerateOutputs:
+        """Return what the run has given so far: its rows in order, and the metadata with their statistics."""
+        rows = sorted(rows, key=row_order)
+        seconds = time.time() - self.started
+        metadata: GenerateMetadata = {
+            "env_id": self.env_id,
+            "env_args": self.env_args,
+            "model": self.model,
+            "base_url": self.base_url,
+            "num_examples": self.num_examples,
+            "rollouts_per_example": self.rollouts_per_example,
+            "sampling_args": self.sampling_args,
+            "date": datetime.datetime.fromtimestamp(self.started, datetime.UTC).isoformat(),
+            "time_ms": seconds * 1000,
+            "time": seconds,
+            **summarize(rows, self.rollouts_per_example, self.pass_threshold),
+            "pass_threshold": self.pass_threshold,
+            "version_info": self.version_info,
+            "versions": package_versions(),
+            "seed": self.seed,
+            "state_columns": self.state_columns,
+            "max_concurrent": self.max_concurrent,
+            "path_to_save": self.path_to_save,
+        }
+        return {"outputs": rows, "metadata": metadata}
+
+
+_OPTIONAL_PACKAGES = {"reasoning_gym": "reasoning-gym", "textarena": "textarena"}
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python, Gymnasium, NumPy, and of the environment packages that are in use."""
+    used = [name for module, name in _OPTIONAL_PACKAGES.items() if module in sys.modules]
+    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in ("gymnasium", "numpy", *used)}}
+
+
+def version_info(definition: object) -> VersionInfo:
+    """Return which code an environment is made of."""
+    module = type(definition).__module__
+    return {
+        "vf_version": importlib.metadata.version("vfgym"),
+        "vf_commit": _commit_of("vfgym"),
+        "env_version": _distribution_version(module.partition(".")[0]),
+        "env_commit": _commit_of(module),
+    }
+
+
+def _distribution_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def _commit_of(module: str) -> str | None:
+    """Return the commit that is checked out in the repository which tracks a module's file."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:  # typed at a prompt: the code belongs to where the prompt was opened
+        return _git("rev-parse", "HEAD", cwd=Path.cwd())
+    folder = Path(file).resolve().parent
+    # A virtual environment may lie inside some other repository, which does not track what is installed in it.
+    tracked = _git("ls-files", "--error-unmatch", Path(file).name, cwd=folder)
+    return _git("rev-parse", "HEAD", cwd=folder) if tracked is not None else None
+
+
+def _git(*arguments: str, cwd: Path) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,71 @@
+"""Whatever a state may hold, as plain JSON data."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+
+class NotPlain(TypeError):
+    """A value has no form in JSON."""
+
+
+def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
+    """Return `value` as data that JSON can hold: dicts with string keys, lists, text, numbers, booleans and None.
+
+    Numbers that JSON does not know (infinity, not a number) become None.
+
+    Args:
+        value: Mappings, sequences, sets, NumPy values, dataclasses, pydantic models, exceptions, dates, paths, enums.
+        fallback: Gives what stands for a value of any other type.
+
+    Raises:
+        NotPlain: If there is a value of another type and no fallback.
+    """
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, enum.Enum):
+        return as_json(value.value, fallback)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {_key(key): as_json(item, fallback) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist(), fallback)
+    if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray | memoryview):
+        return [as_json(item, fallback) for item in value]
+    if hasattr(value, "model_dump"):
+        return as_json(value.model_dump(), fallback)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_json(getattr(value, field.name), fallback) for field in dataclasses.fields(value)}
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, BaseException):
+        return repr(value)
+    if fallback is None:
+        raise NotPlain(f"{type(value).__name__} has no form in JSON")
+    return fallback(value)
+
+
+def _key(key: Any) -> str:
+    return key if type(key) is str else str(key)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return `value` as strict JSON text; what has no form in JSON stands as its ``repr``."""
+    try:
+        return json.dumps(value, allow_nan=False, indent=indent)
+    except (TypeError, ValueError):
+        return json.dumps(as_json(value, fallback=repr), indent=indent)

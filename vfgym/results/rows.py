@@ -1,0 +1,158 @@
+"""`RolloutOutput`: what is kept of one rollout."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vfgym.results.plain_json import NotPlain, as_json
+from vfgym.state import RolloutTiming, State, TokenUsage
+from vfgym.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+
+class RolloutOutput(dict[str, Any]):
+    """One rollout as data that goes into JSON.
+
+    Keys, in order: ``example_id``, ``prompt``, ``completion``, ``answer`` and ``info`` (where the task has them),
+    ``reward``, ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated``,
+    ``stop_condition``, ``metrics``, ``tool_defs``, ``token_usage`` (where any was reported), ``error_chain`` and
+    ``long_error_chain`` (where there is an error), ``rollout`` (its number within the example, from 0), ``return`` (the sum
+    of the rewards as seen through wrappers), then each metric under its own name, then the state columns that were asked
+    for. A metric named like one of these keys stands in ``metrics`` only.
+    """
+
+
+STANDARD_KEYS = frozenset(
+    {
+        *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
+        *("stop_condition", "metrics", "tool_defs", "token_usage", "error_chain", "long_error_chain", "rollout", "return"),
+        "trajectory",
+    }
+)
+"""Keys of a row that no metric overwrites."""
+
+
+class ErrorInfo(dict[str, str]):
+    """An error as data: ``error`` (its type), ``error_chain_repr`` and ``error_chain_str`` (it and its causes)."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> ErrorInfo:
+        """Describe an error and the causes that were given with ``raise ... from``."""
+        chain = list(_chain(error))
+        return cls(
+            error=type(error).__name__,
+            error_chain_repr=" -> ".join(repr(link) for link in chain),
+            error_chain_str=" -> ".join(type(link).__name__ for link in chain),
+        )
+
+    def __str__(self) -> str:
+        return self["error_chain_repr"]
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__
+
+
+def rollout_output(
+    state: State,
+    *,
+    rollout: int = 0,
+    seen_return: float | None = None,
+    error: BaseException | None = None,
+    state_columns: Sequence[str] = (),
+) -> RolloutOutput:
+    """Return what is kept of an episode that was played and scored.
+
+    Args:
+        state: The episode.
+        rollout: Its number within the example, from 0.
+        seen_return: Sum of the rewards as wrappers passed them on; None where there were none, and the reward counts.
+        error: What kept the episode from going on, where the state does not know of it.
+        state_columns: Further items of the state to keep. One that has no form in JSON is replaced by a text that says so.
+    """
+    error = state.get("error") if error is None else error
+    reward = state.get("reward") or 0.0
+    metrics = state.get("metrics") or {}
+    timing = state.get("timing") or RolloutTiming()
+    row = RolloutOutput(
+        example_id=state.get("example_id", 0), prompt=_listed(state.get("prompt")), completion=_listed(state.get("completion"))
+    )
+    for key in ("answer", "info"):
+        value = state.get(key)
+        if value:
+            row[key] = value
+    row["reward"] = reward
+    row["error"] = None if error is None else ErrorInfo.of(error)
+    row["timing"] = timing.model_dump()
+    row["is_completed"] = bool(state.get("is_completed"))
+    row["is_truncated"] = bool(state.get("is_truncated"))
+    row["stop_condition"] = state.get("stop_condition")
+    row["metrics"] = metrics
+    row["tool_defs"] = [_tool_fields(tool) for tool in state.get("tool_defs") or ()]
+    usage = token_usage(state)
+    if usage is not None:
+        row["token_usage"] = usage
+    if row["error"] is not None:
+        row["error_chain"] = row["error"]["error_chain_repr"]
+        row["long_error_chain"] = row["error"]["error_chain_str"]
+    row["rollout"] = rollout
+    row["return"] = reward if seen_return is None else seen_return
+    for name, value in metrics.items():
+        if name not in STANDARD_KEYS:
+            row[name] = value
+    for name in state_columns:
+        if name not in row or name in metrics:
+            row[name] = _column(state, name)
+    return row
+
+
+def _listed(messages: Any) -> Any:
+    return list(messages) if isinstance(messages, Sequence) and not isinstance(messages, str) else messages
+
+
+def _tool_fields(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters, "strict": tool.strict}
+
+
+def _column(state: State, name: str) -> Any:
+    value = state.get(name)
+    try:
+        return as_json(value)
+    except NotPlain as error:
+        logger.warning("the state column %r cannot be kept: %s", name, error)
+        return f"<not kept: {error}>"
+
+
+def token_usage(state: State) -> TokenUsage | None:
+    """Return the tokens of an episode, or None where no usage was reported.
+
+    The final numbers are those of the last turn's context, which holds what all turns wrote: exact where the conversation
+    only grew.
+    """
+    tracker = state.get("usage_tracker")
+    usages = [step["response"].usage for step in state.get("trajectory") or () if getattr(step["response"], "usage", None) is not None]
+    written = sum(usage.completion_tokens for usage in usages)
+    if tracker is not None and tracker.seen:
+        usage: TokenUsage = {"input_tokens": tracker["input_tokens"], "output_tokens": tracker["output_tokens"]}
+    elif usages:
+        usage = {"input_tokens": float(sum(each.prompt_tokens for each in usages)), "output_tokens": float(written)}
+    else:
+        return None
+    if usages:
+        last = usages[-1]
+        usage["final_input_tokens"] = float(max(0, last.prompt_tokens + last.completion_tokens - written))
+        usage["final_output_tokens"] = float(written)
+    return usage
+
+
+def row_order(row: Mapping[str, Any]) -> tuple[int, int]:
+    """Return what rows are sorted by: example, then rollout."""
+    return row["example_id"], row.get("rollout", 0)
