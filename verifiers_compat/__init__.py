@@ -4,27 +4,6 @@ Environments, rubrics, parsers, tools and decorators are those of `vfgym`; whoev
 steps them, or rolls them out one by one, needs nothing more. `generate`, `evaluate` and the model clients are not here yet.
 """
 
-from vfgym.clients import Client
-from vfgym.envs import ChatEnv as Environment
-from vfgym.envs import MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
-from vfgym.errors import (
-    BrowserSandboxError,
-    EmptyModelResponseError,
-    Error,
-    InfraError,
-    InvalidModelResponseError,
-    ModelError,
-    OverlongPromptError,
-    SandboxError,
-    ToolCallError,
-    ToolError,
-    ToolParseError,
-    TunnelError,
-)
-from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
-from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
-from vfgym.rubrics import Rubric, RubricGroup
-from vfgym.tools import Tool
 from verifiers_compat.types import (
     AssistantMessage,
     ChatMessage,
@@ -53,6 +32,27 @@ from verifiers_compat.types import (
     Usage,
     UserMessage,
 )
+from vfgym.clients import Client
+from vfgym.envs import ChatEnv as Environment
+from vfgym.envs import MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
+from vfgym.errors import (
+    BrowserSandboxError,
+    EmptyModelResponseError,
+    Error,
+    InfraError,
+    InvalidModelResponseError,
+    ModelError,
+    OverlongPromptError,
+    SandboxError,
+    ToolCallError,
+    ToolError,
+    ToolParseError,
+    TunnelError,
+)
+from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
+from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
+from vfgym.rubrics import Rubric, RubricGroup
+from vfgym.tools import Tool
 
 __all__ = [
     "AssistantMessage",

@@ -392,7 +392,7 @@ def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = 
         InvalidMessage: If it is none of these; the text names the message.
     """
     if value.__class__ is list and all([isinstance(item, Message) for item in value]):
-        return value.copy()  # type: ignore[no-any-return]
+        return value.copy()
     if isinstance(value, str):
         return [types["text"](value)]
     if isinstance(value, Mapping) or not isinstance(value, Iterable):

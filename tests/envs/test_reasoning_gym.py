@@ -230,6 +230,8 @@ def test_coin_flip() -> None:
         assert score(env, right, index) == 1.0
     for wrong in ("0", "0.0", "0.0002", "1", "-1", "1/0", "nan", "inf", "1e999999999", "half", ""):
         assert score(env, wrong, index) == 0.0
+    almost_certain = next(index for index in range(300) if 0.999 < float(env.items.entry(index)["answer"]) < 0.9998)
+    assert score(env, "1", almost_certain) == 0.0
 
 
 def test_puzzle24_wants_the_numbers_of_the_puzzle() -> None:
@@ -242,6 +244,13 @@ def test_puzzle24_wants_the_numbers_of_the_puzzle() -> None:
         assert score(env, other, index) < 0.1
 
 
+def test_puzzle24_does_not_run_answers_with_the_right_numbers(capfd: pytest.CaptureFixture[str]) -> None:
+    env = small("puzzle24")
+    numbers = ", ".join(map(str, env.items.entry(0)["metadata"]["numbers"]))
+    assert score(env, f"print({numbers})") < 0.1
+    assert capfd.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -250,7 +259,6 @@ def test_puzzle24_wants_the_numbers_of_the_puzzle() -> None:
         "intermediate_integration",
         "n_queens",
         "polynomial_multiplication",
-        "puzzle24",
         "simple_integration",
         "spiral_matrix",
         "string_insertion",

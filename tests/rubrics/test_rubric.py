@@ -633,7 +633,7 @@ def folded(rewards: Sequence[float]) -> float:
 def test_the_rewards_of_an_episode_sum_to_its_score_and_each_function_is_called_once(
     plan: list[list[tuple[str, str, str, float, float]]], end: str, turns: int, is_async: bool
 ) -> None:
-    """Through step(), through astep(), and through rollout() and score_rollout(): the same numbers, to the last bit."""
+    """Through step(), through astep(), and through rollout(), scored alone and as a group of one: the same numbers, to the last bit."""
     if end == "timeout":
         turns = 0
     failures = {"fail": ModelError("503"), "overlong": OverlongPromptError("long"), "model timeout": TimeoutError()}
@@ -669,12 +669,12 @@ def test_the_rewards_of_an_episode_sum_to_its_score_and_each_function_is_called_
         counted.check_calls(turns)
         return env.state, rewards
 
-    async def rolled_out() -> State:
+    async def rolled_out(in_group: bool) -> State:
         counted = Counted(plan)
         env = Varied(end, turns, is_async, counted.rubric)
         script = ["say"] * turns + ([failures[end]] if end in failures else [])
         state: State = await env.rollout(env.tasks.input(0), Scripted(script), "m")
-        await env.rubric.score_rollout(state)
+        await (env.rubric.score_group([state]) if in_group else env.rubric.score_rollout(state))
         counted.check_calls(turns)
         return state
 
@@ -687,6 +687,7 @@ def test_the_rewards_of_an_episode_sum_to_its_score_and_each_function_is_called_
     recorded = [step["extras"]["reward"] for step in state["trajectory"]]
     assert recorded == rewards[: len(recorded)]
     if end not in ("truncate", "model timeout"):  # a rollout is not truncated from outside, and a client raises its own TimeoutError
-        rolled = asyncio.run(rolled_out())
-        assert [rolled[key] for key in same] == [state[key] for key in same]
-        assert [step["extras"]["reward"] for step in rolled["trajectory"]] == recorded
+        for in_group in (False, True):
+            rolled = asyncio.run(rolled_out(in_group))
+            assert [rolled[key] for key in same] == [state[key] for key in same]
+            assert [step["extras"]["reward"] for step in rolled["trajectory"]] == recorded

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from vfgym.agents import Agent, agent_name, as_agent, per_episode
 from vfgym.concurrency import background_loop, bridge, in_bridge, in_event_loop, wait
@@ -153,7 +155,7 @@ async def aevaluate(
             max_concurrent=max_concurrent,
             path_to_save=path,
         )
-        rollouts = (Rollout(*example, number) for example in examples for number in range(rollouts_per_example))
+        rollouts = _rollouts(examples, rollouts_per_example, seed)
         counts = Progress(len(examples) * rollouts_per_example)
         with contextlib.ExitStack() as stack:
             writer = stack.enter_context(ResultsWriter(path, run.outputs([])["metadata"])) if path is not None else None
@@ -168,20 +170,18 @@ async def aevaluate(
 
             recorder = Recorder(definition, rollouts_per_example, state_columns, writer, on_row)
 
-            async def work() -> None:
-                replica = None
+            def work() -> None:
+                replica = replicas.take()
                 for rollout in rollouts:
-                    if replica is None:
-                        replica = await bridge(replicas.take)
-                    played = await bridge(play, replica, begin, rollout, seed)
+                    played = play(replica, begin, rollout)
                     if strict and played.error is not None:
                         raise played.error
-                    await recorder.add(played)
-                    await asyncio.sleep(0)  # where nothing waits, other workers and a cancellation still get their turn
+                    recorder.add(played)
+                    wait(asyncio.sleep(0))  # where nothing else waits, other workers and a cancellation still get their turn
 
             num_workers = min(n for n in (counts.total, max_concurrent, replicas.most or -1) if n > 0)
             try:
-                await _all_of([work() for _ in range(num_workers)])
+                await _all_of([bridge(work) for _ in range(num_workers)])
             except BaseException as error:
                 _save_what_is_finished(run, recorder, writer, error)
                 raise
@@ -212,8 +212,8 @@ def _check(**counts: int) -> None:
             raise ConfigurationError(f"{name} must be {allowed}, got {count}")
 
 
-def _examples(definition: ChatEnv, num_examples: int) -> list[tuple[int, int]]:
-    """Return the position and the id of each example to play."""
+def _examples(definition: ChatEnv, num_examples: int) -> list[int]:
+    """Return the ids of the examples to play."""
     tasks = definition.eval_tasks
     if tasks.is_endless and num_examples == -1:
         raise ConfigurationError(f"the tasks of {type(definition).__name__} have no end: say how many to play with num_examples")
@@ -223,10 +223,22 @@ def _examples(definition: ChatEnv, num_examples: int) -> list[tuple[int, int]]:
     if num_examples > available:
         logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, available)
     count = available if num_examples == -1 else min(num_examples, available)
-    examples = [(position, tasks.example_id_of(position)) for position in range(count)]
-    if len({example_id for _, example_id in examples}) < count:
+    example_ids = [tasks.example_id_of(position) for position in range(count)]
+    if len(set(example_ids)) < count:
         raise ConfigurationError("several tasks have the same example_id: give each its own, or leave the ids out to count from 0")
-    return examples
+    return example_ids
+
+
+def _rollouts(example_ids: Sequence[int], rollouts_per_example: int, seed: int) -> Iterator[Rollout]:
+    """Give each rollout of each example, one example after the other.
+
+    A rollout's seed follows from its numbers and the run's seed alone: it does not depend on how many others there are.
+    """
+    states = [np.random.SeedSequence([seed, number]).generate_state(len(example_ids)) for number in range(rollouts_per_example)]
+    seeds = np.stack(states, axis=1).tolist()
+    for example_id, seeds_of_example in zip(example_ids, seeds, strict=True):
+        for number, rollout_seed in enumerate(seeds_of_example):
+            yield Rollout(example_id, number, rollout_seed)
 
 
 async def _all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:

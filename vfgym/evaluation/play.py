@@ -1,4 +1,4 @@
-"""One episode of an evaluation, as plain synchronous code: it runs inside a `vfgym.concurrency.bridge`.
+"""One episode of an evaluation, as plain synchronous code: it runs inside a worker's `vfgym.concurrency.bridge`.
 
 So any Gymnasium wrapper around the environment is stepped as it is, while agents and hooks wait on the event loop.
 """
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
-import numpy as np
 
 from vfgym.agents import Answering
 from vfgym.calls import is_awaitable
@@ -22,15 +21,11 @@ from vfgym.state import State
 class Rollout(NamedTuple):
     """One episode that is to be played."""
 
-    position: int
-    """Place of its example among the evaluation tasks."""
     example_id: int
     number: int
     """Which rollout of the example it is, from 0."""
-
-    def seed(self, seed: int) -> int:
-        """Return the seed of this episode in a run with this `seed`, the same whatever runs beside it."""
-        return int(np.random.SeedSequence([seed, self.position, self.number]).generate_state(1)[0])
+    seed: int
+    """Seed of its random numbers."""
 
 
 class Played(NamedTuple):
@@ -45,7 +40,7 @@ class Played(NamedTuple):
     """What kept it from going on, other than the errors that the episode itself records."""
 
 
-def play(replica: Replica, begin: Callable[[gym.Env[Any, Any]], Answering], rollout: Rollout, seed: int) -> Played:
+def play(replica: Replica, begin: Callable[[gym.Env[Any, Any]], Answering], rollout: Rollout) -> Played:
     """Play one episode to its end.
 
     An exception of the environment or the agent becomes the episode's error. Only `begin`, which asks the agent for what
@@ -53,7 +48,7 @@ def play(replica: Replica, begin: Callable[[gym.Env[Any, Any]], Answering], roll
     """
     env, seat = replica
     try:
-        observation, info = env.reset(seed=rollout.seed(seed), options={"example_id": rollout.example_id, "split": "eval"})
+        observation, info = env.reset(seed=rollout.seed, options={"example_id": rollout.example_id, "split": "eval"})
     except Exception as error:
         return Played(rollout, None, 0.0, error)
     answer = begin(env)

@@ -1,4 +1,7 @@
-"""What becomes of played episodes: groups are scored, rows are made, kept, written and counted."""
+"""What becomes of played episodes: groups are scored, rows are made, kept, written and counted.
+
+Plain synchronous code, like what plays: it waits for async reward functions inside the worker's bridge.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from vfgym.calls import is_awaitable
+from vfgym.concurrency import wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.evaluation.play import Played
 from vfgym.results import ResultsWriter, RolloutOutput, rollout_output
@@ -45,7 +49,7 @@ class Recorder:
         self._groups: defaultdict[int, list[Played]] = defaultdict(list)
         self._has_failed = False
 
-    async def add(self, played: Played) -> None:
+    def add(self, played: Played) -> None:
         """Record one episode; one that is scored in a group waits for the others.
 
         Raises:
@@ -56,15 +60,15 @@ class Recorder:
         if not self._definition.requires_group_rollouts:
             self._keep(played)
             return
-        group = self._groups[played.rollout.position]
+        group = self._groups[played.rollout.example_id]
         group.append(played)
         if len(group) == self._rollouts_per_example:
-            del self._groups[played.rollout.position]
+            del self._groups[played.rollout.example_id]
             group.sort(key=lambda each: each.rollout.number)
-            for each in await self._scored(group):
+            for each in self._scored(group):
                 self._keep(each)
 
-    async def _scored(self, group: list[Played]) -> list[Played]:
+    def _scored(self, group: list[Played]) -> list[Played]:
         """Score the episodes of one example together; those that broke off have no part in it."""
         states = [played.state for played in group if played.state is not None and played.error is None]
         rubric = self._definition.rubric
@@ -73,9 +77,9 @@ class Recorder:
             if states:
                 result = rubric.score_group(states)
                 if is_awaitable(result):
-                    await result
+                    wait(result)
             for state in states:
-                await rubric.cleanup(state)
+                wait(rubric.cleanup(state))
         except Exception as error:
             logger.exception("scoring the group of example %s failed", group[0].rollout.example_id)
             return [played if played.error is not None else played._replace(error=error) for played in group]

@@ -90,7 +90,7 @@ class ResultsWriter:
         target = self.path / METADATA
         temporary = target.with_suffix(".json.tmp")
         try:
-            temporary.write_text(json_text(kept, indent=2) + "\n", encoding="utf-8")
+            temporary.write_text(json_text(kept, is_indented=True) + "\n", encoding="utf-8")
             os.replace(temporary, target)
         except OSError as error:
             raise self._failed(error) from error

@@ -63,9 +63,14 @@ def _key(key: Any) -> str:
     return key if type(key) is str else str(key)
 
 
-def json_text(value: Any, indent: int | None = None) -> str:
+_LINE = json.JSONEncoder(allow_nan=False)  # made once: json.dumps makes one a call where any option is given
+_INDENTED = json.JSONEncoder(allow_nan=False, indent=2)
+
+
+def json_text(value: Any, *, is_indented: bool = False) -> str:
     """Return `value` as strict JSON text; what has no form in JSON stands as its ``repr``."""
+    encode = (_INDENTED if is_indented else _LINE).encode
     try:
-        return json.dumps(value, allow_nan=False, indent=indent)
+        return encode(value)
     except (TypeError, ValueError):
-        return json.dumps(as_json(value, fallback=repr), indent=indent)
+        return encode(as_json(value, fallback=repr))

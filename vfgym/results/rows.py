@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -78,13 +79,13 @@ def rollout_output(
         error: What kept the episode from going on, where the state does not know of it.
         state_columns: Further items of the state to keep. One that has no form in JSON is replaced by a text that says so.
     """
-    error = state.get("error") if error is None else error
-    reward = state.get("reward") or 0.0
-    metrics = state.get("metrics") or {}
-    timing = state.get("timing") or RolloutTiming()
-    row = RolloutOutput(
-        example_id=state.get("example_id", 0), prompt=_listed(state.get("prompt")), completion=_listed(state.get("completion"))
-    )
+    item = functools.partial(dict.get, state)  # State.get looks in the input too, at four times the cost
+    error = item("error") if error is None else error
+    reward = item("reward") or 0.0
+    metrics = item("metrics") or {}
+    timing = item("timing") or RolloutTiming()
+    row = RolloutOutput(example_id=state.get("example_id", 0))
+    row["prompt"], row["completion"] = _listed(state.get("prompt")), _listed(item("completion"))
     for key in ("answer", "info"):
         value = state.get(key)
         if value:
@@ -92,11 +93,11 @@ def rollout_output(
     row["reward"] = reward
     row["error"] = None if error is None else ErrorInfo.of(error)
     row["timing"] = timing.model_dump()
-    row["is_completed"] = bool(state.get("is_completed"))
-    row["is_truncated"] = bool(state.get("is_truncated"))
-    row["stop_condition"] = state.get("stop_condition")
+    row["is_completed"] = bool(item("is_completed"))
+    row["is_truncated"] = bool(item("is_truncated"))
+    row["stop_condition"] = item("stop_condition")
     row["metrics"] = metrics
-    row["tool_defs"] = [_tool_fields(tool) for tool in state.get("tool_defs") or ()]
+    row["tool_defs"] = [_tool_fields(tool) for tool in item("tool_defs") or ()]
     usage = token_usage(state)
     if usage is not None:
         row["token_usage"] = usage

@@ -6,6 +6,7 @@ Gymnasium's own environments document themselves under fixed headings (``## Desc
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ def describe(env: gym.Env[object, object]) -> Description:
     )
     return Description(
         rules=re.sub(r"\n{3,}", "\n\n", rules).strip(),
-        action_names=_numbered(sections.get("action space", "")),
+        action_names=_without_common_start(_numbered(sections.get("action space", ""))),
         observation_labels=_numbered(sections.get("observation space", "")) or _starting_labels(sections),
     )
 
@@ -58,6 +59,14 @@ def _numbered(section: str) -> tuple[str, ...]:
         if found and [int(number) for number, _ in found] == list(range(len(found))):
             return tuple(text.replace("`", "") for _, text in found)
     return ()
+
+
+def _without_common_start(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out the words that all names begin with ("Move left", "Move right"), where words remain of each."""
+    words = [name.split() for name in names]
+    common = len(os.path.commonprefix(words))
+    short = tuple(" ".join(each[common:]) for each in words)
+    return short if all(name[:1].isalpha() for name in short) else names
 
 
 def _starting_labels(sections: dict[str, str]) -> tuple[str, ...]:

@@ -85,11 +85,11 @@ _REPLACEMENTS: dict[str, Callable[[str, Entry], float]] = {
 """Checks that stand in for scorers."""
 
 _CONDITIONS: dict[str, Callable[[str, Entry], bool]] = {
-    "countdown": lambda answer, entry: True,
-    "intermediate_integration": lambda answer, entry: True,
-    "polynomial_multiplication": lambda answer, entry: True,
+    "countdown": lambda answer, entry: is_formula(answer),
+    "intermediate_integration": lambda answer, entry: is_formula(answer),
+    "polynomial_multiplication": lambda answer, entry: is_formula(answer),
     "puzzle24": _uses_the_numbers,
-    "simple_integration": lambda answer, entry: True,
+    "simple_integration": lambda answer, entry: is_formula(answer),
 }
 """What an answer must be to reach the scorer; another one is scored as if there were none.
 

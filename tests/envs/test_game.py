@@ -1,0 +1,152 @@
+"""`GameEnv`: a game belongs to its player, gets its seed verbatim, and never holds up an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import vfgym
+from vfgym.envs.game import Turn
+from vfgym.errors import ConfigurationError
+from vfgym.state import State
+from vfgym.testing import ScriptedClient, check_environment
+
+
+class Game:
+    """Counts; records what happened to it, and on which thread."""
+
+    def __init__(self) -> None:
+        self.seeds: list[int | None] = []
+        self.threads: set[int] = {threading.get_ident()}
+        self.count = 0
+        self.closed = 0
+
+    def touch(self) -> None:
+        self.threads.add(threading.get_ident())
+
+
+class Counting(vfgym.GameEnv):
+    """Say "up" until the game has counted to three; each move is worth a half."""
+
+    barrier: threading.Barrier | None = None
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.games: list[Game] = []
+
+    def open_game(self) -> Game:
+        self.games.append(Game())
+        return self.games[-1]
+
+    def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[vfgym.Message]:
+        game.touch()
+        game.seeds.append(seed)
+        game.count = 0 if options is None else options["count"]
+        return [vfgym.UserMessage("count to three")]
+
+    def make_move(self, game: Game, message: vfgym.Message, state: State) -> Turn:
+        game.touch()
+        if self.barrier is not None:
+            self.barrier.wait(timeout=20)
+        if message.content != "up":
+            return Turn([vfgym.UserMessage("say up")], is_valid=False)
+        game.count += 1
+        return Turn([vfgym.UserMessage(str(game.count))], reward=0.5, terminated=game.count == 3, info={"count": game.count})
+
+    def close_game(self, game: Game) -> None:
+        game.closed += 1
+
+
+def test_seeds_reach_the_game_verbatim_and_an_unseeded_reset_continues_it() -> None:
+    env = Counting(blocking=False)
+    _, first = env.reset(seed=17)
+    env.reset()
+    _, picked = env.reset(options={"example_id": 4})
+    assert env.games[0].seeds == [17, None, 4]
+    assert len(env.games) == 1
+    assert (first["example_id"], picked["example_id"]) == (17, 4)
+
+
+def test_rewards_are_emitted_as_they_come_and_sum_to_the_score() -> None:
+    env = Counting(blocking=False)
+    env.reset(seed=0)
+    assert [env.step("up").reward for _ in range(3)] == [0.5, 0.5, 0.5]
+    assert env.state["reward"] == 1.5
+    assert env.state["metrics"]["game_reward"] == 1.5
+    assert [step["extras"]["game_info"]["count"] for step in env.state["trajectory"]] == [1, 2, 3]
+    assert [message.content for message in env.state["completion"]] == ["up", "1", "up", "2", "up", "3"]
+
+
+def test_game_options_reach_the_game_and_other_tasks_are_refused() -> None:
+    env = Counting(blocking=False)
+    env.reset(options={"game_options": {"count": 2}})
+    assert env.step("up").terminated
+    with pytest.raises(ConfigurationError, match="no reset option 'task'"):
+        env.reset(options={"task": {"question": "?"}})
+
+
+def test_each_fork_has_a_game_of_its_own_and_closes_it() -> None:
+    env = Counting(blocking=False)
+    seats = [env.fork() for _ in range(3)]
+    for turns, seat in enumerate(seats):
+        seat.reset(seed=turns)
+        for _ in range(turns):
+            seat.step("up")
+    assert [game.count for game in env.games] == [0, 1, 2]
+    for seat in seats:
+        seat.close()
+        seat.close()
+    assert [game.closed for game in env.games] == [1, 1, 1]
+
+
+def test_a_rollout_asks_the_model_once_a_move_and_closes_its_game() -> None:
+    env = Counting(blocking=False)
+    client = ScriptedClient(["up", "down", "up", "up"])
+    state = asyncio.run(_rollout(env, client))
+    assert client.calls == 4
+    assert state["reward"] == 1.5
+    assert state["stop_condition"] == "game_over"
+    assert env.games[0].closed == 1
+
+
+async def _rollout(env: vfgym.GameEnv, client: ScriptedClient) -> State:
+    state = await env.rollout(env.tasks.input(0), client, "scripted")
+    await env.rubric.score_rollout(state)
+    return state
+
+
+def test_blocking_games_run_at_once_in_async_runs_each_on_its_own_thread() -> None:
+    """Every move waits until all eight games are in the middle of one: on the loop, or on a shared thread, none would return."""
+    env = Counting()
+    env.barrier = threading.Barrier(8)
+
+    async def run() -> list[State]:
+        return await asyncio.gather(*(_rollout(env, ScriptedClient(["up"] * 3)) for _ in range(8)))
+
+    states = asyncio.run(run())
+    assert [state["reward"] for state in states] == [1.5] * 8
+    threads = [game.threads for game in env.games]
+    assert all(len(own) == 1 for own in threads)
+    assert threading.get_ident() not in set().union(*threads)
+    assert len(set().union(*threads)) == 8
+
+
+def test_a_blocking_game_stepped_from_plain_code_stays_on_the_callers_thread() -> None:
+    env = Counting()
+    env.reset(seed=0)
+    env.step("up")
+    assert env.games[0].threads == {threading.get_ident()}
+
+
+def test_a_game_keeps_every_promise() -> None:
+    broken = [check for check in check_environment(lambda: Counting(blocking=False)) if not check.passed]
+    assert broken == []
+
+
+def test_a_wrong_limit_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="max_invalid_moves must be at least 1, got 0"):
+        Counting(max_invalid_moves=0)

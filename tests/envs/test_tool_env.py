@@ -1,0 +1,545 @@
+"""Tool environments: what a call becomes, which calls overlap, hidden arguments, and the errors that end an episode."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from vfgym import Rubric, State, StatefulToolEnv, ToolEnv, ToolMessage
+from vfgym.errors import ConfigurationError, InfraError, ResetNeeded, ToolCallError, ToolError, ToolParseError
+from vfgym.messages import AssistantMessage, Message, ToolCall
+
+ROWS = [{"question": "use the tools"}]
+
+
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers.
+
+    Args:
+        a: The first.
+        b: The second.
+    """
+    return a + b
+
+
+def say(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+def record(size: int) -> dict[str, Any]:
+    """Return a record."""
+    return {"ok": True, "left": None, "size": size}
+
+
+def nothing() -> None:
+    """Return nothing."""
+
+
+def picture() -> list[dict[str, Any]]:
+    """Return content parts."""
+    return [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
+
+
+def names() -> list[str]:
+    """Return a list of text."""
+    return ["a", "b"]
+
+
+def fail(reason: str) -> str:
+    """Raise an error."""
+    raise LookupError(reason)
+
+
+async def later(text: str) -> str:
+    """Return the text after a while."""
+    await asyncio.sleep(0)
+    return text
+
+
+async def fail_later(reason: str) -> str:
+    """Raise an error after a while."""
+    await asyncio.sleep(0)
+    raise LookupError(reason)
+
+
+TOOLS = [add, say, record, nothing, picture, names, fail, later, fail_later]
+
+
+def call(name: str, arguments: Any = None, id: str = "c1") -> ToolCall:
+    """Return a tool call; arguments that are no text are encoded."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+    return ToolCall(id=id, name=name, arguments=text)
+
+
+def calling(*calls: ToolCall) -> AssistantMessage:
+    return AssistantMessage(None, tool_calls=list(calls))
+
+
+def answers(env: ToolEnv, *calls: ToolCall) -> list[Message]:
+    """Reset, make the calls in one message, and return the tool messages."""
+    env.reset(seed=0)
+    return env.step(calling(*calls)).observation[2:]
+
+
+# What a call becomes
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "content"),
+    [
+        ("add", {"a": 2, "b": 3}, "5"),
+        ("add", {"a": 2}, "3"),
+        ("add", {"a": "2"}, "3"),
+        ("add", json.dumps(json.dumps({"a": 2, "b": 3})), "5"),
+        ("say", {"text": "hi"}, "hi"),
+        ("say", {"text": ""}, ""),
+        ("later", {"text": "hi"}, "hi"),
+        ("nothing", "", "null"),
+        ("record", {"size": 1}, '{"ok":true,"left":null,"size":1}'),
+        ("names", {}, '["a","b"]'),
+        ("picture", {}, picture()),
+        ("fail", {"reason": "no such page"}, "no such page"),
+        ("fail_later", {"reason": "no such page"}, "no such page"),
+    ],
+)
+def test_a_call_is_answered_with_what_the_tool_returned_or_raised(name: str, arguments: Any, content: Any) -> None:
+    """Text stays text, content parts stay parts, anything else is JSON; an error is told in its own words."""
+    [message] = answers(ToolEnv(tools=TOOLS, dataset=ROWS), call(name, arguments))
+    assert message == ToolMessage(content, tool_call_id="c1") if isinstance(content, list) else content in message["content"]
+    assert (message["role"], message["tool_call_id"]) == ("tool", "c1")
+    if isinstance(content, str) and name not in ("fail", "fail_later"):
+        assert message["content"] == content
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("ad", {"a": 1}, ["unknown tool", "'ad'", "add"]),
+        ("add", "{a: 1}", ["not valid JSON"]),
+        ("add", "[1, 2]", ["JSON object", "[1,2]"]),
+        ("add", "null", ["JSON object", "null"]),
+        ("add", {}, ["missing", '"a"']),
+        ("add", {"a": 1, "c": 2}, ["unknown", '"c"', "a, b"]),
+        ("add", {"a": "two"}, ['"a"', "integer", '"two"']),
+        ("add", {"a": [1]}, ['"a"', "integer"]),
+    ],
+)
+def test_what_the_model_did_wrong_is_told_so_that_it_can_do_better(name: str, arguments: Any, says: list[str]) -> None:
+    env = ToolEnv(tools=TOOLS, dataset=ROWS)
+    [message] = answers(env, call(name, arguments))
+    assert all(words in message["content"] for words in says), message["content"]
+    assert env.state["error"] is None
+
+
+def test_the_error_formatter_writes_what_is_told() -> None:
+    env = ToolEnv(tools=TOOLS, dataset=ROWS, error_formatter=lambda error: f"<{type(error).__name__}>")
+    contents = [message["content"] for message in answers(env, call("fail", {"reason": "x"}), call("nope"), call("add", "{"))]
+    assert contents == ["<LookupError>", "<ToolCallError>", "<ToolParseError>"]
+
+
+def test_every_call_of_a_message_gets_one_answer_in_order() -> None:
+    env = ToolEnv(tools=TOOLS, dataset=ROWS)
+    calls = [
+        call("later", {"text": "one"}, "1"),
+        call("say", {"text": "two"}, "2"),
+        call("nope", {}, "3"),
+        call("fail_later", {"reason": "four"}, "4"),
+        call("later", {"text": "five"}, "5"),
+        call("add", "{", "6"),
+    ]
+    messages = answers(env, *calls)
+    assert [message["tool_call_id"] for message in messages] == ["1", "2", "3", "4", "5", "6"]
+    assert [message["content"] for message in messages if message["tool_call_id"] in "125"] == ["one", "two", "five"]
+
+
+def test_calls_with_the_same_id_or_none_are_answered_by_what_they_have() -> None:
+    env = ToolEnv(tools=TOOLS, dataset=ROWS)
+    env.reset(seed=0)
+    raw = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "say", "arguments": {"text": "hi"}}}]}
+    assert env.step(raw).observation[-1] == ToolMessage("hi", tool_call_id="say")
+
+
+# Which calls overlap
+
+
+def test_async_tools_of_one_message_run_at_once_and_answer_in_order() -> None:
+    here: list[str] = []
+    ended: list[str] = []
+
+    async def meet(name: str, last: bool = False) -> str:
+        here.append(name)
+        while len(here) < 3 or (name == "a" and len(ended) < 2):
+            await asyncio.sleep(0)
+        ended.append(name)
+        return name
+
+    messages = answers(ToolEnv(tools=[meet], dataset=ROWS), *(call("meet", {"name": name}, name) for name in "abc"))
+    assert [message["content"] for message in messages] == ["a", "b", "c"]
+    assert ended[-1] == "a", "the first call was the last to end"
+
+
+def test_a_plain_tool_waits_for_the_calls_before_it() -> None:
+    order: list[str] = []
+
+    async def slow(name: str) -> str:
+        await asyncio.sleep(0)
+        order.append(name)
+        return name
+
+    def plain(name: str) -> str:
+        order.append(name)
+        return name
+
+    calls = [("slow", "a"), ("slow", "b"), ("plain", "c"), ("slow", "d"), ("plain", "e")]
+    messages = answers(ToolEnv(tools=[slow, plain], dataset=ROWS), *(call(tool, {"name": name}) for tool, name in calls))
+    assert "".join(order) == "abcde"
+    assert [message["content"] for message in messages] == list("abcde")
+
+
+def test_plain_tools_run_in_the_thread_of_the_step() -> None:
+    def thread() -> str:
+        return threading.current_thread().name
+
+    [message] = answers(ToolEnv(tools=[thread], dataset=ROWS), call("thread"))
+    assert message["content"] == threading.current_thread().name
+
+
+async def test_a_cancelled_step_cancels_its_tools() -> None:
+    events: list[str] = []
+
+    async def endless(name: str) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            events.append(name)
+        return name
+
+    env = ToolEnv(tools=[endless], dataset=ROWS)
+    await env.areset(seed=0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(env.astep(calling(call("endless", {"name": "a"}), call("endless", {"name": "b"}))), 0.01)
+    assert sorted(events) == ["a", "b"]
+    with pytest.raises(ResetNeeded):
+        await env.astep("x")
+
+
+# How episodes end
+
+
+def test_an_answer_without_calls_ends_the_episode() -> None:
+    env = ToolEnv(tools=TOOLS, dataset=ROWS)
+    env.reset(seed=0)
+    assert not env.step(calling(call("say", {"text": "hi"}))).terminated
+    outcome = env.step("done")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (True, False, "no_tools_called")
+
+
+def test_the_calls_of_the_last_allowed_turn_are_not_carried_out() -> None:
+    """Stop conditions come first: the completion ends with the assistant's message."""
+    calls: list[str] = []
+
+    def act(name: str) -> str:
+        calls.append(name)
+        return name
+
+    env = ToolEnv(tools=[act], max_turns=2, dataset=ROWS)
+    env.reset(seed=0)
+    env.step(calling(call("act", {"name": "a"})))
+    outcome = env.step(calling(call("act", {"name": "b"})))
+    assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "max_turns_reached")
+    assert [message["role"] for message in env.state["completion"]] == ["assistant", "tool", "assistant"]
+    assert calls == ["a"]
+
+
+def test_the_default_limit_is_ten_turns() -> None:
+    env = ToolEnv(tools=TOOLS, dataset=ROWS)
+    env.reset(seed=0)
+    outcomes = [env.step(calling(call("nothing"))) for _ in range(10)]
+    assert [outcome.truncated for outcome in outcomes] == [False] * 9 + [True]
+
+
+def test_a_last_answer_without_calls_in_the_last_turn_reads_max_turns_reached() -> None:
+    env = ToolEnv(tools=TOOLS, dataset=ROWS, max_turns=1)
+    env.reset(seed=0)
+    assert env.step("done").info["stop_condition"] == "max_turns_reached"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "stop_errors", "raised"),
+    [
+        (call("add", "{"), [ToolParseError], ToolParseError),
+        (call("add", "[]"), [ToolParseError], ToolParseError),
+        (call("add", "{"), [ToolError], ToolParseError),
+        (call("add", "{"), [ValueError], ToolParseError),
+        (call("add", "{"), [ToolCallError], None),
+        (call("nope"), [ToolCallError], ToolCallError),
+        (call("add", {}), [ToolCallError], ToolCallError),
+        (call("nope"), [ToolParseError], None),
+        (call("fail", {"reason": "x"}), [LookupError], ToolCallError),
+        (call("fail_later", {"reason": "x"}), [LookupError], ToolCallError),
+        (call("fail", {"reason": "x"}), [ToolCallError], ToolCallError),
+        (call("fail", {"reason": "x"}), [Exception], ToolCallError),
+        (call("fail", {"reason": "x"}), [ZeroDivisionError], None),
+        (call("fail", {"reason": "x"}), None, None),
+    ],
+)
+def test_stop_errors_end_the_episode(wrong: ToolCall, stop_errors: list[type[Exception]] | None, raised: type[Exception] | None) -> None:
+    """They are matched against what the library found and against what the tool raised."""
+    env = ToolEnv(tools=TOOLS, dataset=ROWS, stop_errors=stop_errors)
+    env.reset(seed=0)
+    outcome = env.step(calling(wrong))
+    if raised is None:
+        assert (outcome.terminated, outcome.observation[-1]["role"]) == (False, "tool")
+    else:
+        assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "has_error")
+        assert type(env.state["error"]) is raised
+        if wrong.name.startswith("fail"):
+            assert isinstance(env.state["error"].__cause__, LookupError)
+
+
+@pytest.mark.parametrize("stopping", [call("later", "{"), call("nope"), call("fail_later", {"reason": "x"}), call("fail", {"reason": "x"})])
+def test_a_stop_error_leaves_no_other_call_of_the_message_half_done(stopping: ToolCall) -> None:
+    """The calls before it are carried out; none is left running or never awaited."""
+    events: list[str] = []
+
+    async def work(name: str) -> str:
+        events.append(f"{name} begins")
+        await asyncio.sleep(0)
+        events.append(f"{name} ends")
+        return name
+
+    env = ToolEnv(tools=[*TOOLS, work], dataset=ROWS, stop_errors=[ToolError])
+    env.reset(seed=0)
+    outcome = env.step(calling(call("work", {"name": "a"}), stopping))
+    assert outcome.info["stop_condition"] == "has_error"
+    assert events == ["a begins", "a ends"]
+
+
+def test_an_error_of_the_library_in_a_tool_is_told_unless_it_is_a_stop_error() -> None:
+    def broken() -> str:
+        raise InfraError("the sandbox is gone")
+
+    [message] = answers(ToolEnv(tools=[broken], dataset=ROWS), call("broken"))
+    assert "the sandbox is gone" in message["content"]
+    env = ToolEnv(tools=[broken], dataset=ROWS, stop_errors=[InfraError])
+    env.reset(seed=0)
+    assert env.step(calling(call("broken"))).terminated
+    assert isinstance(env.state["error"].__cause__, InfraError)
+
+
+# Overriding the execution
+
+
+def test_call_tool_may_be_overridden() -> None:
+    class Loud(ToolEnv):
+        async def call_tool(self, tool_name: str, tool_args: Any, tool_call_id: str, **kwargs: Any) -> Any:
+            if tool_name == "secret":
+                return {"role": "tool", "content": "you found it", "tool_call_id": tool_call_id}
+            message = await super().call_tool(tool_name, tool_args, tool_call_id, **kwargs)
+            return message.replace(content=message["content"].upper())
+
+    env = Loud(tools=TOOLS, dataset=ROWS)
+    messages = answers(env, call("later", {"text": "hi"}, "1"), call("secret", {}, "2"), call("fail", {"reason": "why"}, "3"))
+    assert [message["content"] for message in messages] == ["HI", "you found it", "why"]
+
+
+def test_env_response_may_be_overridden_around_the_tools() -> None:
+    class Commented(ToolEnv):
+        async def env_response(self, messages: list[Message], state: State, **kwargs: Any) -> list[Any]:
+            return [*await super().env_response(messages, state, **kwargs), {"role": "user", "content": "next?"}]
+
+    contents = [message["content"] for message in answers(Commented(tools=TOOLS, dataset=ROWS), call("later", {"text": "hi"}))]
+    assert contents == ["hi", "next?"]
+
+
+# Tools come and go
+
+
+def test_tools_are_shown_in_info_and_follow_add_and_remove() -> None:
+    env = ToolEnv(tools=[add], dataset=ROWS)
+    _, info = env.reset(seed=0)
+    assert [tool["function"]["name"] for tool in info["tools"]] == ["add"]
+    env.add_tool(say)
+    env.remove_tool(add)
+    _, info = env.reset(seed=0)
+    assert [tool["function"]["name"] for tool in info["tools"]] == ["say"]
+    assert (env.tools, env.tool_map, [tool.name for tool in env.tool_defs]) == ([say], {"say": say}, ["say"])
+    [message] = answers(env, call("add", {"a": 1}))
+    assert "unknown tool" in message["content"]
+    env.close()
+
+
+def test_the_samples_of_the_action_space_follow_the_tools() -> None:
+    env = ToolEnv(tools=[add], dataset=ROWS)
+    env.reset(seed=0)
+    env.remove_tool(add)
+    env.add_tool(say)
+    env.action_space.seed(0)
+    called = {call.name for _ in range(50) for call in env.action_space.sample().tool_calls or ()}
+    assert called == {"say"}
+
+
+def test_a_running_episode_keeps_the_tools_it_was_told_of() -> None:
+    env = ToolEnv(tools=[add], dataset=ROWS)
+    env.reset(seed=0)
+    env.add_tool(say)
+    info = env.step(calling(call("add", {"a": 1}))).info
+    assert [tool["function"]["name"] for tool in info["tools"]] == ["add"]
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    env = ToolEnv(tools=[add], dataset=ROWS)
+    with pytest.raises(ConfigurationError, match="'add' already"):
+        env.add_tool(add)
+    with pytest.raises(ConfigurationError, match="not a tool of this environment; it has add"):
+        env.remove_tool(say)
+
+
+def test_a_row_may_bring_its_own_tools() -> None:
+    own = {"name": "own", "description": "", "parameters": {"type": "object", "properties": {}}}
+    env = ToolEnv(tools=[add], dataset=[{"question": "?", "info": {"tool_defs": [own]}}, {"question": "?"}])
+    tools = [env.reset(options={"example_id": index})[1]["tools"] for index in range(2)]
+    assert [[tool["function"]["name"] for tool in each] for each in tools] == [["own"], ["add"]]
+
+
+def test_calls_are_metrics() -> None:
+    """They count what the model called, whether or not it succeeded and whether or not the tool exists."""
+    env = ToolEnv(tools=[add, say], dataset=ROWS)
+    env.add_tool(later)
+    env.reset(seed=0)
+    env.step(calling(call("add", {"a": 1}), call("add", "{"), call("nope")))
+    metrics = env.step("done").info["metrics"]
+    assert metrics == {"num_turns": 2.0, "total_tool_calls": 3.0, "add_calls": 2.0, "say_calls": 0.0, "later_calls": 0.0}
+    assert {type(value) for value in metrics.values()} == {float}
+
+
+# Hidden arguments
+
+
+class Account(StatefulToolEnv):
+    """A bank account for each episode, which the model never sees."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(dataset=ROWS, **kwargs)
+        self.add_tool(self.deposit, args_to_skip=["account"])
+        self.add_tool(self.balance, args_to_skip=["account"])
+        self.add_tool(say)
+
+    def setup_state(self, state: State) -> Any:
+        state["account"] = {"balance": 0}
+        return super().setup_state(state)
+
+    def update_tool_args(self, tool_name: str, tool_args: dict[str, Any], messages: list[Message], state: State, **kwargs: Any) -> Any:
+        if tool_name == "say":
+            return tool_args
+        return {**tool_args, "account": state["account"]}
+
+    async def deposit(self, amount: int, account: dict[str, int]) -> str:
+        """Deposit money."""
+        before = account["balance"]
+        await asyncio.sleep(0)
+        account["balance"] = before + amount
+        return "done"
+
+    def balance(self, account: dict[str, int]) -> int:
+        """Return the balance."""
+        return account["balance"]
+
+
+class AsyncAccount(Account):
+    """The same with an async `update_tool_args`."""
+
+    async def update_tool_args(
+        self, tool_name: str, tool_args: dict[str, Any], messages: list[Message], state: State, **kwargs: Any
+    ) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        arguments: dict[str, Any] = super().update_tool_args(tool_name, tool_args, messages, state, **kwargs)
+        return arguments
+
+
+@pytest.mark.parametrize("kind", [Account, AsyncAccount])
+def test_stateful_tools_get_their_hidden_arguments_and_run_in_order(kind: type[Account]) -> None:
+    env = kind()
+    deposits = [call("deposit", {"amount": amount}) for amount in (1, 2, 3)]
+    messages = answers(env, *deposits, call("balance"), call("deposit", {"amount": 4}), call("say", {"text": "hi"}), call("balance"))
+    assert [message["content"] for message in messages] == ["done", "done", "done", "6", "done", "hi", "10"]
+    assert env.state["account"] == {"balance": 10}
+
+
+def test_hidden_arguments_are_neither_shown_nor_taken_from_the_model() -> None:
+    env = Account()
+    _, info = env.reset(seed=0)
+    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in info["tools"]}
+    assert list(schemas["deposit"]["properties"]) == ["amount"]
+    assert schemas["balance"]["properties"] == {}
+    assert "account" not in json.dumps(info["tools"])
+    [message] = answers(env, call("balance", {"account": {"balance": 1000000}}))
+    assert "account" in message["content"]
+    assert "1000000" not in message["content"]
+
+
+def test_hiding_an_argument_that_does_not_exist_is_refused() -> None:
+    env = Account()
+    with pytest.raises(ConfigurationError, match="wallet"):
+        env.add_tool(later, args_to_skip=["wallet"])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_exception_in_update_tool_args_is_told_like_one_of_the_tool(is_async: bool) -> None:
+    class Forgetful(Account):
+        def update_tool_args(self, *args: Any, **kwargs: Any) -> Any:
+            if is_async:
+                return self.forget()
+            raise LookupError("no account")
+
+        async def forget(self) -> dict[str, Any]:
+            await asyncio.sleep(0)
+            raise LookupError("no account")
+
+    env = Forgetful()
+    [message] = answers(env, call("balance"))
+    assert "no account" in message["content"]
+    env = Forgetful(stop_errors=[LookupError])
+    env.reset(seed=0)
+    assert env.step(calling(call("balance"))).info["stop_condition"] == "has_error"
+
+
+def test_update_tool_args_is_not_asked_about_calls_that_cannot_be_made() -> None:
+    asked: list[str] = []
+
+    class Asked(Account):
+        def update_tool_args(self, tool_name: str, *args: Any, **kwargs: Any) -> Any:
+            asked.append(tool_name)
+            return super().update_tool_args(tool_name, *args, **kwargs)
+
+    messages = answers(Asked(), call("nope"), call("deposit", "{"), call("deposit", {}), call("balance"))
+    assert len(messages) == 4
+    assert asked == ["balance"]
+
+
+def test_each_episode_has_an_account_of_its_own() -> None:
+    env = Account(rubric=Rubric(lambda state: state["account"]["balance"]))
+    forks = [env.fork() for _ in range(3)]
+    for fork in forks:
+        fork.reset(seed=0)
+    for amount, fork in enumerate(forks):
+        fork.step(calling(call("deposit", {"amount": amount})))
+    assert [fork.step("done").reward for fork in forks] == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("make", [lambda: ToolEnv(tools=TOOLS, dataset=ROWS, max_turns=3), Account])
+def test_every_sample_of_the_action_space_is_answered(make: Callable[[], ToolEnv]) -> None:
+    """Also silly messages: no text, unknown tools, arguments that are no JSON."""
+    env = make()
+    env.action_space.seed(0)
+    silly = ["", calling(), calling(call("", "")), {"role": "assistant", "content": None}, calling(call("add", "\x00"))]
+    for action in [*(env.action_space.sample() for _ in range(50)), *silly]:
+        env.reset(seed=0)
+        assert env.observation_space.contains(env.step(action).observation)
+        assert env.state["error"] is None
