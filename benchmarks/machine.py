@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 import vfgym
 from vfgym.clients import Client, SamplingArgs
@@ -96,19 +97,16 @@ def single_turn() -> float:
     return cpu_per(2000, rollouts(env, SameAnswer(AssistantMessage("42")), 2000))
 
 
-def further_turn(turns: int) -> Callable[[], float]:
-    """A turn of an episode of so many turns, at its end: an episode with all turns less one with nine tenths of them."""
+def further_turn(turns: int) -> float:
+    """A turn in the second half of an episode of so many turns: the whole episode less one of half as many."""
+    client = SameAnswer(AssistantMessage("and then?"))
+    episodes = max(4, 2000 // turns)
 
-    def measure() -> float:
-        client = SameAnswer(AssistantMessage("and then?"))
-        episodes = max(4, 2000 // turns)
-        took = {}
-        for length in (turns * 9 // 10, turns):
-            env = GoOn(dataset=[{"question": "tell me a story"}], max_turns=length)
-            took[length] = cpu_per(episodes, rollouts(env, client, episodes))
-        return (took[turns] - took[turns * 9 // 10]) / (turns - turns * 9 // 10)
+    def episode(length: int) -> float:
+        env = GoOn(dataset=[{"question": "tell me a story"}], max_turns=length)
+        return best(lambda: cpu_per(episodes, rollouts(env, client, episodes)))
 
-    return measure
+    return (episode(turns) - episode(turns // 2)) / (turns - turns // 2)
 
 
 def tool_turn() -> float:
@@ -135,11 +133,11 @@ def reward_functions() -> float:
     def turns(state: State) -> float:
         return float(len(state["trajectory"]))
 
-    took = []
-    for functions in ([], [exact, none, length, asked, turns]):
+    def episode(functions: list[Callable[..., float]]) -> float:
         env = vfgym.SingleTurnEnv(rows, rubric=vfgym.Rubric(functions))
-        took.append(cpu_per(2000, rollouts(env, client, 2000)))
-    return took[1] - took[0]
+        return best(lambda: cpu_per(2000, rollouts(env, client, 2000)))
+
+    return episode([exact, none, length, asked, turns]) - episode([])
 
 
 def step(env: gym.Env[Any, Any], action: Any, turns: int) -> Callable[[], float]:
@@ -159,12 +157,12 @@ def main() -> None:
     """Print the table."""
     story = GoOn(dataset=[{"question": "tell me a story"}])
     cart, bare = vfgym.to_chat("CartPole-v1"), gym.make("CartPole-v1", disable_env_checker=True)
-    game = best(step(bare, 1, 8))
+    game = best(step(bare, np.int64(1), 8))
     rows: list[tuple[str, float, str]] = [
         ("single-turn rollout, scored", best(single_turn), "<= 50"),
-        *((f"further turn, at turn {turns}", best(further_turn(turns)), "<= 10, flat") for turns in (20, 100, 400)),
+        *((f"further turn, at turn {turns}", further_turn(turns), "<= 10, flat") for turns in (20, 100, 400)),
         ("turn with one tool call", best(tool_turn), "<= 20"),
-        ("five trivial reward functions", best(reward_functions), "<= 10"),
+        ("five trivial reward functions", reward_functions(), "<= 10"),
         ("step(), plain hooks", best(step(story, "and then?", 20)), "3-5 (spike)"),
         ("CartPole, the bare game", game, ""),
         ("CartPole as chat, over the game", best(step(cart, "1", 8)) - game, "<= 8"),

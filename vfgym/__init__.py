@@ -1,10 +1,13 @@
 """LLM environments as real `gymnasium.Env` objects: chat messages and tool calls in, rubric rewards out."""
 
+from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client
 from vfgym.envs import ChatEnv, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
+from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
+from vfgym.registration import register_all
 from vfgym.responses import Response, ResponseMessage, Usage
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.spaces import ChatSpace, MessageSpace
@@ -15,23 +18,29 @@ from vfgym.wrappers import NewMessages, to_chat
 
 __version__ = "0.1.0"
 
+register_all()
+
 __all__ = [
     "AssistantMessage",
     "ChatEnv",
     "ChatSpace",
     "Client",
     "GameEnv",
+    "HumanAgent",
     "MaybeThinkParser",
     "Message",
     "MessageSpace",
     "MultiTurnEnv",
     "NewMessages",
+    "OracleAgent",
     "Parser",
     "ProceduralTasks",
+    "RandomAgent",
     "Response",
     "ResponseMessage",
     "Rubric",
     "RubricGroup",
+    "ScriptedAgent",
     "SingleTurnEnv",
     "State",
     "StatefulToolEnv",
@@ -46,7 +55,9 @@ __all__ = [
     "UserMessage",
     "XMLParser",
     "advantage",
+    "aevaluate",
     "cleanup",
+    "evaluate",
     "extract_boxed_answer",
     "extract_hash_answer",
     "metric",

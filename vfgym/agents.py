@@ -231,6 +231,8 @@ def load_agent(name: str) -> Agent:
             raise ConfigurationError(f"agent {name!r}: {owner} has no {attribute!r}.{did_you_mean(attribute, dir(target))}")
         target = getattr(target, attribute)
     agent: Any = target() if inspect.isclass(target) else target
+    if isinstance(agent, str):
+        raise ConfigurationError(f"agent {name!r} must be a function or an object with for_episode(env), and it is text: {agent!r}")
     return as_agent(agent)
 
 

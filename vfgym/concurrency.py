@@ -13,6 +13,7 @@ import asyncio
 import concurrent.futures
 import contextvars
 import functools
+import logging
 import os
 import threading
 import time
@@ -23,6 +24,8 @@ from greenlet import getcurrent, greenlet
 
 from vfgym.calls import Ready, ReadyList
 from vfgym.errors import WouldDeadlock
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -48,8 +51,8 @@ _background_lock = threading.Lock()
 
 def _forget_background() -> None:
     # A forked child (gymnasium.vector.AsyncVectorEnv) inherits the object but not the thread that runs it.
-    global _background, _background_lock
-    _background, _background_lock = None, threading.Lock()
+    global _background, _background_lock, _pool
+    _background, _background_lock, _pool = None, threading.Lock(), None
 
 
 os.register_at_fork(after_in_child=_forget_background)
@@ -214,6 +217,36 @@ async def before(deadline: float, awaitable: Awaitable[T]) -> T:
         if scope.expired():
             raise DeadlinePassed from None
         raise
+
+
+_SLOW = 0.1
+"""Seconds for which a plain function may hold up an event loop before it is named in a warning."""
+
+_named_as_slow: set[str] = set()
+_pool: concurrent.futures.ThreadPoolExecutor | None = None
+
+
+def in_place(name: str, func: Callable[..., T], *args: Any) -> T:
+    """Call a plain tool or reward function where we are; the first that holds up a running loop is named in a warning."""
+    started = time.perf_counter()
+    result = func(*args)
+    if time.perf_counter() - started > _SLOW and in_event_loop() and name not in _named_as_slow:
+        _named_as_slow.add(name)
+        logger.warning(
+            "%s held up the event loop, and every episode on it, for %.0f ms: make it async, or mark it with @vfgym.blocking",
+            name,
+            (time.perf_counter() - started) * 1e3,
+        )
+    return result
+
+
+async def on_thread(func: Callable[..., T], *args: Any) -> T:
+    """Call a blocking function on a thread of the process-wide pool, with the caller's context variables."""
+    global _pool
+    if _pool is None:
+        _pool = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_name_prefix="vfgym-blocking")
+    call = functools.partial(contextvars.copy_context().run, func, *args)
+    return await asyncio.get_running_loop().run_in_executor(_pool, call)
 
 
 class DeadlinePassed(Exception):

@@ -21,7 +21,7 @@ from vfgym.concurrency import DeadlinePassed, Steps, before
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, ResponseMessage
-from vfgym.rubrics.scoring import Score, apply_score
+from vfgym.rubrics.scoring import Score, apply_score, score_step
 from vfgym.state import MessagesView, State, TimeSpan, TrajectoryStep, step_tokens
 
 if TYPE_CHECKING:
@@ -149,6 +149,10 @@ class BaseEpisode:
         timing = state["timing"]
         timing.generation.start = timing.generation.start or timing.start_time
         scoring = timing.scoring
+        for update in definition._updates:
+            result = update(state)
+            if is_awaitable(result):
+                yield result
         scoring.start = time.time()
         if definition.score_rollouts:
             result = definition.rubric.score_rollout(state)
@@ -205,7 +209,7 @@ class BaseEpisode:
 class Episode(BaseEpisode):
     """One run of a `MultiTurnEnv`."""
 
-    __slots__ = ("_deadline", "_has_step_rewards", "_log", "_overrides")
+    __slots__ = ("_deadline", "_log", "_overrides", "_step_scorers")
     definition: MultiTurnEnv
 
     def __init__(self, definition: MultiTurnEnv) -> None:
@@ -214,7 +218,7 @@ class Episode(BaseEpisode):
         self._log: list[Message] = []
         self._deadline: float | None = None
         self._overrides = definition._overrides
-        self._has_step_rewards = definition.score_rollouts and definition.rubric.has_step_rewards
+        self._step_scorers = definition.rubric._step_scorers() if definition.score_rollouts else []
 
     def open(
         self,
@@ -242,6 +246,10 @@ class Episode(BaseEpisode):
             self._deadline = started + definition.timeout_seconds
         try:
             try:
+                for setup in definition._setups:
+                    result = setup(state)
+                    if is_awaitable(result):
+                        yield self._bounded(result)
                 result = definition.setup_state(state)
                 if is_awaitable(result):
                     result = yield self._bounded(result)
@@ -425,8 +433,8 @@ class Episode(BaseEpisode):
             result = definition.apply_action(step["completion"][0], state)
             if is_awaitable(result):
                 yield self._bounded(result)
-        if self._has_step_rewards:
-            state.emitted.append((yield from definition.rubric._score_step(state, step)))
+        if self._step_scorers:
+            state.emitted.append((yield from score_step(self._step_scorers, state, step)))
 
 
 def play(episode: Episode, task: Mapping[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> Steps[State]:

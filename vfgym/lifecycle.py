@@ -51,13 +51,30 @@ class _Decorator:
 
 
 stop = _Decorator("stop", "Mark a method as a stop condition: ``(self, state) -> bool``, checked after each model message.")
-setup = _Decorator("setup", "Mark a method that prepares a rollout.")
+setup = _Decorator("setup", "Mark a method that prepares a rollout, before ``setup_state``: ``(self, state)``.")
 cleanup = _Decorator("cleanup", "Mark a method that runs after every rollout, however it ended. It should be idempotent.")
-update = _Decorator("update", "Mark a method that updates the state between playing and scoring.")
-metric = _Decorator("metric", "Mark a method that measures a rollout (no weight in the reward).")
-reward = _Decorator("reward", "Mark a method that rewards a rollout, with a ``weight``.")
+update = _Decorator("update", "Mark a method that updates the state of a rollout between playing and scoring: ``(self, state)``.")
+metric = _Decorator("metric", "Mark a method of a rubric or an environment that measures a rollout (no weight in the reward).")
+reward = _Decorator("reward", "Mark a method of a rubric or an environment as a reward function, with a ``weight``.")
 advantage = _Decorator("advantage", "Mark a method that computes the advantages of a group.")
 teardown = _Decorator("teardown", "Mark a method that runs once, when the environment is closed or the process exits.")
+
+
+_BLOCKING = "__vfgym_blocking__"
+
+
+def blocking(func: F) -> F:
+    """Mark a plain tool or reward function that may take long, so that it never holds up an event loop.
+
+    In async runs it is called on a thread of a pool; anywhere else in place.
+    """
+    setattr(func, _BLOCKING, True)
+    return func
+
+
+def is_blocking(func: Callable[..., Any]) -> bool:
+    """Say whether a function was marked as `blocking`."""
+    return bool(getattr(func, _BLOCKING, False))
 
 
 class Marked(NamedTuple):

@@ -171,7 +171,18 @@ async def test_step_and_rollout_give_equal_states(kind: type[Custom], answers: l
     await env.areset(options={"example_id": 0})
     for said in answers:
         await env.astep(answer(said))
-    compared = ("input", "task", "completion", "trajectory", "error", "reward", "metrics", "is_truncated", "final_env_response", "tool_defs")
+    compared = (
+        "input",
+        "task",
+        "completion",
+        "trajectory",
+        "error",
+        "reward",
+        "metrics",
+        "is_truncated",
+        "final_env_response",
+        "tool_defs",
+    )
     assert {key: env.state[key] for key in compared} == {key: rolled_out[key] for key in compared}
 
 
@@ -192,7 +203,7 @@ def test_tokens_that_an_action_reports_are_counted_once() -> None:
 
 def test_an_invalid_action_leaves_the_call_parked() -> None:
     env = Twice()
-    observation, _ = env.reset(seed=0)
+    env.reset(seed=0)
     with pytest.raises(InvalidAction):
         env.step(7)
     env.step("a")
@@ -599,6 +610,18 @@ def test_an_episode_with_parked_calls_refuses_to_be_copied_and_says_why(duplicat
     env.step("the refusal did no harm")
     env.close()
     duplicate(env)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))], ids=["deepcopy", "pickle"])
+def test_an_episode_that_is_over_can_be_copied_like_any_other(duplicate: Callable[[Any], Any]) -> None:
+    env = Twice(rubric=Rubric(score))
+    env.reset(options={"example_id": 0})
+    env.step("0")
+    env.step("1")
+    twin = duplicate(env)
+    assert twin.state["completion"] == duplicate(env.state)["completion"] == env.state["completion"]
+    twin.reset(seed=0)
+    twin.close()
 
 
 def test_an_environment_without_hooks_and_without_rollout_says_what_to_write() -> None:

@@ -445,7 +445,9 @@ def test_the_prompts_of_past_turns_stay_what_the_model_was_shown() -> None:
     shown += [env.step(text).observation for text in "abcd"]
     steps = env.state["trajectory"]
     assert [step["prompt"] for step in steps] == shown[:4]
-    assert [step["prompt"] + step["completion"] for step in steps] == [messages[:length] for messages, length in zip(shown[1:], (2, 4, 6, 8), strict=True)]
+    assert [step["prompt"] + step["completion"] for step in steps] == [
+        messages[:length] for messages, length in zip(shown[1:], (2, 4, 6, 8), strict=True)
+    ]
     assert env.state["completion"] == shown[4][1:]
 
 
@@ -610,6 +612,7 @@ class AsyncFaulty(Faulty):
 
 FAULTY = [Faulty, AsyncFaulty]
 
+
 @pytest.mark.parametrize("kind", FAULTY)
 @pytest.mark.parametrize("hook", IN_A_TURN)
 def test_an_error_of_the_library_in_a_hook_ends_the_episode_and_is_recorded(hook: str, kind: type[Faulty]) -> None:
@@ -753,7 +756,10 @@ def test_fail_wraps_what_is_no_error_of_the_library() -> None:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (OverlongPromptError("too long"), {"stop_condition": "prompt_too_long", "is_truncated": True, "error": None, "prompt_too_long": True}),
+        (
+            OverlongPromptError("too long"),
+            {"stop_condition": "prompt_too_long", "is_truncated": True, "error": None, "prompt_too_long": True},
+        ),
         (ModelError("503"), {"stop_condition": "has_error", "is_truncated": False}),
     ],
 )

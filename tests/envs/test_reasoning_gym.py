@@ -234,6 +234,26 @@ def test_coin_flip() -> None:
     assert score(env, "1", almost_certain) == 0.0
 
 
+@pytest.mark.parametrize(("name", "move"), [("rush_hour", "A+1"), ("rubiks_cube", "F2")])
+def test_long_moves_do_not_keep_a_scorer_busy(name: str, move: str) -> None:
+    """A thousand million steps would take hours, or all memory; short moves are scored as ever."""
+    env = small(name)
+    assert score(env, "F+999999999") == 0.0
+    assert score(env, move) == original_score(env, move) > 0.0
+
+
+def test_an_unsolved_integral_is_no_answer() -> None:
+    """Its derivative is the integrand, so the scorer takes it, and rows have it as their answer; the oracle solves it."""
+    env = small("intermediate_integration", num_train_examples=200)
+    index = next(index for index in range(200) if "Integral(" in env.items.entry(index)["answer"])
+    answer = env.items.entry(index)["answer"]
+    assert original_score(env, answer, index) == 1.0
+    assert score(env, answer, index) == 0.0
+    env.reset(options={"example_id": index})
+    assert "Integral" not in env.oracle(env.state)
+    assert env.step(env.oracle(env.state)).reward == 1.0
+
+
 def test_puzzle24_wants_the_numbers_of_the_puzzle() -> None:
     env = small("puzzle24", num_train_examples=20)
     for index in range(5):
@@ -300,6 +320,8 @@ def test_formulas(text: str) -> None:
         "9**9**9",
         "(9**99)**99",
         "9**101",
+        "1e999999999",
+        "1.E-9_9_9",
         "9**(99*99)",
         "x if y else z",
         "(" * 10_000,

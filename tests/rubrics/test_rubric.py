@@ -241,9 +241,7 @@ def test_what_is_no_number_scores_zero_and_is_reported(returned: Any) -> None:
 
 @pytest.mark.parametrize("error", [ValueError("bad"), Error("bad"), KeyError("bad"), IndexError("bad")])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_function_that_raises_scores_zero_and_is_reported(
-    error: Exception, is_async: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_function_that_raises_scores_zero_and_is_reported(error: Exception, is_async: bool, caplog: pytest.LogCaptureFixture) -> None:
     async def later() -> float:
         await asyncio.sleep(0)
         raise error
@@ -394,14 +392,16 @@ def test_each_rubric_of_a_group_keeps_its_own_parser_and_objects() -> None:
 
 
 def test_what_is_added_to_a_group_goes_to_its_first_rubric() -> None:
-    group = RubricGroup([Rubric(), Rubric()])
+    first = Rubric()
+    group = RubricGroup([first, Rubric()])
     group.add_reward_func(lambda judge: float(judge))
     group.add_class_object("judge", 2)
     group.add_metric(lambda: 1.0)
-    group.add_step_reward_func(lambda step: 1.0)
-    assert len(group.rubrics[0].funcs) == 2
-    assert group.has_step_rewards
-    assert scored(group)["reward"] == 2.0
+    group.add_step_reward_func(lambda step: 4.0)
+    assert len(first.funcs) == 2
+    env = SingleTurnEnv([{"question": "?"}], rubric=group)
+    env.reset(seed=0)
+    assert env.step("x").reward == 6.0
 
 
 def test_a_group_of_no_rubrics_is_refused() -> None:
@@ -431,6 +431,18 @@ def test_an_author_may_replace_score_rollout(is_async: bool) -> None:
     outcome = env.step("x")
     assert outcome.reward == env.state["reward"] == 0.5
     assert outcome.info["metrics"]["num_turns"] == 1.0
+
+
+def test_an_author_may_replace_score_group() -> None:
+    class Tournament(Rubric):
+        async def score_group(self, states: list[State]) -> None:
+            await super().score_group(states)
+            for place, state in enumerate(states):
+                state["reward"] += place
+
+    states = scored_group(RubricGroup([Tournament(lambda: 1.0), Rubric(lambda: 10.0)]), [played(), played(), played()])
+    assert [state["reward"] for state in states] == [11.0, 12.0, 13.0]
+    assert [state["advantage"] for state in states] == [-1.0, 0.0, 1.0]
 
 
 # Handlers of rubrics

@@ -18,6 +18,7 @@ from vfgym.messages import MESSAGE_TYPES, MessageTypes
 from vfgym.parsers import Parser
 from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
+from vfgym.rubrics.rubric import marked_functions
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
 from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks, TaskStream, parsed_info
@@ -57,7 +58,9 @@ class ChatEnv(EpisodeFace):
                     f"{cls.__name__} overrides {name}(), which would bypass the episode machine (rollouts, scoring, wrappers):"
                     f" write {_HOOK_FOR[name]} instead"
                 )
-        kinds: tuple[Kind, ...] = ("stop", "cleanup")
+        if discover_marks(cls, "advantage"):
+            raise ConfigurationError(f"{cls.__name__} marks a method as @advantage: advantages are rewards minus the group's mean here")
+        kinds: tuple[Kind, ...] = ("stop", "setup", "update", "cleanup")
         for kind in kinds:
             for marked in discover_marks(cls, kind):
                 _check_handler(cls, kind, marked)
@@ -123,6 +126,10 @@ class ChatEnv(EpisodeFace):
         self._overrides = {name: getattr(type(self), name) is not self._own_hook(name) for name in self._hooks}
         self._stops = [BoundCall(name, self._bound(method)) for name, method, _ in discover_decorated(self, "stop")]
         self._cleanups = [BoundCall(name, self._bound(method)) for name, method, _ in discover_decorated(self, "cleanup")]
+        self._setups = [self._bound(method) for _, method, _ in discover_decorated(self, "setup")]
+        self._updates = [self._bound(method) for _, method, _ in discover_decorated(self, "update")]
+        if marked_functions(self):
+            self.add_rubric(Rubric.of_marked(self))
         self.observation_space = ChatSpace()
         if discover_decorated(self, "teardown") or self.rubric.has_teardown:
             register_teardown(self)
@@ -181,6 +188,8 @@ class ChatEnv(EpisodeFace):
         split = options.get("split", "train")
         if split not in ("train", "eval"):
             raise ConfigurationError(f"the reset option 'split' must be 'train' or 'eval', got {split!r}")
+        if seed is not None:
+            face._stream = None
         if "game_options" in options:
             raise ConfigurationError(f"{type(self).__name__} is not a wrapped game, so there are no 'game_options'")
         tasks = self.tasks if split == "train" else self.eval_tasks
@@ -190,8 +199,6 @@ class ChatEnv(EpisodeFace):
             return tasks.input(tasks.index_of(options["example_id"]))
         if face._stream is None or face._stream.tasks is not tasks:
             face._stream = TaskStream(tasks)
-        if seed is not None:
-            face._stream.restart()
         return tasks.input(face._stream.draw(face.np_random))
 
     def action_sampler(self) -> Sampler:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vfgym.calls import Ready, is_awaitable
-from vfgym.concurrency import Steps, eager, gather
+from vfgym.concurrency import Steps, eager, gather, in_event_loop, in_place, on_thread
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, Error, ToolCallError, ToolError, did_you_mean
-from vfgym.lifecycle import stop
+from vfgym.lifecycle import is_blocking, stop
 from vfgym.messages import Message, ToolCall, as_message
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
@@ -228,7 +228,10 @@ class ToolEnv(MultiTurnEnv):
         function = self._tool_functions.get(tool_name)
         if function is None:
             raise ToolCallError(f"unknown tool {tool_name!r}; available: {', '.join(self._tool_functions) or 'none'}")
-        result = function.invoke(tool_args)
+        if is_blocking(function.func) and in_event_loop():
+            result = yield on_thread(function.invoke, tool_args)
+        else:
+            result = in_place(tool_name, function.invoke, tool_args)
         if is_awaitable(result):
             result = yield result
         return self.message_types["tool"](result_content(result), tool_call_id=tool_call_id)

@@ -15,11 +15,11 @@ from vfgym.agents import Agent, agent_name, as_agent, per_episode
 from vfgym.concurrency import background_loop, bridge, in_bridge, in_event_loop, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
-from vfgym.evaluation.play import Rollout, play
-from vfgym.evaluation.progress import Progress, ProgressCallback, displayed
+from vfgym.evaluation.play import Begin, Rollout, play
+from vfgym.evaluation.progress import ProgressCallback, reporting
 from vfgym.evaluation.recorder import Recorder
 from vfgym.evaluation.replicas import EnvLike, Replicas
-from vfgym.results import GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run
+from vfgym.results import GenerateOutputs, ResultsError, ResultsWriter, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
 
@@ -40,6 +40,7 @@ def evaluate(
     strict: bool = False,
     pass_threshold: float | None = None,
     env_id: str | None = None,
+    model: str | None = None,
     env_args: dict[str, Any] | None = None,
     progress: bool = True,
     on_progress: ProgressCallback | None = None,
@@ -66,6 +67,7 @@ def evaluate(
             error.
         pass_threshold: Reward from which a rollout passes, in pass@k; the environment's own by default.
         env_id: Name of the environment in the results; its registered id by default.
+        model: Name of the agent in the results; its own by default.
         env_args: Arguments the environment is made with, where an id, a spec or a function is given.
         progress: Whether progress is shown: a bar on a terminal, else a line now and then.
         on_progress: Called with each row as it is finished, and with how far the run is.
@@ -90,6 +92,7 @@ def evaluate(
         strict=strict,
         pass_threshold=pass_threshold,
         env_id=env_id,
+        model=model,
         env_args=env_args,
         progress=progress,
         on_progress=on_progress,
@@ -125,6 +128,7 @@ async def aevaluate(
     strict: bool = False,
     pass_threshold: float | None = None,
     env_id: str | None = None,
+    model: str | None = None,
     env_args: dict[str, Any] | None = None,
     progress: bool = True,
     on_progress: ProgressCallback | None = None,
@@ -134,19 +138,19 @@ async def aevaluate(
     if seed < 0:
         raise ConfigurationError(f"seed must not be negative, got {seed}")
     begin = per_episode(as_agent(agent))
-    replicas = await bridge(Replicas, env, dict(env_args or {}))
+    model = model or agent_name(agent)
+    replicas = Replicas()
     try:
-        definition = replicas.definition
+        definition = await bridge(replicas.open, env, dict(env_args or {}))
         spec = definition.spec
-        examples = await bridge(_examples, definition, num_examples)
+        example_ids = await bridge(_example_ids, definition, num_examples)
         name = env_id or (spec.id if spec is not None else definition.env_id) or type(definition).__name__
-        model = agent_name(agent)
         path = Path(results_path) if results_path is not None else default_results_path(name, model) if save_results else None
         run = Run(
             env_id=name,
             env_args=dict(env_args or (spec.kwargs if spec is not None else definition.env_args)),
             model=model,
-            num_examples=len(examples),
+            num_examples=len(example_ids),
             rollouts_per_example=rollouts_per_example,
             pass_threshold=definition.pass_threshold if pass_threshold is None else pass_threshold,
             version_info=version_info(definition),
@@ -155,42 +159,52 @@ async def aevaluate(
             max_concurrent=max_concurrent,
             path_to_save=path,
         )
-        rollouts = _rollouts(examples, rollouts_per_example, seed)
-        counts = Progress(len(examples) * rollouts_per_example)
-        with contextlib.ExitStack() as stack:
-            writer = stack.enter_context(ResultsWriter(path, run.outputs([])["metadata"])) if path is not None else None
-            refresh = stack.enter_context(displayed(counts, f"{name} {model}")) if progress else None
+        rollouts = _rollouts(run, example_ids)
+        return await _carry_out(run, definition, replicas, rollouts, begin, strict=strict, progress=progress, on_progress=on_progress)
+    finally:
+        await bridge(replicas.close)
 
-            def on_row(row: RolloutOutput) -> None:
-                counts.add(row)
-                if refresh is not None:
-                    refresh()
-                if on_progress is not None:
-                    on_progress(row, counts)
 
-            recorder = Recorder(definition, rollouts_per_example, state_columns, writer, on_row)
+async def _carry_out(
+    run: Run,
+    definition: ChatEnv,
+    replicas: Replicas,
+    rollouts: Iterator[Rollout],
+    begin: Begin,
+    *,
+    strict: bool,
+    progress: bool,
+    on_progress: ProgressCallback | None,
+) -> GenerateOutputs:
+    """Play and record all rollouts, and return what came of them."""
+    total = run.num_examples * run.rollouts_per_example
+    with contextlib.ExitStack() as stack:
+        writer = None
+        if run.path_to_save is not None:
+            writer = stack.enter_context(ResultsWriter(run.path_to_save, run.outputs([])["metadata"]))
+        title = f"{run.env_id} {run.model}"
+        on_row = stack.enter_context(reporting(total, title, is_shown=progress, callback=on_progress))
+        recorder = Recorder(definition, run.rollouts_per_example, run.state_columns, writer, on_row)
 
-            def work() -> None:
-                replica = replicas.take()
-                for rollout in rollouts:
-                    played = play(replica, begin, rollout)
-                    if strict and played.error is not None:
-                        raise played.error
-                    recorder.add(played)
-                    wait(asyncio.sleep(0))  # where nothing else waits, other workers and a cancellation still get their turn
+        def work() -> None:
+            replica = replicas.take()
+            for rollout in rollouts:
+                played = play(replica, begin, rollout)
+                if strict and played.error is not None:
+                    raise played.error
+                recorder.add(played)
+                wait(asyncio.sleep(0))  # where nothing else waits, other workers and a cancellation still get their turn
 
-            num_workers = min(n for n in (counts.total, max_concurrent, replicas.most or -1) if n > 0)
-            try:
-                await _all_of([bridge(work) for _ in range(num_workers)])
-            except BaseException as error:
-                _save_what_is_finished(run, recorder, writer, error)
-                raise
+        num_workers = min(n for n in (total, run.max_concurrent, replicas.most) if n != -1)
+        try:
+            await _all_of([bridge(work) for _ in range(num_workers)])
             outputs = run.outputs(recorder.outputs)
             if writer is not None:
                 writer.write_metadata(outputs["metadata"])
             return outputs
-    finally:
-        await bridge(replicas.close)
+        except BaseException as error:
+            _save_what_is_finished(run, recorder, writer, error)
+            raise
 
 
 def _save_what_is_finished(run: Run, recorder: Recorder, writer: ResultsWriter | None, error: BaseException) -> None:
@@ -212,7 +226,7 @@ def _check(**counts: int) -> None:
             raise ConfigurationError(f"{name} must be {allowed}, got {count}")
 
 
-def _examples(definition: ChatEnv, num_examples: int) -> list[int]:
+def _example_ids(definition: ChatEnv, num_examples: int) -> list[int]:
     """Return the ids of the examples to play."""
     tasks = definition.eval_tasks
     if tasks.is_endless and num_examples == -1:
@@ -229,16 +243,16 @@ def _examples(definition: ChatEnv, num_examples: int) -> list[int]:
     return example_ids
 
 
-def _rollouts(example_ids: Sequence[int], rollouts_per_example: int, seed: int) -> Iterator[Rollout]:
+def _rollouts(run: Run, example_ids: Sequence[int]) -> Iterator[Rollout]:
     """Give each rollout of each example, one example after the other.
 
-    A rollout's seed follows from its numbers and the run's seed alone: it does not depend on how many others there are.
+    A rollout's seed follows from its example's place, its number and the run's seed alone, whatever else is played.
     """
-    states = [np.random.SeedSequence([seed, number]).generate_state(len(example_ids)) for number in range(rollouts_per_example)]
-    seeds = np.stack(states, axis=1).tolist()
-    for example_id, seeds_of_example in zip(example_ids, seeds, strict=True):
-        for number, rollout_seed in enumerate(seeds_of_example):
-            yield Rollout(example_id, number, rollout_seed)
+    numbers = range(run.rollouts_per_example)
+    seeds = [np.random.SeedSequence([run.seed, number]).generate_state(len(example_ids)).tolist() for number in numbers]
+    for position, example_id in enumerate(example_ids):
+        for number in numbers:
+            yield Rollout(example_id, number, seeds[number][position])
 
 
 async def _all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:

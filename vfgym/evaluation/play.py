@@ -6,7 +6,7 @@ So any Gymnasium wrapper around the environment is stepped as it is, while agent
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import gymnasium as gym
 
@@ -16,6 +16,9 @@ from vfgym.concurrency import wait
 from vfgym.errors import Error, InvalidAction
 from vfgym.evaluation.replicas import Replica
 from vfgym.state import State
+
+Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
+"""Gives what answers in the episode that an environment has just begun."""
 
 
 class Rollout(NamedTuple):
@@ -40,7 +43,7 @@ class Played(NamedTuple):
     """What kept it from going on, other than the errors that the episode itself records."""
 
 
-def play(replica: Replica, begin: Callable[[gym.Env[Any, Any]], Answering], rollout: Rollout) -> Played:
+def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     """Play one episode to its end.
 
     An exception of the environment or the agent becomes the episode's error. Only `begin`, which asks the agent for what

@@ -44,10 +44,23 @@ ProgressCallback: TypeAlias = "Callable[[RolloutOutput, Progress], None]"
 
 
 @contextlib.contextmanager
-def displayed(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
-    """Show `progress` on the standard error stream. The function that the context gives is called after each rollout."""
-    with _bar(progress, title) if sys.stderr.isatty() else _lines(progress, title) as refresh:
-        yield refresh
+def reporting(total: int, title: str, *, is_shown: bool, callback: ProgressCallback | None) -> Iterator[Callable[[RolloutOutput], None]]:
+    """Count finished rows, show how far the run is on the standard error stream, and tell `callback`.
+
+    The context gives the function that is to be called with each row.
+    """
+    progress = Progress(total)
+    display = _bar if sys.stderr.isatty() else _lines
+    with display(progress, title) if is_shown else contextlib.nullcontext() as refresh:
+
+        def report(row: RolloutOutput) -> None:
+            progress.add(row)
+            if refresh is not None:
+                refresh()
+            if callback is not None:
+                callback(row, progress)
+
+        yield report
 
 
 @contextlib.contextmanager
@@ -57,9 +70,16 @@ def _bar(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
     from rich.progress import Progress as RichProgress
 
     told = TextColumn("reward {task.fields[reward]:.3f}, {task.fields[errors]} errors")
-    columns = (TextColumn(title, markup=False), BarColumn(), MofNCompleteColumn(), told, TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        told,
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with RichProgress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=progress.total, reward=0.0, errors=0)
+        task = bar.add_task(title, total=progress.total, reward=0.0, errors=0)
         refreshed = 0.0
 
         def show() -> None:

@@ -40,8 +40,16 @@ class Replicas:
     called once for each worker.
     """
 
-    def __init__(self, source: EnvLike, env_args: dict[str, Any]) -> None:
-        """Get ready to replicate `source`.
+    def __init__(self) -> None:
+        """Hold none yet."""
+        self.most = -1
+        """How many replicas there can be; -1 for any number."""
+        self._made: list[gym.Env[Any, Any]] = []
+        self._ready: list[gym.Env[Any, Any]] = []
+        self._grouped: list[EpisodeFace] = []
+
+    def open(self, source: EnvLike, env_args: dict[str, Any]) -> ChatEnv:
+        """Get ready to replicate `source`, and return its definition (of a function: that of the first environment).
 
         Args:
             source: What is to be played.
@@ -50,31 +58,21 @@ class Replicas:
         Raises:
             ConfigurationError: If `source` is no chat environment, or there is none of that id.
         """
-        self.most: int | None = None
-        """How many replicas there can be; None for any number."""
-        self._made: list[gym.Env[Any, Any]] = []
-        self._ready: list[gym.Env[Any, Any]] = []
-        self._grouped: list[EpisodeFace] = []
         if isinstance(source, gym.Env):
-            self._replicate(source)
-        elif isinstance(source, str | EnvSpec):
-            env = _made_from_id(source, env_args)
-            self._made.append(env)
-            self._replicate(env)
-        elif callable(source):
-            self._make = functools.partial(source, **env_args)
-            env = self._make()
-            self._made.append(env)
-            self._ready.append(env)
-            self.definition = _definition_of(env)
-        else:
+            return self._replicate(source)
+        if isinstance(source, str | EnvSpec):
+            return self._replicate(self._keep(make_env(source, env_args)))
+        if not callable(source):
             raise ConfigurationError(
                 "evaluate takes an id, a spec, an environment, or a function that makes one (without arguments, or with env_args);"
                 f" got {type(source).__name__}"
             )
+        self._make = functools.partial(source, **env_args)
+        self._ready.append(self._keep(self._make()))
+        return seat_of(self._ready[0]).definition
 
-    def _replicate(self, env: gym.Env[Any, Any]) -> None:
-        self.definition = _definition_of(env)
+    def _replicate(self, env: gym.Env[Any, Any]) -> ChatEnv:
+        definition = seat_of(env).definition
         reason = why_not_replicable(env)
         if reason is None:
             self._make = functools.partial(replicate, env)
@@ -82,19 +80,27 @@ class Replicas:
             logger.warning("episodes are played one at a time: %s; give a function that makes the environment to play more at once", reason)
             self.most = 1
             self._ready.append(env)
+        return definition
 
     def take(self) -> Replica:
         """Return an environment that no other worker has."""
-        if self._ready:
-            env = self._ready.pop()
-        else:
-            env = self._make()
-            self._made.append(env)
+        env = self._ready.pop() if self._ready else self._keep(self._make())
         seat = seat_of(env)
         if seat.definition.requires_group_rollouts:
             seat._needs_group = True  # it plays, and whoever has the whole group scores
             self._grouped.append(seat)
         return Replica(env, seat)
+
+    def _keep(self, env: object) -> gym.Env[Any, Any]:
+        """Note an environment that is to be closed."""
+        if not isinstance(env, gym.Env):
+            raise ConfigurationError(f"the function that makes the environment returned {type(env).__name__}, no gymnasium.Env")
+        if any(env is made for made in self._made):
+            raise ConfigurationError(
+                "the function that makes the environment returned the same one twice: it must make a new one each time"
+            )
+        self._made.append(env)
+        return env
 
     def close(self) -> None:
         """Close what was made, the newest first. One that fails to close is logged and does not keep the others open."""
@@ -108,18 +114,19 @@ class Replicas:
                 logger.exception("closing %s failed", env)
 
 
-def _definition_of(env: object) -> ChatEnv:
-    if not isinstance(env, gym.Env):
-        raise ConfigurationError(f"the function that makes the environment returned {type(env).__name__}, no gymnasium.Env")
-    return seat_of(env).definition
+def make_env(source: str | EnvSpec, env_args: dict[str, Any]) -> gym.Env[Any, Any]:
+    """Make a registered environment.
 
-
-def _made_from_id(source: str | EnvSpec, env_args: dict[str, Any]) -> gym.Env[Any, Any]:
+    Raises:
+        ConfigurationError: If there is none of that id, or it does not take these arguments.
+    """
     try:
         return gym.make(source, **env_args)
     except gym.error.UnregisteredEnv as error:
-        known = did_you_mean(str(source), gym.registry) if "Did you mean" not in str(error) else ""
-        raise ConfigurationError(f"{error}{known}") from error
+        hint = did_you_mean(str(source), gym.registry) if "Did you mean" not in str(error) else ""
+        raise ConfigurationError(f"{error}{hint}") from error
+    except TypeError as error:
+        raise ConfigurationError(f"the environment cannot be made: {error}") from error
 
 
 def why_not_replicable(env: gym.Env[Any, Any]) -> str | None:
@@ -146,5 +153,5 @@ def replicate(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
 
 def _constructor_arguments(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> dict[str, Any] | None:
     if isinstance(wrapper, gym.utils.RecordConstructorArgs):
-        return wrapper._saved_kwargs
+        return {name: value for name, value in wrapper._saved_kwargs.items() if name != "env"}
     return {} if type(wrapper).__init__ in _PLAIN_CONSTRUCTORS else None

@@ -9,20 +9,21 @@ from typing import Any
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Steps, eager
 from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import discover_decorated
+from vfgym.lifecycle import Mark, discover_decorated
 from vfgym.parsers import Parser
 from vfgym.rubrics.scoring import (
     RewardFunc,
     RewardFunction,
     Score,
-    _score,
+    StepScorer,
+    When,
     apply_advantages,
     apply_score,
     namespace_of,
     score_episode,
     score_members,
 )
-from vfgym.state import State, TrajectoryStep
+from vfgym.state import State
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,8 @@ class Rubric:
     other columns of the dataset row, and the rubric's class objects (``parser`` and what `add_class_object` added). One
     with plural names (``completions``, ``answers``, ``states``, ...) scores a whole group and returns a list. Functions are
     plain or async, run in the order they were added, and one that raises scores 0.0 and is reported in
-    ``state["metrics_errors"]``.
+    ``state["metrics_errors"]``. Methods of a subclass that are marked as ``@vfgym.reward(weight=...)`` or ``@vfgym.metric``
+    come after the functions that are given.
     """
 
     def __init__(
@@ -63,7 +65,15 @@ class Rubric:
         self._step_functions: list[RewardFunction] = []
         self._cleanups = [CallPlan(handler.method) for handler in discover_decorated(self, "cleanup")]
         for func, weight in zip(funcs, weights, strict=True):
-            self.add_reward_func(func, weight)
+            Rubric.add_reward_func(self, func, weight)
+        self._functions += marked_functions(self)
+
+    @classmethod
+    def of_marked(cls, obj: object) -> Rubric:
+        """Return a rubric of the methods of `obj` that are marked as `@reward` or `@metric`."""
+        rubric = cls()
+        rubric._functions += marked_functions(obj)
+        return rubric
 
     def add_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
         """Add a reward function."""
@@ -109,11 +119,6 @@ class Rubric:
     def _group_function_names(self) -> list[str]:
         return [function.name for function in self._functions if function.when == "group"]
 
-    @property
-    def has_step_rewards(self) -> bool:
-        """Whether some function scores single turns."""
-        return bool(self._step_functions)
-
     @eager
     def score_rollout(self, state: State) -> Steps[None]:
         """Score one episode that was played: set its reward and metrics. Can be awaited.
@@ -145,21 +150,9 @@ class Rubric:
     def _score_many(self, states: list[State]) -> Steps[list[Score]]:
         return score_members(self._functions, states, self.class_objects)
 
-    def _score_step(self, state: State, step: TrajectoryStep) -> Steps[float]:
-        """Call the step functions on one turn, add up their metrics, and return the turn's reward."""
-        if not self._step_functions:
-            return 0.0
-        asks_for_task = any([function.asks_for_task for function in self._step_functions])
-        names: dict[str, Any] = namespace_of(state, self.class_objects) if asks_for_task else {"state": state}
-        names["step"] = step
-        names["completion"] = step["completion"]
-        reward = 0.0
-        for function in self._step_functions:
-            value = yield from _score(function, names, state)
-            state.step_metrics[function.name] = state.step_metrics.get(function.name, 0.0) + value
-            if function.weight:
-                reward += function.weight * value
-        return reward
+    def _step_scorers(self) -> list[StepScorer]:
+        """Return the step functions, each with the objects it may ask for."""
+        return [(function, self.class_objects) for function in self._step_functions]
 
     @eager
     def cleanup(self, state: State) -> Steps[None]:
@@ -187,6 +180,16 @@ class Rubric:
             result = handler.method()
             if is_awaitable(result):
                 yield result
+
+
+def marked_functions(obj: object) -> list[RewardFunction]:
+    """Return the methods of a rubric or an environment that are marked as `@reward` or `@metric`, rewards first."""
+    rewards = [RewardFunction(method, mark.weight, _when(mark)) for _, method, mark in discover_decorated(obj, "reward")]
+    return rewards + [RewardFunction(method, 0.0, _when(mark)) for _, method, mark in discover_decorated(obj, "metric")]
+
+
+def _when(mark: Mark) -> When:
+    return "group" if mark.stage == "group" else "episode"
 
 
 def score_as_overridden(rubric: Rubric, state: State) -> Steps[Score]:

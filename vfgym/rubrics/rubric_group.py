@@ -8,8 +8,8 @@ from typing import Any
 from vfgym.concurrency import Steps, eager
 from vfgym.errors import ConfigurationError
 from vfgym.rubrics.rubric import Rubric, score_as_overridden
-from vfgym.rubrics.scoring import RewardFunc, Score
-from vfgym.state import State, TrajectoryStep
+from vfgym.rubrics.scoring import RewardFunc, Score, StepScorer
+from vfgym.state import State
 
 
 class RubricGroup(Rubric):
@@ -67,11 +67,6 @@ class RubricGroup(Rubric):
         return any(rubric.has_group_rewards for rubric in self.rubrics)
 
     @property
-    def has_step_rewards(self) -> bool:
-        """Whether some function scores single turns."""
-        return any(rubric.has_step_rewards for rubric in self.rubrics)
-
-    @property
     def _group_function_names(self) -> list[str]:
         return [name for rubric in self.rubrics for name in rubric._group_function_names]
 
@@ -96,12 +91,8 @@ class RubricGroup(Rubric):
                 _add(total, score)
         return totals
 
-    def _score_step(self, state: State, step: TrajectoryStep) -> Steps[float]:
-        reward = 0.0
-        for rubric in self.rubrics:
-            if rubric.has_step_rewards:
-                reward += yield from rubric._score_step(state, step)
-        return reward
+    def _step_scorers(self) -> list[StepScorer]:
+        return [scorer for rubric in self.rubrics for scorer in rubric._step_scorers()]
 
     def _clean_up(self, state: State) -> Steps[None]:
         for rubric in self.rubrics:

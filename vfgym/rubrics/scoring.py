@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_origin
 
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import Steps, gather
-from vfgym.state import State
+from vfgym.concurrency import Steps, gather, in_event_loop, in_place, on_thread
+from vfgym.lifecycle import is_blocking
+from vfgym.state import State, TrajectoryStep
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"
 class RewardFunction:
     """A reward function as it was registered: its call plan, its weight, and what it scores."""
 
-    __slots__ = ("asks_for_task", "name", "plan", "weight", "when")
+    __slots__ = ("asks_for_task", "is_blocking", "name", "plan", "weight", "when")
 
     def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
         """Read the signature of `func`.
@@ -45,6 +46,7 @@ class RewardFunction:
         self.plan = CallPlan(func)
         self.name = self.plan.name
         self.weight = float(weight)
+        self.is_blocking = is_blocking(func)
         self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
 
@@ -60,6 +62,10 @@ def _scores_groups(plan: CallPlan) -> bool:
     if isinstance(annotation, str):  # from __future__ import annotations
         return annotation.removeprefix("typing.").lower().partition("[")[0] == "list"
     return (get_origin(annotation) or annotation) is list
+
+
+StepScorer: TypeAlias = "tuple[RewardFunction, Mapping[str, Any]]"
+"""A step function, and the objects of its rubric."""
 
 
 @dataclass(slots=True)
@@ -108,13 +114,34 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
 
 def _score(function: RewardFunction, names: Mapping[str, Any], state: State) -> Steps[float]:
     try:
-        value = function.plan(names)
+        value = _called(function, names)
         if is_awaitable(value):
             value = yield value
         return float(value)
     except Exception as error:
         report(function.name, error, state)
         return 0.0
+
+
+def _called(function: RewardFunction, names: Mapping[str, Any]) -> Any:
+    """Return what a function returns; an awaitable where it is async, or blocking and called on an event loop."""
+    if function.is_blocking and in_event_loop():
+        return on_thread(function.plan, names)
+    return in_place(function.name, function.plan, names)
+
+
+def score_step(scorers: Iterable[StepScorer], state: State, step: TrajectoryStep) -> Steps[float]:
+    """Call the step functions on one turn, add up their metrics in the state, and return the turn's reward."""
+    reward = 0.0
+    for function, class_objects in scorers:
+        names: dict[str, Any] = namespace_of(state, class_objects) if function.asks_for_task else {"state": state}
+        names["step"] = step
+        names["completion"] = step["completion"]
+        value = yield from _score(function, names, state)
+        state.step_metrics[function.name] = state.step_metrics.get(function.name, 0.0) + value
+        if function.weight:
+            reward += function.weight * value
+    return reward
 
 
 def report(name: str, error: BaseException, state: State) -> None:
@@ -145,7 +172,7 @@ def _individual_values(function: RewardFunction, states: list[State], each: list
     results: list[Any] = []
     for names in each:
         try:
-            results.append(function.plan(names))
+            results.append(_called(function, names))
         except Exception as error:
             results.append(error)
     waiting = [index for index, result in enumerate(results) if is_awaitable(result)]
@@ -170,7 +197,7 @@ def _number(function: RewardFunction, result: Any, state: State) -> float:
 
 def _group_values(function: RewardFunction, states: list[State], class_objects: Mapping[str, Any]) -> Steps[list[float]]:
     try:
-        result = function.plan(group_namespace_of(states, class_objects))
+        result = _called(function, group_namespace_of(states, class_objects))
         if is_awaitable(result):
             result = yield result
         values = [float(value) for value in result]

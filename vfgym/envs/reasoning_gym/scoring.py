@@ -74,8 +74,12 @@ def _number(text: str) -> float:
 
 def _uses_the_numbers(answer: str, entry: Entry) -> bool:
     """Say whether a formula uses each given number once: puzzle24 takes any four numbers that make 24."""
-    used = [int(number) for number in re.findall(r"\d+", answer)]
-    return sorted(used) == sorted(entry["metadata"]["numbers"]) and is_formula(answer)
+    return sorted(re.findall(r"\d+", answer)) == sorted(map(str, entry["metadata"]["numbers"])) and is_formula(answer)
+
+
+def _has_short_moves(answer: str, entry: Entry) -> bool:
+    """Say whether every number has one digit: rush_hour and rubiks_cube write out ``F+999999999`` as so many moves."""
+    return re.search(r"\d\d", answer) is None
 
 
 _REPLACEMENTS: dict[str, Callable[[str, Entry], float]] = {
@@ -89,11 +93,13 @@ _CONDITIONS: dict[str, Callable[[str, Entry], bool]] = {
     "intermediate_integration": lambda answer, entry: is_formula(answer),
     "polynomial_multiplication": lambda answer, entry: is_formula(answer),
     "puzzle24": _uses_the_numbers,
+    "rubiks_cube": _has_short_moves,
+    "rush_hour": _has_short_moves,
     "simple_integration": lambda answer, entry: is_formula(answer),
 }
 """What an answer must be to reach the scorer; another one is scored as if there were none.
 
-These hand the answer to ``sympy.parse_expr``, which evaluates it as Python.
+``sympy.parse_expr``, which those of formulas call, evaluates the answer as Python.
 """
 
 _FUNCTIONS = frozenset(
@@ -101,18 +107,21 @@ _FUNCTIONS = frozenset(
 )
 _FORMULA_NODES = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Call, ast.operator, ast.unaryop, ast.expr_context)
 _LARGEST_EXPONENT = 100
+_LARGE_NUMBER = re.compile(r"[\d.]e[+-]?[\d_]{3}", re.IGNORECASE)
 
 
 def is_formula(text: str) -> bool:
     """Say whether a text is a formula of numbers, symbols, operators and common functions, in Python's notation.
 
-    Powers that would fill the memory are none: exponents are at most 100, and numbers are not raised twice.
+    Numbers that would fill the memory are none: exponents are at most 100 (99 in ``1e99``), and numbers are not raised twice.
 
     >>> is_formula("x**2/2 - cos(3*x) + C"), is_formula("(8 - 2)*(3 + 1)")
     (True, True)
-    >>> is_formula("exit()"), is_formula("().__class__"), is_formula("9**9**9")
-    (False, False, False)
+    >>> is_formula("exit()"), is_formula("().__class__"), is_formula("9**9**9"), is_formula("1e999999999")
+    (False, False, False, False)
     """
+    if _LARGE_NUMBER.search(text):
+        return False
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # all four can be had from unsuitable text

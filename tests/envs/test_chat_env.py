@@ -1,0 +1,705 @@
+"""The Gymnasium face of an environment: reset and step, options and seeds, info, rendering, closing, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+
+from vfgym import (
+    ChatEnv,
+    Client,
+    MultiTurnEnv,
+    Response,
+    Rubric,
+    SingleTurnEnv,
+    State,
+    StatefulToolEnv,
+    ToolEnv,
+    UserMessage,
+    cleanup,
+    teardown,
+)
+from vfgym.errors import ConfigurationError, InvalidAction, ResetNeeded, UnknownArgument
+from vfgym.messages import AssistantMessage, Message
+
+ROWS = [{"question": f"question {index}", "answer": f"secret {index}", "info": {"level": index}} for index in range(5)]
+
+
+def first_word(completion: list[Message], answer: str) -> float:
+    """Score the first word of the answer."""
+    return float(str(completion[0]["content"]).startswith(answer))
+
+
+def length(completion: list[Message]) -> float:
+    """Score the number of messages."""
+    return len(completion) / 10
+
+
+class Talk(MultiTurnEnv):
+    """Answers with a random number of the episode."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": ROWS, "rubric": Rubric([first_word, length]), "max_turns": 3, **kwargs})
+        self.cleaned = 0
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return [UserMessage(f"{state.rng.integers(1000)}")]
+
+    @cleanup
+    def count(self, state: State) -> None:
+        self.cleaned += 1
+
+
+class AsyncTalk(Talk):
+    """The same with an async hook."""
+
+    async def env_response(self, messages: list[Message], state: State) -> Any:
+        await asyncio.sleep(0)
+        return super().env_response(messages, state)
+
+
+class Custom(ChatEnv):
+    """A loop of its own."""
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+        state = await self.init_state(input, client, model, sampling_args)
+        first = (await self.get_model_response(state, state["prompt"])).message
+        second = (await self.get_model_response(state, [*state["prompt"], first, UserMessage("sure?")])).message
+        state["completion"] = [first, UserMessage("sure?"), second]
+        return state
+
+
+def search(query: str, limit: int = 3) -> str:
+    """Search for something."""
+    return f"{limit} pages about {query}"
+
+
+class Ledger(StatefulToolEnv):
+    """A tool with a hidden argument."""
+
+    def __init__(self) -> None:
+        super().__init__(dataset=ROWS, max_turns=4, rubric=Rubric(length))
+        self.add_tool(self.note, args_to_skip=["book"])
+
+    def setup_state(self, state: State) -> Any:
+        state["book"] = []
+        return super().setup_state(state)
+
+    def note(self, text: str, book: list[str]) -> str:
+        """Write something down."""
+        book.append(text)
+        return f"{len(book)} lines"
+
+    def update_tool_args(self, tool_name: str, tool_args: dict[str, Any], messages: Any, state: State, **kwargs: Any) -> dict[str, Any]:
+        return {**tool_args, "book": state["book"]}
+
+
+ENVS: dict[str, Callable[..., ChatEnv]] = {
+    "single turn": lambda **kwargs: SingleTurnEnv(ROWS, rubric=Rubric(first_word), system_prompt="Be brief.", **kwargs),
+    "multi turn": Talk,
+    "async hooks": AsyncTalk,
+    "tools": lambda **kwargs: ToolEnv(tools=[search], dataset=ROWS, max_turns=4, rubric=Rubric(length), **kwargs),
+    "stateful tools": lambda **kwargs: Ledger(),
+    "own loop": lambda **kwargs: Custom(ROWS, rubric=Rubric(first_word), **kwargs),
+}
+ALL = pytest.mark.parametrize("make", ENVS.values(), ids=list(ENVS))
+"""A test for an environment of every class."""
+
+
+@pytest.fixture
+def strict_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+# What Gymnasium asks of every environment
+
+
+@ALL
+def test_gymnasiums_checker_has_nothing_to_say(make: Callable[..., ChatEnv], strict_warnings: None) -> None:
+    check_env(make(), skip_render_check=True)
+
+
+@ALL
+def test_stock_wrappers_work_unmodified(make: Callable[..., ChatEnv], strict_warnings: None) -> None:
+    env = gym.wrappers.RecordEpisodeStatistics(
+        gym.wrappers.TransformReward(gym.wrappers.OrderEnforcing(gym.wrappers.PassiveEnvChecker(make())), lambda reward: 2 * reward)
+    )
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    total = 0.0
+    while True:
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        total += reward
+        assert env.observation_space.contains(observation)
+        if terminated or truncated:
+            break
+    assert info["episode"]["r"] == pytest.approx(total)
+    assert total == pytest.approx(2 * env.unwrapped.state["reward"])
+    env.close()
+
+
+@ALL
+def test_a_seed_replays_the_stream_of_tasks_and_random_numbers(make: Callable[..., ChatEnv]) -> None:
+    def stream(env: ChatEnv) -> list[Any]:
+        env.action_space.seed(3)
+        seen: list[Any] = []
+        for episode in range(7):
+            seen.append(env.reset(seed=11 if episode == 0 else None))
+            for _ in range(2):
+                seen.append(outcome := env.step(env.action_space.sample()))
+                if outcome.terminated or outcome.truncated:
+                    break
+        env.close()
+        return seen
+
+    env = make()
+    first = stream(env)
+    assert data_equivalence(first, stream(env))
+    assert data_equivalence(first, stream(make()))
+
+
+@ALL
+def test_info_has_the_same_keys_at_reset_in_a_turn_and_at_the_end(make: Callable[..., ChatEnv]) -> None:
+    """Metrics are Python floats, zero until scored; nothing in it tells the answer, and nothing is shared between steps."""
+    env = make()
+    env.action_space.seed(0)
+    _, info = env.reset(seed=0)
+    infos = [info]
+    for _ in range(4):
+        outcome = env.step(env.action_space.sample())
+        infos.append(outcome.info)
+        if outcome.terminated or outcome.truncated:
+            break
+    assert all(info.keys() == {"example_id", "tools", "metrics", "stop_condition"} for info in infos)
+    assert len({tuple(info["metrics"]) for info in infos}) == 1
+    assert {type(value) for info in infos for value in info["metrics"].values()} == {float}
+    assert all(set(info["metrics"].values()) == {0.0} for info in infos[:-1])
+    assert infos[-1]["metrics"] == env.state["metrics"]
+    assert [info["stop_condition"] is None for info in infos] == [True] * (len(infos) - 1) + [False]
+    assert "secret" not in json.dumps(infos)
+    names, tools = set(infos[0]["metrics"]), list(infos[0]["tools"])
+    for info in infos:
+        info["metrics"].clear()
+        info["tools"].clear()
+    assert (set(env.state["metrics"]), env.reset()[1]["tools"]) == (names, tools)
+
+
+@ALL
+def test_the_observation_is_a_fresh_list_of_the_whole_conversation(make: Callable[..., ChatEnv]) -> None:
+    env = make()
+    observation, _ = env.reset(seed=0)
+    assert type(observation) is list
+    before = list(observation)
+    observation.clear()
+    outcome = env.step("an answer")
+    assert type(outcome.observation) is list
+    assert outcome.observation[: len(before)] == before
+    with pytest.raises(TypeError, match="replace"):
+        outcome.observation[0]["content"] = "changed"
+
+
+def test_the_five_tuple_has_names() -> None:
+    env = Talk()
+    env.reset(seed=0)
+    outcome = env.step("hi")
+    observation, reward, terminated, truncated, info = outcome
+    assert outcome.observation is observation
+    assert (type(reward), type(terminated), type(truncated), type(info)) == (float, bool, bool, dict)
+
+
+# Tasks, seeds and options
+
+
+def example_ids(env: gym.Env[Any, Any], count: int, seed: int | None = None) -> list[int]:
+    return [env.reset(seed=seed if episode == 0 else None)[1]["example_id"] for episode in range(count)]
+
+
+def test_tasks_come_in_a_seeded_permutation_without_repeats_and_then_the_next() -> None:
+    env = SingleTurnEnv(ROWS)
+    ids = example_ids(env, 20, seed=4)
+    rounds = [tuple(ids[start : start + 5]) for start in range(0, 20, 5)]
+    assert all(sorted(each) == [0, 1, 2, 3, 4] for each in rounds)
+    assert len(set(rounds)) > 1
+    assert ids == example_ids(env, 20, seed=4) == example_ids(SingleTurnEnv(ROWS), 20, seed=4)
+    assert len({tuple(example_ids(env, 5, seed=seed)) for seed in range(10)}) > 1
+
+
+def test_example_id_picks_a_task_and_draws_nothing() -> None:
+    env = SingleTurnEnv(ROWS)
+    expected = example_ids(env, 6, seed=4)
+    ids = example_ids(env, 2, seed=4)
+    for example_id in (3, 0, 3):
+        observation, info = env.reset(options={"example_id": example_id})
+        assert (info["example_id"], observation[-1]["content"]) == (example_id, f"question {example_id}")
+    assert [*ids, *example_ids(env, 4)] == expected
+
+
+def test_a_seed_given_with_example_id_replays_what_follows() -> None:
+    env = SingleTurnEnv(ROWS)
+    streams = []
+    for drawn_before in (0, 3):
+        example_ids(env, drawn_before)
+        env.reset(seed=4, options={"example_id": 2})
+        streams.append(example_ids(env, 5))
+    assert streams[0] == streams[1]
+
+
+@pytest.mark.parametrize("example_id", [5, -1, "0", None, 1.0, True])
+def test_an_example_id_that_does_not_exist_is_refused(example_id: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"no task with example_id .* among the 5 tasks"):
+        SingleTurnEnv(ROWS).reset(options={"example_id": example_id})
+
+
+def test_an_example_id_may_be_a_number_of_numpy() -> None:
+    assert SingleTurnEnv(ROWS).reset(options={"example_id": np.int64(3)})[1]["example_id"] == 3
+
+
+def test_split_says_of_which_tasks() -> None:
+    env = SingleTurnEnv(ROWS, [{"question": "evaluate me"}])
+    assert env.reset(seed=0, options={"split": "eval"})[0][-1]["content"] == "evaluate me"
+    assert env.reset(options={"split": "train"})[0][-1]["content"].startswith("question")
+    assert len(env.tasks) == 5
+    assert len(env.eval_tasks) == 1
+
+
+def test_a_visit_to_the_other_split_does_not_start_the_tasks_anew() -> None:
+    env = SingleTurnEnv(ROWS, [{"question": "evaluate me"}])
+    ids = example_ids(env, 3, seed=0)
+    env.reset(options={"split": "eval"})
+    assert sorted([*ids, *example_ids(env, 2)]) == [0, 1, 2, 3, 4]
+
+
+def test_one_source_of_tasks_stands_for_both() -> None:
+    for env in (SingleTurnEnv(ROWS), SingleTurnEnv(eval_dataset=ROWS)):
+        for split in ("train", "eval"):
+            assert env.reset(options={"split": split, "example_id": 1})[0][-1]["content"] == "question 1"
+
+
+def test_a_task_of_ones_own_can_be_given() -> None:
+    env = SingleTurnEnv(ROWS, system_prompt="Be brief.", rubric=Rubric(first_word))
+    observation, _ = env.reset(options={"task": {"question": "mine?", "answer": "yes"}})
+    assert [message["content"] for message in observation] == ["Be brief.", "mine?"]
+    assert env.step("yes").reward == 1.0
+
+
+@pytest.mark.parametrize("option", ["exampel_id", "seed", "reset_mask"])
+def test_an_unknown_option_is_refused_and_the_episode_stands(option: str) -> None:
+    env = Talk()
+    env.reset(seed=0)
+    with pytest.raises(ConfigurationError, match=f"unknown reset option '{option}'.*example_id"):
+        env.reset(options={option: 1})
+    assert env.cleaned == 0
+    env.step("goes on")
+
+
+def test_an_option_with_a_wrong_value_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'train' or 'eval'"):
+        Talk().reset(options={"split": "test"})
+    with pytest.raises(ConfigurationError, match="not a wrapped game"):
+        Talk().reset(options={"game_options": {}})
+
+
+def test_an_empty_dataset_is_an_error_at_reset() -> None:
+    with pytest.raises(ConfigurationError, match="dataset is empty"):
+        SingleTurnEnv([]).reset(seed=0)
+
+
+def test_a_single_turn_needs_tasks() -> None:
+    with pytest.raises(ConfigurationError, match="dataset="):
+        SingleTurnEnv()
+
+
+def test_no_tasks_are_needed_where_there_are_turns() -> None:
+    class Game(MultiTurnEnv):
+        def setup_state(self, state: State) -> None:
+            state["prompt"] = [UserMessage("your move")]
+
+        def env_response(self, messages: list[Message], state: State) -> str:
+            return "next"
+
+    observation, info = Game().reset(seed=0)
+    assert (observation, type(info["example_id"])) == ([UserMessage("your move")], int)
+
+
+def test_hooks_may_write_into_what_they_are_given_and_the_dataset_stays_as_it_is() -> None:
+    class Writes(Talk):
+        def setup_state(self, state: State) -> None:
+            assert state["info"] == {"level": 0}
+            state["info"]["level"] = 99
+            state["answer"] = "changed"
+            state["prompt"].append(UserMessage("more"))
+
+    rows = [{"question": "q", "answer": "a", "info": {"level": 0}}]
+    env = Writes(dataset=rows)
+    for _ in range(2):
+        observation, _ = env.reset(seed=0)
+        assert [message["content"] for message in observation] == ["q", "more"]
+    assert rows == [{"question": "q", "answer": "a", "info": {"level": 0}}]
+
+
+# Actions
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "text",
+        "",
+        AssistantMessage("text"),
+        AssistantMessage(None, tool_calls=[]),
+        {"role": "assistant", "content": "text"},
+        {"role": "assistant", "content": [{"type": "text", "text": "part"}]},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "nope", "arguments": "{"}}]},
+        {"role": "assistant", "content": "x", "reasoning_content": "because", "provider_field": {"a": [1]}},
+        Response("id", 0, "m", None, AssistantMessage("text")),
+    ],
+)
+@ALL
+def test_every_assistant_message_is_an_action_however_silly(make: Callable[..., ChatEnv], action: Any) -> None:
+    env = make()
+    env.reset(seed=0)
+    assert env.observation_space.contains(env.step(action).observation)
+    assert env.state["error"] is None
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "says"),
+    [
+        (None, "NoneType"),
+        (7, "int"),
+        (b"text", "bytes"),
+        ([], "list"),
+        ([{"role": "assistant", "content": "x"}], "list"),
+        ({}, "role"),
+        ({"content": "x"}, "role"),
+        ({"role": "user", "content": "x"}, "user"),
+        (UserMessage("x"), "user"),
+        ({"role": "narrator", "content": "x"}, "narrator"),
+        ({"role": "assistant", "content": 5}, "content"),
+        ({"role": "assistant", "content": "x", "tool_calls": "add"}, "tool_calls"),
+        ({"role": "assistant", "content": "x", "tool_calls": [{"id": "1"}]}, "name"),
+        ({"role": "assistant", "content": "x", "tool_calls": [{"function": {"name": "f", "arguments": 3}}]}, "arguments"),
+        ({"role": "assistant", "content": "x", 1: 2}, "1"),
+        ({"role": "assistant", "content": "x", "self": 1}, "self"),
+    ],
+)
+def test_anything_else_is_refused_and_leaves_the_episode_as_it_was(action: Any, says: str) -> None:
+    """The error says what was expected and what came; it is a ValueError too."""
+    env, twin = Talk(), Talk()
+    for each in (env, twin):
+        each.reset(seed=0)
+        each.step("a")
+    assert not env.action_space.contains(action)
+    with pytest.raises(InvalidAction, match="assistant message") as raised:
+        env.step(action)
+    assert says in str(raised.value)
+    assert isinstance(raised.value, ValueError)
+    assert env.step("b") == twin.step("b")
+    assert env.step("c") == twin.step("c")
+
+
+def test_step_before_reset_and_after_the_end_asks_for_reset() -> None:
+    env = SingleTurnEnv(ROWS)
+    for call in (lambda: env.step("a"), lambda: env.fail(TimeoutError()), env.truncate):
+        with pytest.raises(ResetNeeded, match=r"no episode has begun: call reset\(\) first"):
+            call()
+    env.reset(seed=0)
+    env.step("a")
+    with pytest.raises(ResetNeeded, match=r"the episode is over: call reset\(\) first"):
+        env.step("a")
+
+
+def test_a_single_turn_that_was_answered_is_terminated() -> None:
+    env = SingleTurnEnv(ROWS, rubric=Rubric(first_word))
+    env.reset(options={"example_id": 2})
+    outcome = env.step("secret 2, of course")
+    assert (outcome.reward, outcome.terminated, outcome.truncated) == (1.0, True, False)
+    assert outcome.info["stop_condition"] == "max_turns_reached"
+    assert [message["role"] for message in outcome.observation] == ["user", "assistant"]
+
+
+def test_a_single_turn_refuses_other_limits() -> None:
+    with pytest.raises(TypeError, match="max_turns"):
+        SingleTurnEnv(ROWS, max_turns=2)
+
+
+# Definitions
+
+
+def test_an_unknown_argument_is_refused_with_the_nearest_names() -> None:
+    with pytest.raises(UnknownArgument, match=r"Talk has no argument 'max_turn'\. Did you mean `max_turns`") as raised:
+        Talk(max_turn=3)
+    assert isinstance(raised.value, TypeError)
+    with pytest.raises(UnknownArgument, match="`dataset`"):
+        ToolEnv(tools=[], datset=ROWS)
+
+
+def test_an_argument_of_a_subclass_is_known() -> None:
+    class Hard(Talk):
+        def __init__(self, difficulty: int = 1, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+
+    with pytest.raises(UnknownArgument, match="Did you mean `difficulty`"):
+        Hard(dificulty=2)
+
+
+@pytest.mark.parametrize("name", ["step", "reset", "astep", "areset"])
+def test_overriding_the_face_is_refused_naming_the_hook(name: str) -> None:
+    hook = "setup_state" if "reset" in name else "env_response"
+    with pytest.raises(ConfigurationError, match=rf"Wrong overrides {name}\(\).*{hook}"):
+        type("Wrong", (MultiTurnEnv,), {name: lambda self, *args, **kwargs: None})
+
+
+def test_a_mixin_that_overrides_the_face_is_refused_too() -> None:
+    class Mixin:
+        def step(self, action: Any) -> Any:
+            return None
+
+    with pytest.raises(ConfigurationError, match=r"overrides step\(\)"):
+        type("Wrong", (Mixin, MultiTurnEnv), {})
+
+
+def test_a_rubric_that_scores_groups_cannot_be_stepped_alone() -> None:
+    def ranks(completions: list[Any]) -> list[float]:
+        return [0.0] * len(completions)
+
+    env = Talk(rubric=Rubric(ranks))
+    assert env.requires_group_rollouts
+    with pytest.raises(ConfigurationError, match="ranks"):
+        env.reset(seed=0)
+    assert not Talk(rubric=Rubric(ranks), score_rollouts=False).requires_group_rollouts
+
+
+def test_a_rubric_can_be_added() -> None:
+    env = Talk()
+    env.add_rubric(Rubric(lambda state: 5.0))
+    env.reset(seed=0)
+    assert env.truncate().reward == 5.0
+
+
+# The state
+
+
+def test_the_state_is_that_of_the_current_or_last_episode() -> None:
+    env = Talk()
+    assert env.state is None
+    env.reset(seed=0)
+    first = env.state
+    env.step("a")
+    assert env.state is first
+    env.truncate()
+    assert env.state is first
+    env.reset()
+    assert env.state is not first
+    last = env.state
+    env.close()
+    assert env.state is last
+
+
+def test_the_state_has_the_documented_keys() -> None:
+    env = Talk(sampling_args={"temperature": 0.5})
+    env.reset(seed=0)
+    state = env.state
+    documented = {
+        *("input", "task", "client", "model", "sampling_args", "is_completed", "is_truncated", "tool_defs", "trajectory"),
+        *("completion", "usage_tracker", "usage", "trajectory_id", "reward", "metrics", "error", "final_env_response", "timing"),
+        "stop_condition",
+    }
+    assert documented <= state.keys()
+    assert (state["is_completed"], state["reward"], state["completion"]) == (False, None, None)
+    env.truncate()
+    assert (state["is_completed"], state["reward"], state["completion"]) == (True, 0.0, [])
+    assert state["metrics"].keys() == {"first_word", "length", "num_turns"}
+
+
+# Rendering
+
+
+def test_render_returns_the_conversation_as_text() -> None:
+    env = ToolEnv(tools=[search], dataset=ROWS, render_mode="ansi")
+    assert env.render() == ""
+    env.reset(options={"example_id": 0})
+    call = {"id": "1", "function": {"name": "search", "arguments": '{"query": "cats"}'}}
+    env.step({"role": "assistant", "content": None, "tool_calls": [call]})
+    text = env.render()
+    assert isinstance(text, str)
+    for part in ("[user] question 0", "[assistant]", 'search({"query": "cats"})', "[tool] 3 pages about cats"):
+        assert part in text
+
+
+def test_human_rendering_prints_each_message_once(capsys: pytest.CaptureFixture[str]) -> None:
+    env = Talk(render_mode="human", max_turns=2)
+    env.reset(options={"example_id": 0})
+    env.step("first")
+    env.step("second")
+    assert env.render() is None
+    printed = capsys.readouterr().out
+    assert [printed.count(text) for text in ("question 0", "[assistant] first", "[assistant] second")] == [1, 1, 1]
+
+
+def test_an_unknown_render_mode_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="rgb_array"):
+        Talk(render_mode="rgb_array")
+
+
+# Closing
+
+
+def test_close_tears_down_once() -> None:
+    class Holding(Talk):
+        def __init__(self) -> None:
+            super().__init__()
+            self.events: list[str] = []
+
+        @teardown
+        async def b_release(self) -> None:
+            await asyncio.sleep(0)
+            self.events.append("released")
+
+        @teardown(priority=5)
+        def flush(self) -> None:
+            self.events.append("flushed")
+
+    env = Holding()
+    env.fork().close()
+    assert env.events == [], "a fork is not the definition"
+    env.reset(seed=0)
+    env.close()
+    env.close()
+    env.run_teardown()
+    assert (env.events, env.cleaned) == (["flushed", "released"], 1)
+
+
+def test_a_teardown_handler_that_fails_keeps_no_other_from_running() -> None:
+    released: list[str] = []
+
+    class FailingRubric(Rubric):
+        @teardown
+        def disconnect(self) -> None:
+            raise OSError("the network is gone")
+
+    class Failing(Talk):
+        @teardown(priority=1)
+        def flush(self) -> None:
+            raise OSError("the disk is gone")
+
+        @teardown
+        def release(self) -> None:
+            released.append("released")
+
+    env = Failing(rubric=FailingRubric())
+    with contextlib.suppress(OSError):
+        env.close()
+    assert released == ["released"]
+
+
+# What a player keeps between episodes
+
+
+class Arcade(Talk):
+    """Opens a game for each player, which lives on from episode to episode."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.opened = 0
+        self.closed: list[int] = []
+
+    def setup_state(self, state: State) -> Any:
+        if state.session is None:
+            state.session = self.opened
+            self.opened += 1
+        if state["info"].get("broken"):
+            raise ZeroDivisionError("a bug")
+        return super().setup_state(state)
+
+    def close_session(self, session: int) -> None:
+        self.closed.append(session)
+
+
+class Silent(Client):
+    """Never answers."""
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        raise ConnectionError("refused")
+
+
+def test_a_session_lives_as_long_as_its_player() -> None:
+    env = Arcade()
+    fork = env.fork()
+    for _ in range(3):
+        env.reset(seed=0)
+        fork.reset(seed=0)
+    assert (env.opened, env.closed) == (2, [])
+    fork.close()
+    assert env.closed == [1]
+    env.close()
+    env.close()
+    assert env.closed == [1, 0]
+
+
+def test_a_session_is_closed_also_when_setting_up_failed() -> None:
+    env = Arcade(dataset=[{"question": "?", "info": {"broken": True}}])
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            env.reset(seed=0)
+    env.close()
+    assert env.opened > 0
+    assert sorted(env.closed) == list(range(env.opened))
+
+
+async def test_a_rollout_closes_its_session_also_when_it_raises() -> None:
+    env = Arcade()
+    with pytest.raises(ConnectionError):
+        await env.rollout(env.tasks.input(0), Silent(), "m")
+    assert env.closed == [0]
+
+
+@pytest.mark.parametrize("holder", ["environment", "rubric", "added rubric"])
+def test_what_was_not_closed_is_torn_down_when_the_process_exits(holder: str) -> None:
+    program = f"""
+        import asyncio
+        import vfgym
+
+        class Holding:
+            @vfgym.teardown
+            async def release(self):
+                await asyncio.sleep(0)
+                print("async", flush=True)
+
+            @vfgym.teardown(priority=1)
+            def flush(self):
+                print("plain", flush=True)
+
+        class HoldingEnv(Holding, vfgym.SingleTurnEnv): ...
+        class HoldingRubric(Holding, vfgym.Rubric): ...
+
+        rows = [{{"question": "?"}}]
+        holder = {holder!r}
+        if holder == "environment":
+            env = HoldingEnv(rows)
+        elif holder == "rubric":
+            env = vfgym.SingleTurnEnv(rows, rubric=HoldingRubric())
+        else:
+            env = vfgym.SingleTurnEnv(rows)
+            env.add_rubric(HoldingRubric())
+        env.reset(seed=0)
+        env.step("x")
+        print("end of program", flush=True)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
+    assert (done.stdout.split("\n"), done.stderr, done.returncode) == (["end of program", "plain", "async", ""], "", 0)

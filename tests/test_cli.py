@@ -1,0 +1,220 @@
+"""The command line, run as its users run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vfgym import __version__
+from vfgym.cli.table import aligned
+from vfgym.results import load_results
+
+DATASET = "reasoning-gym/leg_counting-v0"
+GAME = "gymnasium/FrozenLake-v1"
+SECONDS = 60.0
+"""How long a command may hang before its test fails."""
+
+AGENTS = """
+import asyncio
+
+def forty_two(observation, info):
+    return "42"
+
+def fails(observation, info):
+    raise KeyError("a bug of mine")
+
+async def waits(observation, info):
+    print("waiting", flush=True)
+    await asyncio.Event().wait()
+"""
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_agents.py").write_text(AGENTS)
+    return tmp_path
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", *arguments]
+
+
+def run(*arguments: str, stdin: str = "", exit_code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command(*arguments), input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == exit_code, done.stderr
+    return done
+
+
+def cells(line: str) -> list[str]:
+    return re.split(r" {2,}", line)
+
+
+# Looking
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout == f"vfgym {__version__}\n"
+    help_text = run("--help").stdout
+    assert all(f"\n  {name} " in help_text for name in ("list", "info", "eval", "check", "play"))
+
+
+def test_help_loads_no_environment_package() -> None:
+    code = (
+        "import sys, vfgym.cli\nsys.argv = ['vfgym', '--help']\n"
+        "try: vfgym.cli.main()\nfinally: print({'rich', 'reasoning_gym', 'datasets', 'matplotlib'} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.endswith("set()\n")
+
+
+def test_list_shows_ids_with_a_description() -> None:
+    lines = run("list").stdout.splitlines()
+    assert len(lines) > 110
+    assert [DATASET, "reasoning tasks: arithmetic"] in [cells(line) for line in lines]
+    assert [cells(line)[0] for line in run("list", "frozenlake").stdout.splitlines()[1:]] == [GAME, "gymnasium/FrozenLake8x8-v1"]
+    assert [cells(line)[0] for line in run("list", "gym*lake-v?").stdout.splitlines()[1:]] == [GAME]
+    assert "no id matches 'leg_cuonting'" in run("list", "leg_cuonting", exit_code=2).stderr
+
+
+def test_info_shows_an_example_and_its_answer() -> None:
+    text = run("info", DATASET).stdout
+    for part in ("evaluation tasks", "check_answer_reward_func", "MessageSpace", "how many legs", "a right answer:\n<answer>"):
+        assert part in text
+    text = run("info", GAME, "--env-args", '{"max_turns": 7}').stdout
+    assert "evaluation tasks  endless" in text
+    assert "turns             7" in text
+    assert "a right answer" not in text
+
+
+def test_check_says_which_promises_are_kept() -> None:
+    lines = run("check", GAME).stdout.splitlines()
+    assert cells(lines[0]) == ["promise", "kept", "detail"]
+    assert {cells(line)[1] for line in lines[1:]} == {"yes"}
+
+
+def test_check_fails_where_a_promise_is_broken(directory: Path) -> None:
+    (directory / "broken.py").write_text(
+        "import gymnasium, vfgym\n"
+        "def make():\n"
+        "    return vfgym.SingleTurnEnv([{'question': '?'}], rubric=vfgym.Rubric(lambda completions: [0.0]))\n"
+        "gymnasium.register('Broken-v0', make)\n"
+    )
+    assert cells(run("check", "broken:Broken-v0", exit_code=1).stdout.splitlines()[1])[1] == "NO"
+
+
+# Evaluating
+
+
+def test_eval_compares_agents_and_writes_results(directory: Path) -> None:
+    done = run("eval", DATASET, "--agent", "random", "-a", "oracle", "-n", "5", "--env-args", '{"num_eval_examples": 8}')
+    header, random, oracle, *where = done.stdout.splitlines()
+    assert cells(header) == ["agent", "reward", "check_answer_reward_func", "format_reward_func", "num_turns", "errors", "seconds"]
+    assert cells(random)[0] == "random"
+    assert cells(oracle)[:3] == ["oracle", "1.000 ± 0.000", "1.000"]
+    assert cells(oracle)[5] == "0/5"
+    assert "5/5 (100%), reward 1.000, 0 errors" in done.stderr
+    paths = [Path(line.rpartition(" ")[2]) for line in where]
+    assert [path.parent.name for path in paths] == [f"reasoning-gym--leg_counting-v0--{name}" for name in ("random", "oracle")]
+    results = load_results(directory / paths[1])
+    assert [row["reward"] for row in results["outputs"]] == [1.0] * 5
+    assert (results["metadata"]["env_id"], results["metadata"]["env_args"]) == (DATASET, {"num_eval_examples": 8})
+    assert "reasoning-gym" in results["metadata"]["versions"]
+
+
+def test_eval_plays_an_agent_of_the_current_directory_several_times(directory: Path) -> None:
+    done = run("eval", DATASET, "--agent", "my_agents:forty_two", "-n", "2", "-r", "2", "-s", "3", "--output-dir", "runs")
+    assert cells(done.stdout.splitlines()[0])[5:9] == ["pass@1", "pass@2", "pass^1", "pass^2"]
+    (path,) = (directory / "runs" / "evals").glob("*/*")
+    metadata = load_results(path)["metadata"]
+    assert (metadata["model"], metadata["seed"], metadata["rollouts_per_example"]) == ("my_agents:forty_two", 3, 2)
+
+
+def test_eval_without_saving_writes_nothing(directory: Path) -> None:
+    run("eval", GAME, "--agent", "random", "-n", "2", "--no-save")
+    assert not (directory / "outputs").exists()
+
+
+def test_eval_tells_of_errors_and_strict_raises_them() -> None:
+    done = run("eval", DATASET, "--agent", "my_agents:fails", "-n", "2", "--no-save")
+    assert "2/2" in cells(done.stdout.splitlines()[1])
+    assert "my_agents:fails: the first error is KeyError('a bug of mine')" in done.stdout
+    assert "KeyError: 'a bug of mine'" in run("eval", DATASET, "--agent", "my_agents:fails", "--no-save", "--strict", exit_code=1).stderr
+
+
+def test_eval_by_hand_asks_one_question_after_the_other() -> None:
+    done = run("eval", GAME, "--agent", "human", "-n", "2", "--no-save", "--env-args", '{"max_turns": 2}', stdin="up\nup\nup\nup\n")
+    assert cells(done.stdout.splitlines()[-1])[3:5] == ["0.000", "0/2"]
+
+
+def test_ctrl_c_says_where_the_results_are(directory: Path) -> None:
+    arguments = command("eval", DATASET, "--agent", "my_agents:waits", "-c", "1")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        os.kill(process.pid, signal.SIGINT)
+        stdout, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    path = directory / stdout.strip().removeprefix("stopped: what was finished is in ")
+    assert json.loads((path / "metadata.json").read_text())["num_examples"] == 20
+
+
+def test_plot_draws_a_picture(directory: Path) -> None:
+    pytest.importorskip("matplotlib")
+    run("eval", GAME, "--agent", "random", "-n", "2", "--no-save", "--plot", "rewards.png")
+    assert (directory / "rewards.png").read_bytes().startswith(b"\x89PNG")
+
+
+# Playing
+
+
+def test_play_shows_the_game_and_its_reward() -> None:
+    text = run("play", GAME, "--seed", "1", "--env-args", '{"max_turns": 2}', stdin="hello\nup\n").stdout
+    assert "You are playing FrozenLake" in text
+    assert "Your answer names no action" in text
+    assert "over (max_turns_reached): reward 0" in text
+    assert "num_turns: 2" in text
+
+
+def test_play_stops_at_the_end_of_the_input() -> None:
+    assert run("play", GAME, stdin="").stdout.endswith("stopped\n")
+
+
+# What is wrong is said in one line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["info", "leg_counting"], "there is no environment 'leg_counting'. Did you mean `reasoning-gym/leg_counting-v0`"),
+        (["check", "gymnasium/CartPol-v1"], "Did you mean `gymnasium/CartPole-v1`"),
+        (["play", "xyzzy"], "`vfgym list` shows all ids"),
+        (["eval", GAME, "--agent", "randm"], "there is no agent 'randm'"),
+        (["eval", GAME, "--agent", "random", "--agent", "my_agents:nobody"], "my_agents has no 'nobody'"),
+        (["eval", GAME, "--agent", "random", "--env-args", "{x}"], "--env-args must be JSON, got '{x}'"),
+        (["eval", GAME, "--agent", "random", "--env-args", "[1]"], "--env-args must be a JSON object"),
+        (["eval", GAME, "--agent", "random", "--env-args", '{"max_turn": 3}'], "unexpected keyword argument 'max_turn'"),
+        (["eval", GAME, "--agent", "random", "-n", "-1"], "say how many to play with num_examples"),
+        (["eval", GAME, "--agent", "random", "--output-dir", "my_agents.py"], "cannot write results to my_agents.py"),
+        (["eval", "FrozenLake-v1", "--agent", "random"], "vfgym.to_chat('FrozenLake-v1')"),
+    ],
+)
+def test_errors_are_one_line(arguments: list[str], message: str) -> None:
+    stderr = run(*arguments, exit_code=2).stderr
+    assert message in stderr
+    assert stderr.startswith("error: ")
+    assert stderr.count("\n") == 1
+
+
+def test_debug_shows_the_traceback() -> None:
+    assert "Traceback" in run("--debug", "info", "xyzzy", exit_code=1).stderr
+
+
+def test_tables_are_aligned() -> None:
+    assert aligned(["a", "long name"], [["value", "1"], ["", "22"]]) == "a      long name\nvalue  1\n       22"

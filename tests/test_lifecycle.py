@@ -1,0 +1,202 @@
+"""Marks on an author's methods, the process-wide teardown registry, and that the library installs no signal handler."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from typing import Any
+
+import pytest
+
+from vfgym import MultiTurnEnv, SingleTurnEnv, State, cleanup, lifecycle, stop, teardown
+from vfgym.lifecycle import Mark, discover_decorated, discover_marks, forget_teardown, register_teardown, run_all_teardowns
+
+ROWS = [{"question": "?"}]
+
+
+# Marks
+
+
+class Base:
+    """Marked methods of every kind."""
+
+    @stop
+    def b(self) -> str:
+        return "b"
+
+    @stop()
+    def a(self) -> str:
+        return "a"
+
+    @stop(priority=10)
+    async def late_name(self) -> str:
+        return "late_name"
+
+    @cleanup(priority=-1, stage="group")
+    def swept(self) -> None: ...
+
+    @lifecycle.reward(weight=0.5)
+    @lifecycle.metric
+    def both(self) -> float:
+        return 1.0
+
+    @stop
+    def dropped(self) -> None: ...
+
+    def plain(self) -> None: ...
+
+
+class Derived(Base):
+    """Inherits marks, drops one and replaces one."""
+
+    def dropped(self) -> None: ...
+
+    @stop(priority=20)
+    def b(self) -> str:
+        return "derived b"
+
+
+def test_methods_are_found_by_priority_then_name() -> None:
+    assert [marked.name for marked in discover_marks(Base, "stop")] == ["late_name", "a", "b", "dropped"]
+    assert [marked.method() for marked in discover_decorated(Base(), "stop")[1:3]] == ["a", "b"]
+
+
+def test_inherited_marks_count_and_an_override_without_the_mark_is_out() -> None:
+    found = discover_decorated(Derived(), "stop")
+    assert [marked.name for marked in found] == ["b", "late_name", "a"]
+    assert found[0].method() == "derived b"
+
+
+def test_a_mark_says_what_its_decorator_said() -> None:
+    assert discover_marks(Base, "cleanup")[0].mark == Mark("cleanup", -1, "group")
+    assert discover_marks(Base, "reward")[0].mark == Mark("reward", weight=0.5)
+    assert [marked.name for kind in ("reward", "metric") for marked in discover_marks(Base, kind)] == ["both", "both"]
+    assert discover_marks(Base, "setup") == []
+
+
+def test_a_decorated_method_stays_the_function_it_was() -> None:
+    def method(self: Any) -> None: ...
+
+    for decorator in (stop, stop(priority=3), cleanup, teardown, lifecycle.setup, lifecycle.update, lifecycle.advantage):
+        assert decorator(method) is method
+
+
+# Teardown
+
+
+class Holder:
+    """Holds something that must be released."""
+
+    def __init__(self, order: list[str], name: str, error: Exception | None = None) -> None:
+        self.order, self.name, self.error = order, name, error
+
+    def run_teardown(self) -> None:
+        self.order.append(self.name)
+        if self.error is not None:
+            raise self.error
+
+
+def test_owners_are_torn_down_once_newest_first_and_a_failing_one_keeps_none_from_it(caplog: pytest.LogCaptureFixture) -> None:
+    order: list[str] = []
+    holders = [Holder(order, "first"), Holder(order, "second", OSError("the disk is gone")), Holder(order, "third"), Holder(order, "gone")]
+    for holder in holders:
+        register_teardown(holder)
+    forget_teardown(holders[3])
+    run_all_teardowns()
+    run_all_teardowns()
+    assert order == ["third", "second", "first"]
+    assert "the disk is gone" in caplog.text
+    forget_teardown(holders[0])
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
+
+
+def test_everything_is_torn_down_when_the_process_exits_also_by_an_exception() -> None:
+    done = run("""
+        import vfgym
+
+        class Holding(vfgym.SingleTurnEnv):
+            @vfgym.teardown
+            def release(self):
+                print("released", self.env_id, flush=True)
+
+        envs = [Holding([{"question": "?"}], env_id=name) for name in "abc"]
+        envs[1].close()
+        raise SystemExit(3)
+    """)
+    assert (done.stdout.split("\n"), done.returncode) == (["released b", "released c", "released a", ""], 3)
+
+
+def test_a_process_that_sigterm_ends_is_torn_down_where_the_application_says_so() -> None:
+    """A library installs no handlers; one line of the application turns the signal into an exit."""
+    done = run("""
+        import os, signal, sys
+        import vfgym
+
+        class Holding(vfgym.SingleTurnEnv):
+            @vfgym.teardown
+            def release(self):
+                print("released", flush=True)
+
+        env = Holding([{"question": "?"}])
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+    """)
+    assert (done.stdout, done.returncode) == ("released\n", 143)
+
+
+class Everything(MultiTurnEnv):
+    """An environment with every kind of handler."""
+
+    def env_response(self, messages: list[Any], state: State) -> str:
+        return "on"
+
+    @stop
+    def done(self, state: State) -> bool:
+        return False
+
+    @cleanup
+    def tidy(self, state: State) -> None: ...
+
+    @teardown
+    async def release(self) -> None: ...
+
+
+def test_an_environment_can_be_made_and_played_in_any_thread_and_leaves_signals_alone() -> None:
+    signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD]
+    before = [signal.getsignal(number) for number in signals]
+    errors: list[BaseException] = []
+
+    def play() -> None:
+        try:
+            env = Everything(dataset=ROWS)
+            env.reset(seed=0)
+            env.step("hi")
+            env.close()
+            SingleTurnEnv(ROWS).close()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    thread.join()
+    play()
+    assert errors == []
+    assert [signal.getsignal(number) for number in signals] == before
+
+
+def test_a_definition_that_is_thrown_away_without_teardown_is_not_kept() -> None:
+    """Only what has a teardown handler is registered, and closing takes it off again."""
+    before = dict(lifecycle._to_tear_down)
+    SingleTurnEnv(ROWS)
+    assert lifecycle._to_tear_down == before
+    env = Everything(dataset=ROWS)
+    assert len(lifecycle._to_tear_down) == len(before) + 1
+    env.close()
+    assert lifecycle._to_tear_down == before

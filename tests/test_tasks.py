@@ -1,0 +1,243 @@
+"""Task sources: every form that rows may come in, how a row becomes a prompt, and the order in which tasks are met."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfgym import ProceduralTasks, SystemMessage, TextMessage, UserMessage
+from vfgym.errors import ConfigurationError, InvalidMessage
+from vfgym.tasks import ENDLESS, Tasks, TaskStream
+
+ROWS = [{"question": f"{index}?", "answer": str(index)} for index in range(4)]
+SHOT = [{"role": "user", "content": "1?"}, {"role": "assistant", "content": "1"}]
+
+
+class Indexed:
+    """Rows by position, with a length."""
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return ROWS[index]
+
+    def __len__(self) -> int:
+        return len(ROWS)
+
+
+def hf_dataset() -> Any:
+    from datasets import Dataset
+
+    return Dataset.from_list(ROWS)
+
+
+def texts(task: dict[str, Any]) -> list[Any]:
+    return [message["content"] for message in task["prompt"]]
+
+
+# Sources
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda: ROWS,
+        lambda: tuple(ROWS),
+        lambda: iter(ROWS),
+        lambda: (row for row in ROWS),
+        lambda: dict(enumerate(ROWS)).values(),
+        Indexed,
+        hf_dataset,
+        lambda: lambda: ROWS,
+        lambda: lambda: iter(ROWS),
+        lambda: hf_dataset,
+    ],
+    ids=["list", "tuple", "iterator", "generator", "view", "indexed", "hf dataset", "builder", "iterating builder", "building hf dataset"],
+)
+def test_rows_come_in_many_forms(source: Callable[[], Any]) -> None:
+    tasks = Tasks(source())
+    assert (len(tasks), tasks.is_endless) == (4, False)
+    for index in (2, 0, 2):
+        task = tasks.input(index)
+        assert (task["prompt"], task["answer"], task["example_id"]) == ([UserMessage(f"{index}?")], str(index), index)
+
+
+def test_a_builder_is_called_once_and_only_when_rows_are_needed() -> None:
+    calls: list[int] = []
+
+    def build() -> list[dict[str, Any]]:
+        calls.append(1)
+        return ROWS
+
+    tasks = Tasks(build)
+    assert calls == []
+    tasks.input(0)
+    tasks.input(1)
+    assert len(tasks) == 4
+    assert calls == [1]
+
+
+def test_an_endless_source_has_a_row_for_every_number() -> None:
+    tasks = Tasks(ProceduralTasks(lambda index: {"question": f"{index}²?"}))
+    assert (tasks.is_endless, len(tasks)) == (True, ENDLESS)
+    assert texts(tasks.input(123456789)) == ["123456789²?"]
+    stream = TaskStream(tasks)
+    drawn = [stream.draw(np.random.default_rng(seed)) for seed in range(3)]
+    assert len(set(drawn)) == 3
+
+
+def test_no_source_at_all_gives_empty_tasks() -> None:
+    """A game needs no dummy rows."""
+    task = Tasks(None).input(7)
+    assert (task["prompt"], task["example_id"]) == ([], 7)
+
+
+@pytest.mark.parametrize("source", [5, object(), "gsm8k", {"question": "?"}])
+def test_what_is_no_source_is_refused_at_once(source: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"list of dicts.*{type(source).__name__}"):
+        Tasks(source)
+
+
+@pytest.mark.parametrize("built", [None, 5, {"question": "?"}, "text"])
+def test_a_builder_that_returns_no_rows_is_refused(built: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"builder must return rows.*{type(built).__name__}"):
+        Tasks(lambda: built).input(0)
+
+
+def test_rows_keep_their_own_keys() -> None:
+    """Nothing is filled with None because another row has it."""
+    tasks = Tasks([{"question": "a", "info": {"x": 1}}, {"question": "b", "info": {"y": 2}, "difficulty": 3}])
+    assert tasks.input(0).keys() == {"question", "info", "prompt", "example_id"}
+    assert tasks.input(0)["info"] == {"x": 1}
+    assert (tasks.input(1)["info"], tasks.input(1)["difficulty"]) == ({"y": 2}, 3)
+
+
+def test_what_an_episode_writes_into_its_input_reaches_neither_the_rows_nor_the_next_episode() -> None:
+    rows = [{"prompt": [{"role": "user", "content": "a"}], "info": {"deep": [1]}, "extra": [1]}]
+    tasks = Tasks(rows)
+    first = tasks.input(0)
+    first["prompt"].append(UserMessage("b"))
+    first["info"]["deep"].append(2)
+    first["extra"].clear()
+    assert tasks.input(0)["prompt"] == [UserMessage("a")]
+    assert (tasks.input(0)["info"], tasks.input(0)["extra"]) == ({"deep": [1]}, [1])
+    assert rows == [{"prompt": [{"role": "user", "content": "a"}], "info": {"deep": [1]}, "extra": [1]}]
+
+
+# Prompts
+
+
+@pytest.mark.parametrize(
+    ("row", "system_prompt", "few_shot", "expected"),
+    [
+        ({"question": "q"}, None, None, [UserMessage("q")]),
+        ({"question": "q"}, "s", None, [SystemMessage("s"), UserMessage("q")]),
+        ({"question": "q"}, "s", SHOT, [SystemMessage("s"), *SHOT, UserMessage("q")]),
+        ({"question": "q"}, "", SHOT, [*SHOT, UserMessage("q")]),
+        ({"prompt": SHOT}, None, None, SHOT),
+        ({"prompt": SHOT}, "s", None, [SystemMessage("s"), *SHOT]),
+        ({"prompt": [{"role": "system", "content": "own"}, *SHOT]}, "s", None, [SystemMessage("own"), *SHOT]),
+        ({"prompt": SHOT, "question": "ignored"}, None, SHOT, SHOT),
+        ({"prompt": "once upon"}, None, None, [TextMessage("once upon")]),
+        ({"prompt": {"role": "user", "content": "q"}}, None, None, [UserMessage("q")]),
+        ({"prompt": None, "question": "q"}, None, None, [UserMessage("q")]),
+        ({"question": [{"type": "text", "text": "q"}]}, None, None, [UserMessage([{"type": "text", "text": "q"}])]),
+        ({"prompt": []}, "s", None, [SystemMessage("s")]),
+    ],
+)
+def test_a_row_becomes_a_prompt(row: dict[str, Any], system_prompt: str | None, few_shot: Any, expected: list[Any]) -> None:
+    assert Tasks([row], system_prompt=system_prompt, few_shot=few_shot).input(0)["prompt"] == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"answer": "4"}, ["row 1", "'prompt'", "'question'", "answer"]),
+        ({}, ["row 1", "(none)"]),
+        ("text", ["row 1", "dict", "str"]),
+        ({"prompt": [{"role": "narrator", "content": "x"}]}, ["row 1", r"prompt[0]", "narrator"]),
+        ({"prompt": 5}, ["row 1", "prompt", "int"]),
+        ({"question": "q", "info": "{"}, ["row 1", "info", "JSON"]),
+        ({"question": "q", "info": "[1]"}, ["row 1", "info", "list"]),
+        ({"question": "q", "info": 5}, ["row 1", "info", "int"]),
+    ],
+)
+def test_a_malformed_row_is_refused_naming_it(row: Any, says: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Tasks([{"question": "fine"}, row]).input(1)
+    assert all(words in str(raised.value) for words in says), str(raised.value)
+    with pytest.raises(ConfigurationError, match="row 0"):
+        Tasks([row]).input(0)
+
+
+def test_few_shots_that_are_no_messages_are_refused_at_once() -> None:
+    with pytest.raises(InvalidMessage, match=r"few_shot\[0\]"):
+        Tasks(ROWS, few_shot=[{"role": "narrator", "content": "x"}])
+
+
+@pytest.mark.parametrize(("info", "parsed"), [({"a": 1}, {"a": 1}), ('{"a": 1}', {"a": 1}), (None, {}), ("{}", {})])
+def test_info_is_an_object_or_the_text_of_one(info: Any, parsed: dict[str, Any]) -> None:
+    assert Tasks([{"question": "q", "info": info}]).input(0)["info"] == parsed
+
+
+# Numbers of tasks
+
+
+def test_rows_without_ids_are_numbered() -> None:
+    assert [Tasks(ROWS).input(index)["example_id"] for index in range(4)] == [0, 1, 2, 3]
+
+
+def test_ids_that_are_numbers_are_kept() -> None:
+    tasks = Tasks([{"question": "a", "example_id": 10}, {"question": "b", "example_id": 20}, {"question": "c", "example_id": 10}])
+    assert [tasks.input(index)["example_id"] for index in range(3)] == [10, 20, 10]
+    assert (tasks.index_of(20), tasks.index_of(10)) == (1, 0)
+    with pytest.raises(ConfigurationError, match="no task with example_id 0 among the 3 tasks"):
+        tasks.index_of(0)
+
+
+def test_ids_that_are_text_are_kept_as_src_id() -> None:
+    tasks = Tasks([{"question": "a", "example_id": "alpha"}, {"question": "b", "example_id": "beta"}])
+    assert [(task["example_id"], task["src_id"]) for task in map(tasks.input, range(2))] == [(0, "alpha"), (1, "beta")]
+
+
+# The order of tasks
+
+
+@given(total=st.integers(1, 12), seed=st.integers(0, 2**32 - 1), rounds=st.integers(1, 3))
+def test_a_stream_is_one_permutation_after_another(total: int, seed: int, rounds: int) -> None:
+    def drawn() -> Iterator[int]:
+        stream, rng = TaskStream(Tasks([{"question": "?"}] * total)), np.random.default_rng(seed)
+        for _ in range(total * rounds):
+            yield stream.draw(rng)
+
+    order = list(drawn())
+    assert order == list(drawn())
+    for start in range(0, len(order), total):
+        assert sorted(order[start : start + total]) == list(range(total))
+
+
+def test_every_permutation_is_met() -> None:
+    tasks = Tasks(ROWS[:3])
+    met: Counter[tuple[int, ...]] = Counter()
+    for seed in range(120):
+        stream, rng = TaskStream(tasks), np.random.default_rng(seed)
+        met[tuple(stream.draw(rng) for _ in range(3))] += 1
+    assert len(met) == 6
+    assert min(met.values()) > 5
+
+
+def test_a_restarted_stream_begins_a_new_permutation() -> None:
+    stream = TaskStream(Tasks(ROWS))
+    rng = np.random.default_rng(0)
+    stream.draw(rng)
+    stream.restart()
+    assert sorted(stream.draw(rng) for _ in range(4)) == [0, 1, 2, 3]
+
+
+def test_there_is_nothing_to_draw_of_no_tasks() -> None:
+    with pytest.raises(ConfigurationError, match="dataset is empty"):
+        TaskStream(Tasks([])).draw(np.random.default_rng(0))
