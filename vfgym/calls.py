@@ -45,7 +45,10 @@ class CallPlan:
             raise TypeError(f"expected a function, got {type(func).__name__}: {func!r}")
         self.func = func
         self.name = function_name(func)
-        parameters = inspect.signature(func).parameters.values()
+        try:
+            parameters = inspect.signature(func).parameters.values()
+        except ValueError:
+            raise TypeError(f"{self.name} has no signature that could be read: wrap it in a function") from None
         kinds = inspect.Parameter
         self._positional = tuple(p.name for p in parameters if p.kind is kinds.POSITIONAL_ONLY)
         self.names = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY))

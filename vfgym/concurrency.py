@@ -17,7 +17,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from greenlet import getcurrent, greenlet
@@ -107,6 +107,22 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
+def _check_may_wait() -> None:
+    """Raise if waiting here would wait for the loop that this very thread runs."""
+    if _background is not None and threading.current_thread() is _background.thread and not in_bridge():
+        raise WouldDeadlock(
+            "a synchronous call would wait for the event loop it runs on: from async code call the async twin"
+            " (astep, areset, ...), or the synchronous one from another thread"
+        )
+
+
+def close_unawaited(awaitable: object) -> None:
+    """Close something that will not be awaited after all."""
+    close = getattr(awaitable, "close", None)
+    if close is not None:
+        close()
+
+
 def wait(awaitable: Awaitable[T]) -> T:
     """Wait for an awaitable from synchronous code: on the loop of the surrounding `bridge`, else on the background loop.
 
@@ -115,17 +131,13 @@ def wait(awaitable: Awaitable[T]) -> T:
     """
     current = getcurrent()
     if isinstance(current, _Bridged):
-        return current.parent.switch(awaitable)  # type: ignore[union-attr, no-any-return]
-    loop = background_loop()
-    if _background is not None and threading.current_thread() is _background.thread:
-        close = getattr(awaitable, "close", None)
-        if close is not None:
-            close()
-        raise WouldDeadlock(
-            "a synchronous call would wait for the event loop it runs on: from async code call the async twin"
-            " (astep, areset, ...), or the synchronous one from another thread"
-        )
-    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
+        return current.parent.switch(awaitable)  # type: ignore[no-any-return]
+    try:
+        _check_may_wait()
+    except WouldDeadlock:
+        close_unawaited(awaitable)
+        raise
+    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), background_loop())
     try:
         return future.result()
     except BaseException:
@@ -141,6 +153,13 @@ def run_sync(steps: Steps[T]) -> T:
             if isinstance(awaitable, _READY):
                 awaitable = steps.send(awaitable.value)
                 continue
+            try:
+                _check_may_wait()
+            except WouldDeadlock:
+                # Not thrown into the steps, which would take it for an error of what they do.
+                close_unawaited(awaitable)
+                steps.close()
+                raise
             try:
                 value = wait(awaitable)
             except BaseException as error:
@@ -178,6 +197,11 @@ class Pending:
         except StopIteration as stop:
             return stop.value
 
+    def close(self) -> None:
+        """Give up what was begun."""
+        self._steps.close()
+        close_unawaited(self._awaitable)
+
 
 def begin(steps: Steps[Any]) -> Any:
     """Run `steps` as far as they go without waiting.
@@ -195,28 +219,55 @@ def begin(steps: Steps[Any]) -> Any:
     return Pending(steps, awaitable)
 
 
-async def gather(awaitables: list[Awaitable[Any]]) -> list[Any]:
-    """Await all of them concurrently; an exception takes the place of its result.
+class Together:
+    """Several awaitables as one: awaited concurrently; an exception takes the place of its result."""
 
-    A coroutine, so that it can be made where no loop runs yet.
-    """
-    return await asyncio.gather(*awaitables, return_exceptions=True)
+    __slots__ = ("_awaitables",)
+
+    def __init__(self, awaitables: Sequence[Awaitable[Any]]) -> None:
+        """Take the awaitables. No loop has to run yet."""
+        self._awaitables = awaitables
+
+    def __await__(self) -> Generator[Any, Any, list[Any]]:
+        return asyncio.gather(*self._awaitables, return_exceptions=True).__await__()
+
+    def close(self) -> None:
+        """Give them up."""
+        for awaitable in self._awaitables:
+            close_unawaited(awaitable)
 
 
-async def before(deadline: float, awaitable: Awaitable[T]) -> T:
-    """Await something until `deadline`, in seconds since the epoch.
+class Before:
+    """An awaitable that must be done before a deadline, else it is cancelled and `DeadlinePassed` raised."""
 
-    Raises:
-        DeadlinePassed: If the deadline came first; what was awaited is cancelled.
-    """
-    scope = asyncio.timeout(max(0.0, deadline - time.time()))
-    try:
-        async with scope:
-            return await awaitable
-    except TimeoutError:
-        if scope.expired():
-            raise DeadlinePassed from None
-        raise
+    __slots__ = ("_awaitable", "_deadline")
+
+    def __init__(self, deadline: float, awaitable: Awaitable[Any]) -> None:
+        """Bound an awaitable.
+
+        Args:
+            deadline: Seconds since the epoch.
+            awaitable: What to await.
+        """
+        self._deadline = deadline
+        self._awaitable = awaitable
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._bounded().__await__()
+
+    async def _bounded(self) -> Any:
+        scope = asyncio.timeout(max(0.0, self._deadline - time.time()))
+        try:
+            async with scope:
+                return await self._awaitable
+        except TimeoutError:
+            if scope.expired():
+                raise DeadlinePassed from None
+            raise
+
+    def close(self) -> None:
+        """Give it up."""
+        close_unawaited(self._awaitable)
 
 
 _SLOW = 0.1
@@ -249,7 +300,7 @@ async def on_thread(func: Callable[..., T], *args: Any) -> T:
     return await asyncio.get_running_loop().run_in_executor(_pool, call)
 
 
-class DeadlinePassed(Exception):
+class DeadlinePassed(TimeoutError):
     """The deadline of an episode came before something that it waited for."""
 
 

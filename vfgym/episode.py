@@ -16,11 +16,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vfgym.calls import is_awaitable
-from vfgym.concurrency import DeadlinePassed, Steps, before
+from vfgym.calls import CallPlan, is_awaitable
+from vfgym.concurrency import Before, DeadlinePassed, Steps
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, ResponseMessage
+from vfgym.rubrics.rubric import scored_by_author
 from vfgym.rubrics.scoring import Score, apply_score, score_step
 from vfgym.state import MessagesView, State, TimeSpan, TrajectoryStep, step_tokens
 
@@ -41,21 +42,42 @@ class Outcome(NamedTuple):
     info: dict[str, Any]
 
 
-class BoundCall(NamedTuple):
-    """A stop condition or cleanup handler of an environment, ready to be called."""
+class Handler(NamedTuple):
+    """A marked method of an environment (a stop condition, a cleanup handler, ...), ready to be called with a state."""
 
     name: str
     call: Callable[[State], Any]
 
 
-def check_stops(stops: list[BoundCall], state: State) -> Steps[bool]:
-    """Check stop conditions in order; the first that holds completes the state and names itself in it."""
+class NamedCall:
+    """Calls a handler that asks for more than the state, by name."""
+
+    __slots__ = ("_env", "_plan")
+
+    def __init__(self, plan: CallPlan, env: ChatEnv) -> None:
+        """Call `plan` with what belongs to a state, and with `env`."""
+        self._plan = plan
+        self._env = env
+
+    def __call__(self, state: State) -> Any:
+        """Call the handler."""
+        return self._plan({"state": state, "task": state.get("task"), "env": self._env})
+
+
+def check_stops(stops: list[Handler], state: State, bounded: Callable[[Awaitable[Any]], Awaitable[Any]] | None = None) -> Steps[bool]:
+    """Check stop conditions in order; the first that holds completes the state and names itself in it.
+
+    Args:
+        stops: The conditions.
+        state: The episode.
+        bounded: Bounds what is awaited, where the episode has a deadline.
+    """
     for name, call in stops:
         holds = call(state)
         if holds is False:  # what nearly every condition says nearly every time
             continue
         if is_awaitable(holds):
-            holds = yield holds
+            holds = yield (holds if bounded is None else bounded(holds))
         if holds:
             complete(state, name)
             return True
@@ -78,16 +100,24 @@ def note_error(state: State, error: Error) -> None:
         state["error"] = error
 
 
+def error_stop(state: State) -> str:
+    """Return the stop condition that stands for the error that was noted last."""
+    return "has_error" if state["error"] is not None else "prompt_too_long"
+
+
 class BaseEpisode:
     """What every episode does: clean up once, be scored once, and tell its outcome."""
 
-    __slots__ = ("_metrics", "_shown", "_tools", "definition", "is_over", "is_scored", "state")
+    __slots__ = ("_metrics", "_shown", "_tools", "definition", "is_broken", "is_over", "is_scored", "state")
 
     def __init__(self, definition: ChatEnv) -> None:
         """Make an episode of `definition` that has not begun."""
         self.definition = definition
         self.state: State = State()
         self.is_over = False
+        """Whether it was played to its end, and the cleanup handlers ran."""
+        self.is_broken = False
+        """Whether an exception left it where it cannot go on."""
         self.is_scored = False
         self._shown = 0.0
         self._metrics: dict[str, float] | None = None
@@ -110,6 +140,10 @@ class BaseEpisode:
         """Play one turn with the model's answer, and return the next prompt; None if the episode is over."""
         raise NotImplementedError
 
+    def answer(self, response: Response) -> Steps[list[Message] | None]:
+        """Play one turn with an answer that somebody else asked for: count its tokens, then `advance`."""
+        return self.advance(response)
+
     def fail(self, error: BaseException) -> Steps[None]:
         """End the episode because the model could not answer."""
         raise NotImplementedError
@@ -123,7 +157,11 @@ class BaseEpisode:
         raise NotImplementedError
 
     def finish(self) -> Steps[None]:
-        """End play: run every cleanup handler, once. One that fails is recorded and does not keep the others from running."""
+        """End play: run every cleanup handler, then the `@update` ones, once.
+
+        One that fails is recorded and does not keep the others from running; nor does a cancellation, which is raised
+        when all have run.
+        """
         if self.is_over:
             return
         self.is_over = True
@@ -131,14 +169,21 @@ class BaseEpisode:
         if state.is_cleaned_up:  # by the play loop that an overridden rollout() called
             return
         state.is_cleaned_up = True
-        for name, call in self.definition._cleanups:
+        interruption: BaseException | None = None
+        for name, call in (*self.definition._cleanups, *self.definition._updates):
             try:
                 result = call(state)
                 if is_awaitable(result):
                     yield result
+            except GeneratorExit:
+                raise
             except Exception as error:
-                logger.exception("cleanup handler %s failed", name)
+                logger.exception("handler %s failed", name)
                 dict.setdefault(state, "cleanup_errors", {})[name] = repr(error)
+            except BaseException as error:
+                interruption = error
+        if interruption is not None:
+            raise interruption
 
     def score(self) -> Steps[None]:
         """Score the episode that was played, once."""
@@ -149,18 +194,15 @@ class BaseEpisode:
         timing = state["timing"]
         timing.generation.start = timing.generation.start or timing.start_time
         scoring = timing.scoring
-        for update in definition._updates:
-            result = update(state)
-            if is_awaitable(result):
-                yield result
         scoring.start = time.time()
         if definition.score_rollouts:
-            result = definition.rubric.score_rollout(state)
-            if is_awaitable(result):
-                yield result
-            if not state.rewards:  # the rubric's author replaced score_rollout
-                apply_score(state, Score(float(state["reward"] or 0.0), dict(state["metrics"] or {})))
-            yield from definition.rubric._clean_up(state)
+            rubric = definition.rubric
+            by_author = scored_by_author(rubric, [state])
+            if by_author is None:
+                yield from rubric._score_rollout(state)
+            else:
+                apply_score(state, (yield from by_author)[0])
+            yield from rubric._clean_up(state)
         else:
             apply_score(state, Score())
         scoring.end = time.time()
@@ -235,10 +277,7 @@ class Episode(BaseEpisode):
         An `Error` in `setup_state` is recorded and ends the episode; anything else is raised, after cleanup.
         """
         definition = self.definition
-        state = definition.init_state(task, client, model, sampling_args)
-        if is_awaitable(state):
-            state = yield state
-        self.state = state
+        self.state = state = definition._initial_state(task, client, model, sampling_args)
         state.session, state._rng = session, rng
         timing = state["timing"]
         timing.generation.start = timing.setup.start = started = time.time()
@@ -246,15 +285,16 @@ class Episode(BaseEpisode):
             self._deadline = started + definition.timeout_seconds
         try:
             try:
-                for setup in definition._setups:
+                for _, setup in definition._setups:
                     result = setup(state)
                     if is_awaitable(result):
                         yield self._bounded(result)
                 result = definition.setup_state(state)
                 if is_awaitable(result):
                     result = yield self._bounded(result)
-                if isinstance(result, State):
-                    self.state = state = result
+                if isinstance(result, State) and result is not state:
+                    result.session, result._rng = state.session, state._rng
+                    self.state = result
             except Error as error:
                 note_error(state, error)
             finally:
@@ -268,6 +308,12 @@ class Episode(BaseEpisode):
         except BaseException:
             yield from self.finish()
             raise
+
+    def answer(self, response: Response) -> Steps[list[Message] | None]:
+        """Play one turn with an answer that somebody else asked for: count its tokens, then `advance`."""
+        if response.usage is not None:
+            self.definition.increment_state_usage_from_response(self.state, response)
+        return self.advance(response)
 
     def advance(self, response: Response) -> Steps[list[Message] | None]:
         """Play one turn with the model's answer and return the next prompt; None if the episode is over."""
@@ -305,7 +351,7 @@ class Episode(BaseEpisode):
             error.__cause__ = cause
         note_error(self.state, error)
         if not (yield from self._is_completed()):
-            complete(self.state, "has_error")
+            complete(self.state, error_stop(self.state))
         yield from self.finish()
 
     def truncate(self) -> Steps[None]:
@@ -323,7 +369,7 @@ class Episode(BaseEpisode):
         return [*as_messages(self.state["prompt"], types), *as_messages(self.state["completion"] or [], types)]
 
     def _bounded(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
-        return awaitable if self._deadline is None else before(self._deadline, awaitable)
+        return awaitable if self._deadline is None else Before(self._deadline, awaitable)
 
     def _time_out(self) -> Steps[None]:
         state = self.state
@@ -332,23 +378,25 @@ class Episode(BaseEpisode):
         yield from self.finish()
 
     def _is_completed(self) -> Steps[bool]:
-        completed = self.definition.is_completed(self.state)
-        if is_awaitable(completed):
-            completed = yield completed
-        return bool(completed)
+        """Check the stop conditions; an `Error` that one raises ends the episode."""
+        bounded = None if self._deadline is None else self._bounded
+        try:
+            if not self._overrides["is_completed"]:
+                return (yield from check_stops(self.definition._stops, self.state, bounded))
+            return bool((yield self._bounded(self.definition.is_completed(self.state))))
+        except Error as error:
+            note_error(self.state, error)
+            complete(self.state, error_stop(self.state))
+            return True
 
     def _continue(self) -> Steps[list[Message] | None]:
         """Check the stop conditions, then ask the environment for the next prompt; None once the episode is over."""
         state = self.state
         must_stop = ""
         while True:
-            if self._overrides["is_completed"]:
-                is_completed = yield from self._is_completed()
-            else:
-                is_completed = yield from check_stops(self.definition._stops, state)
-            if is_completed or must_stop:
+            if (yield from self._is_completed()) or must_stop:
                 if not state["is_completed"]:
-                    complete(state, must_stop)
+                    complete(state, must_stop or "is_completed")
                 yield from self.finish()
                 return None
             started = time.time()
@@ -359,7 +407,7 @@ class Episode(BaseEpisode):
                 self._show(shown)
             except Error as error:
                 note_error(state, error)
-                must_stop = "has_error"
+                must_stop = error_stop(state)
                 continue
             self._shown = time.time()
             if state["trajectory"]:

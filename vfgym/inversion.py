@@ -11,13 +11,12 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from vfgym.calls import is_awaitable
 from vfgym.clients import Client, SamplingArgs
-from vfgym.concurrency import Steps
-from vfgym.episode import BaseEpisode, complete, note_error
-from vfgym.errors import EpisodeNotPicklable, Error, ModelError
+from vfgym.concurrency import DeadlinePassed, Steps
+from vfgym.episode import BaseEpisode, complete, error_stop, note_error
+from vfgym.errors import EpisodeNotPicklable, Error, ModelError, ResetNeeded
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response
 from vfgym.state import State
@@ -34,10 +33,17 @@ T = TypeVar("T")
 class ParkedCall:
     """A model call that waits for the agent's next action."""
 
-    def __init__(self, prompt: list[Message], answer: asyncio.Future[Response]) -> None:
-        """Park a call with this prompt; `answer` resumes it."""
+    def __init__(self, prompt: list[Message], answer: asyncio.Future[Response], task: asyncio.Task[Any] | None) -> None:
+        """Park a call.
+
+        Args:
+            prompt: What is to be answered.
+            answer: Resumes the call.
+            task: Who made the call.
+        """
         self.prompt = prompt
         self.answer = answer
+        self.task = task
 
 
 class ParkingClient(Client):
@@ -62,24 +68,30 @@ class ParkingClient(Client):
 class InvertedEpisode(BaseEpisode):
     """One run of an environment whose author wrote `rollout()`."""
 
-    __slots__ = ("_changed", "_failure", "_loop", "_parked", "_seen", "_steps", "_task")
+    __slots__ = ("_asked", "_changed", "_failure", "_is_cancelled", "_loop", "_parked", "_seen", "_steps", "_task")
 
     def __init__(self, definition: ChatEnv) -> None:
         """Make an episode of `definition` that has not begun."""
         super().__init__(definition)
         self._parked: deque[ParkedCall] = deque()
+        self._asked: ParkedCall | None = None
+        """The call whose prompt is the agent's observation."""
+        self._is_cancelled = False
+        self._changed: asyncio.Event | None = None
         self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._failure: Error | None = None
+        self._failure: Exception | None = None
         self._seen = 0
         self._steps: list[float] = []
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise EpisodeNotPicklable(
-            f"{type(self.definition).__name__} plays its own rollout(), whose running code holds {len(self._parked)} parked model"
-            " call(s) and cannot be pickled or copied: reset() or close() it first, or override the hooks of MultiTurnEnv"
-            " instead of rollout()"
-        )
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self._task is not None:
+            raise EpisodeNotPicklable(
+                f"{type(self.definition).__name__} plays its own rollout(), whose running code holds {len(self._parked)} parked model"
+                " call(s) and cannot be pickled or copied: reset() or close() it first, or override the hooks of MultiTurnEnv"
+                " instead of rollout()"
+            )
+        return super().__reduce_ex__(protocol)
 
     def open(
         self,
@@ -92,10 +104,7 @@ class InvertedEpisode(BaseEpisode):
         rng: Any = None,
     ) -> Steps[list[Message] | None]:
         """Start the rollout and return the prompt of its first model call; None if it made none."""
-        initial = self.definition.init_state(task, ParkingClient(self), model, sampling_args)
-        if is_awaitable(initial):
-            initial = yield initial
-        self.state = initial
+        self.state = self.definition._initial_state(task, ParkingClient(self), model, sampling_args)
         self.state._rng = rng
         return (yield from self._next_prompt(self._start, task, model, sampling_args))
 
@@ -106,18 +115,20 @@ class InvertedEpisode(BaseEpisode):
     def _next_prompt(self, func: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> Steps[list[Message] | None]:
         try:
             yield self._on_loop(func, *args)
-            if not self._parked:
+            if self._asked is None:
                 yield from self.finish()
         except GeneratorExit:
             raise
         except BaseException:
             yield from self.finish()
             raise
-        return self._parked[0].prompt if self._parked else None
+        return None if self._asked is None else self._asked.prompt
 
     def fail(self, error: BaseException) -> Steps[None]:
         """Raise the error from the parked calls, and from any that follow, until the rollout ends."""
-        if not isinstance(error, Error):
+        if isinstance(error, TimeoutError):
+            error = DeadlinePassed(*error.args)
+        elif not isinstance(error, Error):
             cause, error = error, ModelError(f"the model failed: {error!r}")
             error.__cause__ = cause
         self._failure = error
@@ -134,8 +145,10 @@ class InvertedEpisode(BaseEpisode):
     def finish(self) -> Steps[None]:
         """End play: cancel what is parked, and run the cleanup handlers."""
         if not self.is_over:
-            yield self._on_loop(self._cancel)
-            yield from super().finish()
+            try:
+                yield self._on_loop(self._cancel)
+            finally:
+                yield from super().finish()
 
     def score(self) -> Steps[None]:
         """Score the episode; what the rollout emitted since the last step goes with the last step."""
@@ -152,23 +165,33 @@ class InvertedEpisode(BaseEpisode):
 
     def conversation(self) -> list[Message]:
         """Return the prompt of the parked call that is to be answered; at the end, prompt and completion."""
-        if self._parked:
-            return self._parked[0].prompt.copy()
+        if self._asked is not None:
+            return self._asked.prompt.copy()
         types = self.definition.message_types
         prompt, completion = self.state.get("prompt") or [], self.state.get("completion") or []
         return [*as_messages(prompt, types), *as_messages(completion, types)]
 
     async def park(self, prompt: Any, state: Any) -> Response:
         """Wait for the agent's answer to `prompt`."""
+        if self._is_cancelled:
+            raise asyncio.CancelledError("the episode was cancelled: nobody will answer")
         if self._failure is not None:
             raise self._failure
         if isinstance(state, State):
             self._adopt(state)
-        loop = asyncio.get_running_loop()
-        call = ParkedCall(as_messages(prompt, self.definition.message_types, name="prompt"), loop.create_future())
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        call = ParkedCall(as_messages(prompt, self.definition.message_types, name="prompt"), answer, asyncio.current_task())
         self._parked.append(call)
-        self._changed.set()
-        return await call.answer
+        self._notice()
+        try:
+            return await answer
+        finally:
+            if call in self._parked:  # its author gave up waiting
+                self._parked.remove(call)
+
+    def _notice(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
 
     def _adopt(self, state: State) -> None:
         """Take the state that the rollout made as the episode's."""
@@ -179,65 +202,93 @@ class InvertedEpisode(BaseEpisode):
     async def _start(self, task: Mapping[str, Any], model: str, sampling_args: dict[str, Any] | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        rollout = self.definition.rollout(task, self.state["client"], model, sampling_args)
-        self._task = asyncio.ensure_future(rollout)
-        self._task.add_done_callback(lambda _: self._changed.set())
+        self._task = asyncio.ensure_future(self.definition.rollout(task, self.state["client"], model, sampling_args))
+        self._task.add_done_callback(lambda _: self._notice())
         await self._settle()
 
     async def _answer(self, response: Response) -> None:
         self._steps.append(0.0)
-        self._parked.popleft().answer.set_result(response)
+        asked, self._asked = self._asked, None
+        if asked in self._parked:  # else its author gave up waiting, and the answer is to nothing that is still asked
+            self._parked.remove(asked)
+            asked.answer.set_result(response)
         await self._settle()
 
     async def _settle(self) -> None:
         """Wait until a call is parked or the rollout has ended."""
-        task = self._task
-        while not self._parked and task is not None and not task.done():
-            self._changed.clear()
-            await self._changed.wait()
+        task, changed = self._task, self._changed
+        while not self._parked and task is not None and changed is not None and not task.done():
+            changed.clear()
+            await changed.wait()
         if task is not None and task.done():
-            self._collect(task)
-        if self._steps and not self.is_over:
+            await self._collect(task)
+        elif self._parked:
+            self._asked = self._parked[0]
+        if self._steps:
             emitted = self.state.emitted
             self._steps[-1], self._seen = sum(emitted[self._seen :]), len(emitted)
 
-    def _collect(self, task: asyncio.Task[Any]) -> None:
+    async def _collect(self, task: asyncio.Task[Any]) -> None:
         """Take the result of the rollout that ended."""
-        self._parked.clear()
+        await self._cancel()
+        stop_condition = "rollout_completed"
         try:
             state = task.result()
         except Error as error:
             note_error(self.state, error)
+            stop_condition = error_stop(self.state)
+        except DeadlinePassed:
+            self.state["timed_out"] = True
+            stop_condition = "timeout_reached"
         else:
             if not isinstance(state, State):
                 raise TypeError(f"{type(self.definition).__name__}.rollout() must return a State, got {type(state).__name__}")
             self._adopt(state)
-        if not self.state["is_completed"]:
-            complete(self.state, "has_error" if self.state["error"] is not None else "rollout_completed")
+        if self.state["stop_condition"] is None:
+            complete(self.state, stop_condition)
 
     async def _drain(self) -> None:
-        failure = self._failure
+        """Fail every call until the rollout ends."""
         self._steps.append(0.0)
-        while self._task is not None and not self._task.done():
-            while self._parked and failure is not None:
-                self._parked.popleft().answer.set_exception(failure)
-            self._changed.clear()
+        self._asked = None
+        changed, failure = self._changed, self._failure
+        while self._task is not None and changed is not None and failure is not None and not self._task.done():
+            for call in [*self._parked]:
+                if not call.answer.done():
+                    call.answer.set_exception(failure)
+            self._parked.clear()
+            changed.clear()
             if not self._task.done():
-                await self._changed.wait()
+                await changed.wait()
         await self._settle()
 
     async def _cancel(self) -> None:
+        """Cancel the rollout, and the calls that are still parked; wait until those who made them have ended."""
+        self._is_cancelled = True
+        self._asked = None
+        task, self._task = self._task, None
+        ending = {call.task for call in self._parked if call.task is not None and call.task is not asyncio.current_task()}
+        for call in self._parked:
+            call.answer.cancel()
         self._parked.clear()
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        if self._task is not None and not self._task.cancelled() and self._task.exception() is not None:
-            logger.debug("the rollout raised", exc_info=self._task.exception())
+        if task is not None:
+            if not task.done():
+                task.cancel()
+            ending.add(task)
+        if ending:
+            await asyncio.wait(ending)
+        for ended in ending:
+            if not ended.cancelled() and ended.exception() is not None:
+                logger.debug("a task of the rollout raised", exc_info=ended.exception())
 
-    async def _on_loop(self, func: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
+    async def _on_loop(self, func: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T | None:
         """Call `func` on the loop where the rollout runs, whichever loop or thread the step comes from."""
         if self._loop is None or self._loop is asyncio.get_running_loop():
             return await func(*args)
         if not self._loop.is_running():
-            raise RuntimeError("the event loop on which this episode was reset is not running any more: reset() the environment")
+            if func == self._cancel:  # its tasks went with their loop
+                self._parked.clear()
+                self._task = self._asked = None
+                return None
+            raise ResetNeeded("the event loop on which this episode was reset is not running any more: reset() the environment")
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(func(*args), self._loop))

@@ -139,7 +139,7 @@ class ToolCall(FrozenDict):
         Raises:
             InvalidMessage: If the name or the arguments are not strings.
         """
-        inner = dict(function) if function is not None else {}
+        inner = {key: value for key, value in (function or {}).items() if value is not None}
         name = inner.pop("name", name)
         arguments = inner.pop("arguments", arguments)
         if not isinstance(name, str):
@@ -193,7 +193,24 @@ class Message(FrozenDict):
         Raises:
             InvalidMessage: If the fields do not make a message of this role.
         """
-        role = role or self.ROLES[0]
+        self._fill(role or self.ROLES[0], content, fields)
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, Any]) -> Self:
+        """Make a message of a mapping with its role, its content and any more fields.
+
+        Raises:
+            InvalidMessage: If the fields do not make a message of this role.
+        """
+        rest = {key: value for key, value in fields.items() if key not in ("role", "content")}
+        for key in rest:
+            if not isinstance(key, str) or key == "self":
+                raise InvalidMessage(f"the fields of a message have names, and none is called 'self'; got {key!r}")
+        made = cls.__new__(cls)
+        made._fill(fields.get("role") or cls.ROLES[0], fields.get("content"), rest)
+        return made
+
+    def _fill(self, role: str, content: Any, fields: Mapping[str, Any]) -> None:
         if role not in self.ROLES:
             raise InvalidMessage(f"{type(self).__name__} has the role {' or '.join(self.ROLES)}, got {role!r}")
         dict.update(self, {"role": role, "content": self._checked_content(content)})
@@ -216,7 +233,7 @@ class Message(FrozenDict):
         >>> UserMessage("hi").replace(content="hello")
         UserMessage(content='hello')
         """
-        return type(self)(**{**self, **changes})
+        return type(self).of_fields({**self, **changes})
 
     def _checked_content(self, content: Any) -> Any:
         if isinstance(content, str):
@@ -310,7 +327,8 @@ def _checked_parts(content: Any) -> FrozenList:
         expected = str if kind == "text" else Mapping
         if field and not isinstance(value, expected):
             raise InvalidMessage(f"content part {index} of type {kind!r} needs {field!r} ({expected.__name__}), got {_short(part)}")
-    return cast(FrozenList, freeze(content))
+    # Arrow fills the fields that other parts have with None.
+    return cast(FrozenList, freeze([{key: value for key, value in part.items() if value is not None} for part in content]))
 
 
 def as_tool_call(value: Any) -> ToolCall:
@@ -350,12 +368,19 @@ def _arguments_text(arguments: Any) -> Any:
     return json.dumps(arguments) if isinstance(arguments, Mapping) else arguments
 
 
+_OBJECT_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thinking_blocks", "arguments", "id")
+
+
 def _fields_of(value: Any) -> dict[str, Any] | None:
-    """Return the fields of a mapping or of an SDK's pydantic object, or None."""
+    """Return the fields of a mapping, of an SDK's pydantic object, or of another object with a role and content; else None."""
     if isinstance(value, Mapping):
         return dict(value)
     dump = getattr(value, "model_dump", None)
-    return dump(exclude_none=True) if callable(dump) else None
+    if callable(dump):
+        return cast("dict[str, Any]", dump(exclude_none=True))
+    if hasattr(value, "role") and hasattr(value, "content"):
+        return {name: getattr(value, name) for name in _OBJECT_FIELDS if getattr(value, name, None) is not None}
+    return None
 
 
 def as_message(value: Any, types: MessageTypes = MESSAGE_TYPES) -> Message:
@@ -377,7 +402,7 @@ def as_message(value: Any, types: MessageTypes = MESSAGE_TYPES) -> Message:
     cls = types.get(role) if isinstance(role, str) else None
     if cls is None:
         raise InvalidMessage(f"a message needs a role, one of {', '.join(types)}; got role={role!r} in {_short(value)}")
-    return cls(**fields)
+    return cls.of_fields(fields)
 
 
 def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = "messages") -> list[Message]:
@@ -395,9 +420,14 @@ def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = 
         return value.copy()
     if isinstance(value, str):
         return [types["text"](value)]
-    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+    if not isinstance(value, Iterable) or _is_one_message(value):
         return [_located(value, types, name)]
     return [item if isinstance(item, Message) else _located(item, types, f"{name}[{i}]") for i, item in enumerate(value)]
+
+
+def _is_one_message(value: Any) -> bool:
+    # A pydantic object is iterable too: it yields its fields.
+    return isinstance(value, Mapping) or hasattr(value, "role") or hasattr(value, "model_dump")
 
 
 def _located(value: Any, types: MessageTypes, where: str) -> Message:

@@ -14,11 +14,13 @@ from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces
 from gymnasium.wrappers.utils import create_zero_array
 
 from vfgym.errors import InvalidMessage
 from vfgym.messages import AssistantMessage, Message, ToolCall, UserMessage, as_message, as_messages
+from vfgym.responses import Response
 from vfgym.tools import Tool, sample_arguments
 
 WORDS = ("yes", "no", "maybe", "left", "right", "one", "two", "three", "red", "blue", "0", "1", "7", "42", "the", "answer", "is")
@@ -146,7 +148,7 @@ class MessageSpace(_MessagesSpace):
 
     def contains(self, x: Any) -> bool:
         """Say whether `x` is an assistant message, whatever it says."""
-        if isinstance(x, str | AssistantMessage):
+        if isinstance(x, str | AssistantMessage | Response):
             return True
         if not isinstance(x, Mapping):
             return False
@@ -155,9 +157,13 @@ class MessageSpace(_MessagesSpace):
         except InvalidMessage:
             return False
 
-    def from_jsonable(self, sample_n: Sequence[Any]) -> list[Message]:
-        """Return messages from plain JSON data."""
-        return as_messages(sample_n)
+    def to_jsonable(self, sample_n: Iterable[Any]) -> list[Any]:
+        """Return samples as plain JSON data; of a `Response`, its message."""
+        return super().to_jsonable([sample.message if isinstance(sample, Response) else sample for sample in sample_n])
+
+    def from_jsonable(self, sample_n: Sequence[Any]) -> list[Any]:
+        """Return messages from plain JSON data; text stays text."""
+        return [sample if isinstance(sample, str) else as_message(sample) for sample in sample_n]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MessageSpace) and self.sampler == other.sampler
@@ -166,6 +172,11 @@ class MessageSpace(_MessagesSpace):
 
     def __repr__(self) -> str:
         return f"MessageSpace({self.sampler!r})"
+
+
+@is_space_dtype_shape_equiv.register(_MessagesSpace)
+def _are_of_one_kind(space_1: _MessagesSpace, space_2: gym.Space[Any]) -> bool:
+    return type(space_1) is type(space_2)
 
 
 @create_zero_array.register(ChatSpace)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -78,7 +79,8 @@ class Tasks:
         Raises:
             ConfigurationError: If `source` is none of these.
         """
-        if source is not None and not callable(source) and not hasattr(source, "__getitem__") and not isinstance(source, Iterable):
+        is_source = source is None or callable(source) or hasattr(source, "__getitem__") or isinstance(source, Iterable)
+        if not is_source or isinstance(source, str | bytes | Mapping):
             raise ConfigurationError(
                 "a dataset must be a list of dicts, a Dataset, an iterable of rows, a function that returns one of these, or"
                 f" an object with rows by position; got {type(source).__name__}"
@@ -107,9 +109,9 @@ class Tasks:
             return ProceduralTasks(lambda index: {"prompt": []})
         if callable(source) and not hasattr(source, "__getitem__"):
             source = source()
-        if hasattr(source, "__getitem__") and not isinstance(source, Mapping):
+        if hasattr(source, "__getitem__") and not isinstance(source, Mapping | str | bytes):
             return source
-        if isinstance(source, Iterable) and not isinstance(source, Mapping | str):
+        if isinstance(source, Iterable) and not isinstance(source, Mapping | str | bytes):
             return list(source)
         raise ConfigurationError(f"the dataset builder must return rows (a list of dicts, a Dataset, ...), got {type(source).__name__}")
 
@@ -133,6 +135,7 @@ class Tasks:
         Raises:
             ConfigurationError: If there is none.
         """
+        example_id = as_index(example_id)
         index: int | None = example_id
         rows = self.rows
         if self._own_ids:
@@ -143,42 +146,70 @@ class Tasks:
                 for position, known_id in enumerate(ids):
                     self._index_of_id.setdefault(known_id, position)
             index = self._index_of_id.get(example_id)
-        if type(example_id) is not int or index is None or not 0 <= index < len(self):
+        if index is None or not 0 <= index < len(self):
             raise ConfigurationError(f"there is no task with example_id {example_id!r} among the {len(self)} tasks")
         return index
 
     def input(self, index: int) -> dict[str, Any]:
-        """Return task number `index` as the input of one episode, with nothing shared that can be written to.
+        """Return task number `index` as the input of one episode.
 
         Raises:
             ConfigurationError: If the row has neither a prompt nor a question, or they are malformed.
         """
         row = self.rows[index]
+        where = f"row {index} of the dataset"
         if not isinstance(row, Mapping):
-            raise ConfigurationError(f"row {index} of the dataset must be a dict, got {type(row).__name__}")
-        task = {key: value if type(value) in _SHARED_TYPES else copy.deepcopy(value) for key, value in row.items()}
-        try:
-            task["prompt"] = self._prompt(task)
-        except InvalidMessage as error:
-            raise ConfigurationError(f"row {index} of the dataset: {error}") from None
+            raise ConfigurationError(f"{where} must be a dict, got {type(row).__name__}")
+        task = self.own_input(row, where)
         if not self._own_ids:
             if "example_id" in task:
                 task["src_id"] = task["example_id"]
             task["example_id"] = index
+        return task
+
+    def own_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
+        """Return the input of one episode made of any row, with nothing shared that can be written to.
+
+        Args:
+            row: A row, or the input that was made of one.
+            where: What the row is, for the error's text.
+
+        Raises:
+            ConfigurationError: If the row has neither a prompt nor a question, or they are malformed.
+        """
+        task = {key: value if type(value) in _SHARED_TYPES or key == "prompt" else copy.deepcopy(value) for key, value in row.items()}
+        try:
+            task["prompt"] = self._prompt(task)
+        except InvalidMessage as error:
+            raise ConfigurationError(f"{where}: {error}") from None
         if "info" in task:
-            task["info"] = parsed_info(task["info"], f"row {index} of the dataset")
+            task["info"] = parsed_info(task["info"], where)
         return task
 
     def _prompt(self, task: dict[str, Any]) -> list[Message]:
         if task.get("prompt") is not None:
             prompt = as_messages(task["prompt"], self._types, name="prompt")
-            has_system = bool(prompt) and prompt[0]["role"] == "system"
+            has_system = bool(prompt) and prompt[0]["role"] in ("system", "developer")
             return prompt if has_system else [*self._system, *prompt]
         question = task.get("question")
         if question is None:
             raise InvalidMessage(f"a row needs a 'prompt' (messages) or a 'question' (text), got the keys {', '.join(task) or '(none)'}")
         system = self._system if self._system and self._system[0]["content"] else []
         return [*system, *self._few_shot, self._types["user"](question)]
+
+
+def as_index(value: Any) -> int:
+    """Return an integer of any kind (numpy's, too) as an ``int``.
+
+    Raises:
+        ConfigurationError: If it is none.
+    """
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise ConfigurationError(f"an example_id is an integer, got {value!r}")
 
 
 def parsed_info(info: Any, where: str) -> dict[str, Any]:

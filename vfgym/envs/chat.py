@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-from vfgym.calls import CallPlan, Ready, is_awaitable
-from vfgym.concurrency import Steps, eager, run_sync
+from vfgym.calls import CallPlan
+from vfgym.concurrency import Steps, run_async, run_sync
 from vfgym.envs.face import EpisodeFace
-from vfgym.episode import BaseEpisode, BoundCall, check_stops
+from vfgym.episode import BaseEpisode, Handler, NamedCall, check_stops
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, register_teardown
@@ -18,12 +18,13 @@ from vfgym.messages import MESSAGE_TYPES, MessageTypes
 from vfgym.parsers import Parser
 from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
-from vfgym.rubrics.rubric import marked_functions
+from vfgym.rubrics.rubric import marked_functions, run_handlers
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
 from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks, TaskStream, parsed_info
 from vfgym.tools import Tool, as_tool
 
+_HANDLED: tuple[Kind, ...] = ("stop", "setup", "cleanup", "update")
 _HANDLER_NAMES = frozenset({"state", "task", "env"})
 _HOOK_FOR = {
     "reset": "setup_state(state)",
@@ -53,15 +54,16 @@ class ChatEnv(EpisodeFace):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls._may_shadow_face:
-            for name in _HOOK_FOR.keys() & vars(cls).keys():
+            for name in _HOOK_FOR:
+                if getattr(cls, name) is getattr(EpisodeFace, name):
+                    continue
                 raise ConfigurationError(
                     f"{cls.__name__} overrides {name}(), which would bypass the episode machine (rollouts, scoring, wrappers):"
                     f" write {_HOOK_FOR[name]} instead"
                 )
         if discover_marks(cls, "advantage"):
             raise ConfigurationError(f"{cls.__name__} marks a method as @advantage: advantages are rewards minus the group's mean here")
-        kinds: tuple[Kind, ...] = ("stop", "setup", "update", "cleanup")
-        for kind in kinds:
+        for kind in _HANDLED:
             for marked in discover_marks(cls, kind):
                 _check_handler(cls, kind, marked)
 
@@ -124,10 +126,7 @@ class ChatEnv(EpisodeFace):
         self._sources = {"train": dataset, "eval": eval_dataset}
         self._tasks: dict[str, Tasks] = {}
         self._overrides = {name: getattr(type(self), name) is not self._own_hook(name) for name in self._hooks}
-        self._stops = [BoundCall(name, self._bound(method)) for name, method, _ in discover_decorated(self, "stop")]
-        self._cleanups = [BoundCall(name, self._bound(method)) for name, method, _ in discover_decorated(self, "cleanup")]
-        self._setups = [self._bound(method) for _, method, _ in discover_decorated(self, "setup")]
-        self._updates = [self._bound(method) for _, method, _ in discover_decorated(self, "update")]
+        self._stops, self._setups, self._cleanups, self._updates = (self._handlers(kind) for kind in _HANDLED)
         if marked_functions(self):
             self.add_rubric(Rubric.of_marked(self))
         self.observation_space = ChatSpace()
@@ -153,11 +152,13 @@ class ChatEnv(EpisodeFace):
         """Return the library's own version of a hook: that of the last class in the hierarchy that has it."""
         return next(vars(cls)[name] for cls in reversed(type(self).__mro__) if issubclass(cls, ChatEnv) and name in vars(cls))
 
-    def _bound(self, method: Callable[..., Any]) -> Callable[[State], Any]:
-        plan = CallPlan(method)
-        if plan.names == ("state",) and not plan.takes_any:
-            return method
-        return lambda state: plan({"state": state, "task": state.get("task"), "env": self})
+    def _handlers(self, kind: Kind) -> list[Handler]:
+        handlers = []
+        for name, method, _ in discover_decorated(self, kind):
+            plan = CallPlan(method)
+            asks_for_state_only = plan.names == ("state",) and not plan.takes_any
+            handlers.append(Handler(name, method if asks_for_state_only else NamedCall(plan, self)))
+        return handlers
 
     @property
     def definition(self) -> ChatEnv:
@@ -189,17 +190,19 @@ class ChatEnv(EpisodeFace):
         if split not in ("train", "eval"):
             raise ConfigurationError(f"the reset option 'split' must be 'train' or 'eval', got {split!r}")
         if seed is not None:
-            face._stream = None
+            face._streams = None
         if "game_options" in options:
             raise ConfigurationError(f"{type(self).__name__} is not a wrapped game, so there are no 'game_options'")
         tasks = self.tasks if split == "train" else self.eval_tasks
         if "task" in options:
-            return Tasks([options["task"]], system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types).input(0)
+            return {"example_id": -1, **tasks.own_input(options["task"], "the reset option 'task'")}
         if "example_id" in options:
             return tasks.input(tasks.index_of(options["example_id"]))
-        if face._stream is None or face._stream.tasks is not tasks:
-            face._stream = TaskStream(tasks)
-        return tasks.input(face._stream.draw(face.np_random))
+        if face._streams is None:
+            face._streams = {}
+        if split not in face._streams:
+            face._streams[split] = TaskStream(tasks)
+        return tasks.input(face._streams[split].draw(face.np_random))
 
     def action_sampler(self) -> Sampler:
         """Return what samples the action space: calls of the tools, or text where there are none."""
@@ -207,22 +210,23 @@ class ChatEnv(EpisodeFace):
 
     # Rollouts
 
-    def init_state(self, input: Row, client: Any = None, model: str = "", sampling_args: dict[str, Any] | None = None) -> Any:
-        """Make the state that an episode starts from. Can be awaited.
+    async def init_state(self, input: Row, client: Any = None, model: str = "", sampling_args: dict[str, Any] | None = None) -> State:
+        """Return the state that an episode starts from.
 
         Args:
-            input: A dataset row, or the input that was made of one.
+            input: A dataset row, or the input that was made of one. It is copied.
             client: Who is asked for messages; None where an agent steps.
             model: Name of the model.
             sampling_args: Generation parameters.
         """
-        task = dict(input)
+        return self._initial_state(self.tasks.own_input(input), client, model, sampling_args)
+
+    def _initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> State:
+        """Return the state that an episode of a task of its own starts from."""
         info = task.get("info")
-        if isinstance(info, str):
-            info = task["info"] = parsed_info(info, "info")
         tool_defs = info.get("tool_defs") if isinstance(info, Mapping) else None
         usage = UsageTracker()
-        state = State(
+        return State(
             input=task,
             task=task.get("task", task),
             client=client,
@@ -243,17 +247,15 @@ class ChatEnv(EpisodeFace):
             stop_condition=None,
             timing=RolloutTiming(),
         )
-        return Ready(state)
 
-    def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> Awaitable[State]:
+    async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
         """Play one episode by asking `client`, and return its state, not scored.
 
         Override it to own the whole loop; the environment can then still be stepped.
         """
         raise NotImplementedError(f"{type(self).__name__} must write rollout(), or subclass MultiTurnEnv and write env_response()")
 
-    @eager
-    def get_model_response(
+    async def get_model_response(
         self,
         state: State,
         prompt: Any,
@@ -261,8 +263,8 @@ class ChatEnv(EpisodeFace):
         model: str | None = None,
         tool_defs: Sequence[Tool] | None = None,
         sampling_args: dict[str, Any] | None = None,
-    ) -> Steps[Response]:
-        """Ask a client for the next message, and count the tokens. To be awaited.
+    ) -> Response:
+        """Ask a client for the next message, and count the tokens.
 
         Args:
             state: The episode; it gives what the other arguments leave out.
@@ -277,19 +279,15 @@ class ChatEnv(EpisodeFace):
             raise ConfigurationError("there is no client to ask: a rollout needs one (step() needs none)")
         tools = state["tool_defs"] if tool_defs is None else tool_defs
         arguments = state["sampling_args"] if sampling_args is None else sampling_args
-        response: Response = yield client.get_response(
+        response: Response = await client.get_response(
             prompt=prompt, model=model or state["model"], tools=list(tools) or None, sampling_args=arguments or {}, state=state
         )
-        self._count_usage(state, response)
+        self.increment_state_usage_from_response(state, response)
         return response
 
-    def is_completed(self, state: State, **kwargs: Any) -> Any:
-        """Check the stop conditions, the ones with higher priority first. Can be awaited for a bool."""
-        return self._check_stops(state)
-
-    @eager
-    def _check_stops(self, state: State) -> Steps[bool]:
-        return (yield from check_stops(self._stops, state))
+    async def is_completed(self, state: State, **kwargs: Any) -> bool:
+        """Check the stop conditions, the ones with higher priority first."""
+        return await run_async(check_stops(self._stops, state))
 
     def _new_episode(self) -> BaseEpisode:
         return InvertedEpisode(self)
@@ -337,10 +335,6 @@ class ChatEnv(EpisodeFace):
         counts = [_usage_field(usage, *names) for names in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))]
         state["usage_tracker"].add(*counts)
 
-    def _count_usage(self, state: State, response: Response) -> None:
-        if getattr(response, "usage", None) is not None:
-            self.increment_state_usage_from_response(state, response)
-
     # Configuration
 
     @property
@@ -354,6 +348,8 @@ class ChatEnv(EpisodeFace):
             self.rubric.add_rubric(rubric)
         else:
             self.rubric = RubricGroup([self.rubric, rubric])
+        if rubric.has_teardown:
+            register_teardown(self)
 
     def _close(self) -> Steps[None]:
         yield from super()._close()
@@ -369,10 +365,7 @@ class ChatEnv(EpisodeFace):
         self._is_torn_down = True
         forget_teardown(self)
         yield self.rubric.teardown()
-        for _, method, _ in discover_decorated(self, "teardown"):
-            result = method()
-            if is_awaitable(result):
-                yield result
+        yield from run_handlers([(name, method) for name, method, _ in discover_decorated(self, "teardown")])
 
 
 TRUNCATING_STOPS = frozenset(

@@ -15,6 +15,7 @@ from vfgym.messages import AssistantMessage, Message, as_message
 from vfgym.responses import Response
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
+from vfgym.tasks import TaskStream
 
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
@@ -53,7 +54,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     _episode: BaseEpisode | None = None
     _session: Any = None
-    _stream: Any = None
+    _streams: dict[str, TaskStream] | None = None
     _needs_group = False
 
     @property
@@ -118,22 +119,22 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         Args:
             error: An `OverlongPromptError` or a `TimeoutError` truncates, anything else terminates with ``info["error"]``.
         """
-        return run_sync(self._end(self._running().fail(error)))
+        return run_sync(self._fail(error))
 
     async def afail(self, error: BaseException) -> Outcome:
         """End the episode because whoever answers could not, from async code (see `fail`)."""
-        return await run_async(self._end(self._running().fail(error)))
+        return await run_async(self._fail(error))
 
     def truncate(self) -> Outcome:
         """End and score the episode from outside, as a limit would (a `TimeLimit` around it, say).
 
         An episode that is over already keeps its outcome.
         """
-        return run_sync(self._end(self._begun().truncate()))
+        return run_sync(self._truncate())
 
     async def atruncate(self) -> Outcome:
         """End and score the episode from outside, from async code (see `truncate`)."""
-        return await run_async(self._end(self._begun().truncate()))
+        return await run_async(self._truncate())
 
     def fork(self) -> Fork:
         """Return another seat at the same definition, with an episode and random numbers of its own."""
@@ -156,10 +157,12 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         await run_async(self._close())
 
     def _running(self) -> BaseEpisode:
-        if self._episode is None or self._episode.is_scored or (self._needs_group and self._episode.is_over):
-            ended = "the episode is over" if self._episode is not None else "no episode has begun"
-            raise ResetNeeded(f"{ended}: call reset() first")
-        return self._episode
+        episode = self._begun()
+        if episode.is_scored or (self._needs_group and episode.is_over):
+            raise ResetNeeded("the episode is over: call reset() first")
+        if episode.is_broken:
+            raise ResetNeeded("an exception broke the episode off: call reset() first")
+        return episode
 
     def _begun(self) -> BaseEpisode:
         if self._episode is None:
@@ -180,39 +183,58 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         yield from self._abandon()
         super().reset(seed=seed)
         task = definition._next_task(self, seed, options)
-        episode = definition._new_episode()
-        self._episode = episode
-        prompt = yield from episode.open(task, None, "", None, session=self._session, rng=self.np_random)
-        self._session = episode.state.session
-        if prompt is None:
+        if isinstance(self.action_space, MessageSpace):
+            self.action_space.sampler = definition.action_sampler()  # tools may have been added since
+        self._episode = episode = definition._new_episode()
+        try:
+            yield from episode.open(task, None, "", None, session=self._session, rng=self.np_random)
             error = episode.state["error"]
             if error is not None and not episode.state["trajectory"]:
-                self._episode = None
                 raise error
+        except BaseException:
+            episode.is_broken = True
+            raise
+        finally:
+            self._session = episode.state.session
         observation, _, _, _, info = episode.outcome()
         self._show(observation, since=0)
         return observation, info
 
     def _step(self, episode: BaseEpisode, response: Response) -> Steps[Outcome]:
+        shown = self._count_shown(episode)
         if not episode.is_over:
-            shown = len(episode.conversation()) if self.render_mode == "human" else 0
             try:
-                self.definition._count_usage(episode.state, response)
-                prompt = yield from episode.advance(response)
+                prompt = yield from episode.answer(response)
             except BaseException:
-                self._episode = None
+                episode.is_broken = True
                 raise
             if prompt is not None:
                 outcome = episode.outcome()
                 self._show(outcome.observation, shown)
                 return outcome
-        return (yield from self._end(episode.finish()))
+        return (yield from self._score(episode, shown))
 
-    def _end(self, steps: Steps[None]) -> Steps[Outcome]:
-        """Take the steps that end play, then score."""
+    def _fail(self, error: BaseException) -> Steps[Outcome]:
+        episode = self._running()
+        return (yield from self._end(episode, episode.fail(error)))
+
+    def _truncate(self) -> Steps[Outcome]:
         episode = self._begun()
-        shown = len(episode.conversation()) if self.render_mode == "human" else 0
-        yield from steps
+        if episode.is_scored:
+            return episode.outcome()
+        return (yield from self._end(self._running(), episode.truncate()))
+
+    def _end(self, episode: BaseEpisode, end: Steps[None]) -> Steps[Outcome]:
+        """Take the steps that end play, then score."""
+        shown = self._count_shown(episode)
+        try:
+            yield from end
+        except BaseException:
+            episode.is_broken = True
+            raise
+        return (yield from self._score(episode, shown))
+
+    def _score(self, episode: BaseEpisode, shown: int) -> Steps[Outcome]:
         if not self._needs_group:
             yield from episode.score()
         outcome = episode.outcome()
@@ -220,15 +242,20 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         return outcome
 
     def _abandon(self) -> Steps[None]:
-        if self._episode is not None:
-            episode, self._episode = self._episode, None
-            yield from episode.finish()
+        if self._episode is not None and not self._episode.is_over:
+            self._episode.is_broken = True
+            yield from self._episode.finish()
 
     def _close(self) -> Steps[None]:
-        yield from self._abandon()
-        if self._session is not None:
-            session, self._session = self._session, None
-            self.definition.close_session(session)
+        try:
+            yield from self._abandon()
+        finally:
+            if self._session is not None:
+                session, self._session = self._session, None
+                self.definition.close_session(session)
+
+    def _count_shown(self, episode: BaseEpisode) -> int:
+        return len(episode.conversation()) if self.render_mode == "human" else 0
 
     def _show(self, conversation: list[Message], since: int) -> None:
         if self.render_mode == "human":

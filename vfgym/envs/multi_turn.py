@@ -6,7 +6,7 @@ import time
 from typing import Any, ClassVar
 
 from vfgym.calls import Ready, is_awaitable
-from vfgym.concurrency import Steps, eager
+from vfgym.concurrency import Steps, eager, run_async
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode, Episode, play
 from vfgym.inversion import InvertedEpisode
@@ -107,14 +107,15 @@ class MultiTurnEnv(ChatEnv):
 
     # Rollouts
 
-    @eager
-    def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> Steps[State]:
-        """Play one episode by asking `client`, and return its state, not scored. To be awaited."""
-        state = yield from play(Episode(self), input, client, model, sampling_args)
-        if state.session is not None:
-            self.close_session(state.session)
-            state.session = None
-        return state
+    async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
+        """Play one episode by asking `client`, and return its state, not scored."""
+        episode = Episode(self)
+        try:
+            return await run_async(play(episode, self.tasks.own_input(input), client, model, sampling_args))
+        finally:
+            session, episode.state.session = episode.state.session, None
+            if session is not None:
+                self.close_session(session)
 
     def _new_episode(self) -> BaseEpisode:
         return Episode(self) if type(self).rollout is MultiTurnEnv.rollout else InvertedEpisode(self)

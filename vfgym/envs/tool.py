@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vfgym.calls import Ready, is_awaitable
-from vfgym.concurrency import Steps, eager, gather, in_event_loop, in_place, on_thread
+from vfgym.concurrency import Steps, Together, eager, in_event_loop, in_place, on_thread
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, Error, ToolCallError, ToolError, did_you_mean
 from vfgym.lifecycle import is_blocking, stop
@@ -153,13 +153,18 @@ class ToolEnv(MultiTurnEnv):
             may_overlap = self._may_overlap(call.name)
             if waiting and not may_overlap:
                 yield from self._collect(answers, waiting)
-            result = self._begin(call, messages, state)
+            try:
+                result = self._begin(call, messages, state)
+            except ToolError:
+                if waiting:
+                    yield from self._collect(answers, waiting)
+                raise
             if result.__class__ is Ready:
                 answers[index] = result.value
                 continue
             answers[index] = result
             waiting.append(index)
-            if waiting and not may_overlap:
+            if not may_overlap:
                 yield from self._collect(answers, waiting)
         if waiting:
             yield from self._collect(answers, waiting)
@@ -170,7 +175,7 @@ class ToolEnv(MultiTurnEnv):
         if len(waiting) == 1:
             results = [(yield answers[waiting[0]])]
         else:
-            results = yield gather([answers[index] for index in waiting])
+            results = yield Together([answers[index] for index in waiting])
         for index, result in zip(waiting, results, strict=True):
             if isinstance(result, BaseException):
                 raise result

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import Steps, eager
+from vfgym.concurrency import Steps, eager, run_async
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import Mark, discover_decorated
 from vfgym.parsers import Parser
@@ -116,16 +116,32 @@ class Rubric:
         return any(function.when == "group" for function in self._functions)
 
     @property
+    def has_step_rewards(self) -> bool:
+        """Whether some function scores single turns."""
+        return bool(self._step_scorers())
+
+    @property
     def _group_function_names(self) -> list[str]:
         return [function.name for function in self._functions if function.when == "group"]
 
-    @eager
-    def score_rollout(self, state: State) -> Steps[None]:
-        """Score one episode that was played: set its reward and metrics. Can be awaited.
+    async def score_rollout(self, state: State) -> None:
+        """Score one episode that was played: set its reward and metrics.
 
         Raises:
             ConfigurationError: If a function needs the whole group.
         """
+        await run_async(self._score_rollout(state))
+
+    async def score_group(self, states: list[State]) -> None:
+        """Score the episodes of one task together: set rewards, metrics and advantages."""
+        if not states:
+            return
+        scores = await run_async(self._score_many(states))
+        for state, score in zip(states, scores, strict=True):
+            apply_score(state, score)
+        apply_advantages(states)
+
+    def _score_rollout(self, state: State) -> Steps[None]:
         if self.has_group_rewards:
             names = self._group_function_names
             raise ConfigurationError(
@@ -133,16 +149,6 @@ class Rubric:
                 " arguments (completion, answer, state, ...)"
             )
         apply_score(state, (yield from self._score_one(state)))
-
-    @eager
-    def score_group(self, states: list[State]) -> Steps[None]:
-        """Score the episodes of one task together: set rewards, metrics and advantages. Can be awaited."""
-        if not states:
-            return
-        scores = yield from self._score_many(states)
-        for state, score in zip(states, scores, strict=True):
-            apply_score(state, score)
-        apply_advantages(states)
 
     def _score_one(self, state: State) -> Steps[Score]:
         return score_episode(self._functions, state, self.class_objects)
@@ -176,10 +182,18 @@ class Rubric:
     @eager
     def teardown(self) -> Steps[None]:
         """Run the rubric's `@teardown` methods. Can be awaited."""
-        for handler in discover_decorated(self, "teardown"):
-            result = handler.method()
+        yield from run_handlers([(name, method) for name, method, _ in discover_decorated(self, "teardown")])
+
+
+def run_handlers(handlers: Iterable[tuple[str, Callable[[], Any]]]) -> Steps[None]:
+    """Run teardown handlers; one that fails is logged and does not keep the others from running."""
+    for name, method in handlers:
+        try:
+            result = method()
             if is_awaitable(result):
                 yield result
+        except Exception:
+            logger.exception("teardown handler %s failed", name)
 
 
 def marked_functions(obj: object) -> list[RewardFunction]:
@@ -192,14 +206,36 @@ def _when(mark: Mark) -> When:
     return "group" if mark.stage == "group" else "episode"
 
 
-def score_as_overridden(rubric: Rubric, state: State) -> Steps[Score]:
-    """Score with a rubric whose author replaced `Rubric.score_rollout`, leaving the state's own results as they are."""
-    kept = {key: dict.get(state, key) for key in ("reward", "metrics")}
-    emitted, step_metrics = state.emitted, state.step_metrics
-    state.emitted, state.step_metrics = [], {}
+def scored_by_author(rubric: Rubric, states: list[State]) -> Steps[list[Score]] | None:
+    """Return the steps that score with an author's own `score_rollout` or `score_group`; None if they are the library's.
+
+    A group is scored by `score_group` where the author wrote it, else one by one.
+    """
+    if type(rubric).score_group is not Rubric.score_group and len(states) > 1:
+        return _scored_apart(rubric.score_group, states, states)
+    if type(rubric).score_rollout is not Rubric.score_rollout:
+        return _scored_one_by_one(rubric, states)
+    return None
+
+
+def _scored_one_by_one(rubric: Rubric, states: list[State]) -> Steps[list[Score]]:
+    scores: list[Score] = []
+    for state in states:
+        scores += yield from _scored_apart(rubric.score_rollout, state, [state])
+    return scores
+
+
+def _scored_apart(method: Callable[[Any], Any], argument: Any, states: list[State]) -> Steps[list[Score]]:
+    """Call a scoring method and return what it gave, with the states' own results as they were before."""
+    kept = [(state.emitted, state.step_metrics, {key: dict.get(state, key) for key in ("reward", "metrics")}) for state in states]
+    for state in states:
+        state.emitted, state.step_metrics = [], {}
     try:
-        yield rubric.score_rollout(state)
-        return Score(float(state["reward"] or 0.0), dict(state["metrics"] or {}))
+        result = method(argument)
+        if is_awaitable(result):
+            yield result
+        return [Score(float(state["reward"] or 0.0), dict(state["metrics"] or {})) for state in states]
     finally:
-        state.emitted, state.step_metrics = emitted, step_metrics
-        dict.update(state, kept)
+        for state, (emitted, step_metrics, results) in zip(states, kept, strict=True):
+            state.emitted, state.step_metrics = emitted, step_metrics
+            dict.update(state, results)

@@ -7,7 +7,7 @@ from typing import Any
 
 from vfgym.concurrency import Steps, eager
 from vfgym.errors import ConfigurationError
-from vfgym.rubrics.rubric import Rubric, score_as_overridden
+from vfgym.rubrics.rubric import Rubric, scored_by_author
 from vfgym.rubrics.scoring import RewardFunc, Score, StepScorer
 from vfgym.state import State
 
@@ -73,20 +73,14 @@ class RubricGroup(Rubric):
     def _score_one(self, state: State) -> Steps[Score]:
         total = Score()
         for rubric in self.rubrics:
-            overridden = type(rubric).score_rollout is not Rubric.score_rollout
-            score = yield from (score_as_overridden(rubric, state) if overridden else rubric._score_one(state))
-            _add(total, score)
+            by_author = scored_by_author(rubric, [state])
+            _add(total, (yield from rubric._score_one(state)) if by_author is None else (yield from by_author)[0])
         return total
 
     def _score_many(self, states: list[State]) -> Steps[list[Score]]:
         totals = [Score() for _ in states]
         for rubric in self.rubrics:
-            if type(rubric).score_rollout is not Rubric.score_rollout:
-                scores = []
-                for state in states:
-                    scores.append((yield from score_as_overridden(rubric, state)))
-            else:
-                scores = yield from rubric._score_many(states)
+            scores = yield from (scored_by_author(rubric, states) or rubric._score_many(states))
             for total, score in zip(totals, scores, strict=True):
                 _add(total, score)
         return totals

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_origin
 
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import Steps, gather, in_event_loop, in_place, on_thread
+from vfgym.concurrency import Steps, Together, in_event_loop, in_place, on_thread
 from vfgym.lifecycle import is_blocking
 from vfgym.state import State, TrajectoryStep
 
@@ -177,7 +177,7 @@ def _individual_values(function: RewardFunction, states: list[State], each: list
             results.append(error)
     waiting = [index for index, result in enumerate(results) if is_awaitable(result)]
     if waiting:
-        awaited = yield gather([results[index] for index in waiting])
+        awaited = yield Together([results[index] for index in waiting])
         for index, result in zip(waiting, awaited, strict=True):
             results[index] = result
     return [_number(function, result, state) for result, state in zip(results, states, strict=True)]
@@ -223,7 +223,9 @@ def apply_score(state: State, score: Score) -> None:
     for reward in emitted:
         total += reward
     state["reward"] = total
-    state["metrics"] = {**score.metrics, **state.step_metrics}
+    state["metrics"] = metrics = dict(score.metrics)
+    for name, value in state.step_metrics.items():
+        metrics[name] = metrics.get(name, 0.0) + value
     for step, reward in zip(state.get("trajectory", ()), emitted, strict=False):
         step["extras"]["reward"] = reward
 
