@@ -22,15 +22,15 @@ import pytest
 from vfgym import MultiTurnEnv, Rubric, State, ToolEnv, UserMessage, cleanup
 from vfgym.calls import Ready, is_awaitable
 from vfgym.concurrency import (
+    Before,
     DeadlinePassed,
     Steps,
+    Together,
     Worker,
     background_loop,
-    before,
     begin,
     bridge,
     eager,
-    gather,
     in_bridge,
     in_event_loop,
     run_async,
@@ -103,7 +103,7 @@ async def test_what_needs_no_waiting_is_there_at_once_and_can_be_awaited_too() -
 
 async def test_gathering_lets_all_of_them_end_and_puts_errors_in_their_places() -> None:
     error = ValueError("x")
-    assert await gather([later(1), failing(error), later(3)]) == [1, error, 3]
+    assert await Together([later(1), failing(error), later(3)]) == [1, error, 3]
 
 
 async def test_a_deadline_cancels_what_is_awaited() -> None:
@@ -116,11 +116,11 @@ async def test_a_deadline_cancels_what_is_awaited() -> None:
             ended.append(True)
 
     with pytest.raises(DeadlinePassed):
-        await before(time.time() + 0.01, endless())
+        await Before(time.time() + 0.01, endless())
     assert ended == [True]
-    assert await before(time.time() + 60, later(5)) == 5
+    assert await Before(time.time() + 60, later(5)) == 5
     with pytest.raises(TimeoutError):
-        await before(time.time() + 60, failing(TimeoutError()))
+        await Before(time.time() + 60, failing(TimeoutError()))
 
 
 def test_waiting_on_the_background_loop_itself_raises_instead_of_hanging() -> None:

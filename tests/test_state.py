@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from vfgym import AssistantMessage, State, UserMessage
 from vfgym.responses import ResponseTokens
+from vfgym.results.plain_json import as_json
 from vfgym.state import MessagesView, RolloutTiming, TimeSpan, TimeSpans, UsageTracker, step_tokens
 
 DUPLICATES = pytest.mark.parametrize(
@@ -150,7 +151,8 @@ def test_a_view_equals_lists_and_views_of_the_same_messages_and_adds_to_lists() 
 
 
 def test_a_view_is_json_like_the_list_it_stands_for() -> None:
-    assert json.loads(json.dumps({"prompt": MessagesView(CONVERSATION, 2)})) == {"prompt": CONVERSATION[:2]}
+    assert json.loads(json.dumps({"prompt": MessagesView(CONVERSATION, 2)}, default=list)) == {"prompt": CONVERSATION[:2]}
+    assert as_json({"prompt": MessagesView(CONVERSATION, 2)}) == {"prompt": CONVERSATION[:2]}
 
 
 def test_a_view_does_not_see_what_is_appended_later() -> None:

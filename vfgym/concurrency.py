@@ -131,7 +131,7 @@ def wait(awaitable: Awaitable[T]) -> T:
     """
     current = getcurrent()
     if isinstance(current, _Bridged):
-        return current.parent.switch(awaitable)  # type: ignore[no-any-return]
+        return current.parent.switch(awaitable)  # type: ignore[union-attr, no-any-return]
     try:
         _check_may_wait()
     except WouldDeadlock:

@@ -125,7 +125,7 @@ class BaseEpisode:
 
     def open(
         self,
-        task: Mapping[str, Any],
+        task: dict[str, Any],
         client: Any,
         model: str,
         sampling_args: dict[str, Any] | None = None,
@@ -264,7 +264,7 @@ class Episode(BaseEpisode):
 
     def open(
         self,
-        task: Mapping[str, Any],
+        task: dict[str, Any],
         client: Any,
         model: str,
         sampling_args: dict[str, Any] | None = None,
@@ -485,13 +485,13 @@ class Episode(BaseEpisode):
             state.emitted.append((yield from score_step(self._step_scorers, state, step)))
 
 
-def play(episode: Episode, task: Mapping[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> Steps[State]:
+def play(episode: Episode, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> Steps[State]:
     """Play a whole episode by asking `client`, without scoring it."""
     definition = episode.definition
     prompt = yield from episode.open(task, client, model, sampling_args)
     while prompt is not None:
         try:
-            response = definition.get_model_response(episode.state, episode.conversation())
+            response: Any = definition.get_model_response(episode.state, episode.conversation())
             if is_awaitable(response):
                 response = yield episode._bounded(response)
         except DeadlinePassed:

@@ -95,7 +95,7 @@ class InvertedEpisode(BaseEpisode):
 
     def open(
         self,
-        task: Mapping[str, Any],
+        task: dict[str, Any],
         client: Any,
         model: str,
         sampling_args: dict[str, Any] | None = None,
@@ -209,7 +209,7 @@ class InvertedEpisode(BaseEpisode):
     async def _answer(self, response: Response) -> None:
         self._steps.append(0.0)
         asked, self._asked = self._asked, None
-        if asked in self._parked:  # else its author gave up waiting, and the answer is to nothing that is still asked
+        if asked is not None and asked in self._parked:  # else its author gave up waiting, and the answer is to nothing that is still asked
             self._parked.remove(asked)
             asked.answer.set_result(response)
         await self._settle()
@@ -280,6 +280,7 @@ class InvertedEpisode(BaseEpisode):
         for ended in ending:
             if not ended.cancelled() and ended.exception() is not None:
                 logger.debug("a task of the rollout raised", exc_info=ended.exception())
+        self._loop = self._changed = None
 
     async def _on_loop(self, func: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T | None:
         """Call `func` on the loop where the rollout runs, whichever loop or thread the step comes from."""

@@ -135,8 +135,7 @@ class Tasks:
         Raises:
             ConfigurationError: If there is none.
         """
-        example_id = as_index(example_id)
-        index: int | None = example_id
+        index = as_integer(example_id)
         rows = self.rows
         if self._own_ids:
             if self._index_of_id is None:
@@ -145,7 +144,7 @@ class Tasks:
                 ids: Iterable[int] = getattr(rows, "example_ids", None) or (rows[position]["example_id"] for position in range(len(self)))
                 for position, known_id in enumerate(ids):
                     self._index_of_id.setdefault(known_id, position)
-            index = self._index_of_id.get(example_id)
+            index = None if index is None else self._index_of_id.get(index)
         if index is None or not 0 <= index < len(self):
             raise ConfigurationError(f"there is no task with example_id {example_id!r} among the {len(self)} tasks")
         return index
@@ -198,18 +197,9 @@ class Tasks:
         return [*system, *self._few_shot, self._types["user"](question)]
 
 
-def as_index(value: Any) -> int:
-    """Return an integer of any kind (numpy's, too) as an ``int``.
-
-    Raises:
-        ConfigurationError: If it is none.
-    """
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)
-        except TypeError:
-            pass
-    raise ConfigurationError(f"an example_id is an integer, got {value!r}")
+def as_integer(value: Any) -> int | None:
+    """Return an integer of any kind (numpy's, too) as an ``int``; None for anything else, truth values included."""
+    return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool | np.bool) else None
 
 
 def parsed_info(info: Any, where: str) -> dict[str, Any]:

@@ -161,7 +161,9 @@ def test_an_id_passes_other_arguments_to_the_game() -> None:
     assert env.max_turns == 2
 
 
-@pytest.mark.parametrize("make", [lambda: gym.make("CartPole-v1"), lambda: gym.spec("CartPole-v1"), lambda: lambda: gym.make("CartPole-v1")])
+@pytest.mark.parametrize(
+    "make", [lambda: gym.make("CartPole-v1"), lambda: gym.spec("CartPole-v1"), lambda: lambda: gym.make("CartPole-v1")]
+)
 def test_a_game_a_spec_and_a_factory_do_as_well_as_an_id(make: Any) -> None:
     env, by_id = vfgym.to_chat(make(), rules="", obs_to_text=str), vfgym.to_chat("CartPole-v1", rules="", obs_to_text=str)
     text, text_by_id = (one.reset(seed=4)[0][-1].content.partition("\n\n")[2] for one in (env, by_id))
