@@ -100,7 +100,8 @@ class Tasks:
             self._rows = self._built()
             self._own_ids = hasattr(self._rows, "example_ids")
             if not self._own_ids and not self.is_endless and len(self):
-                self._own_ids = type(self._rows[0].get("example_id")) is int
+                first = self._rows[0]
+                self._own_ids = isinstance(first, Mapping) and type(first.get("example_id")) is int
         return self._rows  # type: ignore[no-any-return]
 
     def _built(self) -> Any:

@@ -171,7 +171,7 @@ def test_a_game_a_spec_and_a_factory_do_as_well_as_an_id(make: Any) -> None:
 
 
 def test_what_cannot_be_played_in_words_is_refused_with_the_reason() -> None:
-    with pytest.raises(ConfigurationError, match="discrete actions.*Box"):
+    with pytest.raises(ConfigurationError, match=r"discrete actions.*Box"):
         vfgym.to_chat("Pendulum-v1")
     with pytest.raises(ConfigurationError, match="give to_chat a function"):
         vfgym.to_chat(gym.make("CartPole-v1").unwrapped.__class__())

@@ -21,7 +21,7 @@ from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import marked_functions, run_handlers
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
-from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks, TaskStream, parsed_info
+from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks, TaskStream
 from vfgym.tools import Tool, as_tool
 
 _HANDLED: tuple[Kind, ...] = ("stop", "setup", "cleanup", "update")

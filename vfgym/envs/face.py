@@ -55,7 +55,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     _episode: BaseEpisode | None = None
     _session: Any = None
     _streams: dict[str, TaskStream] | None = None
-    _needs_group = False
+    defers_scoring = False
+    """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
 
     @property
     def definition(self) -> ChatEnv:
@@ -158,7 +159,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     def _running(self) -> BaseEpisode:
         episode = self._begun()
-        if episode.is_scored or (self._needs_group and episode.is_over):
+        if episode.is_scored or (self.defers_scoring and episode.is_over):
             raise ResetNeeded("the episode is over: call reset() first")
         if episode.is_broken:
             raise ResetNeeded("an exception broke the episode off: call reset() first")
@@ -175,7 +176,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         for name in options:
             if name not in _OPTIONS:
                 raise ConfigurationError(f"unknown reset option {name!r}; known are {', '.join(_OPTIONS)}.{did_you_mean(name, _OPTIONS)}")
-        if definition.requires_group_rollouts and not self._needs_group:
+        if definition.requires_group_rollouts and not self.defers_scoring:
             raise ConfigurationError(
                 f"the rubric scores whole groups ({', '.join(definition.rubric._group_function_names)}), so this environment cannot"
                 " be stepped alone: evaluate it with rollouts_per_example > 1, or name singular arguments in the reward function"
@@ -220,7 +221,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     def _truncate(self) -> Steps[Outcome]:
         episode = self._begun()
-        if episode.is_scored:
+        if episode.is_scored or (self.defers_scoring and episode.is_over):
             return episode.outcome()
         return (yield from self._end(self._running(), episode.truncate()))
 
@@ -235,7 +236,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         return (yield from self._score(episode, shown))
 
     def _score(self, episode: BaseEpisode, shown: int) -> Steps[Outcome]:
-        if not self._needs_group:
+        if not self.defers_scoring:
             yield from episode.score()
         outcome = episode.outcome()
         self._show(outcome.observation, shown)

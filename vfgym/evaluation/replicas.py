@@ -87,7 +87,7 @@ class Replicas:
         env = self._ready.pop() if self._ready else self._keep(self._make())
         seat = seat_of(env)
         if seat.definition.requires_group_rollouts:
-            seat._needs_group = True  # it plays, and whoever has the whole group scores
+            seat.defers_scoring = True
             self._grouped.append(seat)
         return Replica(env, seat)
 
@@ -105,7 +105,7 @@ class Replicas:
     def close(self) -> None:
         """Close what was made, the newest first. One that fails to close is logged and does not keep the others open."""
         for seat in self._grouped:
-            seat._needs_group = False
+            seat.defers_scoring = False
         while self._made:
             env = self._made.pop()
             try:

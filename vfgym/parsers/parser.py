@@ -138,19 +138,22 @@ def text_of(completion: Messages) -> str:
     return message_text(messages[-1]) if messages else ""
 
 
-def mean_format_reward(score: Callable[[str], float]) -> FormatRewardFunc:
-    """Return a reward function: the mean of `score` over the assistant messages, 0.0 where there are none.
+class MeanFormatReward:
+    """A reward function: the mean format score of the assistant messages, 0.0 where there are none.
 
-    Args:
-        score: How well one text keeps to the format, from 0.0 to 1.0.
+    An object and no closure, so that environments whose rubric has one can be pickled.
     """
 
-    def format_reward_func(completion: Messages, **kwargs: Any) -> float:
-        """Give the mean format score of the assistant messages."""
-        scores = [score(message_text(message)) for message in _messages_with_role(completion, "assistant")]
-        return sum(scores) / len(scores) if scores else 0.0
+    __name__ = "format_reward_func"
 
-    return format_reward_func
+    def __init__(self, score: Callable[[str], float]) -> None:
+        """Score single texts with `score`: how well one keeps to the format, from 0.0 to 1.0."""
+        self.score = score
+
+    def __call__(self, completion: Messages, **kwargs: Any) -> float:
+        """Give the mean format score of the assistant messages."""
+        scores = [self.score(message_text(message)) for message in _messages_with_role(completion, "assistant")]
+        return sum(scores) / len(scores) if scores else 0.0
 
 
 def _messages_with_role(completion: Messages, *roles: str) -> list[MessageLike]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from vfgym.parsers.parser import ExtractFunc, FormatRewardFunc, Messages, Parser, identity, mean_format_reward, text_of
+from vfgym.parsers.parser import ExtractFunc, FormatRewardFunc, MeanFormatReward, Messages, Parser, identity, text_of
 
 _OPENING = "<think>"
 _CLOSING = "</think>"
@@ -55,7 +55,7 @@ class ThinkParser(Parser):
         In the format is a text that starts with ``<think>``, has one opening and one closing tag, and goes on after the
         closing one.
         """
-        return mean_format_reward(_format_score)
+        return MeanFormatReward(_format_score)
 
 
 class MaybeThinkParser(Parser):

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from vfgym.errors import ConfigurationError, did_you_mean
-from vfgym.parsers.parser import ExtractFunc, FormatRewardFunc, Messages, Parser, identity, mean_format_reward, message_text, text_of
+from vfgym.parsers.parser import ExtractFunc, FormatRewardFunc, MeanFormatReward, Messages, Parser, identity, message_text, text_of
 
 Field: TypeAlias = str | tuple[str, ...]
 """The tag of a field, or a tuple of alternative tags, of which the first one is canonical."""
@@ -144,7 +144,7 @@ class XMLParser(Parser):
         >>> reward("<reasoning>6 * 7</reasoning><answer>42</answer>"), reward("<answer>42</answer>"), reward("42")
         (1.0, 0.6, 0.2)
         """
-        return mean_format_reward(self._format_score)
+        return MeanFormatReward(self._format_score)
 
     def _answer_in(self, text: str, last: bool) -> str | None:
         answer = getattr(self.parse(text, last=last), self.answer_field, None)

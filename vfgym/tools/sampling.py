@@ -178,7 +178,7 @@ class _Sampler:
         if low > high or (low == high and low in excluded):
             raise ConfigurationError(f"no number lies between {low} and {high}")
         share = float(self.rng.random())
-        sample = low * (1 - share) + high * share
+        sample = min(max(low * (1 - share) + high * share, low), high)  # the sum may be off by a rounding error
         rounded = round(sample, 2)
         if low < rounded < high:
             return rounded

@@ -6,7 +6,6 @@ Gymnasium's own environments document themselves under fixed headings (``## Desc
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from dataclasses import dataclass
 
@@ -64,7 +63,7 @@ def _numbered(section: str) -> tuple[str, ...]:
 def _without_common_start(names: tuple[str, ...]) -> tuple[str, ...]:
     """Leave out the words that all names begin with ("Move left", "Move right"), where words remain of each."""
     words = [name.split() for name in names]
-    common = len(os.path.commonprefix(words))
+    common = next((place for place, at_once in enumerate(zip(*words, strict=False)) if len(set(at_once)) > 1), 0)
     short = tuple(" ".join(each[common:]) for each in words)
     return short if all(name[:1].isalpha() for name in short) else names
 
