@@ -185,8 +185,8 @@ def test_the_total_runs_from_generation_to_the_end_of_scoring() -> None:
     timing = RolloutTiming(start_time=100.0)
     timing.generation.start, timing.generation.end = 100.0, 108.0
     timing.setup = TimeSpan(100.0, 101.0)
-    timing.model.spans.append(TimeSpan(101.0, 105.0))
-    timing.env.spans.append(TimeSpan(105.0, 106.0))
+    timing.model.add(101.0, 105.0)
+    timing.env.add(105.0, 106.0)
     assert timing.total == 0.0, "not scored yet"
     timing.scoring = TimeSpan(108.0, 110.0)
     assert timing.total == 10.0

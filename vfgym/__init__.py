@@ -4,7 +4,7 @@ from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client
 from vfgym.envs import ChatEnv, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
 from vfgym.evaluation import aevaluate, evaluate
-from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
+from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
@@ -56,6 +56,7 @@ __all__ = [
     "XMLParser",
     "advantage",
     "aevaluate",
+    "blocking",
     "cleanup",
     "evaluate",
     "extract_boxed_answer",

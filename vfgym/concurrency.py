@@ -41,8 +41,15 @@ class _BackgroundLoop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, name="vfgym-loop", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="vfgym-loop", daemon=True)
         self.thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.loop.run_forever()
+            except BaseException:  # SystemExit in somebody's task goes through the loop: whoever waits for the task gets it too
+                logger.exception("an exception went through the background event loop; it goes on")
 
 
 _background: _BackgroundLoop | None = None

@@ -23,7 +23,7 @@ from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, ResponseMessage
 from vfgym.rubrics.rubric import scored_by_author
 from vfgym.rubrics.scoring import Score, apply_score, score_step
-from vfgym.state import MessagesView, State, TimeSpan, TrajectoryStep, step_tokens
+from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens
 
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
@@ -108,7 +108,7 @@ def error_stop(state: State) -> str:
 class BaseEpisode:
     """What every episode does: clean up once, be scored once, and tell its outcome."""
 
-    __slots__ = ("_metrics", "_shown", "_tools", "definition", "is_broken", "is_over", "is_scored", "state")
+    __slots__ = ("_metrics", "_shown", "_tools", "definition", "is_broken", "is_busy", "is_over", "is_scored", "state")
 
     def __init__(self, definition: ChatEnv) -> None:
         """Make an episode of `definition` that has not begun."""
@@ -119,6 +119,8 @@ class BaseEpisode:
         self.is_broken = False
         """Whether an exception left it where it cannot go on."""
         self.is_scored = False
+        self.is_busy = False
+        """Whether a step of it is running."""
         self._shown = 0.0
         self._metrics: dict[str, float] | None = None
         self._tools: tuple[Any, list[Any]] | None = None
@@ -411,7 +413,7 @@ class Episode(BaseEpisode):
                 continue
             self._shown = time.time()
             if state["trajectory"]:
-                state["timing"].env.spans.append(TimeSpan(started, self._shown))
+                state["timing"].env.add(started, self._shown)
             if state["final_env_response"] is None:
                 return self._log
             must_stop = "has_final_env_response"
@@ -448,7 +450,7 @@ class Episode(BaseEpisode):
     def _new_step(self, response: Response) -> TrajectoryStep:
         """Put the model's answer into the conversation, and return the turn that it makes."""
         definition, state, log = self.definition, self.state, self._log
-        state["timing"].model.spans.append(TimeSpan(self._shown, time.time()))
+        state["timing"].model.add(self._shown, time.time())
         message: Any = response.message
         if message.__class__ is not definition.message_types["assistant"]:
             message = ResponseMessage.for_conversation(message, definition.message_types)

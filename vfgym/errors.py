@@ -79,6 +79,10 @@ class ResetNeeded(Error, RuntimeError):
     """`step` was called before `reset`, or after the episode ended."""
 
 
+class EpisodeBusy(Error, RuntimeError):
+    """An episode was stepped while another step of it was still running."""
+
+
 class EpisodeNotPicklable(Error, TypeError):
     """An episode holds running code (parked model calls) and cannot be pickled or copied."""
 

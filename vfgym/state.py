@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, SupportsIndex, TypedDict, overload
 
@@ -237,13 +238,25 @@ class TimeSpan:
 
 
 class TimeSpans:
-    """Spans of one kind of work, in order."""
+    """Spans of one kind of work, in order. Kept as numbers, since a long episode has two for each turn."""
 
-    __slots__ = ("spans",)
+    __slots__ = ("_times",)
 
-    def __init__(self, spans: list[TimeSpan] | None = None) -> None:
+    def __init__(self, spans: Iterable[TimeSpan] = ()) -> None:
         """Hold `spans`."""
-        self.spans = [] if spans is None else spans
+        self._times = array("d")
+        for span in spans:
+            self.add(span.start, span.end)
+
+    def add(self, start: float, end: float) -> None:
+        """Add a span, in seconds since the epoch."""
+        self._times.append(start)
+        self._times.append(end)
+
+    @property
+    def spans(self) -> tuple[TimeSpan, ...]:
+        """The spans, in order; `add` adds one."""
+        return tuple(TimeSpan(start, end) for start, end in zip(self._times[::2], self._times[1::2], strict=True))
 
     @property
     def duration(self) -> float:

@@ -31,7 +31,7 @@ from vfgym import (
     cleanup,
     teardown,
 )
-from vfgym.errors import ConfigurationError, InvalidAction, ResetNeeded, UnknownArgument
+from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, ResetNeeded, UnknownArgument
 from vfgym.messages import AssistantMessage, Message
 
 ROWS = [{"question": f"question {index}", "answer": f"secret {index}", "info": {"level": index}} for index in range(5)]
@@ -703,3 +703,19 @@ def test_what_was_not_closed_is_torn_down_when_the_process_exits(holder: str) ->
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
     assert (done.stdout.split("\n"), done.stderr, done.returncode) == (["end of program", "plain", "async", ""], "", 0)
+
+
+async def test_two_steps_of_one_episode_at_once_are_refused() -> None:
+    """They would tear the conversation apart; each player has a fork of its own."""
+
+    class Slow(MultiTurnEnv):
+        async def env_response(self, messages: list[Message], state: State) -> list[Message]:
+            await asyncio.sleep(0)
+            return [UserMessage("on")]
+
+    env = Slow(dataset=[{"question": "?"}])
+    await env.areset(seed=0)
+    first, second = await asyncio.gather(env.astep("a"), env.astep("b"), return_exceptions=True)
+    assert isinstance(second, EpisodeBusy)
+    assert [message.content for message in first.observation] == ["?", "a", "on"]
+    assert [message.content for message in (await env.astep("c")).observation] == ["?", "a", "on", "c", "on"]

@@ -10,7 +10,7 @@ import gymnasium as gym
 
 from vfgym.concurrency import Steps, run_async, run_sync
 from vfgym.episode import BaseEpisode, Outcome
-from vfgym.errors import ConfigurationError, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
+from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message, as_message
 from vfgym.responses import Response
 from vfgym.spaces import MessageSpace
@@ -163,6 +163,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             raise ResetNeeded("the episode is over: call reset() first")
         if episode.is_broken:
             raise ResetNeeded("an exception broke the episode off: call reset() first")
+        if episode.is_busy:
+            raise EpisodeBusy("another step of this episode is still running: give each player a fork() of the environment")
         return episode
 
     def _begun(self) -> BaseEpisode:
@@ -204,11 +206,14 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     def _step(self, episode: BaseEpisode, response: Response) -> Steps[Outcome]:
         shown = self._count_shown(episode)
         if not episode.is_over:
+            episode.is_busy = True
             try:
                 prompt = yield from episode.answer(response)
             except BaseException:
                 episode.is_broken = True
                 raise
+            finally:
+                episode.is_busy = False
             if prompt is not None:
                 outcome = episode.outcome()
                 self._show(outcome.observation, shown)
