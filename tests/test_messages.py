@@ -179,7 +179,7 @@ def test_what_is_no_message_is_refused_naming_it(raw: Any, says: list[str]) -> N
 
 @pytest.mark.parametrize("raw", [None, 5, object()])
 def test_what_is_no_conversation_is_refused_naming_it(raw: Any) -> None:
-    with pytest.raises(InvalidMessage, match=r"^prompt: "):
+    with pytest.raises(InvalidMessage, match=r"^prompt(: | must be a list of messages)"):
         as_messages(raw, name="prompt")
 
 

@@ -7,6 +7,7 @@ which ``for_episode(env)`` gives; so one agent object serves any number of episo
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import importlib
 import inspect
@@ -20,7 +21,7 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.calls import function_name, is_awaitable
-from vfgym.concurrency import wait
+from vfgym.concurrency import in_bridge, on_thread, wait
 from vfgym.envs.face import Action, EpisodeFace, transcript
 from vfgym.errors import ConfigurationError, ModelError, did_you_mean
 from vfgym.messages import AssistantMessage, Message, ToolCall
@@ -57,7 +58,11 @@ def seat_of(env: gym.Env[Any, Any]) -> EpisodeFace:
     seat: object = env.unwrapped
     if not isinstance(seat, EpisodeFace):
         name = repr(env.spec.id) if env.spec is not None else type(seat).__name__
-        raise ConfigurationError(f"{name} is no chat environment, so it has no conversation to answer: wrap it with vfgym.to_chat({name})")
+        chat_id = f"gymnasium/{env.spec.id}" if env.spec is not None else ""
+        registered = f"take {chat_id!r}, or " if chat_id in gym.registry else ""
+        raise ConfigurationError(
+            f"{name} is no chat environment, so it has no conversation to answer: {registered}wrap it with vfgym.to_chat({name})"
+        )
     return seat
 
 
@@ -119,20 +124,31 @@ class OracleAgent:
         definition = seat.definition
 
         def right_answer() -> Any:
-            known = definition.oracle(cast(Any, seat.state))
-            return wait(known) if is_awaitable(known) else known
+            return definition.oracle(cast(Any, seat.state))
 
-        if right_answer() is None:
+        first = right_answer()
+        if (wait(first) if is_awaitable(first) else first) is None:
             name = definition.env_id or (env.spec.id if env.spec is not None else type(definition).__name__)
             raise ConfigurationError(f"{name} knows no right answer to its tasks, so the oracle cannot play it: take another agent")
 
-        def answer(observation: list[Message], info: dict[str, Any]) -> Any:
-            known = right_answer()
+        def checked(known: Any) -> Any:
             if known is None:
                 raise ModelError(f"the environment knows no right answer to turn {len(cast(Any, seat.state)['trajectory']) + 1}")
             return known
 
+        async def checked_later(known: Awaitable[Any]) -> Any:
+            return checked(await known)
+
+        def answer(observation: list[Message], info: dict[str, Any]) -> Any:
+            known = right_answer()
+            return _awaited_by_evaluation(checked_later(known)) if is_awaitable(known) else checked(known)
+
         return answer
+
+
+def _awaited_by_evaluation(answer: Awaitable[Any]) -> Any:
+    """Return an answer to come as it is where an evaluation awaits it, and what comes of it anywhere else."""
+    return answer if in_bridge() else wait(answer)
 
 
 class ScriptedAgent:
@@ -170,10 +186,14 @@ class ScriptedAgent:
         return self.answers[example_id]
 
 
+class EndOfInput(EOFError):
+    """Whoever types the answers has ended the input (Ctrl-D). It stops an evaluation, which keeps what is finished."""
+
+
 class HumanAgent:
     """Shows the conversation on the terminal and reads the answer, one line.
 
-    A line ``/tool {"a": 1}`` calls a tool of that name with these arguments.
+    A line ``/tool {"a": 1}`` calls a tool of that name with these arguments. The end of the input is an `EOFError`.
     """
 
     name = "human"
@@ -192,9 +212,51 @@ class HumanAgent:
                 print(f"(tools: {', '.join(tools)}; call one with /{tools[0]} " + '{"argument": "value"})')
             if info.get("legal_actions"):
                 print(f"(legal: {', '.join(info['legal_actions'])})")
-            return _typed(input("> "), tools)
+            return _typed_later(tools) if in_bridge() else _typed(input("> "), tools)
 
         return answer
+
+
+async def _typed_later(tools: Sequence[str]) -> Action:
+    return _typed(await _line_of_input("> "), tools)
+
+
+async def _line_of_input(prompt: str) -> str:
+    """Read a line as `input` does, while the event loop goes on and the task can be cancelled.
+
+    Raises:
+        EndOfInput: If there is none.
+    """
+    if sys.stdin is not sys.__stdin__ or not inspect.isbuiltin(input):  # a notebook, an editor: `input` asks in their own way
+        return await on_thread(input, prompt)
+    # No thread: one that waits in `input` takes the next line from whoever reads after a cancellation, and a process that ends
+    # meanwhile aborts over the lock of the standard input.
+    print(prompt, end="", flush=True)
+    file = sys.stdin.fileno()
+    line = b""
+    while not line.endswith(b"\n"):
+        await _readable(file)
+        byte = os.read(file, 1)  # what follows the line is left to whoever reads next
+        if not byte and not line:
+            raise EndOfInput("the input ended: nobody answers any more")
+        if not byte:
+            break
+        line += byte
+    return line.decode(errors="replace").rstrip("\r\n")
+
+
+async def _readable(file: int) -> None:
+    """Wait until something can be read from a terminal or a pipe."""
+    loop = asyncio.get_running_loop()
+    is_ready = asyncio.Event()
+    try:
+        loop.add_reader(file, is_ready.set)
+    except PermissionError:  # epoll takes no regular files, which can be read at any time
+        return
+    try:
+        await is_ready.wait()
+    finally:
+        loop.remove_reader(file)
 
 
 def _typed(line: str, tools: Sequence[str]) -> Action:
@@ -224,7 +286,7 @@ def load_agent(name: str) -> Agent:
             raise ConfigurationError(f"there is no agent {name!r}: give one of {known}, or module:callable.{did_you_mean(name, AGENTS)}")
         return AGENTS[name]()
     module_name, _, attributes = name.partition(":")
-    target = _imported(module_name, name)
+    target = import_named(module_name, f"agent {name!r}")
     for attribute in attributes.split("."):
         if not hasattr(target, attribute):
             owner = getattr(target, "__name__", type(target).__name__)
@@ -236,23 +298,34 @@ def load_agent(name: str) -> Agent:
     return as_agent(agent)
 
 
-def _imported(module_name: str, name: str) -> Any:
+def import_named(module_name: str, needed_by: str) -> Any:
+    """Import a module that a user named; it may lie in the current directory.
+
+    Args:
+        module_name: Name of the module.
+        needed_by: What it was named for, as the beginning of a message.
+
+    Raises:
+        ConfigurationError: If there is no such module.
+    """
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` has it
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise ConfigurationError(f"{needed_by}: {module_name!r} is no name of a module")
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the module is there, and misses something itself
-        raise ConfigurationError(f"agent {name!r}: there is no module {error.name!r}, neither installed nor in {here}") from error
+        raise ConfigurationError(f"{needed_by}: there is no module {error.name!r}, neither installed nor in {here}") from error
 
 
 def as_agent(value: Agent | str) -> Agent:
     """Return an agent given as itself or by its name (see `load_agent`).
 
     Raises:
-        ConfigurationError: If it is neither.
+        ConfigurationError: If it is neither, or a function that takes other arguments than observation and info.
     """
     if isinstance(value, str):
         return load_agent(value)
@@ -263,7 +336,20 @@ def as_agent(value: Agent | str) -> Agent:
             "an agent must be a function (observation, info) -> message, an object with for_episode(env), or the name of one;"
             f" got {type(value).__name__}"
         )
+    if not isinstance(value, EpisodeAgent):
+        _check_arguments(value)
     return value
+
+
+def _check_arguments(agent: Answering) -> None:
+    try:
+        signature = inspect.signature(agent)
+    except (TypeError, ValueError):  # some functions written in C do not tell what they take
+        return
+    try:
+        signature.bind([], {})
+    except TypeError as error:
+        raise ConfigurationError(f"an agent is called with (observation, info), and {function_name(agent)} takes {signature}: {error}") from None
 
 
 def agent_name(value: Agent | str) -> str:

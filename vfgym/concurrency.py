@@ -119,7 +119,7 @@ def _check_may_wait() -> None:
     if _background is not None and threading.current_thread() is _background.thread and not in_bridge():
         raise WouldDeadlock(
             "a synchronous call would wait for the event loop it runs on: from async code call the async twin"
-            " (astep, areset, ...), or the synchronous one from another thread"
+            " (astep, areset, aevaluate, ...), or the synchronous one from another thread"
         )
 
 

@@ -49,6 +49,17 @@ class Handler(NamedTuple):
     call: Callable[[State], Any]
 
 
+class Hooks(NamedTuple):
+    """What an environment's author wrote, read once when the environment is made."""
+
+    stops: list[Handler]
+    setups: list[Handler]
+    cleanups: list[Handler]
+    updates: list[Handler]
+    overridden: dict[str, bool]
+    """For each hook whose own version the machine does inline: whether the author replaced it."""
+
+
 class NamedCall:
     """Calls a handler that asks for more than the state, by name."""
 
@@ -172,7 +183,7 @@ class BaseEpisode:
             return
         state.is_cleaned_up = True
         interruption: BaseException | None = None
-        for name, call in (*self.definition._cleanups, *self.definition._updates):
+        for name, call in (*self.definition.hooks.cleanups, *self.definition.hooks.updates):
             try:
                 result = call(state)
                 if is_awaitable(result):
@@ -201,10 +212,10 @@ class BaseEpisode:
             rubric = definition.rubric
             by_author = scored_by_author(rubric, [state])
             if by_author is None:
-                yield from rubric._score_rollout(state)
+                yield from rubric.scored_alone(state)
             else:
                 apply_score(state, (yield from by_author)[0])
-            yield from rubric._clean_up(state)
+            yield from rubric.cleanup_steps(state)
         else:
             apply_score(state, Score())
         scoring.end = time.time()
@@ -253,7 +264,7 @@ class BaseEpisode:
 class Episode(BaseEpisode):
     """One run of a `MultiTurnEnv`."""
 
-    __slots__ = ("_deadline", "_log", "_overrides", "_step_scorers")
+    __slots__ = ("_deadline", "_log", "_overridden", "_step_scorers")
     definition: MultiTurnEnv
 
     def __init__(self, definition: MultiTurnEnv) -> None:
@@ -261,8 +272,8 @@ class Episode(BaseEpisode):
         super().__init__(definition)
         self._log: list[Message] = []
         self._deadline: float | None = None
-        self._overrides = definition._overrides
-        self._step_scorers = definition.rubric._step_scorers() if definition.score_rollouts else []
+        self._overridden = definition.hooks.overridden
+        self._step_scorers = definition.rubric.step_scorers() if definition.score_rollouts else []
 
     def open(
         self,
@@ -279,15 +290,15 @@ class Episode(BaseEpisode):
         An `Error` in `setup_state` is recorded and ends the episode; anything else is raised, after cleanup.
         """
         definition = self.definition
-        self.state = state = definition._initial_state(task, client, model, sampling_args)
-        state.session, state._rng = session, rng
+        self.state = state = definition.initial_state(task, client, model, sampling_args)
+        state.begin(session, rng)
         timing = state["timing"]
         timing.generation.start = timing.setup.start = started = time.time()
         if definition.timeout_seconds is not None:
             self._deadline = started + definition.timeout_seconds
         try:
             try:
-                for _, setup in definition._setups:
+                for _, setup in definition.hooks.setups:
                     result = setup(state)
                     if is_awaitable(result):
                         yield self._bounded(result)
@@ -295,7 +306,7 @@ class Episode(BaseEpisode):
                 if is_awaitable(result):
                     result = yield self._bounded(result)
                 if isinstance(result, State) and result is not state:
-                    result.session, result._rng = state.session, state._rng
+                    result.take_over(state)
                     self.state = result
             except Error as error:
                 note_error(state, error)
@@ -344,6 +355,8 @@ class Episode(BaseEpisode):
 
     def fail(self, error: BaseException) -> Steps[None]:
         """End the episode because the model could not answer: an overlong prompt, a timeout, or any other error."""
+        if self.is_over:
+            return
         self.state.emitted.append(0.0)
         if isinstance(error, TimeoutError):
             yield from self._time_out()
@@ -383,9 +396,12 @@ class Episode(BaseEpisode):
         """Check the stop conditions; an `Error` that one raises ends the episode."""
         bounded = None if self._deadline is None else self._bounded
         try:
-            if not self._overrides["is_completed"]:
-                return (yield from check_stops(self.definition._stops, self.state, bounded))
-            return bool((yield self._bounded(self.definition.is_completed(self.state))))
+            if not self._overridden["is_completed"]:
+                return (yield from check_stops(self.definition.hooks.stops, self.state, bounded))
+            completed: Any = self.definition.is_completed(self.state)
+            if is_awaitable(completed):
+                completed = yield self._bounded(completed)
+            return bool(completed)
         except Error as error:
             note_error(self.state, error)
             complete(self.state, error_stop(self.state))
@@ -421,7 +437,7 @@ class Episode(BaseEpisode):
     def _ask(self) -> Any:
         """Call the hook that says what the model is shown next; the result may have to be awaited."""
         definition, state, log = self.definition, self.state, self._log
-        if self._overrides["get_prompt_messages"]:
+        if self._overridden["get_prompt_messages"]:
             return definition.get_prompt_messages(state)
         trajectory = state["trajectory"]
         if not trajectory:
@@ -435,7 +451,7 @@ class Episode(BaseEpisode):
     def _show(self, shown: Any) -> None:
         """Bring the conversation to what the model must answer next, given what the hook of `_ask` said."""
         types = self.definition.message_types
-        if self._overrides["get_prompt_messages"]:
+        if self._overridden["get_prompt_messages"]:
             log = self._log
             known = len(log)
             if known and isinstance(shown, list) and shown[:known] == log:
@@ -473,13 +489,13 @@ class Episode(BaseEpisode):
     def _record(self, step: TrajectoryStep) -> Steps[None]:
         """Record a turn, make its move, and score it."""
         definition, state = self.definition, self.state
-        if self._overrides["add_trajectory_step"]:
+        if self._overridden["add_trajectory_step"]:
             result = definition.add_trajectory_step(state, step)
             if is_awaitable(result):
                 yield self._bounded(result)
         else:
             state["trajectory"].append(step)
-        if self._overrides["apply_action"]:
+        if self._overridden["apply_action"]:
             result = definition.apply_action(step["completion"][0], state)
             if is_awaitable(result):
                 yield self._bounded(result)

@@ -2,13 +2,16 @@
 
 An `Error` inside an episode ends that episode and is recorded in ``state["error"]``; the tree below `ModelError`,
 `ToolError` and `InfraError` is the one that the rollout API documents. Errors that a caller made (a wrong action, a
-wrong configuration) refine the standard exception too, so that ``except ValueError`` keeps working.
+wrong configuration) refine the standard exception too, and Gymnasium's where it has one, so that ``except ValueError`` and
+``except gymnasium.error.ResetNeeded`` keep working.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+import gymnasium.error
 
 
 class Error(Exception):
@@ -63,7 +66,7 @@ class InvalidMessage(Error, ValueError):
     """A value is not a chat message, or not a list of them."""
 
 
-class InvalidAction(Error, ValueError):
+class InvalidAction(Error, ValueError, gymnasium.error.InvalidAction):
     """An action is not a member of the action space. The episode stands as it was."""
 
 
@@ -75,7 +78,7 @@ class UnknownArgument(ConfigurationError, TypeError):
     """A constructor was given an argument that it does not have."""
 
 
-class ResetNeeded(Error, RuntimeError):
+class ResetNeeded(Error, RuntimeError, gymnasium.error.ResetNeeded):
     """`step` was called before `reset`, or after the episode ended."""
 
 

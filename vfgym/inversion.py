@@ -104,8 +104,8 @@ class InvertedEpisode(BaseEpisode):
         rng: Any = None,
     ) -> Steps[list[Message] | None]:
         """Start the rollout and return the prompt of its first model call; None if it made none."""
-        self.state = self.definition._initial_state(task, ParkingClient(self), model, sampling_args)
-        self.state._rng = rng
+        self.state = self.definition.initial_state(task, ParkingClient(self), model, sampling_args)
+        self.state.begin(session, rng)
         return (yield from self._next_prompt(self._start, task, model, sampling_args))
 
     def advance(self, response: Response) -> Steps[list[Message] | None]:
@@ -126,6 +126,8 @@ class InvertedEpisode(BaseEpisode):
 
     def fail(self, error: BaseException) -> Steps[None]:
         """Raise the error from the parked calls, and from any that follow, until the rollout ends."""
+        if self.is_over:
+            return
         if isinstance(error, TimeoutError):
             error = DeadlinePassed(*error.args)
         elif not isinstance(error, Error):
@@ -196,7 +198,7 @@ class InvertedEpisode(BaseEpisode):
     def _adopt(self, state: State) -> None:
         """Take the state that the rollout made as the episode's."""
         if state is not self.state:
-            state._rng = self.state._rng
+            state.take_over(self.state)
             self.state = state
 
     async def _start(self, task: Mapping[str, Any], model: str, sampling_args: dict[str, Any] | None) -> None:

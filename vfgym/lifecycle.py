@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
+from vfgym.errors import ConfigurationError
+
 logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +44,9 @@ class _Decorator:
         self, func: F | None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float = 1.0
     ) -> F | Callable[[F], F]:
         mark = Mark(self.kind, priority, stage, weight)
+
+        if func is not None and not callable(func):
+            raise ConfigurationError(f"@{self.kind} takes its arguments by name (priority=..., ...), got {func!r}")
 
         def apply(marked: F) -> F:
             setattr(marked, _MARKS, (*getattr(marked, _MARKS, ()), mark))

@@ -394,7 +394,8 @@ def as_message(value: Any, types: MessageTypes = MESSAGE_TYPES) -> Message:
         InvalidMessage: If it is not a message; the text says why.
     """
     if isinstance(value, Message):
-        return value
+        own = types[value["role"]]
+        return value if isinstance(value, own) else own.of_fields(value)
     fields = _fields_of(value)
     if fields is None:
         raise InvalidMessage(f"expected a chat message (a dict with role and content), got {type(value).__name__}: {_short(value)}")
@@ -416,13 +417,15 @@ def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = 
     Raises:
         InvalidMessage: If it is none of these; the text names the message.
     """
-    if value.__class__ is list and all([isinstance(item, Message) for item in value]):
+    if types is MESSAGE_TYPES and value.__class__ is list and all([isinstance(item, Message) for item in value]):
         return value.copy()
     if isinstance(value, str):
         return [types["text"](value)]
-    if not isinstance(value, Iterable) or _is_one_message(value):
+    if _is_one_message(value):
         return [_located(value, types, name)]
-    return [item if isinstance(item, Message) else _located(item, types, f"{name}[{i}]") for i, item in enumerate(value)]
+    if not isinstance(value, Iterable):
+        raise InvalidMessage(f"{name} must be a list of messages (or one message, or text), got {type(value).__name__}: {_short(value)}")
+    return [_located(item, types, f"{name}[{i}]") for i, item in enumerate(value)]
 
 
 def _is_one_message(value: Any) -> bool:

@@ -57,6 +57,15 @@ class State(dict[str, Any]):
         self.session = None
         self._rng: np.random.Generator | None = None
 
+    def begin(self, session: Any, rng: np.random.Generator | None) -> None:
+        """Give the state what belongs to the player that runs the episode."""
+        self.session = session
+        self._rng = rng
+
+    def take_over(self, other: State) -> None:
+        """Take what belongs to the player from another state, in whose place this one comes."""
+        self.begin(other.session, other._rng)
+
     @property
     def rng(self) -> np.random.Generator:
         """The episode's random numbers: those of the player that runs it, so that a seed replays them."""

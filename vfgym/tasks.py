@@ -56,6 +56,15 @@ class ProceduralTasks:
         return self.make_row(index)
 
 
+def _empty_task(index: int) -> Row:
+    return {"prompt": []}
+
+
+def _has_positions(source: Any) -> bool:
+    """Say whether rows can be had by position: an iterable without a length (HF's IterableDataset) only looks like it."""
+    return hasattr(source, "__getitem__") and (hasattr(source, "__len__") or not hasattr(source, "__iter__"))
+
+
 class Tasks:
     """The tasks of an environment: rows, and how a row becomes the input of an episode."""
 
@@ -81,9 +90,10 @@ class Tasks:
         """
         is_source = source is None or callable(source) or hasattr(source, "__getitem__") or isinstance(source, Iterable)
         if not is_source or isinstance(source, str | bytes | Mapping):
+            hint = f" Pick one split of it: dataset[{next(iter(source), 'train')!r}]." if isinstance(source, Mapping) else ""
             raise ConfigurationError(
                 "a dataset must be a list of dicts, a Dataset, an iterable of rows, a function that returns one of these, or"
-                f" an object with rows by position; got {type(source).__name__}"
+                f" an object with rows by position; got {type(source).__name__}.{hint}"
             )
         self._source = source
         self._types = types
@@ -107,10 +117,10 @@ class Tasks:
     def _built(self) -> Any:
         source = self._source
         if source is None:
-            return ProceduralTasks(lambda index: {"prompt": []})
+            return ProceduralTasks(_empty_task)
         if callable(source) and not hasattr(source, "__getitem__"):
             source = source()
-        if hasattr(source, "__getitem__") and not isinstance(source, Mapping | str | bytes):
+        if _has_positions(source) and not isinstance(source, Mapping | str | bytes):
             return source
         if isinstance(source, Iterable) and not isinstance(source, Mapping | str | bytes):
             return list(source)
@@ -128,7 +138,7 @@ class Tasks:
     def example_id_of(self, index: int) -> int:
         """Return the ``example_id`` of task number `index`: the row's own, where the rows have some."""
         rows = self.rows
-        return rows[index]["example_id"] if self._own_ids else index
+        return _own_id(rows, index) if self._own_ids else index
 
     def index_of(self, example_id: int) -> int:
         """Return the position of the task with this ``example_id``.
@@ -142,7 +152,7 @@ class Tasks:
             if self._index_of_id is None:
                 self._index_of_id = {}
                 # Rows that are made when they are read can tell their ids beforehand.
-                ids: Iterable[int] = getattr(rows, "example_ids", None) or (rows[position]["example_id"] for position in range(len(self)))
+                ids: Iterable[int] = getattr(rows, "example_ids", None) or (_own_id(rows, position) for position in range(len(self)))
                 for position, known_id in enumerate(ids):
                     self._index_of_id.setdefault(known_id, position)
             index = None if index is None else self._index_of_id.get(index)
@@ -165,6 +175,8 @@ class Tasks:
             if "example_id" in task:
                 task["src_id"] = task["example_id"]
             task["example_id"] = index
+        elif as_integer(task.get("example_id")) is None:
+            raise ConfigurationError(f"{where} needs an integer example_id, as the first row has one; got {task.get('example_id')!r}")
         return task
 
     def own_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
@@ -192,10 +204,19 @@ class Tasks:
             has_system = bool(prompt) and prompt[0]["role"] in ("system", "developer")
             return prompt if has_system else [*self._system, *prompt]
         question = task.get("question")
+        if question is None and "question" in task:
+            raise InvalidMessage("the question is None, and there is no prompt")
         if question is None:
             raise InvalidMessage(f"a row needs a 'prompt' (messages) or a 'question' (text), got the keys {', '.join(task) or '(none)'}")
         system = self._system if self._system and self._system[0]["content"] else []
         return [*system, *self._few_shot, self._types["user"](question)]
+
+
+def _own_id(rows: Rows, index: int) -> int:
+    example_id = as_integer(rows[index].get("example_id"))
+    if example_id is None:
+        raise ConfigurationError(f"row {index} of the dataset needs an integer example_id, as the first row has one")
+    return example_id
 
 
 def as_integer(value: Any) -> int | None:

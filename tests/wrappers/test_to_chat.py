@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import vfgym
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.wrappers.codec import ActionNotFound, DiscreteCodec
-from vfgym.wrappers.to_chat import observation_text, without_colours
+from vfgym.wrappers.observations import observation_text, without_colours
 
 GAMES = [
     "Acrobot-v1",

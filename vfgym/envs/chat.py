@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 from vfgym.calls import CallPlan
 from vfgym.concurrency import Steps, run_async, run_sync
 from vfgym.envs.face import EpisodeFace
-from vfgym.episode import BaseEpisode, Handler, NamedCall, check_stops
+from vfgym.episode import BaseEpisode, Handler, Hooks, NamedCall, check_stops
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, register_teardown
@@ -21,7 +21,7 @@ from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import marked_functions, run_handlers
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
-from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks, TaskStream
+from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks
 from vfgym.tools import Tool, as_tool
 
 _HANDLED: tuple[Kind, ...] = ("stop", "setup", "cleanup", "update")
@@ -48,8 +48,12 @@ class ChatEnv(EpisodeFace):
     """The message class for each role."""
 
     _may_shadow_face: ClassVar[bool] = False
+    _refused_arguments: ClassVar[Mapping[str, str]] = {}
+    """Arguments of base classes that this class settles itself, and why."""
+
     _is_torn_down = False
-    _hooks: ClassVar[tuple[str, ...]] = ("is_completed",)
+    _overridable: ClassVar[tuple[str, ...]] = ("is_completed",)
+    """Hooks whose own version the machine does inline."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -111,6 +115,10 @@ class ChatEnv(EpisodeFace):
         self._take_unknown_arguments(unknown)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigurationError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
+        if not isinstance(rubric, Rubric | None):
+            raise ConfigurationError(f"rubric must be a vfgym.Rubric, got {type(rubric).__name__}: wrap functions in vfgym.Rubric(...)")
+        if parser is not None and not hasattr(parser, "parse_answer"):
+            raise ConfigurationError(f"parser must be a vfgym.Parser (or have parse and parse_answer), got {type(parser).__name__}")
         self.render_mode = render_mode
         self.system_prompt = system_prompt
         self.few_shot = few_shot
@@ -123,10 +131,18 @@ class ChatEnv(EpisodeFace):
         self.max_seq_len = max_seq_len
         self.score_rollouts = score_rollouts
         self.pass_threshold = pass_threshold
-        self._sources = {"train": dataset, "eval": eval_dataset}
-        self._tasks: dict[str, Tasks] = {}
-        self._overrides = {name: getattr(type(self), name) is not self._own_hook(name) for name in self._hooks}
-        self._stops, self._setups, self._cleanups, self._updates = (self._handlers(kind) for kind in _HANDLED)
+        self._tasks = {
+            split: Tasks(source, system_prompt=system_prompt, few_shot=few_shot, types=self.message_types)
+            for split, source in (("train", dataset), ("eval", eval_dataset))
+            if source is not None
+        }
+        self.hooks = Hooks(
+            stops=self._handlers("stop"),
+            setups=self._handlers("setup"),
+            cleanups=self._handlers("cleanup"),
+            updates=self._handlers("update"),
+            overridden={name: self._overrides(name) for name in self._overridable},
+        )
         if marked_functions(self):
             self.add_rubric(Rubric.of_marked(self))
         self.observation_space = ChatSpace()
@@ -138,7 +154,14 @@ class ChatEnv(EpisodeFace):
         """Return the names of all arguments that the constructor takes, those of its base classes included."""
         constructors = [vars(base)["__init__"] for base in cls.__mro__ if issubclass(base, ChatEnv) and "__init__" in vars(base)]
         parameters = [parameter for constructor in constructors for parameter in inspect.signature(constructor).parameters.values()]
-        return sorted({parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD} - {"self"})
+        names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
+        return sorted(names - {"self"} - cls._refused_arguments.keys())
+
+    def _refuse(self, arguments: Mapping[str, Any]) -> None:
+        """Raise if there is an argument that this class settles itself."""
+        for name, reason in self._refused_arguments.items():
+            if name in arguments:
+                raise UnknownArgument(f"{type(self).__name__} takes no {name!r}: {reason}")
 
     def _take_unknown_arguments(self, unknown: dict[str, Any]) -> None:
         if unknown:
@@ -148,9 +171,10 @@ class ChatEnv(EpisodeFace):
                 f"{type(self).__name__} has no argument {name!r}.{did_you_mean(name, known)} It takes {', '.join(known)}."
             )
 
-    def _own_hook(self, name: str) -> Any:
-        """Return the library's own version of a hook: that of the last class in the hierarchy that has it."""
-        return next(vars(cls)[name] for cls in reversed(type(self).__mro__) if issubclass(cls, ChatEnv) and name in vars(cls))
+    def _overrides(self, name: str) -> bool:
+        """Say whether a hook is not the library's own: that of the last class in the hierarchy that has it."""
+        own = next(vars(cls)[name] for cls in reversed(type(self).__mro__) if issubclass(cls, ChatEnv) and name in vars(cls))
+        return getattr(type(self), name) is not own
 
     def _handlers(self, kind: Kind) -> list[Handler]:
         handlers = []
@@ -170,39 +194,40 @@ class ChatEnv(EpisodeFace):
     @property
     def tasks(self) -> Tasks:
         """The training tasks; the evaluation tasks where there are no others."""
-        return self._tasks_of("train" if self._sources["train"] is not None or self._sources["eval"] is None else "eval")
+        if not self._tasks:
+            self._tasks["train"] = Tasks(None, system_prompt=self.system_prompt, types=self.message_types)
+        return self._tasks["train" if "train" in self._tasks else "eval"]
 
     @property
     def eval_tasks(self) -> Tasks:
         """The evaluation tasks; the training tasks where there are no others."""
-        return self._tasks_of("eval" if self._sources["eval"] is not None else "train")
+        return self._tasks.get("eval", self.tasks)
 
-    def _tasks_of(self, split: str) -> Tasks:
-        if split not in self._tasks:
-            self._tasks[split] = Tasks(
-                self._sources[split], system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types
-            )
-        return self._tasks[split]
+    def tasks_of(self, split: Any) -> Tasks:
+        """Return the tasks of the split ``"train"`` or ``"eval"``.
 
-    def _next_task(self, face: EpisodeFace, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the input of a player's next episode."""
-        split = options.get("split", "train")
+        Raises:
+            ConfigurationError: If it is neither.
+        """
         if split not in ("train", "eval"):
             raise ConfigurationError(f"the reset option 'split' must be 'train' or 'eval', got {split!r}")
-        if seed is not None:
-            face._streams = None
+        return self.tasks if split == "train" else self.eval_tasks
+
+    def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the input of the episode that reset options (or, for a game, the seed) choose; None to take the next task.
+
+        Raises:
+            ConfigurationError: If an option does not fit.
+        """
+        tasks = self.tasks_of(options.get("split", "train"))
         if "game_options" in options:
             raise ConfigurationError(f"{type(self).__name__} is not a wrapped game, so there are no 'game_options'")
-        tasks = self.tasks if split == "train" else self.eval_tasks
         if "task" in options:
-            return {"example_id": -1, **tasks.own_input(options["task"], "the reset option 'task'")}
-        if "example_id" in options:
-            return tasks.input(tasks.index_of(options["example_id"]))
-        if face._streams is None:
-            face._streams = {}
-        if split not in face._streams:
-            face._streams[split] = TaskStream(tasks)
-        return tasks.input(face._streams[split].draw(face.np_random))
+            row = options["task"]
+            if not isinstance(row, Mapping):
+                raise ConfigurationError(f"the reset option 'task' must be a row (a dict), got {type(row).__name__}")
+            return {"example_id": -1, **tasks.own_input(row, "the reset option 'task'")}
+        return tasks.input(tasks.index_of(options["example_id"])) if "example_id" in options else None
 
     def action_sampler(self) -> Sampler:
         """Return what samples the action space: calls of the tools, or text where there are none."""
@@ -219,9 +244,9 @@ class ChatEnv(EpisodeFace):
             model: Name of the model.
             sampling_args: Generation parameters.
         """
-        return self._initial_state(self.tasks.own_input(input), client, model, sampling_args)
+        return self.initial_state(self.tasks.own_input(input), client, model, sampling_args)
 
-    def _initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> State:
+    def initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> State:
         """Return the state that an episode of a task of its own starts from."""
         info = task.get("info")
         tool_defs = info.get("tool_defs") if isinstance(info, Mapping) else None
@@ -287,9 +312,10 @@ class ChatEnv(EpisodeFace):
 
     async def is_completed(self, state: State, **kwargs: Any) -> bool:
         """Check the stop conditions, the ones with higher priority first."""
-        return await run_async(check_stops(self._stops, state))
+        return await run_async(check_stops(self.hooks.stops, state))
 
-    def _new_episode(self) -> BaseEpisode:
+    def new_episode(self) -> BaseEpisode:
+        """Return an episode of this environment that has not begun."""
         return InvertedEpisode(self)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
@@ -309,8 +335,8 @@ class ChatEnv(EpisodeFace):
         answer = state.get("answer")
         return None if answer is None else str(answer)
 
-    def close_session(self, session: Any) -> None:
-        """Release what was kept in ``state.session`` between the episodes of one player."""
+    def close_session(self, session: Any) -> Any:
+        """Release what was kept in ``state.session`` between the episodes of one player. Plain or async."""
 
     # Usage
 
@@ -344,10 +370,9 @@ class ChatEnv(EpisodeFace):
 
     def add_rubric(self, rubric: Rubric) -> None:
         """Add a rubric beside the one there is."""
-        if isinstance(self.rubric, RubricGroup):
-            self.rubric.add_rubric(rubric)
-        else:
-            self.rubric = RubricGroup([self.rubric, rubric])
+        # A new group each time: the one there is may be the author's, who may give it to several environments.
+        beside = self.rubric.rubrics if type(self.rubric) is RubricGroup else [self.rubric]
+        self.rubric = RubricGroup([*beside, rubric])
         if rubric.has_teardown:
             register_teardown(self)
 

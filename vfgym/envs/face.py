@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
 
+from vfgym.calls import is_awaitable
 from vfgym.concurrency import Steps, run_async, run_sync
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
@@ -54,7 +55,6 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     _episode: BaseEpisode | None = None
     _session: Any = None
-    _streams: dict[str, TaskStream] | None = None
     defers_scoring = False
     """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
 
@@ -62,6 +62,23 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     def definition(self) -> ChatEnv:
         """The environment whose episodes are played: its tasks, hooks and rubric."""
         raise NotImplementedError
+
+    @functools.cached_property
+    def _streams(self) -> dict[str, TaskStream]:
+        """The order in which this player meets the tasks of each split."""
+        return {}
+
+    def _draw(self, split: str) -> dict[str, Any]:
+        """Return the next task of a split."""
+        tasks = self.definition.tasks_of(split)
+        if split not in self._streams:
+            self._streams[split] = TaskStream(tasks)
+        return tasks.input(self._streams[split].draw(self.np_random))
+
+    @property
+    def episode(self) -> BaseEpisode | None:
+        """The current or last episode; None before the first."""
+        return self._episode
 
     @functools.cached_property
     def action_space(self) -> MessageSpace:  # type: ignore[override]
@@ -174,21 +191,30 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Steps[tuple[list[Message], dict[str, Any]]]:
         definition = self.definition
+        if not hasattr(definition, "hooks"):
+            raise ConfigurationError(f"{type(definition).__name__}.__init__ must call super().__init__(...)")
+        if not isinstance(options, Mapping | None):
+            raise ConfigurationError(f"reset options must be a dict, got {type(options).__name__}")
         options = options or {}
         for name in options:
             if name not in _OPTIONS:
-                raise ConfigurationError(f"unknown reset option {name!r}; known are {', '.join(_OPTIONS)}.{did_you_mean(name, _OPTIONS)}")
+                raise ConfigurationError(f"unknown reset option {name!r}; known: {', '.join(_OPTIONS)}.{did_you_mean(str(name), _OPTIONS)}")
         if definition.requires_group_rollouts and not self.defers_scoring:
             raise ConfigurationError(
-                f"the rubric scores whole groups ({', '.join(definition.rubric._group_function_names)}), so this environment cannot"
+                f"the rubric scores whole groups ({', '.join(definition.rubric.group_function_names)}), so this environment cannot"
                 " be stepped alone: evaluate it with rollouts_per_example > 1, or name singular arguments in the reward function"
             )
+        if self._episode is not None and self._episode.is_busy:
+            raise EpisodeBusy("a step of this episode is still running: give each player a fork() of the environment")
+        chosen = definition.chosen_task(seed, options)
         yield from self._abandon()
         super().reset(seed=seed)
-        task = definition._next_task(self, seed, options)
+        if seed is not None:
+            self._streams.clear()
+        task = self._draw(options.get("split", "train")) if chosen is None else chosen
         if isinstance(self.action_space, MessageSpace):
             self.action_space.sampler = definition.action_sampler()  # tools may have been added since
-        self._episode = episode = definition._new_episode()
+        self._episode = episode = definition.new_episode()
         try:
             yield from episode.open(task, None, "", None, session=self._session, rng=self.np_random)
             error = episode.state["error"]
@@ -233,16 +259,23 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     def _end(self, episode: BaseEpisode, end: Steps[None]) -> Steps[Outcome]:
         """Take the steps that end play, then score."""
         shown = self._count_shown(episode)
+        episode.is_busy = True
         try:
             yield from end
         except BaseException:
             episode.is_broken = True
             raise
+        finally:
+            episode.is_busy = False
         return (yield from self._score(episode, shown))
 
     def _score(self, episode: BaseEpisode, shown: int) -> Steps[Outcome]:
         if not self.defers_scoring:
-            yield from episode.score()
+            episode.is_busy = True
+            try:
+                yield from episode.score()
+            finally:
+                episode.is_busy = False
         outcome = episode.outcome()
         self._show(outcome.observation, shown)
         return outcome
@@ -258,7 +291,9 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         finally:
             if self._session is not None:
                 session, self._session = self._session, None
-                self.definition.close_session(session)
+                closing = self.definition.close_session(session)
+                if is_awaitable(closing):
+                    yield closing
 
     def _count_shown(self, episode: BaseEpisode) -> int:
         return len(episode.conversation()) if self.render_mode == "human" else 0

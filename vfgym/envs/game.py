@@ -10,17 +10,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from vfgym.concurrency import Steps, Worker, eager, in_event_loop
-from vfgym.envs.face import EpisodeFace
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
 from vfgym.messages import Message, as_messages
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
-from vfgym.tasks import ProceduralTasks, Tasks
+from vfgym.tasks import ProceduralTasks, Tasks, as_integer
 
 
 @dataclass(slots=True)
@@ -47,6 +46,9 @@ class GameSession:
         self.game: Any = None
         self.worker: Worker | None = None
 
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        return None, {"game": self.game, "worker": None}  # a copy gets a thread of its own
+
     async def run(self, func: Callable[..., Any], *args: Any) -> Any:
         """Call the game on its own thread."""
         if self.worker is None:
@@ -61,6 +63,10 @@ def game_reward(step: TrajectoryStep) -> float:
 
 class GameEnv(MultiTurnEnv):
     """A chat environment around a game. Subclass it and write `open_game`, `begin_game` and `make_move`, as plain methods."""
+
+    _refused_arguments: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("dataset", "eval_dataset", "few_shot"), "the tasks of a game are its seeds, and the game writes the prompt"
+    )
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class GameEnv(MultiTurnEnv):
             rubric: Scores episodes; the default emits the game's own rewards.
             **kwargs: Passed to `MultiTurnEnv`.
         """
+        self._refuse(kwargs)
         if rubric is None:
             rubric = Rubric()
             rubric.add_step_reward_func(game_reward)
@@ -89,7 +96,7 @@ class GameEnv(MultiTurnEnv):
             raise ConfigurationError(f"max_invalid_moves must be at least 1, got {max_invalid_moves}")
         self.max_invalid_moves = max_invalid_moves
         self.blocking = blocking
-        self._tasks["train"] = self._tasks["eval"] = Tasks(ProceduralTasks(_seeded_task))
+        self._seeds = Tasks(ProceduralTasks(_seeded_task))
 
     # What a game is
 
@@ -111,12 +118,29 @@ class GameEnv(MultiTurnEnv):
 
     # How it is played
 
-    def _next_task(self, face: EpisodeFace, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    @property
+    def tasks(self) -> Tasks:
+        """One task for each seed."""
+        return self._seeds
+
+    @property
+    def eval_tasks(self) -> Tasks:
+        """One task for each seed."""
+        return self._seeds
+
+    def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the task that stands for the seed: the one given, or the ``example_id``."""
+        self.tasks_of(options.get("split", "train"))
         if "task" in options:
             raise ConfigurationError(f"{type(self).__name__} plays a game, whose tasks are seeds: there is no reset option 'task'")
+        game_options = options.get("game_options")
+        if not isinstance(game_options, Mapping | None):
+            raise ConfigurationError(f"the reset option 'game_options' must be a dict, got {type(game_options).__name__}")
         if "example_id" in options:
-            seed = options["example_id"]
-        return {**_seeded_task(seed), "game_options": options.get("game_options")}
+            seed = as_integer(options["example_id"])
+            if seed is None or seed < 0:
+                raise ConfigurationError(f"the example_id of a game is its seed, an integer from 0; got {options['example_id']!r}")
+        return {**_seeded_task(seed), "game_options": game_options}
 
     @eager
     def setup_state(self, state: State) -> Steps[State]:
@@ -135,7 +159,7 @@ class GameEnv(MultiTurnEnv):
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the model's move."""
         session = state.session
-        if self.blocking and in_event_loop():
+        if self._belongs_on_thread(session):
             return self._move_on_thread(session, message, state)
         self._take(self.make_move(session.game, message, state), state)
         return None
@@ -153,10 +177,14 @@ class GameEnv(MultiTurnEnv):
             state["final_env_response"] = turn.messages
 
     def _call(self, session: GameSession, func: Callable[..., Any], *args: Any) -> Steps[Any]:
-        """Call a game in place, or on its thread where blocking would hold up an event loop."""
-        if not (self.blocking and in_event_loop()):
+        """Call a game in place, or on its own thread."""
+        if not self._belongs_on_thread(session):
             return func(*args)
         return (yield session.run(func, *args))
+
+    def _belongs_on_thread(self, session: GameSession) -> bool:
+        """Say whether a game is called on its thread: once it is there, always; else where blocking would hold up a loop."""
+        return session.worker is not None or (self.blocking and in_event_loop())
 
     def env_response(self, messages: list[Message], state: State) -> list[Message]:
         """Show what the game answered."""
@@ -185,12 +213,15 @@ class GameEnv(MultiTurnEnv):
         """No best move is known."""
         return None
 
-    def close_session(self, session: GameSession) -> None:
-        """Close the player's game and its thread."""
-        if session.game is not None:
-            self.close_game(session.game)
-        if session.worker is not None:
-            session.worker.close()
+    @eager
+    def close_session(self, session: GameSession) -> Steps[None]:
+        """Close the player's game, on its own thread, and let the thread end."""
+        try:
+            if session.game is not None:
+                yield from self._call(session, self.close_game, session.game)
+        finally:
+            if session.worker is not None:
+                session.worker.close()
 
 
 def _seeded_task(seed: int | None) -> dict[str, Any]:

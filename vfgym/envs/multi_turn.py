@@ -9,6 +9,7 @@ from vfgym.calls import Ready, is_awaitable
 from vfgym.concurrency import Steps, eager, run_async
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode, Episode, play
+from vfgym.errors import ConfigurationError
 from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message, as_messages
@@ -37,7 +38,7 @@ class MultiTurnEnv(ChatEnv):
     the model answers next. Hooks may be plain or async methods.
     """
 
-    _hooks: ClassVar[tuple[str, ...]] = ("is_completed", "get_prompt_messages", "add_trajectory_step", "apply_action")
+    _overridable: ClassVar[tuple[str, ...]] = ("is_completed", "get_prompt_messages", "add_trajectory_step", "apply_action")
 
     def __init__(self, max_turns: int = -1, timeout_seconds: float | None = None, **kwargs: Any) -> None:
         """Define an environment.
@@ -48,6 +49,8 @@ class MultiTurnEnv(ChatEnv):
             **kwargs: Passed to `ChatEnv` (``dataset``, ``rubric``, ...).
         """
         super().__init__(**kwargs)
+        if not isinstance(max_turns, int):
+            raise ConfigurationError(f"max_turns must be an integer (-1 for no limit), got {max_turns!r}")
         self.max_turns = max_turns
         self.timeout_seconds = timeout_seconds
         self.max_total_completion_tokens = -1
@@ -114,10 +117,11 @@ class MultiTurnEnv(ChatEnv):
             return await run_async(play(episode, self.tasks.own_input(input), client, model, sampling_args))
         finally:
             session, episode.state.session = episode.state.session, None
-            if session is not None:
-                self.close_session(session)
+            if session is not None and is_awaitable(closing := self.close_session(session)):
+                await closing
 
-    def _new_episode(self) -> BaseEpisode:
+    def new_episode(self) -> BaseEpisode:
+        """Return an episode of this environment that has not begun; an inverted one where the author wrote `rollout`."""
         return Episode(self) if type(self).rollout is MultiTurnEnv.rollout else InvertedEpisode(self)
 
     # Stop conditions

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError
@@ -25,6 +26,8 @@ class SingleTurnEnv(MultiTurnEnv):
     1.0
     """
 
+    _refused_arguments: ClassVar[Mapping[str, str]] = {"max_turns": "its episodes have one turn; use MultiTurnEnv for more"}
+
     def __init__(self, dataset: Any = None, eval_dataset: Any = None, **kwargs: Any) -> None:
         """Define an environment.
 
@@ -36,6 +39,7 @@ class SingleTurnEnv(MultiTurnEnv):
         Raises:
             ConfigurationError: If there are no tasks.
         """
+        self._refuse(kwargs)
         if dataset is None and eval_dataset is None:
             raise ConfigurationError(
                 f"{type(self).__name__} needs tasks: give dataset= or eval_dataset= (rows with a question or a prompt)"

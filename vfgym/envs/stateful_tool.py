@@ -8,6 +8,7 @@ from typing import Any
 from vfgym.calls import is_awaitable
 from vfgym.concurrency import Steps
 from vfgym.envs.tool import ToolEnv
+from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, ToolCall
 from vfgym.state import State
 from vfgym.tools import ToolFunction
@@ -19,6 +20,19 @@ class StatefulToolEnv(ToolEnv):
     `setup_state` puts what the tools need into the state, `add_tool(tool, args_to_skip=[...])` hides arguments from the
     model, and `update_tool_args` gives them their values before each call. Calls run one after another.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Define an environment (see `ToolEnv`).
+
+        Raises:
+            ConfigurationError: If the class does not write `update_tool_args`.
+        """
+        if type(self).update_tool_args is StatefulToolEnv.update_tool_args:
+            raise ConfigurationError(
+                f"{type(self).__name__} must write update_tool_args(tool_name, tool_args, messages, state), which gives hidden"
+                " arguments their values; tools without any need only ToolEnv"
+            )
+        super().__init__(*args, **kwargs)
 
     def add_tool(self, tool: Callable[..., Any], args_to_skip: Collection[str] = ()) -> None:
         """Add a tool, for every episode that starts from now on.
@@ -46,11 +60,11 @@ class StatefulToolEnv(ToolEnv):
         """
         raise NotImplementedError(f"{type(self).__name__} must write update_tool_args(tool_name, tool_args, messages, state)")
 
-    def _arguments(self, call: ToolCall, messages: list[Message], state: State) -> Steps[dict[str, Any]]:
-        arguments: Any = self.update_tool_args(call.name, self._bind(call), messages, state)
-        if is_awaitable(arguments):
-            arguments = yield arguments
-        return arguments  # type: ignore[no-any-return]
+    def _completed(self, call: ToolCall, arguments: dict[str, Any], messages: list[Message], state: State) -> Steps[dict[str, Any]]:
+        completed: Any = self.update_tool_args(call.name, arguments, messages, state)
+        if is_awaitable(completed):
+            completed = yield completed
+        return completed  # type: ignore[no-any-return]
 
     def _may_overlap(self, tool_name: str) -> bool:
         return False

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from vfgym.calls import Ready, is_awaitable
 from vfgym.concurrency import Steps, Together, eager, in_event_loop, in_place, on_thread
 from vfgym.envs.multi_turn import MultiTurnEnv
-from vfgym.errors import ConfigurationError, Error, ToolCallError, ToolError, did_you_mean
+from vfgym.errors import ConfigurationError, ToolCallError, ToolError, did_you_mean
 from vfgym.lifecycle import is_blocking, stop
 from vfgym.messages import Message, ToolCall, as_message
 from vfgym.rubrics import Rubric
@@ -37,16 +37,18 @@ class ToolMonitorRubric(Rubric):
         """``total_tool_calls``, then one name for each tool."""
         return ["total_tool_calls", *(f"{name}_calls" for name in self.tool_names)]
 
-    def _score_one(self, state: State) -> Steps[Score]:
+    def scoring_steps(self, state: State) -> Steps[Score]:
+        """Count the calls of one episode, all in one pass."""
         counts = Counter(call.name for message in state["completion"] or [] for call in message.get("tool_calls") or [])
         metrics = {f"{name}_calls": float(counts[name]) for name in self.tool_names}
         return Score(0.0, {"total_tool_calls": float(counts.total()), **metrics})
         yield  # makes this a generator, as the rubrics around it expect
 
-    def _score_many(self, states: list[State]) -> Steps[list[Score]]:
+    def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
+        """Count the calls of each episode of a group."""
         scores = []
         for state in states:
-            scores.append((yield from self._score_one(state)))
+            scores.append((yield from self.scoring_steps(state)))
         return scores
 
 
@@ -66,6 +68,8 @@ class ToolEnv(MultiTurnEnv):
     >>> conversation[-1]
     ToolMessage(content='3', tool_call_id='1')
     """
+
+    _overridable: ClassVar[tuple[str, ...]] = (*MultiTurnEnv._overridable, "call_tool")
 
     def __init__(
         self,
@@ -94,7 +98,6 @@ class ToolEnv(MultiTurnEnv):
         self._async_tools: set[str] = set()
         self._monitor = ToolMonitorRubric()
         self.add_rubric(self._monitor)
-        self._overrides["call_tool"] = type(self).call_tool is not self._own_hook("call_tool")
         for tool in tools or ():
             self.add_tool(tool)
 
@@ -183,19 +186,21 @@ class ToolEnv(MultiTurnEnv):
         waiting.clear()
 
     def _may_overlap(self, tool_name: str) -> bool:
-        return tool_name in self._async_tools and not self._overrides["call_tool"]
+        return tool_name in self._async_tools and not self.hooks.overridden["call_tool"]
 
     @eager
     def _begin(self, call: ToolCall, messages: list[Message], state: State) -> Steps[Message]:
         """Carry out one call, as far as it goes without waiting, and return the tool message."""
         try:
-            arguments = yield from self._arguments(call, messages, state)
+            arguments = self._bind(call)
+        except ToolError as error:
+            return self._tell(error, error, call)
+        try:
+            arguments = yield from self._completed(call, arguments, messages, state)
             answer = self.call_tool(call.name, arguments, call.id)
             if is_awaitable(answer):
                 answer = answer.value if answer.__class__ is Ready else (yield answer)
             return as_message(answer, self.message_types)
-        except _Refused as refused:
-            return self._tell(refused.error, refused.error, call)
         except ToolError as error:
             return self._tell(error, error.__cause__ if isinstance(error.__cause__, Exception) else error, call)
         except Exception as error:
@@ -203,22 +208,19 @@ class ToolEnv(MultiTurnEnv):
             failed.__cause__ = error
             return self._tell(failed, error, call)
 
-    def _arguments(self, call: ToolCall, messages: list[Message], state: State) -> Steps[dict[str, Any]]:
-        """Return what the tool is called with."""
-        return self._bind(call)
+    def _completed(self, call: ToolCall, arguments: dict[str, Any], messages: list[Message], state: State) -> Steps[dict[str, Any]]:
+        """Return what the tool is called with, given what the model wants it to be called with."""
+        return arguments
         yield  # makes this a generator: StatefulToolEnv's may wait
 
     def _bind(self, call: ToolCall) -> dict[str, Any]:
         function = self._tool_functions.get(call.name)
-        try:
-            if function is None:
-                if self._overrides["call_tool"]:
-                    return _UNCHECKED.decode(call.arguments)
-                known = list(self._tool_functions)
-                raise ToolCallError(f"unknown tool {call.name!r}; available: {', '.join(known) or 'none'}.{did_you_mean(call.name, known)}")
+        if function is not None:
             return function.bind(function.decode(call.arguments))
-        except ToolError as error:
-            raise _Refused(error) from error
+        if self.hooks.overridden["call_tool"]:
+            return _UNCHECKED.decode(call.arguments)
+        known = list(self._tool_functions)
+        raise ToolCallError(f"unknown tool {call.name!r}; available: {', '.join(known) or 'none'}.{did_you_mean(call.name, known)}")
 
     @eager
     def call_tool(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str, **kwargs: Any) -> Steps[Message]:
@@ -246,14 +248,6 @@ class ToolEnv(MultiTurnEnv):
         if isinstance(wrapped, self.stop_errors) or isinstance(error, self.stop_errors) or isinstance(wrapped.__cause__, self.stop_errors):
             raise wrapped
         return self.message_types["tool"](self.error_formatter(error), tool_call_id=call.id)
-
-
-class _Refused(Error):
-    """A call that was not carried out: the error is written for the model."""
-
-    def __init__(self, error: ToolError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 def is_async(func: Callable[..., Any]) -> bool:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from vfgym.results.rows import RolloutOutput, row_order
-from vfgym.results.statistics import summarize
-from vfgym.state import TokenUsage
+from vfgym.results.statistics import Summary, summarize
 
 
 class VersionInfo(TypedDict):
@@ -30,8 +29,8 @@ class VersionInfo(TypedDict):
     """Git commit of the repository that holds the environment's code, where there is one."""
 
 
-class GenerateMetadata(TypedDict):
-    """Metadata of a run. `vfgym.results.statistics.Summary` describes the statistics."""
+class GenerateMetadata(Summary):
+    """Metadata of a run: what was run, and the statistics of what came out."""
 
     env_id: str
     env_args: dict[str, Any]
@@ -47,21 +46,13 @@ class GenerateMetadata(TypedDict):
     """How long it took, in milliseconds."""
     time: float
     """How long it took, in seconds."""
-    avg_reward: float
-    avg_return: float
-    std_error: float | None
-    avg_metrics: dict[str, float]
-    avg_error: float
-    pass_at_k: dict[str, float]
-    pass_all_k: dict[str, float]
     pass_threshold: float
-    usage: TokenUsage | None
+    """Reward from which a rollout passes, in pass@k."""
     version_info: VersionInfo
     versions: dict[str, str]
     """Versions of Python and of the packages that decide what an episode is."""
     seed: int
     state_columns: list[str]
-    tools: list[dict[str, Any]] | None
     max_concurrent: int
     path_to_save: Path | None
     """Where the files are; not written to disk."""

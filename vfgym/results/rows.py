@@ -19,17 +19,28 @@ class RolloutOutput(dict[str, Any]):
 
     Keys, in order: ``example_id``, ``prompt``, ``completion``, ``answer`` and ``info`` (where the task has them),
     ``reward``, ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated``,
-    ``stop_condition``, ``metrics``, ``tool_defs``, ``token_usage`` (where any was reported), ``error_chain`` and
-    ``long_error_chain`` (where there is an error), ``rollout`` (its number within the example, from 0), ``return`` (the sum
-    of the rewards as seen through wrappers), then each metric under its own name, then the state columns that were asked
-    for. A metric named like one of these keys stands in ``metrics`` only.
+    ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised), ``tool_defs``,
+    ``token_usage`` (where any was reported), ``error_chain`` and ``long_error_chain`` (where there is an error), ``rollout``
+    (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), then each metric
+    under its own name, then the state columns that were asked for. A metric named like one of these keys stands in
+    ``metrics`` only.
     """
 
 
 STANDARD_KEYS = frozenset(
     {
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
-        *("stop_condition", "metrics", "tool_defs", "token_usage", "error_chain", "long_error_chain", "rollout", "return"),
+        *(
+            "stop_condition",
+            "metrics",
+            "metrics_errors",
+            "tool_defs",
+            "token_usage",
+            "error_chain",
+            "long_error_chain",
+            "rollout",
+            "return",
+        ),
         "trajectory",
     }
 )
@@ -97,6 +108,8 @@ def rollout_output(
     row["is_truncated"] = bool(item("is_truncated"))
     row["stop_condition"] = item("stop_condition")
     row["metrics"] = metrics
+    if item("metrics_errors"):
+        row["metrics_errors"] = item("metrics_errors")
     row["tool_defs"] = [_tool_fields(tool) for tool in item("tool_defs") or ()]
     usage = token_usage(state)
     if usage is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -23,6 +23,8 @@ class Summary(TypedDict):
     """For each metric, its mean over the rollouts that have it."""
     avg_error: float
     """Share of rollouts with an error."""
+    metrics_errors: dict[str, int]
+    """For each reward function that failed, in how many rollouts it did: it scored 0.0 there."""
     pass_at_k: dict[str, float]
     """For k = 1, 2, 4, ...: the chance that one of k rollouts of an example passes. Empty with one rollout an example."""
     pass_all_k: dict[str, float]
@@ -57,6 +59,7 @@ def summarize(outputs: Sequence[Mapping[str, Any]], rollouts_per_example: int, p
         "std_error": _standard_error([_mean(rewards) for rewards in by_example.values()]),
         "avg_metrics": {name: _mean(values) for name, values in metrics.items()},
         "avg_error": _mean([float(row["error"] is not None) for row in outputs]),
+        "metrics_errors": dict(Counter(name for row in outputs for name in row.get("metrics_errors", ()))),
         "pass_at_k": {str(k): _mean([pass_at(k, count, rollouts_per_example) for count in passed]) for k in ks},
         "pass_all_k": {str(k): _mean([pass_all(k, count, rollouts_per_example) for count in passed]) for k in ks},
         "usage": _mean_usage([row["token_usage"] for row in outputs if row.get("token_usage")]),

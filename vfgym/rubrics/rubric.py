@@ -56,6 +56,8 @@ class Rubric:
             ConfigurationError: If there are not as many weights as functions.
         """
         funcs = [funcs] if callable(funcs) else list(funcs or [])
+        if weights is not None and (isinstance(weights, str) or not isinstance(weights, Sequence)):
+            raise ConfigurationError(f"weights must be a list with one number for each reward function, got {weights!r}")
         weights = list(weights or [1.0] * len(funcs))
         if len(weights) != len(funcs):
             raise ConfigurationError(f"a rubric needs one weight for each reward function: got {len(weights)} for {len(funcs)}")
@@ -116,12 +118,8 @@ class Rubric:
         return any(function.when == "group" for function in self._functions)
 
     @property
-    def has_step_rewards(self) -> bool:
-        """Whether some function scores single turns."""
-        return bool(self._step_scorers())
-
-    @property
-    def _group_function_names(self) -> list[str]:
+    def group_function_names(self) -> list[str]:
+        """Names of the functions that need a whole group."""
         return [function.name for function in self._functions if function.when == "group"]
 
     async def score_rollout(self, state: State) -> None:
@@ -130,42 +128,46 @@ class Rubric:
         Raises:
             ConfigurationError: If a function needs the whole group.
         """
-        await run_async(self._score_rollout(state))
+        await run_async(self.scored_alone(state))
 
     async def score_group(self, states: list[State]) -> None:
         """Score the episodes of one task together: set rewards, metrics and advantages."""
         if not states:
             return
-        scores = await run_async(self._score_many(states))
+        scores = await run_async(self.group_scoring_steps(states))
         for state, score in zip(states, scores, strict=True):
             apply_score(state, score)
         apply_advantages(states)
 
-    def _score_rollout(self, state: State) -> Steps[None]:
+    def scored_alone(self, state: State) -> Steps[None]:
+        """Score one episode, as steps (see `score_rollout`)."""
         if self.has_group_rewards:
-            names = self._group_function_names
+            names = self.group_function_names
             raise ConfigurationError(
                 f"{', '.join(names)} scores whole groups, so an episode cannot be scored alone: roll out groups, or name singular"
                 " arguments (completion, answer, state, ...)"
             )
-        apply_score(state, (yield from self._score_one(state)))
+        apply_score(state, (yield from self.scoring_steps(state)))
 
-    def _score_one(self, state: State) -> Steps[Score]:
+    def scoring_steps(self, state: State) -> Steps[Score]:
+        """Return what the functions find of one episode, as steps. Override it to compute several metrics in one pass."""
         return score_episode(self._functions, state, self.class_objects)
 
-    def _score_many(self, states: list[State]) -> Steps[list[Score]]:
+    def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
+        """Return what the functions find of each episode of a group, as steps."""
         return score_members(self._functions, states, self.class_objects)
 
-    def _step_scorers(self) -> list[StepScorer]:
+    def step_scorers(self) -> list[StepScorer]:
         """Return the step functions, each with the objects it may ask for."""
         return [(function, self.class_objects) for function in self._step_functions]
 
     @eager
     def cleanup(self, state: State) -> Steps[None]:
         """Run the rubric's `@cleanup` methods for one scored episode. Can be awaited."""
-        yield from self._clean_up(state)
+        yield from self.cleanup_steps(state)
 
-    def _clean_up(self, state: State) -> Steps[None]:
+    def cleanup_steps(self, state: State) -> Steps[None]:
+        """Run the `@cleanup` methods, as steps."""
         for handler in self._cleanups:
             try:
                 result = handler(namespace_of(state, self.class_objects))

@@ -67,30 +67,35 @@ class RubricGroup(Rubric):
         return any(rubric.has_group_rewards for rubric in self.rubrics)
 
     @property
-    def _group_function_names(self) -> list[str]:
-        return [name for rubric in self.rubrics for name in rubric._group_function_names]
+    def group_function_names(self) -> list[str]:
+        """Names of the functions of all rubrics that need a whole group."""
+        return [name for rubric in self.rubrics for name in rubric.group_function_names]
 
-    def _score_one(self, state: State) -> Steps[Score]:
+    def scoring_steps(self, state: State) -> Steps[Score]:
+        """Return the sum of what the rubrics find of one episode, as steps."""
         total = Score()
         for rubric in self.rubrics:
             by_author = scored_by_author(rubric, [state])
-            _add(total, (yield from rubric._score_one(state)) if by_author is None else (yield from by_author)[0])
+            _add(total, (yield from rubric.scoring_steps(state)) if by_author is None else (yield from by_author)[0])
         return total
 
-    def _score_many(self, states: list[State]) -> Steps[list[Score]]:
+    def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
+        """Return the sums of what the rubrics find of each episode of a group, as steps."""
         totals = [Score() for _ in states]
         for rubric in self.rubrics:
-            scores = yield from (scored_by_author(rubric, states) or rubric._score_many(states))
+            scores = yield from (scored_by_author(rubric, states) or rubric.group_scoring_steps(states))
             for total, score in zip(totals, scores, strict=True):
                 _add(total, score)
         return totals
 
-    def _step_scorers(self) -> list[StepScorer]:
-        return [scorer for rubric in self.rubrics for scorer in rubric._step_scorers()]
+    def step_scorers(self) -> list[StepScorer]:
+        """Return the step functions of all rubrics, each with the objects it may ask for."""
+        return [scorer for rubric in self.rubrics for scorer in rubric.step_scorers()]
 
-    def _clean_up(self, state: State) -> Steps[None]:
+    def cleanup_steps(self, state: State) -> Steps[None]:
+        """Run the `@cleanup` methods of all rubrics, as steps."""
         for rubric in self.rubrics:
-            yield from rubric._clean_up(state)
+            yield from rubric.cleanup_steps(state)
 
     @property
     def has_teardown(self) -> bool:

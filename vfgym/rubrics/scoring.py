@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_origin
 
+import numpy as np
+
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Steps, Together, in_event_loop, in_place, on_thread
+from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
 from vfgym.state import State, TrajectoryStep
 
@@ -33,7 +36,7 @@ _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"
 class RewardFunction:
     """A reward function as it was registered: its call plan, its weight, and what it scores."""
 
-    __slots__ = ("asks_for_task", "is_blocking", "name", "plan", "weight", "when")
+    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "name", "plan", "weight", "when")
 
     def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
         """Read the signature of `func`.
@@ -43,9 +46,15 @@ class RewardFunction:
             weight: Factor of its score in the reward; 0 makes it a metric.
             when: What it scores. None tells from the signature whether it scores episodes or groups.
         """
-        self.plan = CallPlan(func)
+        try:
+            self.plan = CallPlan(func)
+        except TypeError as error:
+            raise ConfigurationError(f"a reward function must be a function: {error}") from None
         self.name = self.plan.name
+        if not isinstance(weight, int | float | np.number):
+            raise ConfigurationError(f"the weight of {self.name} must be a number, got {weight!r}")
         self.weight = float(weight)
+        self.has_failed = False
         self.is_blocking = is_blocking(func)
         self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
@@ -119,7 +128,7 @@ def _score(function: RewardFunction, names: Mapping[str, Any], state: State) -> 
             value = yield value
         return float(value)
     except Exception as error:
-        report(function.name, error, state)
+        report(function, error, state)
         return 0.0
 
 
@@ -144,10 +153,12 @@ def score_step(scorers: Iterable[StepScorer], state: State, step: TrajectoryStep
     return reward
 
 
-def report(name: str, error: BaseException, state: State) -> None:
-    """Record that a reward function failed, in the log and in ``state["metrics_errors"]``."""
-    logger.error("reward function %s failed and scores 0.0: %r", name, error, exc_info=error)
-    dict.setdefault(state, "metrics_errors", {})[name] = repr(error)
+def report(function: RewardFunction, error: BaseException, state: State) -> None:
+    """Record that a reward function failed, in ``state["metrics_errors"]`` and, the first time loudly, in the log."""
+    level = logging.DEBUG if function.has_failed else logging.ERROR
+    function.has_failed = True
+    logger.log(level, "reward function %s failed and scores 0.0: %r", function.name, error, exc_info=error)
+    dict.setdefault(state, "metrics_errors", {})[function.name] = repr(error)
 
 
 def score_members(functions: Iterable[RewardFunction], states: list[State], class_objects: Mapping[str, Any]) -> Steps[list[Score]]:
@@ -191,7 +202,7 @@ def _number(function: RewardFunction, result: Any, state: State) -> float:
             raise result
         return float(result)
     except Exception as error:
-        report(function.name, error, state)
+        report(function, error, state)
         return 0.0
 
 
@@ -206,7 +217,7 @@ def _group_values(function: RewardFunction, states: list[State], class_objects: 
         return values
     except Exception as error:
         for state in states:
-            report(function.name, error, state)
+            report(function, error, state)
         return [0.0] * len(states)
 
 

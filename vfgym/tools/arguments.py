@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from vfgym.errors import ToolParseError, did_you_mean
-from vfgym.tools.results import json_text
+from vfgym.tools.results import compact_json
 
 MAX_PROBLEMS = 20
 """Problems that one message spells out; a list of a thousand wrong items must not flood the conversation."""
@@ -153,5 +153,5 @@ def _expectation(code: str, message: str) -> str:
 
 def _shown(value: object) -> str:
     """Return `value` as JSON text, shortened."""
-    text = json_text(value)
+    text = compact_json(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

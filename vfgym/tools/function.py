@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from vfgym.errors import ConfigurationError, ToolCallError
 from vfgym.tools.arguments import decode_embedded, describe_problems, describe_unknown, parse_arguments
 from vfgym.tools.definition import Tool
-from vfgym.tools.schema import CallPlan, plan_definition, plan_signature
-from vfgym.tools.signature import EMPTY, callable_name, read_signature
+from vfgym.tools.schema import ArgumentPlan, plan_definition, plan_signature
+from vfgym.tools.signature import EMPTY, read_signature, tool_name
 
 
 class ToolFunction:
@@ -53,7 +53,7 @@ class ToolFunction:
             raise ConfigurationError(f"expected a function or another callable object as a tool, got {func!r:.200}")
         if isinstance(hidden, str):
             raise ConfigurationError(f"hidden takes a collection of parameter names, got the text {hidden!r}")
-        name = callable_name(func) if name is None else name
+        name = tool_name(func) if name is None else name
         signature = read_signature(func, name, hidden)
         parameters, plan = plan_signature(name, signature)
         self._set(func, Tool(name=name, description=signature.description, parameters=parameters), plan, frozenset(hidden))
@@ -75,7 +75,7 @@ class ToolFunction:
         tool_function._set(func, tool, plan_definition(tool), None)
         return tool_function
 
-    def _set(self, func: Callable[..., Any], definition: Tool, plan: CallPlan, hidden: frozenset[str] | None) -> None:
+    def _set(self, func: Callable[..., Any], definition: Tool, plan: ArgumentPlan, hidden: frozenset[str] | None) -> None:
         """Set the attributes; `hidden` is None if the definition was given."""
         self.func = func
         self.name = definition.name

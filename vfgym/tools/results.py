@@ -29,10 +29,10 @@ def result_content(value: object) -> str | list[dict[str, object]]:
         return value
     if isinstance(value, list) and value and all(map(_is_content_part, value)):
         return [dict(part) for part in value]
-    return json_text(value)
+    return compact_json(value)
 
 
-def json_text(value: object) -> str:
+def compact_json(value: object) -> str:
     """Return `value` as compact JSON text, and what JSON cannot express as a string."""
     try:
         return to_json(value, fallback=_jsonable, inf_nan_mode="strings").decode()

@@ -33,7 +33,7 @@ _SIMPLE_TYPES: dict[object, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CallPlan:
+class ArgumentPlan:
     """All that is needed at call time, prepared when the tool is made."""
 
     validate: Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -48,7 +48,7 @@ class CallPlan:
     """Names and defaults of the callable's positional-only parameters."""
 
 
-def plan_signature(tool: str, signature: ToolSignature) -> tuple[dict[str, object], CallPlan]:
+def plan_signature(tool: str, signature: ToolSignature) -> tuple[dict[str, object], ArgumentPlan]:
     """Return the JSON schema of the parameters in `signature`, and the plan to call by.
 
     Raises:
@@ -70,7 +70,7 @@ def plan_signature(tool: str, signature: ToolSignature) -> tuple[dict[str, objec
     return schema, _plan(adapter, schema, signature)
 
 
-def plan_definition(tool: Tool) -> CallPlan:
+def plan_definition(tool: Tool) -> ArgumentPlan:
     """Return the plan to call a tool whose schema was given, by what its top level says.
 
     That is: which arguments there are, which are required, whether others may be given, and simple types. What lies
@@ -98,15 +98,15 @@ def _adapter(parameters: Sequence[ToolParameter], extra: Any) -> TypeAdapter[dic
     return TypeAdapter(make("Arguments", keys, closed=True) if extra is EMPTY else make("Arguments", keys, extra_items=extra))
 
 
-def _plan(adapter: TypeAdapter[dict[str, Any]], schema: Mapping[str, Any], signature: ToolSignature | None = None) -> CallPlan:
+def _plan(adapter: TypeAdapter[dict[str, Any]], schema: Mapping[str, Any], signature: ToolSignature | None = None) -> ArgumentPlan:
     """Put together what the schema tells, and what the signature does if there is one."""
     properties, definitions = schema.get("properties", {}), schema.get("$defs", {})
     names = tuple(properties)
     never_text = frozenset(name for name in names if not _admits_text(properties[name], definitions))
     if signature is None:
-        return CallPlan(adapter.validator.validate_python, names, never_text)
+        return ArgumentPlan(adapter.validator.validate_python, names, never_text)
     reserved = frozenset() if signature.extra is EMPTY else signature.reserved
-    return CallPlan(adapter.validator.validate_python, names, never_text, reserved, signature.positional)
+    return ArgumentPlan(adapter.validator.validate_python, names, never_text, reserved, signature.positional)
 
 
 def _describe(described: dict[str, object], parameter: ToolParameter) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from vfgym.calls import function_name
 from vfgym.errors import ConfigurationError, did_you_mean
 
 EMPTY = inspect.Parameter.empty
@@ -47,14 +48,13 @@ class ToolSignature:
     """Names and defaults of the positional-only parameters, hidden ones included."""
 
 
-def callable_name(func: Callable[..., Any]) -> str:
-    """Return the name of a function, or of the class of a callable object.
+def tool_name(func: Callable[..., Any]) -> str:
+    """Return the name of a function, or of the class of a callable object, as the name of a tool.
 
     Raises:
         ConfigurationError: The callable has no name, as a lambda.
     """
-    func = _without_partial(func)
-    name = str(getattr(func, "__name__", type(func).__name__))
+    name = function_name(func)
     if not name.isidentifier():
         raise ConfigurationError(f"a tool needs a name, and {func!r} has none: pass name=")
     return name

@@ -16,7 +16,9 @@ _TABULATED = re.compile(r"^\s*\|\s*(\d+)\s*\|\s*([^|]+?)\s*\|", re.MULTILINE)
 _NOISE = re.compile(
     r"```[\s\S]*?```"  # code and citations
     r"|^.*(?:Adapted from|First appeared in|This MDP first|From \"|With inspiration from|Pixel art assets|As seen in the).*(?:\n.+)*"
-    r"|</?a\b[^>]*>",
+    r"|</?a\b[^>]*>"
+    r"|\s*\((?:when )?using the time_limit wrapper\)"
+    r"|^\s*See `\w+` for .* Argument section\.?|\s*\(see [^()]*Argument section\)",
     re.MULTILINE,
 )
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import copy
-import re
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from vfgym.envs.game import GameEnv, Turn
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.messages import Message, UserMessage, content_text
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.wrappers.codec import ActionNotFound, DiscreteCodec
 from vfgym.wrappers.descriptions import describe
+from vfgym.wrappers.observations import observation_text, without_colours
 
 Game = gym.Env[Any, Any]
 
@@ -26,6 +27,18 @@ _MOST_NUMBERS = 64
 
 _FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
 """Packages whose games are known not to block."""
+
+
+@dataclass(frozen=True)
+class MakeGame:
+    """Makes a registered game. An object and no closure, so that the environment can be pickled."""
+
+    spec: EnvSpec
+
+    def __call__(self) -> Game:
+        """Make one more."""
+        # The checker looks at every observation of the first steps, and a chat environment is checked itself.
+        return gym.make(self.spec, disable_env_checker=True)
 
 
 class GymnasiumGame(GameEnv):
@@ -142,18 +155,18 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Game], **options: Any) -> G
         env = env.spec
     if isinstance(env, str):
         env = gym.spec(env)
-        known = GymnasiumGame.argument_names()
+        known = {*GymnasiumGame.argument_names(), *GymnasiumGame._refused_arguments}
         game_options = {name: options.pop(name) for name in [*options] if name not in known}
         env = copy.deepcopy(env)
         env.kwargs.update(game_options)
+        _check_arguments(env, game_options)
     if isinstance(env, EnvSpec):
         spec = env
         if options.get("obs_to_text") is None and spec.kwargs.get("render_mode") is None and "ansi" in _render_modes(spec):
             spec = copy.deepcopy(spec)
             spec.kwargs["render_mode"] = "ansi"
         options.setdefault("env_id", spec.id)
-        # The checker looks at every observation of the first steps, and a chat environment is checked itself.
-        return GymnasiumGame(lambda: gym.make(spec, disable_env_checker=True), name=spec.id, **options)
+        return GymnasiumGame(MakeGame(spec), name=spec.id, **options)
     if not callable(env):
         raise ConfigurationError(f"to_chat takes an id, a spec, a game or a function that makes one, got {type(env).__name__}")
     return GymnasiumGame(env, name=getattr(env, "__name__", "a game"), **options)
@@ -169,6 +182,23 @@ def _render_modes(spec: EnvSpec) -> Sequence[str]:
     return cast(Sequence[str], getattr(creator, "metadata", {}).get("render_modes", ()))
 
 
+def _check_arguments(spec: EnvSpec, game_options: Mapping[str, Any]) -> None:
+    """Raise if the game's constructor has no such argument."""
+    creator = gym.envs.registration.load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    if creator is None:
+        return
+    parameters = inspect.signature(creator).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    known = [*GymnasiumGame.argument_names(), *parameters]
+    for name in game_options:
+        if name not in parameters:
+            raise UnknownArgument(
+                f"neither to_chat nor {spec.id} has an argument {name!r}.{did_you_mean(name, known)} The game takes"
+                f" {', '.join(parameters) or 'none'}."
+            )
+
+
 def _check_readable(space: gym.Space[Any], name: str) -> None:
     numbers = gym.spaces.flatdim(space) if space.is_np_flattenable else 0
     size = len(space.spaces) if isinstance(space, gym.spaces.Tuple) else numbers
@@ -178,42 +208,3 @@ def _check_readable(space: gym.Space[Any], name: str) -> None:
         f"{name} has the observation space {space}, which is no text and no small set of numbers: give obs_to_text, a function"
         " from an observation to text"
     )
-
-
-_COLOURED = re.compile(r"\x1b\[([\d;]+)m(.*?)\x1b\[0m", re.DOTALL)
-_COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
-
-
-def without_colours(drawing: str) -> str:
-    r"""Return a terminal drawing as plain text: what is coloured stands in brackets, with its colour if there are several.
-
-    >>> without_colours("S\x1b[41mF\x1b[0mFH")
-    'S[F]FH'
-    """
-    colours = {match[1] for match in _COLOURED.finditer(drawing)}
-
-    def bracketed(match: re.Match[str]) -> str:
-        codes = [int(code) % 10 for code in match[1].split(";") if len(code) == 2]
-        return f"[{match[2]}:{_COLOURS[codes[0] % 8]}]" if len(colours) > 1 and codes else f"[{match[2]}]"
-
-    return _COLOURED.sub(bracketed, drawing).strip("\n")
-
-
-def observation_text(observation: Any, labels: Sequence[str] = ()) -> str:
-    r"""Return an observation as text: numbers with their labels, one a line, where they are known.
-
-    >>> observation_text((14, 10, 0), ("Player current sum", "Dealer showing card value", "Usable Ace"))
-    'Player current sum: 14\nDealer showing card value: 10\nUsable Ace: 0'
-    """
-    if isinstance(observation, np.ndarray):
-        observation = observation.tolist()
-    if isinstance(observation, Mapping):
-        return "\n".join(f"{key}: {observation_text(value)}" for key, value in observation.items())
-    if isinstance(observation, list | tuple):
-        values = [f"{value:.6g}" if type(value) is float else observation_text(value) for value in observation]
-        if len(labels) == len(values):
-            return "\n".join([f"{label}: {value}" for label, value in zip(labels, values, strict=True)])
-        return "[" + ", ".join(values) + "]"
-    if isinstance(observation, float | np.floating):
-        return f"{float(observation):.6g}"
-    return str(observation)

@@ -1,0 +1,228 @@
+"""What bad input gets: an error that says what was expected and what came, when it is given and not later; nothing is lost."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import vfgym
+from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidMessage, UnknownArgument
+from vfgym.state import State
+
+ROWS = [{"question": "1 + 1?", "answer": "2"}, {"question": "2 + 2?", "answer": "4"}]
+
+
+def exact(completion: list[vfgym.Message], answer: str) -> float:
+    return float(completion[-1].content == answer)
+
+
+class Talk(vfgym.MultiTurnEnv):
+    def env_response(self, messages: list[vfgym.Message], state: State) -> Any:
+        return [vfgym.UserMessage("go on")]
+
+
+class Forgetful(Talk):
+    def __init__(self) -> None:
+        self.anything = 1
+
+
+def stream() -> Iterator[dict[str, Any]]:
+    yield from ROWS
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda: vfgym.SingleTurnEnv(ROWS, max_turns=3), UnknownArgument, "one turn; use MultiTurnEnv"),
+        (lambda: vfgym.SingleTurnEnv(ROWS, rubrik=None), UnknownArgument, "Did you mean `rubric`"),
+        (lambda: vfgym.SingleTurnEnv(ROWS, rubric=exact), ConfigurationError, r"vfgym\.Rubric, got function: wrap"),
+        (lambda: vfgym.SingleTurnEnv(ROWS, rubric=[exact]), ConfigurationError, r"vfgym\.Rubric, got list"),
+        (lambda: vfgym.SingleTurnEnv(ROWS, parser="xml"), ConfigurationError, r"vfgym\.Parser.*got str"),
+        (lambda: vfgym.SingleTurnEnv({"train": ROWS}), ConfigurationError, r"got dict\. Pick one split of it: dataset\['train'\]"),
+        (lambda: vfgym.SingleTurnEnv("rows.jsonl"), ConfigurationError, "a dataset must be .* got str"),
+        (lambda: vfgym.SingleTurnEnv(ROWS, few_shot=[{"role": "narrator"}]), InvalidMessage, r"few_shot\[0\]: .*narrator"),
+        (lambda: vfgym.SingleTurnEnv(ROWS, system_prompt=3), InvalidMessage, "content must be text or a list of parts, got int"),
+        (lambda: vfgym.SingleTurnEnv(), ConfigurationError, "needs tasks"),
+        (lambda: vfgym.SingleTurnEnv(ROWS, render_mode="rgb_array"), ConfigurationError, "render_mode must be one of"),
+        (lambda: Talk(max_turns="3"), ConfigurationError, "max_turns must be an integer .* got '3'"),
+        (lambda: Forgetful().reset(), ConfigurationError, r"Forgetful\.__init__ must call super\(\)\.__init__"),
+        (lambda: vfgym.Rubric([exact], weights=[1.0, 2.0]), ConfigurationError, "got 2 for 1"),
+        (lambda: vfgym.Rubric(exact, weights=0.5), ConfigurationError, "weights must be a list"),
+        (lambda: vfgym.Rubric(exact, weights=["a"]), ConfigurationError, "weight of exact must be a number, got 'a'"),
+        (lambda: vfgym.Rubric([3]), ConfigurationError, "a reward function must be a function: .*int"),
+        (lambda: vfgym.stop("x"), ConfigurationError, "@stop takes its arguments by name"),
+        (lambda: vfgym.StatefulToolEnv(dataset=ROWS), ConfigurationError, "must write update_tool_args"),
+        (lambda: vfgym.to_chat("CartPole-v1", max_turn=3), UnknownArgument, "'max_turn'. Did you mean `max_turns`"),
+        (lambda: vfgym.to_chat("CartPole-v1", dataset=ROWS), UnknownArgument, "tasks of a game are its seeds"),
+        (lambda: vfgym.to_chat("CartPole-v1", few_shot=[]), UnknownArgument, "tasks of a game are its seeds"),
+    ],
+)
+def test_a_definition_that_cannot_work_is_refused_when_it_is_made(make: Callable[[], Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([{"question": None}], "row 0 .*the question is None"),
+        ([{"answer": "2"}], "row 0 .*needs a 'prompt' .* got the keys answer"),
+        ([*ROWS, 5], "row 2 .*must be a dict, got int"),
+        ([{"question": "a", "example_id": 7}, {"question": "b"}], "row 1 .*integer example_id"),
+    ],
+)
+def test_a_row_that_cannot_be_played_is_named(rows: list[Any], says: str) -> None:
+    env = vfgym.SingleTurnEnv(rows)
+
+    def play_all() -> None:
+        for _ in rows:
+            env.reset()
+
+    with pytest.raises(ConfigurationError, match=says):
+        play_all()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (3, "options must be a dict, got int"),
+        ({"example": 1}, "unknown reset option 'example'.*Did you mean `example_id`"),
+        ({"example_id": 9}, "no task with example_id 9 among the 2 tasks"),
+        ({"split": "test"}, "'split' must be 'train' or 'eval', got 'test'"),
+        ({"task": "hello"}, "'task' must be a row"),
+        ({"task": {"answer": "2"}}, "the reset option 'task': a row needs a 'prompt'"),
+        ({"game_options": {}}, "not a wrapped game"),
+    ],
+)
+def test_wrong_reset_options_leave_the_running_episode_as_it_was(options: Any, says: str) -> None:
+    env, twin = (vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric(exact)) for _ in range(2))
+    env.reset(seed=0)
+    twin.reset(seed=0)
+    with pytest.raises(ConfigurationError, match=says):
+        env.reset(seed=5, options=options)
+    assert env.step("2") == twin.step("2")
+    assert env.reset()[0] == twin.reset()[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"split": "test"}, "'split' must be"),
+        ({"example_id": "a"}, "example_id of a game is its seed, an integer from 0; got 'a'"),
+        ({"example_id": -1}, "got -1"),
+        ({"game_options": 4}, "'game_options' must be a dict"),
+        ({"task": {}}, "no reset option 'task'"),
+    ],
+)
+def test_wrong_reset_options_of_a_game(options: Any, says: str) -> None:
+    env = vfgym.to_chat("Blackjack-v1")
+    observation, _ = env.reset(seed=3)
+    with pytest.raises(ConfigurationError, match=says):
+        env.reset(options=options)
+    assert env.episode is not None
+    assert env.episode.conversation() == observation
+
+
+def test_an_iterable_that_only_looks_indexable_is_iterated() -> None:
+    """HF's IterableDataset has `__getitem__` for its columns, and no length."""
+
+    class Columns:
+        def __iter__(self) -> Iterator[dict[str, Any]]:
+            return stream()
+
+        def __getitem__(self, name: str) -> Any:
+            raise AssertionError("rows are not columns")
+
+    env = vfgym.SingleTurnEnv(Columns(), rubric=vfgym.Rubric(exact))
+    assert sorted(env.reset()[1]["example_id"] for _ in range(2)) == [0, 1]
+
+
+def test_a_rubric_group_that_two_environments_share_stays_the_authors() -> None:
+    group = vfgym.RubricGroup([vfgym.Rubric(exact)])
+    for _ in range(2):
+        env = vfgym.SingleTurnEnv(ROWS, rubric=group)
+        env.reset(options={"example_id": 0})
+        assert env.step("2").info["metrics"] == {"exact": 1.0, "num_turns": 1.0}
+    assert len(group.rubrics) == 1
+
+
+def test_failing_an_episode_that_is_over_changes_nothing() -> None:
+    class Closed(Talk):
+        @vfgym.stop
+        def at_once(self, state: State) -> bool:
+            return True
+
+    env = Closed(dataset=ROWS)
+    env.reset(seed=0)
+    outcome = env.fail(vfgym.errors.ModelError("late"))
+    assert (outcome.info["stop_condition"], env.state["error"]) == ("at_once", None)
+
+
+async def test_a_reset_while_a_step_runs_is_refused() -> None:
+    import asyncio
+
+    class Slow(vfgym.MultiTurnEnv):
+        async def env_response(self, messages: list[vfgym.Message], state: State) -> Any:
+            await asyncio.sleep(0)
+            return [vfgym.UserMessage("on")]
+
+    env = Slow(dataset=ROWS)
+    await env.areset(seed=0)
+    outcome, refused = await asyncio.gather(env.astep("a"), env.areset(), return_exceptions=True)
+    assert isinstance(refused, EpisodeBusy)
+    assert outcome.observation[-1].content == "on"
+
+
+@pytest.mark.parametrize("is_completed", [True, False])
+def test_is_completed_may_be_a_plain_method(is_completed: bool) -> None:
+    class Own(Talk):
+        def is_completed(self, state: State, **kwargs: Any) -> bool:  # type: ignore[override]
+            return bool(state["trajectory"]) and is_completed
+
+    env = Own(dataset=ROWS)
+    env.reset(seed=0)
+    assert env.step("x").terminated is is_completed
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize("game", ["CartPole-v1", "Blackjack-v1", "FrozenLake-v1"])
+def test_a_wrapped_game_can_be_copied_in_the_middle_of_an_episode(game: str, duplicate: Callable[[Any], Any]) -> None:
+    env = vfgym.to_chat(game)
+    env.reset(seed=3)
+    env.step("1")
+    if not env.episode.is_over:
+        twin = duplicate(env)
+        first, second = env.step("1"), twin.step("1")
+        assert (first.observation, first.reward, first.terminated) == (second.observation, second.reward, second.terminated)
+        assert twin._session.game is not env._session.game
+
+
+async def test_a_blocking_game_stays_on_its_thread_whoever_steps_it_and_is_closed_there() -> None:
+    import asyncio
+    import threading
+
+    threads: list[str] = []
+
+    class Noisy(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return self.env.step(action)
+
+        def close(self) -> None:
+            threads.append(threading.current_thread().name)
+            self.env.close()
+
+    env = vfgym.to_chat(lambda: Noisy(gym.make("CartPole-v1")), blocking=True)
+    threads.clear()
+    await env.areset(seed=0)
+    await env.astep("0")
+    await asyncio.to_thread(env.step, "0")
+    await env.aclose()
+    assert len(threads) == 3
+    assert len(set(threads)) == 1
+    assert threads[0].startswith("vfgym-worker")
