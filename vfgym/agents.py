@@ -218,15 +218,14 @@ class HumanAgent:
 
 
 async def _typed_later(tools: Sequence[str]) -> Action:
-    return _typed(await _line_of_input("> "), tools)
+    try:
+        return _typed(await _line_of_input("> "), tools)
+    except EOFError:
+        raise EndOfInput("the input ended: nobody answers any more") from None
 
 
 async def _line_of_input(prompt: str) -> str:
-    """Read a line as `input` does, while the event loop goes on and the task can be cancelled.
-
-    Raises:
-        EndOfInput: If there is none.
-    """
+    """Read a line as `input` does, while the event loop goes on and the task can be cancelled."""
     if sys.stdin is not sys.__stdin__ or not inspect.isbuiltin(input):  # a notebook, an editor: `input` asks in their own way
         return await on_thread(input, prompt)
     # No thread: one that waits in `input` takes the next line from whoever reads after a cancellation, and a process that ends
@@ -238,7 +237,7 @@ async def _line_of_input(prompt: str) -> str:
         await _readable(file)
         byte = os.read(file, 1)  # what follows the line is left to whoever reads next
         if not byte and not line:
-            raise EndOfInput("the input ended: nobody answers any more")
+            raise EOFError
         if not byte:
             break
         line += byte
@@ -349,7 +348,9 @@ def _check_arguments(agent: Answering) -> None:
     try:
         signature.bind([], {})
     except TypeError as error:
-        raise ConfigurationError(f"an agent is called with (observation, info), and {function_name(agent)} takes {signature}: {error}") from None
+        raise ConfigurationError(
+            f"an agent is called with (observation, info), and {function_name(agent)} takes {signature}: {error}"
+        ) from None
 
 
 def agent_name(value: Agent | str) -> str:

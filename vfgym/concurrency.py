@@ -42,7 +42,11 @@ class _BackgroundLoop:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._run, name="vfgym-loop", daemon=True)
-        self.thread.start()
+        try:
+            self.thread.start()
+        except RuntimeError:
+            self.loop.close()
+            raise
 
     def _run(self) -> None:
         while True:
@@ -144,7 +148,11 @@ def wait(awaitable: Awaitable[T]) -> T:
     except WouldDeadlock:
         close_unawaited(awaitable)
         raise
-    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), background_loop())
+    try:
+        loop = background_loop()
+    except RuntimeError:  # Python 3.12.1 starts no thread while the process exits, when teardown handlers may want a loop
+        return asyncio.run(_awaited(awaitable))
+    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
     try:
         return future.result()
     except BaseException:
@@ -277,6 +285,14 @@ class Before:
         close_unawaited(self._awaitable)
 
 
+def _without_stop_iteration(func: Callable[..., T], *args: Any) -> T:
+    """Call `func`. A future cannot hold a `StopIteration`: whoever awaits it would wait for ever."""
+    try:
+        return func(*args)
+    except StopIteration as error:
+        raise RuntimeError(f"the function raised {error!r}") from error
+
+
 _SLOW = 0.1
 """Seconds for which a plain function may hold up an event loop before it is named in a warning."""
 
@@ -287,15 +303,17 @@ _pool: concurrent.futures.ThreadPoolExecutor | None = None
 def in_place(name: str, func: Callable[..., T], *args: Any) -> T:
     """Call a plain tool or reward function where we are; the first that holds up a running loop is named in a warning."""
     started = time.perf_counter()
-    result = func(*args)
-    if time.perf_counter() - started > _SLOW and in_event_loop() and name not in _named_as_slow:
-        _named_as_slow.add(name)
-        logger.warning(
-            "%s held up the event loop, and every episode on it, for %.0f ms: make it async, or mark it with @vfgym.blocking",
-            name,
-            (time.perf_counter() - started) * 1e3,
-        )
-    return result
+    try:
+        return func(*args)
+    finally:
+        took = time.perf_counter() - started
+        if took > _SLOW and in_event_loop() and name not in _named_as_slow:
+            _named_as_slow.add(name)
+            logger.warning(
+                "%s held up the event loop, and every episode on it, for %.0f ms: make it async, or mark it with @vfgym.blocking",
+                name,
+                took * 1e3,
+            )
 
 
 async def on_thread(func: Callable[..., T], *args: Any) -> T:
@@ -303,7 +321,7 @@ async def on_thread(func: Callable[..., T], *args: Any) -> T:
     global _pool
     if _pool is None:
         _pool = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_name_prefix="vfgym-blocking")
-    call = functools.partial(contextvars.copy_context().run, func, *args)
+    call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
     return await asyncio.get_running_loop().run_in_executor(_pool, call)
 
 
@@ -320,7 +338,7 @@ class Worker:
 
     async def run(self, func: Callable[..., T], *args: Any) -> T:
         """Call `func` on the worker's thread, with the caller's context variables."""
-        call = functools.partial(contextvars.copy_context().run, func, *args)
+        call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     def close(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import functools
+import inspect
 import logging
 import threading
 from collections.abc import Callable
@@ -26,7 +28,8 @@ class Mark(NamedTuple):
     priority: int = 0
     """Higher runs first; equal ones run in the order of their names."""
     stage: Stage = "rollout"
-    weight: float = 1.0
+    weight: float | None = None
+    """Factor in the reward; None for the kind's own: 1.0 for a reward, 0.0 for a metric."""
 
 
 class _Decorator:
@@ -39,9 +42,11 @@ class _Decorator:
     @overload
     def __call__(self, func: F, /) -> F: ...
     @overload
-    def __call__(self, func: None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float = 1.0) -> Callable[[F], F]: ...
     def __call__(
-        self, func: F | None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float = 1.0
+        self, func: None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float | None = None
+    ) -> Callable[[F], F]: ...
+    def __call__(
+        self, func: F | None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float | None = None
     ) -> F | Callable[[F], F]:
         mark = Mark(self.kind, priority, stage, weight)
 
@@ -72,14 +77,21 @@ def blocking(func: F) -> F:
     """Mark a plain tool or reward function that may take long, so that it never holds up an event loop.
 
     In async runs it is called on a thread of a pool; anywhere else in place.
+
+    Raises:
+        ConfigurationError: If it is async.
     """
+    if inspect.iscoroutinefunction(func):
+        raise ConfigurationError(f"@blocking is for plain functions; {func.__name__} is async and waits without blocking")
     setattr(func, _BLOCKING, True)
     return func
 
 
 def is_blocking(func: Callable[..., Any]) -> bool:
     """Say whether a function was marked as `blocking`."""
-    return bool(getattr(func, _BLOCKING, False))
+    while isinstance(func, functools.partial):
+        func = func.func
+    return bool(getattr(func, _BLOCKING, False) or getattr(type(func).__call__, _BLOCKING, False))
 
 
 class Marked(NamedTuple):

@@ -11,12 +11,13 @@ from vfgym.errors import Error
 
 def main() -> None:
     """Run the command line. What the user can mend is one line on the standard error stream, and exit code 2."""
-    from vfgym.cli.app import app
+    from vfgym.cli.app import Options, app
 
+    options = Options()
     try:
-        app()
+        app(obj=options)
     except (Error, gymnasium.error.Error) as error:
-        if "--debug" in sys.argv:
+        if options.shows_tracebacks:
             raise
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,8 +21,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+
+@dataclass
+class Options:
+    """What a command line says besides its command; typer keeps it in the context."""
+
+    shows_tracebacks: bool = False
+
+
+def _show_tracebacks(context: typer.Context, is_asked: bool) -> bool:
+    if is_asked:
+        context.find_root().ensure_object(Options).shows_tracebacks = True
+    return is_asked
+
+
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="A registered id, such as reasoning-gym/leg_counting-v0.")]
 EnvArgs = Annotated[str, typer.Option("--env-args", metavar="JSON", help="Arguments of the environment, as JSON: '{\"max_turns\": 5}'.")]
+Debug = Annotated[bool, typer.Option("--debug", callback=_show_tracebacks, help="Show the traceback of an error.")]
 
 
 def _print_version(is_asked: bool) -> None:
@@ -35,7 +51,7 @@ def _print_version(is_asked: bool) -> None:
 @app.callback()
 def vfgym(
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Debug = False,
 ) -> None:
     """Take the options that stand before a command."""
 
@@ -43,6 +59,7 @@ def vfgym(
 @app.command("list")
 def list_environments(
     pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="Part of an id, or a pattern such as '*Lake*'.")] = "",
+    debug: Debug = False,
 ) -> None:
     """List the registered environments."""
     from vfgym.cli.show import print_ids
@@ -51,7 +68,7 @@ def list_environments(
 
 
 @app.command("info")
-def info(env_id: EnvId, env_args: EnvArgs = "{}") -> None:
+def info(env_id: EnvId, env_args: EnvArgs = "{}", debug: Debug = False) -> None:
     """Show what an environment is: its tasks, tools and metrics, and an example."""
     from vfgym.cli.show import print_info
 
@@ -76,6 +93,7 @@ def evaluate(
     no_save: Annotated[bool, typer.Option("--no-save", help="Write no results.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unexpected exception.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
+    debug: Debug = False,
 ) -> None:
     """Let agents play an environment's evaluation tasks, and compare them."""
     from vfgym.cli.compare import Settings, compare
@@ -94,7 +112,7 @@ def evaluate(
 
 
 @app.command("check")
-def check(env_id: EnvId) -> None:
+def check(env_id: EnvId, debug: Debug = False) -> None:
     """Check an environment against the promises that every environment keeps."""
     from vfgym.cli.show import print_checks
 
@@ -106,6 +124,7 @@ def play(
     env_id: EnvId,
     seed: Annotated[int | None, typer.Option("--seed", "-s", help="Seed of the episode.")] = None,
     env_args: EnvArgs = "{}",
+    debug: Debug = False,
 ) -> None:
     """Play an environment yourself, in the terminal."""
     from vfgym.cli.play import play_in_terminal

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vfgym.agents import HumanAgent, load_agent
+from vfgym.agents import EndOfInput, load_agent
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.evaluation import evaluate
 from vfgym.results import GenerateOutputs
 from vfgym.results.files import default_results_path
 
+ALL_FAILED = 1
+"""Exit code where no rollout of any agent went well."""
 INTERRUPTED = 130
-"""Exit code of a command that Ctrl-C stopped."""
+"""Exit code of a command that Ctrl-C or the end of the input stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +46,11 @@ def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
 
     Raises:
         ConfigurationError: If something is wrong with the settings: before any agent plays, where that can be seen.
+        MissingExtra: If there is to be a plot, and nothing to draw it with.
+        Error: If the plot cannot be drawn after all.
     """
-    if plot is not None and importlib.util.find_spec("matplotlib") is None:
-        raise ConfigurationError("--plot needs matplotlib: pip install matplotlib")
+    if plot is not None:
+        _check_plot(plot)
     check_id(settings.env_id)
     agents = {name: load_agent(name) for name in names}
     results: dict[str, GenerateOutputs] = {}
@@ -60,20 +65,36 @@ def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
                 model=name,
                 num_examples=settings.num_examples,
                 rollouts_per_example=settings.rollouts_per_example,
-                max_concurrent=1 if isinstance(agent, HumanAgent) else settings.max_concurrent,
+                max_concurrent=settings.max_concurrent,
                 seed=settings.seed,
                 results_path=path,
                 strict=settings.strict,
                 env_args=settings.env_args,
             )
-    except KeyboardInterrupt:
-        print("stopped" if path is None else f"stopped: what was finished is in {path}")
+    except (KeyboardInterrupt, EndOfInput):
+        print("\nstopped" if path is None else f"\nstopped: what was finished is in {path}")
         return INTERRUPTED
     _print_comparison(results)
     if plot is not None:
-        _draw(results, settings.env_id, plot)
+        try:
+            _draw(results, settings.env_id, plot)
+        except Exception as error:
+            raise Error(f"the plot {plot} cannot be drawn: {error}") from error
         print(f"plot: {plot}")
-    return 0
+    return ALL_FAILED if all(row["error"] is not None for result in results.values() for row in result["outputs"]) else 0
+
+
+def _check_plot(file: Path) -> None:
+    """Refuse a picture that could not be written, before anything is played for it."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("plot", "--plot")
+    from matplotlib.figure import Figure
+
+    suffixes = Figure().canvas.get_supported_filetypes()
+    if file.suffix.removeprefix(".").lower() not in suffixes:
+        raise ConfigurationError(f"--plot cannot tell what kind of picture {file} is: give it one of the suffixes {', '.join(suffixes)}")
+    if not os.access(file.parent, os.W_OK):
+        raise ConfigurationError(f"--plot cannot write {file}: {file.parent} is no directory that can be written")
 
 
 def _print_comparison(results: dict[str, GenerateOutputs]) -> None:
@@ -101,6 +122,9 @@ def _print_comparison(results: dict[str, GenerateOutputs]) -> None:
         first_error = next((row["error"] for row in result["outputs"] if row["error"] is not None), None)
         if first_error is not None:
             print(f"{name}: the first error is {first_error}")
+        for function, count in result["metadata"]["metrics_errors"].items():
+            first = next(row["metrics_errors"][function] for row in result["outputs"] if function in row.get("metrics_errors", ()))
+            print(f"{name}: reward function `{function}` failed in {count} of {len(result['outputs'])} rollouts: {first}")
         if result["metadata"]["path_to_save"] is not None:
             print(f"{name}: results in {result['metadata']['path_to_save']}")
 

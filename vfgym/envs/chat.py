@@ -67,6 +67,8 @@ class ChatEnv(EpisodeFace):
                 )
         if discover_marks(cls, "advantage"):
             raise ConfigurationError(f"{cls.__name__} marks a method as @advantage: advantages are rewards minus the group's mean here")
+        if discover_marks(cls, "setup") and not hasattr(cls, "setup_state"):
+            raise ConfigurationError(f"{cls.__name__} writes its own rollout(), which @setup methods are no part of: call them there")
         for kind in _HANDLED:
             for marked in discover_marks(cls, kind):
                 _check_handler(cls, kind, marked)
@@ -400,6 +402,8 @@ TRUNCATING_STOPS = frozenset(
 
 
 def _check_handler(cls: type, kind: Kind, marked: Marked) -> None:
+    if marked.mark.stage == "group":
+        raise ConfigurationError(f"{cls.__name__}.{marked.name}: @{kind} runs for each rollout; stage='group' is for @reward and @metric")
     for name, parameter in list(inspect.signature(marked.method).parameters.items())[1:]:
         required = parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         if required and name not in _HANDLER_NAMES:

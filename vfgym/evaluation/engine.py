@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vfgym.agents import Agent, agent_name, as_agent, per_episode
+from vfgym.agents import Agent, HumanAgent, agent_name, as_agent, per_episode
 from vfgym.concurrency import background_loop, bridge, in_bridge, in_event_loop, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
@@ -58,7 +58,7 @@ def evaluate(
             (see `vfgym.agents.load_agent`).
         num_examples: Play the first so many evaluation tasks; -1 for all of them.
         rollouts_per_example: Episodes of each task.
-        max_concurrent: Most episodes at once; -1 for no limit.
+        max_concurrent: Most episodes at once; -1 for no limit. A human is asked in one after the other.
         seed: Seed of the run. Each rollout's random numbers follow from it, whatever runs beside it.
         results_path: Write ``results.jsonl`` and ``metadata.json`` to this directory.
         save_results: Write them to a new directory below ``./outputs/evals``, where no `results_path` is given.
@@ -68,8 +68,8 @@ def evaluate(
         pass_threshold: Reward from which a rollout passes, in pass@k; the environment's own by default.
         env_id: Name of the environment in the results; its registered id by default.
         model: Name of the agent in the results; its own by default.
-        env_args: Arguments the environment is made with, where an id, a spec or a function is given.
-        progress: Whether progress is shown: a bar on a terminal, else a line now and then.
+        env_args: Arguments to make the environment with, where an id, a spec or a function is given.
+        progress: Whether progress is shown: a bar on a terminal, else a line now and then. A human is shown none.
         on_progress: Called with each row as it is finished, and with how far the run is.
 
     Returns:
@@ -78,6 +78,7 @@ def evaluate(
     Raises:
         ConfigurationError: If the environment, the agent or an argument cannot work.
         ResultsError: If results cannot be written; its ``outputs`` are what was finished.
+        EOFError: If a human ended the input.
     """
     run = aevaluate(
         env,
@@ -137,8 +138,11 @@ async def aevaluate(
     _check(num_examples=num_examples, rollouts_per_example=rollouts_per_example, max_concurrent=max_concurrent)
     if seed < 0:
         raise ConfigurationError(f"seed must not be negative, got {seed}")
-    begin = per_episode(as_agent(agent))
     model = model or agent_name(agent)
+    agent = as_agent(agent)
+    if isinstance(agent, HumanAgent):
+        max_concurrent, progress = 1, False
+    begin = per_episode(agent)
     replicas = Replicas()
     try:
         definition = await bridge(replicas.open, env, dict(env_args or {}))

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import gymnasium as gym
 
-from vfgym.agents import Answering
-from vfgym.calls import is_awaitable
-from vfgym.concurrency import wait
+from vfgym.agents import Action, Answering, EndOfInput
+from vfgym.calls import function_name, is_awaitable
+from vfgym.concurrency import in_place, on_thread, wait
 from vfgym.errors import Error, InvalidAction
 from vfgym.evaluation.replicas import Replica
+from vfgym.lifecycle import is_blocking
+from vfgym.messages import Message
 from vfgym.state import State
 
 Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
@@ -46,8 +48,8 @@ class Played(NamedTuple):
 def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     """Play one episode to its end.
 
-    An exception of the environment or the agent becomes the episode's error. Only `begin`, which asks the agent for what
-    answers in this episode, may raise: an agent that is set up wrong would fail in every episode.
+    An exception of the environment or the agent becomes the episode's error, with two exceptions that would meet every
+    further episode too: those of `begin`, which asks the agent for what answers in this episode, and `EndOfInput`.
     """
     env, seat = replica
     try:
@@ -62,9 +64,9 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     try:
         while not is_over:
             try:
-                action = answer(observation, info)
-                if is_awaitable(action):
-                    action = wait(action)
+                action = _asked(answer, observation, info)
+            except EndOfInput:
+                raise
             except Exception as error:
                 failure = None if isinstance(error, Error | TimeoutError) else error
                 seen_return += seat.fail(error).reward
@@ -82,3 +84,12 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     except Exception as error:
         return Played(rollout, state, seen_return, error)
     return Played(rollout, cast(State, seat.state), seen_return, failure)
+
+
+def _asked(answer: Answering, observation: list[Message], info: dict[str, Any]) -> Action:
+    """Return what an agent answers; a blocking one is asked on a thread, so that others go on meanwhile."""
+    if is_blocking(answer):
+        action: Any = wait(on_thread(answer, observation, info))
+    else:
+        action = in_place(function_name(answer), answer, observation, info)
+    return wait(action) if is_awaitable(action) else action

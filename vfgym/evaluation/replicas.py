@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from vfgym.agents import seat_of
+from vfgym.agents import import_named, seat_of
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import EpisodeFace
 from vfgym.errors import ConfigurationError, did_you_mean
@@ -56,9 +56,15 @@ class Replicas:
             env_args: Arguments for an id, a spec or a function.
 
         Raises:
-            ConfigurationError: If `source` is no chat environment, or there is none of that id.
+            ConfigurationError: If `source` is no chat environment, there is none of that id, or it is an environment and
+                there are arguments to make one.
         """
         if isinstance(source, gym.Env):
+            if env_args:
+                raise ConfigurationError(
+                    f"env_args ({', '.join(env_args)}) are for making an environment, and {source} is made already: give an id, a spec"
+                    " or a function instead, or make it with these arguments"
+                )
             return self._replicate(source)
         if isinstance(source, str | EnvSpec):
             return self._replicate(self._keep(make_env(source, env_args)))
@@ -91,11 +97,10 @@ class Replicas:
             self._grouped.append(seat)
         return Replica(env, seat)
 
-    def _keep(self, env: object) -> gym.Env[Any, Any]:
+    def _keep(self, made: object) -> gym.Env[Any, Any]:
         """Note an environment that is to be closed."""
-        if not isinstance(env, gym.Env):
-            raise ConfigurationError(f"the function that makes the environment returned {type(env).__name__}, no gymnasium.Env")
-        if any(env is made for made in self._made):
+        env = as_env(made)
+        if any(env is other for other in self._made):
             raise ConfigurationError(
                 "the function that makes the environment returned the same one twice: it must make a new one each time"
             )
@@ -117,16 +122,41 @@ class Replicas:
 def make_env(source: str | EnvSpec, env_args: dict[str, Any]) -> gym.Env[Any, Any]:
     """Make a registered environment.
 
+    Args:
+        source: A spec, an id, or ``module:id``, for an id that is registered as its module is imported; the module may lie in
+            the current directory.
+        env_args: Arguments for its constructor.
+
     Raises:
         ConfigurationError: If there is none of that id, or it does not take these arguments.
     """
+    if isinstance(source, str) and ":" in source:
+        module, _, env_id = source.rpartition(":")
+        import_named(module, f"environment {source!r}")
+        source = env_id
     try:
         return gym.make(source, **env_args)
     except gym.error.UnregisteredEnv as error:
         hint = did_you_mean(str(source), gym.registry) if "Did you mean" not in str(error) else ""
         raise ConfigurationError(f"{error}{hint}") from error
     except TypeError as error:
-        raise ConfigurationError(f"the environment cannot be made: {error}") from error
+        own = error.__cause__  # Gymnasium raises a TypeError of the constructor again, with a longer text
+        if not isinstance(own, TypeError):
+            raise
+        if own.__traceback__ is not None and own.__traceback__.tb_next is None:  # none of the constructor's code ran
+            raise ConfigurationError(f"the environment cannot be made with these arguments: {own}") from own
+        raise own from None
+
+
+def as_env(made: object) -> gym.Env[Any, Any]:
+    """Return what a function has made, if it is an environment.
+
+    Raises:
+        ConfigurationError: If it is not.
+    """
+    if not isinstance(made, gym.Env):
+        raise ConfigurationError(f"the function that makes the environment returned {type(made).__name__}, no gymnasium.Env")
+    return made
 
 
 def why_not_replicable(env: gym.Env[Any, Any]) -> str | None:

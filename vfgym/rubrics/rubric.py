@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Steps, eager, run_async
 from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import Mark, discover_decorated
+from vfgym.lifecycle import Kind, discover_decorated, discover_marks
 from vfgym.parsers import Parser
 from vfgym.rubrics.scoring import (
     RewardFunc,
     RewardFunction,
     Score,
     StepScorer,
-    When,
     apply_advantages,
     apply_score,
     namespace_of,
@@ -38,6 +37,17 @@ class Rubric:
     ``state["metrics_errors"]``. Methods of a subclass that are marked as ``@vfgym.reward(weight=...)`` or ``@vfgym.metric``
     come after the functions that are given.
     """
+
+    _unused_marks: ClassVar[tuple[Kind, ...]] = ("stop", "setup", "update", "advantage")
+    """Marks that do nothing on a rubric."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for kind in cls._unused_marks:
+            for marked in discover_marks(cls, kind):
+                if marked.name not in vars(cls):  # a mixin's, which may serve environments too
+                    continue
+                raise ConfigurationError(f"{cls.__name__}.{marked.name} is marked as @{kind}, which does nothing on a {cls.__name__}")
 
     def __init__(
         self,
@@ -200,12 +210,12 @@ def run_handlers(handlers: Iterable[tuple[str, Callable[[], Any]]]) -> Steps[Non
 
 def marked_functions(obj: object) -> list[RewardFunction]:
     """Return the methods of a rubric or an environment that are marked as `@reward` or `@metric`, rewards first."""
-    rewards = [RewardFunction(method, mark.weight, _when(mark)) for _, method, mark in discover_decorated(obj, "reward")]
-    return rewards + [RewardFunction(method, 0.0, _when(mark)) for _, method, mark in discover_decorated(obj, "metric")]
-
-
-def _when(mark: Mark) -> When:
-    return "group" if mark.stage == "group" else "episode"
+    kinds: tuple[tuple[Kind, float], ...] = (("reward", 1.0), ("metric", 0.0))
+    return [
+        RewardFunction(method, own_weight if mark.weight is None else mark.weight, "group" if mark.stage == "group" else None)
+        for kind, own_weight in kinds
+        for _, method, mark in discover_decorated(obj, kind)
+    ]
 
 
 def scored_by_author(rubric: Rubric, states: list[State]) -> Steps[list[Score]] | None:

@@ -15,6 +15,8 @@ from vfgym.state import State
 class RubricGroup(Rubric):
     """Several rubrics that score one after another. The reward is their sum; metrics of one name are added."""
 
+    _unused_marks = (*Rubric._unused_marks, "reward", "metric")  # a group has no functions of its own: put a rubric into it
+
     def __init__(self, rubrics: Sequence[Rubric]) -> None:
         """Combine `rubrics`.
 
@@ -93,18 +95,20 @@ class RubricGroup(Rubric):
         return [scorer for rubric in self.rubrics for scorer in rubric.step_scorers()]
 
     def cleanup_steps(self, state: State) -> Steps[None]:
-        """Run the `@cleanup` methods of all rubrics, as steps."""
+        """Run the `@cleanup` methods of the group, then those of all rubrics, as steps."""
+        yield from super().cleanup_steps(state)
         for rubric in self.rubrics:
             yield from rubric.cleanup_steps(state)
 
     @property
     def has_teardown(self) -> bool:
         """Whether some rubric has a `@teardown` method to run."""
-        return any(rubric.has_teardown for rubric in self.rubrics)
+        return super().has_teardown or any(rubric.has_teardown for rubric in self.rubrics)
 
     @eager
     def teardown(self) -> Steps[None]:
-        """Run the teardown methods of all rubrics. Can be awaited."""
+        """Run the teardown methods of the group, then those of all rubrics. Can be awaited."""
+        yield super().teardown()
         for rubric in self.rubrics:
             yield rubric.teardown()
 

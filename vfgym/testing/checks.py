@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -12,16 +15,21 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 
+from vfgym.agents import seat_of
 from vfgym.concurrency import wait
 from vfgym.envs import ChatEnv
-from vfgym.envs.face import EpisodeFace
-from vfgym.errors import ConfigurationError, InvalidAction
+from vfgym.episode import BaseEpisode, Handler
+from vfgym.errors import ConfigurationError, InvalidAction, OverlongPromptError
+from vfgym.evaluation.replicas import as_env, make_env
 from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.state import State
 from vfgym.testing.clients import ScriptedClient
 
 _LONGEST = 30
-"""Turns after which a checked episode is truncated."""
+"""Turns after which a checked episode is cut off."""
+_SAMPLES = 100
+"""Actions of a wrapped game that are put into words and read back."""
 
 _SILLY: tuple[Any, ...] = (
     "",
@@ -50,12 +58,15 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
 
     Returns:
         A row for each promise. A promise that does not apply (a spec, where there is none) is left out.
+
+    Raises:
+        ConfigurationError: If there is no chat environment to check.
     """
-    make: Callable[[], gym.Env[Any, Any]] = env if callable(env) else lambda: gym.make(env)
+    make = _maker(env)
     probe = make()
-    spec, needs_group = probe.spec, _seat(probe).definition.requires_group_rollouts
+    spec, definition = probe.spec, seat_of(probe).definition
     probe.close()
-    if needs_group:
+    if definition.requires_group_rollouts:
         return [Check("can be stepped alone", False, "the rubric scores whole groups: evaluate it with rollouts_per_example > 1")]
     promises: list[tuple[str, Callable[[], str]]] = [
         ("passes gymnasium's check_env without a warning", lambda: _check_env(make)),
@@ -67,10 +78,23 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("forks do not see each other's episodes", lambda: _forks_apart(make)),
         ("step() and rollout() give equal states", lambda: _two_faces(make)),
         ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
+        ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
     ]
+    if hasattr(definition, "codec"):
+        promises.append(("reads each action of its game as it writes it", lambda: _reads_what_it_writes(definition.codec)))
     if spec is not None:
         promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
     return [_checked(promise, check) for promise, check in promises]
+
+
+def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[], gym.Env[Any, Any]]:
+    if isinstance(env, str | EnvSpec):
+        return lambda: make_env(env, {})
+    if not callable(env):
+        raise ConfigurationError(
+            f"check_environment takes an id, a spec, or a function that makes the environment anew each time, got {type(env).__name__}"
+        )
+    return lambda: as_env(env())
 
 
 class _Broken(Exception):
@@ -84,10 +108,12 @@ def _checked(promise: str, check: Callable[[], str]) -> Check:
         return Check(promise, False, str(error) if isinstance(error, _Broken) else repr(error))
 
 
-def _seat(env: gym.Env[Any, Any]) -> EpisodeFace:
-    if not isinstance(env.unwrapped, EpisodeFace):
-        raise ConfigurationError(f"{env} is no chat environment: make one of it with vfgym.to_chat(...)")
-    return env.unwrapped
+def _episode(env: gym.Env[Any, Any]) -> BaseEpisode:
+    """Return the episode that an environment has begun."""
+    episode = seat_of(env).episode
+    if episode is None:
+        raise _Broken("reset() began no episode")
+    return episode
 
 
 def _check_env(make: Callable[[], gym.Env[Any, Any]]) -> str:
@@ -159,7 +185,7 @@ def _refuses_others(make: Callable[[], gym.Env[Any, Any]]) -> str:
         except InvalidAction:
             continue
         raise _Broken(f"{action!r} was accepted")
-    if _seat(env)._running().conversation() != before:
+    if _episode(env).conversation() != before:
         raise _Broken("the episode changed")
     env.close()
     return f"{len(_NO_ACTIONS)} wrong answers"
@@ -172,10 +198,9 @@ def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
         total = 0.0
         for turn in _play(env, seed)[1:]:
             total += turn[2]
-        face = _seat(env)
-        if not face._begun().is_over:
-            total += face.truncate().reward
-        score = face._begun().state["reward"]
+        if not _episode(env).is_over:
+            total += seat_of(env).truncate().reward
+        score = _episode(env).state["reward"]
         if total != score:
             raise _Broken(f"the steps emitted {total}, the score is {score}")
     env.close()
@@ -185,7 +210,7 @@ def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
 def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     _, info = env.reset(seed=0)
-    answer = _seat(env)._begun().state.get("answer")
+    answer = _episode(env).state.get("answer")
     told = {**info, "tools": None, "metrics": None}
     if "answer" in info or (answer not in (None, "") and any(value == answer and key != "example_id" for key, value in told.items())):
         raise _Broken(f"the answer {answer!r} stands in info")
@@ -195,7 +220,7 @@ def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
 
 def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
-    face = _seat(env)
+    face = seat_of(env)
     alone = []
     for seed in (5, 6):
         seat = face.fork()
@@ -218,31 +243,42 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
 
 def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
-    face, definition = _seat(env), _seat(env).definition
+    definition = seat_of(env).definition
     env.action_space.seed(11)
-    history = _play(face.fork(), 0)
-    turns, last = len(history) - 1, history[-1]
-    if not (last[3] or last[4]):
-        return "the sampled episode did not end by itself"
+    history = _play(env, 0)
     options = {"example_id": history[0][1]["example_id"]}
     actions = [turn[0] for turn in history[1:]]
-    seat = face.fork()
+    seat = seat_of(env).fork()
     seat.reset(options=options)
     for action in actions:
         seat.step(action)
-    stepped = seat._begun().state
-    row = definition.chosen_task(None, options)
-    rolled = wait(_rolled_out(definition, row, actions))
+    episode = _episode(seat)
+    if not episode.is_over:
+        seat.fail(OverlongPromptError(_CUT_OFF))
+    rolled = wait(_rolled_out(definition, definition.chosen_task(None, options) or {}, actions))
     for key in _COMPARED:
-        if _plain(stepped.get(key)) != _plain(rolled.get(key)):
-            raise _Broken(f"state[{key!r}] is {stepped.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
+        if _plain(episode.state.get(key)) != _plain(rolled.get(key)):
+            raise _Broken(f"state[{key!r}] is {episode.state.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
     seat.close()
     env.close()
-    return f"{turns} turn(s)"
+    return f"{len(actions)} turn(s)"
+
+
+_CUT_OFF = "the episode is cut off here"
+
+
+class _CutOffClient(ScriptedClient):
+    """Ends an episode that goes on after its script, as one does whose conversation has become too long."""
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        """Return the answer for this turn."""
+        if len(kwargs["state"]["trajectory"]) == len(self.answers):
+            raise OverlongPromptError(_CUT_OFF)
+        return await super().get_response(*args, **kwargs)
 
 
 async def _rolled_out(definition: ChatEnv, row: dict[str, Any], actions: list[Any]) -> State:
-    state = await definition.rollout(row, ScriptedClient(actions), "scripted")
+    state = await definition.rollout(row, _CutOffClient(actions), "scripted")
     await definition.rubric.score_rollout(state)
     return state
 
@@ -260,3 +296,41 @@ def _vectorizes(make: Callable[[], gym.Env[Any, Any]]) -> str:
         raise _Broken(f"two environments gave {len(observations)} observations")
     env.close()
     return "2 environments"
+
+
+def _calls_once(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    seat = seat_of(env)
+    with _counted(seat.definition) as calls:
+
+        def check(kind: str, expected: Callable[[_Counted], int]) -> None:
+            for function in calls:
+                if function.count != expected(function):
+                    raise _Broken(f"{function.name} was called {function.count} times, not {expected(function)}, for {kind} episode")
+                function.count = 0
+
+        env.action_space.seed(5)
+        turns = len(_play(env, 0)) - 1
+        seat.truncate()  # an episode that is over already is left as it is
+        check("a played", lambda function: turns if function.scores == "step" else 1)
+        env.reset(seed=1)
+        seat.truncate()
+        check("a truncated", lambda function: function.scores != "step")
+        env.reset(seed=2)
+        env.close()
+        check("an abandoned", lambda function: function.scores is None)
+    return f"{len(calls)} functions"
+
+
+class _Counted:
+    """A reward function (or, with no `scores`, a cleanup handler) that counts its calls."""
+
+    def __init__(self, func: Callable[..., Any], name: str, scores: str | None = None) -> None:
+        self.func = func
+        self.name = name
+        self.scores = scores
+        self.count = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.count += 1
+        return self.func(*args, **kwargs)

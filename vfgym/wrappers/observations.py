@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,6 +35,8 @@ def observation_text(observation: Any, labels: Sequence[str] = ()) -> str:
     'Player current sum: 14\nDealer showing card value: 10\nUsable Ace: 0'
     """
     if isinstance(observation, np.ndarray):
+        if observation.ndim == 1 and observation.dtype.kind == "f" and len(labels) == observation.size:
+            return _labelled_numbers(tuple(labels)) % tuple(observation.tolist())
         observation = observation.tolist()
     if isinstance(observation, Mapping):
         return "\n".join(f"{key}: {observation_text(value)}" for key, value in observation.items())
@@ -45,3 +48,9 @@ def observation_text(observation: Any, labels: Sequence[str] = ()) -> str:
     if isinstance(observation, float | np.floating):
         return f"{float(observation):.6g}"
     return str(observation)
+
+
+@functools.lru_cache(maxsize=64)
+def _labelled_numbers(labels: tuple[str, ...]) -> str:
+    """Return the format of a vector of labelled numbers: games of one step a few microseconds are formatted at every step."""
+    return "\n".join(f"{label.replace('%', '%%')}: %.6g" for label in labels)
