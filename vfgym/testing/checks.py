@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import copy
 import json
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import SyncVectorEnv
 
 from vfgym.agents import seat_of
 from vfgym.concurrency import wait
 from vfgym.envs import ChatEnv
-from vfgym.episode import BaseEpisode, Handler
+from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, InvalidAction, OverlongPromptError
 from vfgym.evaluation.replicas import as_env, make_env
 from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.state import State
 from vfgym.testing.clients import ScriptedClient
+from vfgym.wrappers.codec import DiscreteCodec
+from vfgym.wrappers.to_chat import GymnasiumGame
 
 _LONGEST = 30
 """Turns after which a checked episode is cut off."""
@@ -80,8 +82,9 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
         ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
     ]
-    if hasattr(definition, "codec"):
-        promises.append(("reads each action of its game as it writes it", lambda: _reads_what_it_writes(definition.codec)))
+    if isinstance(definition, GymnasiumGame):
+        codec = definition.codec
+        promises.append(("reads each action of its game as it writes it", lambda: _reads_what_it_writes(codec)))
     if spec is not None:
         promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
     return [_checked(promise, check) for promise, check in promises]
@@ -298,39 +301,79 @@ def _vectorizes(make: Callable[[], gym.Env[Any, Any]]) -> str:
     return "2 environments"
 
 
-def _calls_once(make: Callable[[], gym.Env[Any, Any]]) -> str:
-    env = make()
-    seat = seat_of(env)
-    with _counted(seat.definition) as calls:
-
-        def check(kind: str, expected: Callable[[_Counted], int]) -> None:
-            for function in calls:
-                if function.count != expected(function):
-                    raise _Broken(f"{function.name} was called {function.count} times, not {expected(function)}, for {kind} episode")
-                function.count = 0
-
-        env.action_space.seed(5)
-        turns = len(_play(env, 0)) - 1
-        seat.truncate()  # an episode that is over already is left as it is
-        check("a played", lambda function: turns if function.scores == "step" else 1)
-        env.reset(seed=1)
-        seat.truncate()
-        check("a truncated", lambda function: function.scores != "step")
-        env.reset(seed=2)
-        env.close()
-        check("an abandoned", lambda function: function.scores is None)
-    return f"{len(calls)} functions"
-
-
 class _Counted:
-    """A reward function (or, with no `scores`, a cleanup handler) that counts its calls."""
+    """Counts the calls of a reward function, or of a cleanup handler (which scores nothing)."""
 
     def __init__(self, func: Callable[..., Any], name: str, scores: str | None = None) -> None:
         self.func = func
         self.name = name
         self.scores = scores
-        self.count = 0
+        self.calls = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.count += 1
+        self.calls += 1
         return self.func(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _counted(definition: ChatEnv) -> Iterator[list[_Counted]]:
+    """Count the calls of reward functions and cleanup handlers."""
+    functions = [function for rubric in _single_rubrics(definition.rubric) for function in rubric._functions]
+    functions += [function for function, _ in definition.rubric.step_scorers()]
+    handlers = definition.hooks.cleanups
+    own_handlers = handlers.copy()
+    own_funcs = [function.plan.func for function in functions]
+    counted = []
+    try:
+        for function in functions:
+            function.plan.func = _Counted(function.plan.func, function.name, function.when)
+            counted.append(function.plan.func)
+        handlers[:] = [handler._replace(call=_Counted(handler.call, handler.name)) for handler in handlers]
+        yield counted + [handler.call for handler in handlers]
+    finally:
+        handlers[:] = own_handlers
+        for function, func in zip(functions, own_funcs, strict=True):
+            function.plan.func = func
+
+
+def _single_rubrics(rubric: Rubric) -> list[Rubric]:
+    if isinstance(rubric, RubricGroup):
+        return [single for each in rubric.rubrics for single in _single_rubrics(each)]
+    return [rubric]
+
+
+def _calls_once(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    env = make()
+    seat = seat_of(env)
+    with _counted(seat.definition) as counted:
+        env.action_space.seed(5)
+        turns = len(_play(env, 0)) - 1
+        seat.truncate()  # one that is over already is left as it is
+        _expect_calls(counted, "an episode that was played", is_scored=seat.definition.score_rollouts, turns=turns)
+        env.reset(seed=1)
+        seat.truncate()
+        _expect_calls(counted, "an episode that was truncated", is_scored=seat.definition.score_rollouts, turns=0)
+        env.reset(seed=2)
+        env.close()
+        _expect_calls(counted, "an episode that was abandoned", is_scored=False, turns=0)
+    return f"{len(counted)} functions"
+
+
+def _expect_calls(counted: list[_Counted], kind: str, *, is_scored: bool, turns: int) -> None:
+    """Compare the calls for one episode with those that there should be, and count from 0 again."""
+    for function in counted:
+        expected = 1 if function.scores is None else is_scored * (turns if function.scores == "step" else 1)
+        if function.calls != expected:
+            raise _Broken(f"{function.name} was called {function.calls} times, not {expected}, for {kind}")
+        function.calls = 0
+
+
+def _reads_what_it_writes(codec: DiscreteCodec) -> str:
+    space = copy.deepcopy(codec.space)  # its random numbers may be in use
+    space.seed(0)
+    for _ in range(_SAMPLES):
+        action = space.sample()
+        text = codec.encode(action)
+        if not data_equivalence(codec.decode(text), action):
+            raise _Broken(f"the action {action} is written as {text!r}, which is read as {codec.decode(text)}")
+    return f"{_SAMPLES} samples"
