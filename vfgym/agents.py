@@ -186,6 +186,10 @@ class ScriptedAgent:
         return self.answers[example_id]
 
 
+_STANDARD_INPUT = 0
+"""File descriptor of ``sys.__stdin__``."""
+
+
 class EndOfInput(EOFError):
     """Whoever types the answers has ended the input (Ctrl-D). It stops an evaluation, which keeps what is finished."""
 
@@ -231,11 +235,10 @@ async def _line_of_input(prompt: str) -> str:
     # No thread: one that waits in `input` takes the next line from whoever reads after a cancellation, and a process that ends
     # meanwhile aborts over the lock of the standard input.
     print(prompt, end="", flush=True)
-    file = sys.stdin.fileno()
     line = b""
     while not line.endswith(b"\n"):
-        await _readable(file)
-        byte = os.read(file, 1)  # what follows the line is left to whoever reads next
+        await _readable(_STANDARD_INPUT)
+        byte = os.read(_STANDARD_INPUT, 1)  # what follows the line is left to whoever reads next
         if not byte and not line:
             raise EOFError
         if not byte:

@@ -16,6 +16,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Before, DeadlinePassed, Steps
 from vfgym.errors import Error, ModelError, OverlongPromptError
@@ -119,11 +121,18 @@ def error_stop(state: State) -> str:
 class BaseEpisode:
     """What every episode does: clean up once, be scored once, and tell its outcome."""
 
-    __slots__ = ("_metrics", "_shown", "_tools", "definition", "is_broken", "is_busy", "is_over", "is_scored", "state")
+    __slots__ = ("_metrics", "_player", "_shown", "_tools", "definition", "is_broken", "is_busy", "is_over", "is_scored", "state")
 
-    def __init__(self, definition: ChatEnv) -> None:
-        """Make an episode of `definition` that has not begun."""
+    def __init__(self, definition: ChatEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
+        """Make an episode that has not begun.
+
+        Args:
+            definition: The environment that is played.
+            session: What the environment keeps for this player between episodes.
+            rng: The player's random numbers; fresh ones without it.
+        """
         self.definition = definition
+        self._player = (session, rng)
         self.state: State = State()
         self.is_over = False
         """Whether it was played to its end, and the cleanup handlers ran."""
@@ -136,16 +145,7 @@ class BaseEpisode:
         self._metrics: dict[str, float] | None = None
         self._tools: tuple[Any, list[Any]] | None = None
 
-    def open(
-        self,
-        task: dict[str, Any],
-        client: Any,
-        model: str,
-        sampling_args: dict[str, Any] | None = None,
-        *,
-        session: Any = None,
-        rng: Any = None,
-    ) -> Steps[list[Message] | None]:
+    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[list[Message] | None]:
         """Begin, and return the first prompt; None if the episode is over already."""
         raise NotImplementedError
 
@@ -267,31 +267,22 @@ class Episode(BaseEpisode):
     __slots__ = ("_deadline", "_log", "_overridden", "_step_scorers")
     definition: MultiTurnEnv
 
-    def __init__(self, definition: MultiTurnEnv) -> None:
-        """Make an episode of `definition` that has not begun."""
-        super().__init__(definition)
+    def __init__(self, definition: MultiTurnEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
+        """Make an episode that has not begun (see `BaseEpisode`)."""
+        super().__init__(definition, session, rng)
         self._log: list[Message] = []
         self._deadline: float | None = None
         self._overridden = definition.hooks.overridden
         self._step_scorers = definition.rubric.step_scorers() if definition.score_rollouts else []
 
-    def open(
-        self,
-        task: dict[str, Any],
-        client: Any,
-        model: str,
-        sampling_args: dict[str, Any] | None = None,
-        *,
-        session: Any = None,
-        rng: Any = None,
-    ) -> Steps[list[Message] | None]:
+    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[list[Message] | None]:
         """Begin: make the state, set it up, and return the first prompt; None if the episode is over already.
 
         An `Error` in `setup_state` is recorded and ends the episode; anything else is raised, after cleanup.
         """
         definition = self.definition
         self.state = state = definition.initial_state(task, client, model, sampling_args)
-        state.begin(session, rng)
+        state.begin(*self._player)
         timing = state["timing"]
         timing.generation.start = timing.setup.start = started = time.time()
         if definition.timeout_seconds is not None:

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from vfgym.clients import Client, SamplingArgs
 from vfgym.concurrency import DeadlinePassed, Steps
 from vfgym.episode import BaseEpisode, complete, error_stop, note_error
@@ -70,9 +72,9 @@ class InvertedEpisode(BaseEpisode):
 
     __slots__ = ("_asked", "_changed", "_failure", "_is_cancelled", "_loop", "_parked", "_seen", "_steps", "_task")
 
-    def __init__(self, definition: ChatEnv) -> None:
-        """Make an episode of `definition` that has not begun."""
-        super().__init__(definition)
+    def __init__(self, definition: ChatEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
+        """Make an episode that has not begun (see `BaseEpisode`)."""
+        super().__init__(definition, session, rng)
         self._parked: deque[ParkedCall] = deque()
         self._asked: ParkedCall | None = None
         """The call whose prompt is the agent's observation."""
@@ -93,19 +95,10 @@ class InvertedEpisode(BaseEpisode):
             )
         return super().__reduce_ex__(protocol)
 
-    def open(
-        self,
-        task: dict[str, Any],
-        client: Any,
-        model: str,
-        sampling_args: dict[str, Any] | None = None,
-        *,
-        session: Any = None,
-        rng: Any = None,
-    ) -> Steps[list[Message] | None]:
+    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[list[Message] | None]:
         """Start the rollout and return the prompt of its first model call; None if it made none."""
         self.state = self.definition.initial_state(task, ParkingClient(self), model, sampling_args)
-        self.state.begin(session, rng)
+        self.state.begin(*self._player)
         return (yield from self._next_prompt(self._start, task, model, sampling_args))
 
     def advance(self, response: Response) -> Steps[list[Message] | None]:

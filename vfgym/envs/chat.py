@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
+import numpy as np
+
 from vfgym.calls import CallPlan
 from vfgym.concurrency import Steps, run_async, run_sync
 from vfgym.envs.face import EpisodeFace
@@ -316,9 +318,9 @@ class ChatEnv(EpisodeFace):
         """Check the stop conditions, the ones with higher priority first."""
         return await run_async(check_stops(self.hooks.stops, state))
 
-    def new_episode(self) -> BaseEpisode:
+    def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun."""
-        return InvertedEpisode(self)
+        return InvertedEpisode(self, session, rng)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Return ``(terminated, truncated)`` of an episode that is over: whether its task ended, or a limit ended it."""

@@ -214,9 +214,9 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         task = self._draw(options.get("split", "train")) if chosen is None else chosen
         if isinstance(self.action_space, MessageSpace):
             self.action_space.sampler = definition.action_sampler()  # tools may have been added since
-        self._episode = episode = definition.new_episode()
+        self._episode = episode = definition.new_episode(self._session, self.np_random)
         try:
-            yield from episode.open(task, None, "", None, session=self._session, rng=self.np_random)
+            yield from episode.open(task)
             error = episode.state["error"]
             if error is not None and not episode.state["trajectory"]:
                 raise error

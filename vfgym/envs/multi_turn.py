@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
+import numpy as np
+
 from vfgym.calls import Ready, is_awaitable
 from vfgym.concurrency import Steps, eager, run_async
 from vfgym.envs.chat import ChatEnv
@@ -120,9 +122,10 @@ class MultiTurnEnv(ChatEnv):
             if session is not None and is_awaitable(closing := self.close_session(session)):
                 await closing
 
-    def new_episode(self) -> BaseEpisode:
+    def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun; an inverted one where the author wrote `rollout`."""
-        return Episode(self) if type(self).rollout is MultiTurnEnv.rollout else InvertedEpisode(self)
+        is_own = type(self).rollout is MultiTurnEnv.rollout
+        return Episode(self, session, rng) if is_own else InvertedEpisode(self, session, rng)
 
     # Stop conditions
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import gymnasium as gym
 
-from vfgym.agents import Action, Answering, EndOfInput
+from vfgym.agents import Answering, EndOfInput
 from vfgym.calls import function_name, is_awaitable
 from vfgym.concurrency import in_place, on_thread, wait
 from vfgym.errors import Error, InvalidAction
@@ -86,7 +86,7 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     return Played(rollout, cast(State, seat.state), seen_return, failure)
 
 
-def _asked(answer: Answering, observation: list[Message], info: dict[str, Any]) -> Action:
+def _asked(answer: Answering, observation: list[Message], info: dict[str, Any]) -> Any:
     """Return what an agent answers; a blocking one is asked on a thread, so that others go on meanwhile."""
     if is_blocking(answer):
         action: Any = wait(on_thread(answer, observation, info))

@@ -247,11 +247,11 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
 def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     definition = seat_of(env).definition
-    env.action_space.seed(11)
-    history = _play(env, 0)
+    seat = seat_of(env).fork()  # without the wrappers, which a rollout knows nothing of
+    seat.action_space.seed(11)
+    history = _play(seat, 0)
     options = {"example_id": history[0][1]["example_id"]}
     actions = [turn[0] for turn in history[1:]]
-    seat = seat_of(env).fork()
     seat.reset(options=options)
     for action in actions:
         seat.step(action)
@@ -323,13 +323,13 @@ def _counted(definition: ChatEnv) -> Iterator[list[_Counted]]:
     handlers = definition.hooks.cleanups
     own_handlers = handlers.copy()
     own_funcs = [function.plan.func for function in functions]
-    counted = []
+    counted_funcs = [_Counted(function.plan.func, function.name, function.when) for function in functions]
+    counted_handlers = [_Counted(handler.call, handler.name) for handler in handlers]
     try:
-        for function in functions:
-            function.plan.func = _Counted(function.plan.func, function.name, function.when)
-            counted.append(function.plan.func)
-        handlers[:] = [handler._replace(call=_Counted(handler.call, handler.name)) for handler in handlers]
-        yield counted + [handler.call for handler in handlers]
+        for function, counted in zip(functions, counted_funcs, strict=True):
+            function.plan.func = counted
+        handlers[:] = [handler._replace(call=counted) for handler, counted in zip(handlers, counted_handlers, strict=True)]
+        yield counted_funcs + counted_handlers
     finally:
         handlers[:] = own_handlers
         for function, func in zip(functions, own_funcs, strict=True):
