@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,6 +29,9 @@ AGENTS = """
 import asyncio
 
 def forty_two(observation, info):
+    return "42"
+
+def one_argument(observation):
     return "42"
 
 def fails(observation, info):
@@ -142,15 +149,83 @@ def test_eval_without_saving_writes_nothing(directory: Path) -> None:
 
 
 def test_eval_tells_of_errors_and_strict_raises_them() -> None:
-    done = run("eval", DATASET, "--agent", "my_agents:fails", "-n", "2", "--no-save")
+    done = run("eval", DATASET, "--agent", "my_agents:fails", "-n", "2", "--no-save", exit_code=1)
     assert "2/2" in cells(done.stdout.splitlines()[1])
     assert "my_agents:fails: the first error is KeyError('a bug of mine')" in done.stdout
     assert "KeyError: 'a bug of mine'" in run("eval", DATASET, "--agent", "my_agents:fails", "--no-save", "--strict", exit_code=1).stderr
 
 
+def test_eval_succeeds_where_some_agent_does() -> None:
+    run("eval", DATASET, "--agent", "my_agents:fails", "--agent", "oracle", "-n", "2", "--no-save")
+
+
+def test_eval_tells_of_reward_functions_that_fail(directory: Path) -> None:
+    (directory / "careless.py").write_text(
+        "import gymnasium, vfgym\n"
+        "def even(completion, info):\n"
+        "    return 1.0 if info['number'] % 2 == 0 else None\n"
+        "def make():\n"
+        "    rows = [{'question': str(i), 'answer': 'x', 'info': {'number': i}} for i in range(4)]\n"
+        "    return vfgym.SingleTurnEnv(rows, rubric=vfgym.Rubric(even))\n"
+        "gymnasium.register('Careless-v0', make)\n"
+    )
+    done = run("eval", "careless:Careless-v0", "--agent", "oracle")
+    assert "oracle: reward function `even` failed in 2 of 4 rollouts: TypeError(" in done.stdout
+    (path,) = (directory / "outputs" / "evals").glob("*/*")
+    assert load_results(path)["metadata"]["metrics_errors"] == {"even": 2}
+
+
 def test_eval_by_hand_asks_one_question_after_the_other() -> None:
     done = run("eval", GAME, "--agent", "human", "-n", "2", "--no-save", "--env-args", '{"max_turns": 2}', stdin="up\nup\nup\nup\n")
     assert cells(done.stdout.splitlines()[-1])[3:5] == ["0.000", "0/2"]
+
+
+def test_eval_by_hand_reads_a_file(directory: Path) -> None:
+    (directory / "answers.txt").write_text("up\nup\nup\nup")
+    with open("answers.txt") as answers:
+        arguments = command("eval", GAME, "-a", "human", "-n", "2", "--no-save", "--env-args", '{"max_turns": 2}')
+        done = subprocess.run(arguments, stdin=answers, capture_output=True, text=True, timeout=SECONDS, check=True)
+    assert cells(done.stdout.splitlines()[-1])[3:5] == ["0.000", "0/2"]
+
+
+def on_terminal(*arguments: str, keys: Sequence[str]) -> tuple[int, str]:
+    """Run a command on a terminal of its own, press keys at each prompt, and return its exit code and all that was shown."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(command(*arguments), preexec_fn=functools.partial(os.login_tty, slave)) as process:  # noqa: PLW1509
+        os.close(slave)
+        shown, waiting = "", list(keys)
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(master, 4096):
+                shown += part.decode()
+                if shown.endswith("> ") and waiting:
+                    os.write(master, waiting.pop(0).encode())
+        os.close(master)
+        return process.wait(SECONDS), shown
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_a_human_stops_an_evaluation_and_keeps_what_is_finished(directory: Path, key: str) -> None:
+    exit_code, shown = on_terminal("eval", DATASET, "--agent", "human", "-n", "3", keys=["four legs\n", key])
+    assert exit_code == 130
+    assert "Traceback" not in shown
+    assert "/3" not in shown, "no progress is drawn over the conversation"
+    (path,) = (directory / "outputs" / "evals").glob("*/*")
+    assert f"stopped: what was finished is in {path.relative_to(directory)}" in shown.replace("\r\n", "")
+    (row,) = load_results(path)["outputs"]
+    assert row["completion"] == [{"role": "assistant", "content": "four legs"}]
+    assert row["error"] is None
+
+
+def test_ctrl_c_stops_a_human_whose_answers_come_through_a_pipe() -> None:
+    arguments = command("eval", DATASET, "--agent", "human", "--no-save")
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        shown = b""
+        while not shown.endswith(b"\n> "):
+            shown += process.stdout.read(1)
+        os.kill(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stderr) == (130, b"")
 
 
 def test_ctrl_c_says_where_the_results_are(directory: Path) -> None:
@@ -169,6 +244,31 @@ def test_plot_draws_a_picture(directory: Path) -> None:
     pytest.importorskip("matplotlib")
     run("eval", GAME, "--agent", "random", "-n", "2", "--no-save", "--plot", "rewards.png")
     assert (directory / "rewards.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("nowhere/rewards.png", "nowhere is no directory that can be written"),
+        ("rewards.xyz", "give it one of the suffixes"),
+        ("rewards", "give it one of the suffixes"),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_played(directory: Path, file: str, message: str) -> None:
+    pytest.importorskip("matplotlib")
+    done = run("eval", GAME, "--agent", "my_agents:waits", "-n", "2", "--plot", file, exit_code=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert not (directory / "outputs").exists()
+
+
+def test_a_picture_that_cannot_be_drawn_is_told_after_the_results(directory: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (directory / "taken.png").mkdir()
+    done = run("eval", GAME, "--agent", "random", "-n", "2", "--no-save", "--plot", "taken.png", exit_code=2)
+    assert "0/2" in cells(done.stdout.splitlines()[1])
+    assert done.stderr.splitlines()[-1].startswith("error: the plot taken.png cannot be drawn")
 
 
 # Playing
@@ -199,10 +299,14 @@ def test_play_stops_at_the_end_of_the_input() -> None:
         (["eval", GAME, "--agent", "random", "--agent", "my_agents:nobody"], "my_agents has no 'nobody'"),
         (["eval", GAME, "--agent", "random", "--env-args", "{x}"], "--env-args must be JSON, got '{x}'"),
         (["eval", GAME, "--agent", "random", "--env-args", "[1]"], "--env-args must be a JSON object"),
-        (["eval", GAME, "--agent", "random", "--env-args", '{"max_turn": 3}'], "unexpected keyword argument 'max_turn'"),
+        (["eval", GAME, "--agent", "random", "--env-args", '{"max_turn": 3}'], "has an argument 'max_turn'. Did you mean `max_turns`"),
         (["eval", GAME, "--agent", "random", "-n", "-1"], "say how many to play with num_examples"),
         (["eval", GAME, "--agent", "random", "--output-dir", "my_agents.py"], "cannot write results to my_agents.py"),
-        (["eval", "FrozenLake-v1", "--agent", "random"], "vfgym.to_chat('FrozenLake-v1')"),
+        (["eval", "FrozenLake-v1", "--agent", "random"], "take 'gymnasium/FrozenLake-v1', or wrap it with vfgym.to_chat('FrozenLake-v1')"),
+        (["eval", "nowhere_at_all:CartPole", "--agent", "random"], "there is no module 'nowhere_at_all'"),
+        (["check", "nowhere_at_all:CartPole"], "there is no module 'nowhere_at_all'"),
+        (["info", "my_agents:CartPol-v1"], "Did you mean: `CartPole`"),
+        (["eval", GAME, "--agent", "my_agents:one_argument"], "one_argument takes (observation)"),
     ],
 )
 def test_errors_are_one_line(arguments: list[str], message: str) -> None:
@@ -212,8 +316,13 @@ def test_errors_are_one_line(arguments: list[str], message: str) -> None:
     assert stderr.count("\n") == 1
 
 
-def test_debug_shows_the_traceback() -> None:
-    assert "Traceback" in run("--debug", "info", "xyzzy", exit_code=1).stderr
+@pytest.mark.parametrize("arguments", [["--debug", "info", "xyzzy"], ["info", "xyzzy", "--debug"]])
+def test_debug_shows_the_traceback(arguments: list[str]) -> None:
+    assert "Traceback" in run(*arguments, exit_code=1).stderr
+
+
+def test_debug_is_an_option_and_no_word_anywhere() -> None:
+    assert "Traceback" not in run("info", "--", "--debug", exit_code=2).stderr
 
 
 def test_tables_are_aligned() -> None:

@@ -26,7 +26,6 @@ from vfgym.concurrency import (
     DeadlinePassed,
     Steps,
     Together,
-    Worker,
     background_loop,
     begin,
     bridge,
@@ -39,6 +38,7 @@ from vfgym.concurrency import (
 )
 from vfgym.errors import ResetNeeded, WouldDeadlock
 from vfgym.messages import Message
+from vfgym.threads import Worker
 
 name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="nobody")
 

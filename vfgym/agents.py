@@ -21,11 +21,12 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.calls import function_name, is_awaitable
-from vfgym.concurrency import in_bridge, on_thread, wait
+from vfgym.concurrency import in_bridge, wait
 from vfgym.envs.face import Action, EpisodeFace, transcript
 from vfgym.errors import ConfigurationError, ModelError, did_you_mean
 from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.spaces import MessageSpace
+from vfgym.threads import on_thread
 
 Answering: TypeAlias = "Callable[[list[Message], dict[str, Any]], Action | Awaitable[Action]]"
 """A function from observation and info to the next message, plain or async."""

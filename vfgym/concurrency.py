@@ -10,8 +10,6 @@ made it, without a thread.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextvars
 import functools
 import logging
 import os
@@ -62,8 +60,8 @@ _background_lock = threading.Lock()
 
 def _forget_background() -> None:
     # A forked child (gymnasium.vector.AsyncVectorEnv) inherits the object but not the thread that runs it.
-    global _background, _background_lock, _pool
-    _background, _background_lock, _pool = None, threading.Lock(), None
+    global _background, _background_lock
+    _background, _background_lock = None, threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget_background)
@@ -285,65 +283,8 @@ class Before:
         close_unawaited(self._awaitable)
 
 
-def _without_stop_iteration(func: Callable[..., T], *args: Any) -> T:
-    """Call `func`. A future cannot hold a `StopIteration`: whoever awaits it would wait for ever."""
-    try:
-        return func(*args)
-    except StopIteration as error:
-        raise RuntimeError(f"the function raised {error!r}") from error
-
-
-_SLOW = 0.1
-"""Seconds for which a plain function may hold up an event loop before it is named in a warning."""
-
-_named_as_slow: set[str] = set()
-_pool: concurrent.futures.ThreadPoolExecutor | None = None
-
-
-def in_place(name: str, func: Callable[..., T], *args: Any) -> T:
-    """Call a plain tool or reward function where we are; the first that holds up a running loop is named in a warning."""
-    started = time.perf_counter()
-    try:
-        return func(*args)
-    finally:
-        took = time.perf_counter() - started
-        if took > _SLOW and in_event_loop() and name not in _named_as_slow:
-            _named_as_slow.add(name)
-            logger.warning(
-                "%s held up the event loop, and every episode on it, for %.0f ms: make it async, or mark it with @vfgym.blocking",
-                name,
-                took * 1e3,
-            )
-
-
-async def on_thread(func: Callable[..., T], *args: Any) -> T:
-    """Call a blocking function on a thread of the process-wide pool, with the caller's context variables."""
-    global _pool
-    if _pool is None:
-        _pool = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_name_prefix="vfgym-blocking")
-    call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
-    return await asyncio.get_running_loop().run_in_executor(_pool, call)
-
-
 class DeadlinePassed(TimeoutError):
     """The deadline of an episode came before something that it waited for."""
-
-
-class Worker:
-    """One thread that blocking calls are sent to, always the same one (many games are bound to their thread)."""
-
-    def __init__(self) -> None:
-        """Make a worker; its thread starts with the first call."""
-        self._executor = concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="vfgym-worker")
-
-    async def run(self, func: Callable[..., T], *args: Any) -> T:
-        """Call `func` on the worker's thread, with the caller's context variables."""
-        call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
-
-    def close(self) -> None:
-        """Let the thread end once it is idle."""
-        self._executor.shutdown(wait=False)
 
 
 def eager(func: Callable[P, Steps[Any]]) -> Callable[P, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from vfgym.concurrency import Steps, Worker, eager, in_event_loop
+from vfgym.concurrency import Steps, eager, in_event_loop
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
@@ -20,6 +20,7 @@ from vfgym.messages import Message, as_messages
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
+from vfgym.threads import Worker
 
 
 @dataclass(slots=True)

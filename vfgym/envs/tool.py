@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from vfgym.calls import Ready, is_awaitable
-from vfgym.concurrency import Steps, Together, eager, in_event_loop, in_place, on_thread
+from vfgym.concurrency import Steps, Together, eager, in_event_loop
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, ToolCallError, ToolError, did_you_mean
 from vfgym.lifecycle import is_blocking, stop
@@ -16,6 +16,7 @@ from vfgym.messages import Message, ToolCall, as_message
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
 from vfgym.state import State
+from vfgym.threads import in_place, on_thread
 from vfgym.tools import ToolFunction, result_content
 
 

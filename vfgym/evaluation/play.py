@@ -12,12 +12,13 @@ import gymnasium as gym
 
 from vfgym.agents import Answering, EndOfInput
 from vfgym.calls import function_name, is_awaitable
-from vfgym.concurrency import in_place, on_thread, wait
+from vfgym.concurrency import wait
 from vfgym.errors import Error, InvalidAction
 from vfgym.evaluation.replicas import Replica
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
 from vfgym.state import State
+from vfgym.threads import in_place, on_thread
 
 Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
 """Gives what answers in the episode that an environment has just begun."""

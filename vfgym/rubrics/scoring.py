@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeAlias, get_origin
 import numpy as np
 
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import Steps, Together, in_event_loop, in_place, on_thread
+from vfgym.concurrency import Steps, Together, in_event_loop
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
 from vfgym.state import State, TrajectoryStep
+from vfgym.threads import in_place, on_thread
 
 logger = logging.getLogger(__name__)
 

@@ -76,11 +76,11 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("accepts every member of its action space", lambda: _accepts_members(make)),
         ("refuses what is no action, and leaves the episode as it was", lambda: _refuses_others(make)),
         ("its step rewards add up to the rubric's score", lambda: _adds_up(make)),
+        ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
         ("tells no answer in info", lambda: _keeps_the_answer(make)),
         ("forks do not see each other's episodes", lambda: _forks_apart(make)),
         ("step() and rollout() give equal states", lambda: _two_faces(make)),
         ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
-        ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
     ]
     if isinstance(definition, GymnasiumGame):
         codec = definition.codec

@@ -1,0 +1,85 @@
+"""Plain functions that may block: called in place and watched, on a pool's thread, or on one thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import functools
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from vfgym.concurrency import in_event_loop
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def _without_stop_iteration(func: Callable[..., T], *args: Any) -> T:
+    """Call `func`. A future cannot hold a `StopIteration`: whoever awaits it would wait for ever."""
+    try:
+        return func(*args)
+    except StopIteration as error:
+        raise RuntimeError(f"the function raised {error!r}") from error
+
+
+_SLOW = 0.1
+"""Seconds for which a plain function may hold up an event loop before it is named in a warning."""
+
+_named_as_slow: set[str] = set()
+_pool: concurrent.futures.ThreadPoolExecutor | None = None
+
+
+def _forget_pool() -> None:
+    # A forked child inherits the object but not its threads.
+    global _pool
+    _pool = None
+
+
+os.register_at_fork(after_in_child=_forget_pool)
+
+
+def in_place(name: str, func: Callable[..., T], *args: Any) -> T:
+    """Call a plain tool or reward function where we are; the first that holds up a running loop is named in a warning."""
+    started = time.perf_counter()
+    try:
+        return func(*args)
+    finally:
+        took = time.perf_counter() - started
+        if took > _SLOW and in_event_loop() and name not in _named_as_slow:
+            _named_as_slow.add(name)
+            logger.warning(
+                "%s held up the event loop, and every episode on it, for %.0f ms: make it async, or mark it with @vfgym.blocking",
+                name,
+                took * 1e3,
+            )
+
+
+async def on_thread(func: Callable[..., T], *args: Any) -> T:
+    """Call a blocking function on a thread of the process-wide pool, with the caller's context variables."""
+    global _pool
+    if _pool is None:
+        _pool = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_name_prefix="vfgym-blocking")
+    call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
+    return await asyncio.get_running_loop().run_in_executor(_pool, call)
+
+
+class Worker:
+    """One thread that blocking calls are sent to, always the same one (many games are bound to their thread)."""
+
+    def __init__(self) -> None:
+        """Make a worker; its thread starts with the first call."""
+        self._executor = concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="vfgym-worker")
+
+    async def run(self, func: Callable[..., T], *args: Any) -> T:
+        """Call `func` on the worker's thread, with the caller's context variables."""
+        call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def close(self) -> None:
+        """Let the thread end once it is idle."""
+        self._executor.shutdown(wait=False)
