@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import io
+import math
 import re
 import sys
 import textwrap
@@ -15,8 +18,22 @@ import pytest
 from gymnasium.wrappers import TransformAction
 
 from vfgym import MultiTurnEnv, NewMessages, SingleTurnEnv, ToolEnv
-from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent, agent_name, as_agent, load_agent, per_episode, seat_of
+from vfgym.agents import (
+    EndOfInput,
+    HumanAgent,
+    OracleAgent,
+    RandomAgent,
+    ScriptedAgent,
+    agent_name,
+    as_agent,
+    load_agent,
+    per_episode,
+    seat_of,
+)
+from vfgym.calls import is_awaitable
+from vfgym.concurrency import bridge, in_event_loop, wait
 from vfgym.errors import ConfigurationError, ModelError
+from vfgym.evaluation import evaluate
 from vfgym.messages import Message
 from vfgym.state import State
 
@@ -119,6 +136,22 @@ def test_oracle_agent_waits_for_an_async_oracle() -> None:
     assert OracleAgent().for_episode(env)(observation, info) == "found"
 
 
+async def test_oracle_agent_is_awaited_by_an_evaluation_and_holds_nobody_up() -> None:
+    class Slow(Echo):
+        async def oracle(self, state: State) -> str:
+            await asyncio.sleep(0)
+            return "found"
+
+    def ask_as_an_evaluation_does() -> Any:
+        env = Slow()
+        observation, info = env.reset(seed=0)
+        answer = OracleAgent().for_episode(env)(observation, info)
+        assert is_awaitable(answer)
+        return wait(answer)
+
+    assert await bridge(ask_as_an_evaluation_does) == "found"
+
+
 def test_oracle_agent_names_the_environment_that_knows_no_answer() -> None:
     env = SingleTurnEnv([{"question": "why?"}], env_id="mystery")
     env.reset(seed=0)
@@ -127,8 +160,10 @@ def test_oracle_agent_names_the_environment_that_knows_no_answer() -> None:
 
 
 def test_an_environment_without_a_conversation_is_told_of_to_chat() -> None:
-    with pytest.raises(ConfigurationError, match=r"vfgym\.to_chat\('CartPole-v1'\)"):
+    with pytest.raises(ConfigurationError, match=r"take 'gymnasium/CartPole-v1', or wrap it with vfgym\.to_chat\('CartPole-v1'\)"):
         seat_of(gymnasium.make("CartPole-v1"))
+    with pytest.raises(ConfigurationError, match=r"answer: wrap it with vfgym\.to_chat"):
+        seat_of(gymnasium.make("MountainCarContinuous-v0"))
 
 
 # Scripted
@@ -190,6 +225,29 @@ def test_human_agent_calls_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert answer(observation, info) == "/unknown"
 
 
+def test_human_agent_is_asked_on_a_thread_where_input_is_not_the_terminals(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A notebook has an `input` of its own."""
+    lines = iter(["one", "two"])
+
+    def notebook_input(prompt: str) -> str:
+        assert not in_event_loop()
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", notebook_input)
+    done: list[Any] = []
+    with pytest.raises(EndOfInput):
+        evaluate(Echo(max_turns=1), HumanAgent(), on_progress=lambda row, progress: done.append(row["completion"][0]["content"]))
+    assert done == ["one", "two"]
+    shown = capsys.readouterr()
+    assert shown.out.count("question") == 3, "episodes are shown one after the other"
+    assert shown.err == "", "no progress is drawn over the conversation"
+
+
 # By name
 
 
@@ -236,6 +294,8 @@ def test_load_agent_imports_from_the_current_directory(module: Callable[[str, st
         ("string:capwordz", "string has no 'capwordz'. Did you mean `capwords`?"),
         ("string:digits", "it is text: '0123456789'"),
         ("math:pi", "got float"),
+        (":agent", "'' is no name of a module"),
+        ("a b:agent", "'a b' is no name of a module"),
     ],
 )
 def test_load_agent_says_what_is_wrong(name: str, message: str) -> None:
@@ -261,6 +321,35 @@ def test_as_agent_takes_functions_and_agents_and_refuses_others() -> None:
         as_agent(7)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"make one, RandomAgent\(\)"):
         as_agent(RandomAgent)  # type: ignore[arg-type]
+
+
+class Greeter:
+    """An agent that is an object."""
+
+    def __call__(self, observation: list[Message]) -> str:
+        return "hello"
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        (lambda observation: "x", "<lambda> takes (observation)"),
+        (lambda observation, info, more: "x", "missing a required argument: 'more'"),
+        (math.sqrt, "sqrt takes (x, /)"),
+        (Greeter(), "Greeter takes (observation: 'list[Message]')"),
+    ],
+)
+def test_as_agent_refuses_what_cannot_be_called_with_observation_and_info(agent: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        as_agent(agent)
+
+
+def test_as_agent_takes_what_can_be_called_with_observation_and_info() -> None:
+    def remembers(memory: list[Any], observation: list[Message], info: dict[str, Any], more: int = 0) -> str:
+        return "x"
+
+    for agent in (functools.partial(remembers, []), lambda *args: "x", max):  # max tells nothing of what it takes
+        assert as_agent(agent) is agent
 
 
 def test_agents_are_called_by_their_names() -> None:

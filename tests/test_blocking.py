@@ -383,19 +383,20 @@ def test_an_oracle_answers_for_the_episode_it_is_asked_about() -> None:
 # check_environment
 
 
-CHECKER, SPEC, REPLAY, ACCEPTS, REFUSES, SUM, ANSWER, FORKS, FACES, VECTOR = (
+CHECKER, SPEC, REPLAY, ACCEPTS, REFUSES, SUM, ONCE, ANSWER, FORKS, FACES, VECTOR = (
     "passes gymnasium's check_env without a warning",
     "its spec survives JSON",
     "replays the same episodes under a seed",
     "accepts every member of its action space",
     "refuses what is no action, and leaves the episode as it was",
     "its step rewards add up to the rubric's score",
+    "calls each reward function and each cleanup handler once for an episode",
     "tells no answer in info",
     "forks do not see each other's episodes",
     "step() and rollout() give equal states",
     "runs in SyncVectorEnv",
 )
-PROMISES = [CHECKER, REPLAY, ACCEPTS, REFUSES, SUM, ANSWER, FORKS, FACES, VECTOR]
+PROMISES = [CHECKER, REPLAY, ACCEPTS, REFUSES, SUM, ONCE, ANSWER, FORKS, FACES, VECTOR]
 
 
 class Sound(MultiTurnEnv):
@@ -439,7 +440,7 @@ def test_a_sound_environment_keeps_every_promise() -> None:
 
 def test_a_registered_environment_has_a_spec_to_check_too() -> None:
     checks = check_environment("gymnasium/FrozenLake-v1")
-    assert promises(checks) == [CHECKER, SPEC, *PROMISES[1:]]
+    assert promises(checks) == [CHECKER, SPEC, *PROMISES[1:], "reads each action of its game as it writes it"]
     assert [check for check in checks if not check.passed] == []
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -191,15 +192,15 @@ def test_eval_by_hand_reads_a_file(directory: Path) -> None:
 def on_terminal(*arguments: str, keys: Sequence[str]) -> tuple[int, str]:
     """Run a command on a terminal of its own, press keys at each prompt, and return its exit code and all that was shown."""
     master, slave = pty.openpty()
-    with subprocess.Popen(command(*arguments), preexec_fn=functools.partial(os.login_tty, slave)) as process:  # noqa: PLW1509
+    with subprocess.Popen(command(*arguments), preexec_fn=functools.partial(os.login_tty, slave)) as process:
         os.close(slave)
         shown, waiting = "", list(keys)
         with contextlib.suppress(OSError):  # the other end is closed
-            while part := os.read(master, 4096):
-                shown += part.decode()
+            while select.select([master], [], [], SECONDS)[0]:
+                shown += os.read(master, 4096).decode()
                 if shown.endswith("> ") and waiting:
                     os.write(master, waiting.pop(0).encode())
-        os.close(master)
+        os.close(master)  # hangs up on a command that still waits
         return process.wait(SECONDS), shown
 
 

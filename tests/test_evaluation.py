@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
@@ -18,9 +19,23 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit, TransformAction, TransformReward
 
-from vfgym import MultiTurnEnv, NewMessages, ProceduralTasks, Response, Rubric, SingleTurnEnv, ToolEnv, Usage, cleanup, teardown, to_chat
+from vfgym import (
+    MultiTurnEnv,
+    NewMessages,
+    ProceduralTasks,
+    Response,
+    Rubric,
+    SingleTurnEnv,
+    ToolEnv,
+    Usage,
+    blocking,
+    cleanup,
+    teardown,
+    to_chat,
+)
 from vfgym.agents import ScriptedAgent
 from vfgym.concurrency import background_loop
 from vfgym.errors import ConfigurationError, InfraError, ModelError, OverlongPromptError, WouldDeadlock
@@ -293,6 +308,52 @@ def test_arguments_that_an_environment_does_not_have_are_refused() -> None:
         evaluate(ENV_ID, say, env_args={"no_such_argument": 1})
 
 
+@pytest.mark.parametrize("env", [Sums(), TimeLimit(Sums(), 3)])
+def test_arguments_for_an_environment_that_is_made_already_are_refused(env: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"env_args \(size\) are for making an environment"):
+        evaluate(env, say, env_args={"size": 3})
+
+
+def test_arguments_that_a_constructor_does_not_take_are_told_in_its_own_words() -> None:
+    class Strict(Sums):
+        def __init__(self, size: int = 2) -> None:
+            super().__init__(size)
+
+    for entry_point, message in ((Strict, "unexpected keyword argument 'depth'"), (Sums, "Sums has no argument 'depth'")):
+        with pytest.raises(ConfigurationError, match=message) as caught:
+            evaluate(EnvSpec("Strict-v0", entry_point=entry_point), say, env_args={"depth": 1})
+        assert "environment creator" not in str(caught.value)
+
+
+def test_an_error_inside_a_constructor_is_the_authors_own() -> None:
+    class Faulty(Sums):
+        def __init__(self) -> None:
+            super().__init__(size="twelve")  # type: ignore[arg-type]
+
+    with pytest.raises(TypeError) as caught:
+        evaluate(EnvSpec("Faulty-v0", entry_point=Faulty), say)
+    assert str(caught.value) == "'str' object cannot be interpreted as an integer"
+    assert [frame.name for frame in caught.traceback][-2:] == ["__init__", "__init__"]
+
+
+def test_an_id_may_name_the_module_that_registers_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [entry for entry in sys.path if entry])
+    monkeypatch.setattr("gymnasium.envs.registration.registry", gymnasium.registry.copy())
+    monkeypatch.setattr("gymnasium.registry", gymnasium.envs.registration.registry)
+    (tmp_path / "sums_of_mine.py").write_text(
+        "import gymnasium, vfgym\n"
+        "def make():\n"
+        "    return vfgym.SingleTurnEnv([{'question': '1 + 1?', 'answer': '2'}])\n"
+        "gymnasium.register('Mine-v0', make)\n"
+    )
+    assert evaluate("sums_of_mine:Mine-v0", "oracle")["outputs"][0]["completion"][0]["content"] == "2"
+    with pytest.raises(ConfigurationError, match="there is no module 'sums_of_nobody'"):
+        evaluate("sums_of_nobody:Mine-v0", "oracle")
+    with pytest.raises(ConfigurationError, match="Did you mean"):
+        evaluate("sums_of_mine:Mien-v0", "oracle")
+
+
 def test_a_function_must_make_a_new_environment_each_time() -> None:
     env = Sums()
     with pytest.raises(ConfigurationError, match="the same one twice"):
@@ -377,6 +438,35 @@ def test_five_hundred_episodes_are_in_flight_at_once_through_stock_wrappers() ->
     assert {row["stop_condition"] for row in results["outputs"]} == {"truncated"}
     assert {row["reward"] for row in results["outputs"]} == {2.0}
     assert env.unwrapped.cleaned == 500
+
+
+def test_a_blocking_agent_plays_several_episodes_at_once() -> None:
+    together = threading.Barrier(4, timeout=TOGETHER_SECONDS)
+
+    @blocking
+    def agent(observation: list[Message], info: dict[str, Any]) -> str:
+        together.wait()
+        return "yes"
+
+    class Player:
+        @blocking
+        def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
+            return agent(observation, info)
+
+    for player in (agent, Player()):
+        results = evaluate(Sums(size=4), player, max_concurrent=4)
+        assert {row["error"] for row in results["outputs"]} == {None}
+
+
+def test_an_agent_that_holds_up_the_event_loop_is_named(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(seconds)))
+
+    def slow_thinker(observation: list[Message], info: dict[str, Any]) -> str:
+        return "yes"
+
+    evaluate(Sums(size=2), slow_thinker)
+    assert "slow_thinker held up the event loop" in caplog.text
 
 
 def test_no_more_than_max_concurrent_are_in_flight() -> None:

@@ -90,6 +90,19 @@ def test_a_metric_named_like_a_standard_key_stands_in_metrics_only() -> None:
     assert "info" not in row
 
 
+def test_reward_functions_that_failed_are_told_and_counted() -> None:
+    def broken(completion: Any) -> float:
+        raise ValueError("no number")
+
+    row = rollout_output(answered(rubric=Rubric([exact, broken])))
+    assert row["metrics_errors"] == {"broken": "ValueError('no number')"}
+    assert list(row).index("metrics_errors") == list(row).index("metrics") + 1
+    sound = rollout_output(answered())
+    assert "metrics_errors" not in sound
+    assert summarize([row, sound, row], 1, 0.5)["metrics_errors"] == {"broken": 2}
+    assert summarize([sound], 1, 0.5)["metrics_errors"] == {}
+
+
 def test_messages_and_tools_become_plain_json() -> None:
     row = json.loads(json_text(rollout_output(tool_episode(None, None))))
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}

@@ -191,14 +191,18 @@ _STANDARD_INPUT = 0
 """File descriptor of ``sys.__stdin__``."""
 
 
-class EndOfInput(EOFError):
-    """Whoever types the answers has ended the input (Ctrl-D). It stops an evaluation, which keeps what is finished."""
+class EndOfInput(BaseException):
+    """Whoever types the answers has ended the input (Ctrl-D): an evaluation stops, and keeps what is finished.
+
+    As with `KeyboardInterrupt`, it is no error of the episode, so nothing that records errors takes it for one.
+    """
 
 
 class HumanAgent:
     """Shows the conversation on the terminal and reads the answer, one line.
 
-    A line ``/tool {"a": 1}`` calls a tool of that name with these arguments. The end of the input is an `EOFError`.
+    A line ``/tool {"a": 1}`` calls a tool of that name with these arguments. The end of the input is an
+    `EOFError`, and in an evaluation `EndOfInput`.
     """
 
     name = "human"

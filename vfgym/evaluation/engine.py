@@ -78,7 +78,7 @@ def evaluate(
     Raises:
         ConfigurationError: If the environment, the agent or an argument cannot work.
         ResultsError: If results cannot be written; its ``outputs`` are what was finished.
-        EOFError: If a human ended the input.
+        vfgym.agents.EndOfInput: If a human ended the input.
     """
     run = aevaluate(
         env,

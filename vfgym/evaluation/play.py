@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import gymnasium as gym
 
-from vfgym.agents import Answering, EndOfInput
+from vfgym.agents import Answering
 from vfgym.calls import function_name, is_awaitable
 from vfgym.concurrency import wait
 from vfgym.errors import Error, InvalidAction
@@ -49,8 +49,8 @@ class Played(NamedTuple):
 def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     """Play one episode to its end.
 
-    An exception of the environment or the agent becomes the episode's error, with two exceptions that would meet every
-    further episode too: those of `begin`, which asks the agent for what answers in this episode, and `EndOfInput`.
+    An exception of the environment or the agent becomes the episode's error. Only `begin`, which asks the agent for what
+    answers in this episode, may raise: an agent that is set up wrong would fail in every episode.
     """
     env, seat = replica
     try:
@@ -66,8 +66,6 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
         while not is_over:
             try:
                 action = _asked(answer, observation, info)
-            except EndOfInput:
-                raise
             except Exception as error:
                 failure = None if isinstance(error, Error | TimeoutError) else error
                 seen_return += seat.fail(error).reward

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -23,6 +23,7 @@ from vfgym.evaluation.replicas import as_env, make_env
 from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
+from vfgym.rubrics.scoring import Score, apply_score
 from vfgym.state import State
 from vfgym.testing.clients import ScriptedClient
 from vfgym.wrappers.codec import DiscreteCodec
@@ -64,8 +65,14 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
     Raises:
         ConfigurationError: If there is no chat environment to check.
     """
-    make = _maker(env)
-    probe = make()
+    make_one = _maker(env)
+    made: list[gym.Env[Any, Any]] = []
+
+    def make() -> gym.Env[Any, Any]:
+        made.append(make_one())
+        return made[-1]
+
+    probe = make_one()
     spec, definition = probe.spec, seat_of(probe).definition
     probe.close()
     if definition.requires_group_rollouts:
@@ -87,7 +94,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         promises.append(("reads each action of its game as it writes it", lambda: _reads_what_it_writes(codec)))
     if spec is not None:
         promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
-    return [_checked(promise, check) for promise, check in promises]
+    return [_checked(promise, check, made) for promise, check in promises]
 
 
 def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[], gym.Env[Any, Any]]:
@@ -104,11 +111,16 @@ class _Broken(Exception):
     """A promise does not hold."""
 
 
-def _checked(promise: str, check: Callable[[], str]) -> Check:
+def _checked(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any]]) -> Check:
+    """Carry out one check, and close the environments that it made, however it ended."""
     try:
         return Check(promise, True, check())
     except Exception as error:
         return Check(promise, False, str(error) if isinstance(error, _Broken) else repr(error))
+    finally:
+        while made:
+            with contextlib.suppress(Exception):
+                made.pop().close()
 
 
 def _episode(env: gym.Env[Any, Any]) -> BaseEpisode:
@@ -214,11 +226,20 @@ def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     _, info = env.reset(seed=0)
     answer = _episode(env).state.get("answer")
-    told = {**info, "tools": None, "metrics": None}
-    if "answer" in info or (answer not in (None, "") and any(value == answer and key != "example_id" for key, value in told.items())):
-        raise _Broken(f"the answer {answer!r} stands in info")
-    env.close()
+    infos = [info, *(turn[5] for turn in _play(env, 0)[1:])]
+    for told in infos:
+        if "answer" in told or any(_holds(value, answer) for key, value in told.items() if key not in ("tools", "metrics", "error")):
+            raise _Broken(f"the answer {answer!r} stands in info")
     return ""
+
+
+def _holds(value: Any, answer: Any) -> bool:
+    """Say whether the text of an answer stands somewhere in `value`."""
+    if isinstance(value, Mapping):
+        return any(_holds(item, answer) for item in value.values())
+    if isinstance(value, list | tuple):
+        return any(_holds(item, answer) for item in value)
+    return isinstance(answer, str) and answer != "" and isinstance(value, str) and value == answer
 
 
 def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
@@ -252,9 +273,12 @@ def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
     history = _play(seat, 0)
     options = {"example_id": history[0][1]["example_id"]}
     actions = [turn[0] for turn in history[1:]]
-    seat.reset(options=options)
+    seat.reset(seed=0, options=options)
+    before = copy.deepcopy(seat.np_random.bit_generator.state)
     for action in actions:
         seat.step(action)
+    if not data_equivalence(before, seat.np_random.bit_generator.state):
+        return "not compared: its episodes draw from state.rng, which a rollout has no seed for"
     episode = _episode(seat)
     if not episode.is_over:
         seat.fail(OverlongPromptError(_CUT_OFF))
@@ -282,7 +306,10 @@ class _CutOffClient(ScriptedClient):
 
 async def _rolled_out(definition: ChatEnv, row: dict[str, Any], actions: list[Any]) -> State:
     state = await definition.rollout(row, _CutOffClient(actions), "scripted")
-    await definition.rubric.score_rollout(state)
+    if definition.score_rollouts:
+        await definition.rubric.score_rollout(state)
+    else:
+        apply_score(state, Score())
     return state
 
 
