@@ -359,3 +359,11 @@ async def test_get_model_response_falls_back_to_the_state_and_counts_no_turn() -
     state["client"] = None
     with pytest.raises(ConfigurationError, match="client"):
         await env.get_model_response(state, state["prompt"])
+
+
+async def test_the_environments_sampling_arguments_are_the_defaults_of_its_rollouts() -> None:
+    env = Talk(sampling_args={"temperature": 0.5, "max_tokens": 9})
+    client = ScriptedClient(["hush"])
+    state = await env.rollout(env.tasks.input(0), client, "m", {"temperature": 1.0})
+    assert client.asked[0]["sampling_args"] == state["sampling_args"] == {"temperature": 1.0, "max_tokens": 9}
+    assert env.sampling_args == {"temperature": 0.5, "max_tokens": 9}

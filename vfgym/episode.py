@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vfgym.calls import CallPlan, is_awaitable
+from vfgym.calls import is_awaitable
 from vfgym.concurrency import Before, DeadlinePassed, Steps
 from vfgym.errors import Error, ModelError, OverlongPromptError
+from vfgym.hooks import check_stops, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, ResponseMessage
 from vfgym.rubrics.rubric import scored_by_author
@@ -42,66 +43,6 @@ class Outcome(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
-
-
-class Handler(NamedTuple):
-    """A marked method of an environment (a stop condition, a cleanup handler, ...), ready to be called with a state."""
-
-    name: str
-    call: Callable[[State], Any]
-
-
-class Hooks(NamedTuple):
-    """What an environment's author wrote, read once when the environment is made."""
-
-    stops: list[Handler]
-    setups: list[Handler]
-    cleanups: list[Handler]
-    updates: list[Handler]
-    overridden: dict[str, bool]
-    """For each hook whose own version the machine does inline: whether the author replaced it."""
-
-
-class NamedCall:
-    """Calls a handler that asks for more than the state, by name."""
-
-    __slots__ = ("_env", "_plan")
-
-    def __init__(self, plan: CallPlan, env: ChatEnv) -> None:
-        """Call `plan` with what belongs to a state, and with `env`."""
-        self._plan = plan
-        self._env = env
-
-    def __call__(self, state: State) -> Any:
-        """Call the handler."""
-        return self._plan({"state": state, "task": state.get("task"), "env": self._env})
-
-
-def check_stops(stops: list[Handler], state: State, bounded: Callable[[Awaitable[Any]], Awaitable[Any]] | None = None) -> Steps[bool]:
-    """Check stop conditions in order; the first that holds completes the state and names itself in it.
-
-    Args:
-        stops: The conditions.
-        state: The episode.
-        bounded: Bounds what is awaited, where the episode has a deadline.
-    """
-    for name, call in stops:
-        holds = call(state)
-        if holds is False:  # what nearly every condition says nearly every time
-            continue
-        if is_awaitable(holds):
-            holds = yield (holds if bounded is None else bounded(holds))
-        if holds:
-            complete(state, name)
-            return True
-    return False
-
-
-def complete(state: State, stop_condition: str) -> None:
-    """Mark a state as completed, and as truncated where some answer of the model was cut."""
-    state["is_completed"] = True
-    state["stop_condition"] = stop_condition
-    state["is_truncated"] = state["is_truncated"] or any(step["is_truncated"] for step in state["trajectory"])
 
 
 def note_error(state: State, error: Error) -> None:
@@ -210,7 +151,7 @@ class BaseEpisode:
         scoring.start = time.time()
         if definition.score_rollouts:
             rubric = definition.rubric
-            by_author = scored_by_author(rubric, [state])
+            by_author = scored_by_author(rubric, [state], as_group=False)
             if by_author is None:
                 yield from rubric.scored_alone(state)
             else:

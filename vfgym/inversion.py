@@ -17,8 +17,9 @@ import numpy as np
 
 from vfgym.clients import Client, SamplingArgs
 from vfgym.concurrency import DeadlinePassed, Steps
-from vfgym.episode import BaseEpisode, complete, error_stop, note_error
+from vfgym.episode import BaseEpisode, error_stop, note_error
 from vfgym.errors import EpisodeNotPicklable, Error, ModelError, ResetNeeded
+from vfgym.hooks import complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response
 from vfgym.state import State

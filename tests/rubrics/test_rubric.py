@@ -445,6 +445,16 @@ def test_an_author_may_replace_score_group() -> None:
     assert [state["advantage"] for state in states] == [-1.0, 0.0, 1.0]
 
 
+def test_an_authors_score_group_scores_a_group_of_one_too() -> None:
+    class Flat(Rubric):
+        async def score_group(self, states: list[State]) -> None:
+            for state in states:
+                state["reward"], state["metrics"] = 5.0, {"flat": 5.0}
+
+    [state] = scored_group(RubricGroup([Flat(lambda: 1.0), Rubric(lambda: 10.0)]), [played()])
+    assert (state["reward"], state["metrics"]["flat"]) == (15.0, 5.0)
+
+
 # Handlers of rubrics
 
 

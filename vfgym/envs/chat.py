@@ -12,8 +12,9 @@ import numpy as np
 from vfgym.calls import CallPlan
 from vfgym.concurrency import Steps, run_async, run_sync
 from vfgym.envs.face import EpisodeFace
-from vfgym.episode import BaseEpisode, Handler, Hooks, NamedCall, check_stops
+from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
+from vfgym.hooks import Handler, Hooks, NamedCall, check_stops
 from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, register_teardown
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
@@ -103,7 +104,7 @@ class ChatEnv(EpisodeFace):
             few_shot: Messages between the system prompt and a row's question.
             parser: Reads answers from completions; hooks find it as ``self.parser``.
             rubric: Scores episodes; the default scores 0.
-            sampling_args: Defaults for generation.
+            sampling_args: Generation parameters of every rollout, where the call gives no others.
             tool_defs: Tools that the model is told of.
             env_id: Name of the environment in results.
             env_args: Arguments the environment was made with, for results.
@@ -255,6 +256,8 @@ class ChatEnv(EpisodeFace):
         info = task.get("info")
         tool_defs = info.get("tool_defs") if isinstance(info, Mapping) else None
         usage = UsageTracker()
+        if self.sampling_args:
+            sampling_args = {**self.sampling_args, **(sampling_args or {})}
         return State(
             input=task,
             task=task.get("task", task),
@@ -315,7 +318,12 @@ class ChatEnv(EpisodeFace):
         return response
 
     async def is_completed(self, state: State, **kwargs: Any) -> bool:
-        """Check the stop conditions, the ones with higher priority first."""
+        """Check the stop conditions, the ones with higher priority first.
+
+        Args:
+            state: The episode.
+            **kwargs: For overrides; the library's conditions know of nothing but the state and the environment.
+        """
         return await run_async(check_stops(self.hooks.stops, state))
 
     def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:

@@ -108,14 +108,19 @@ class Rubric:
         self.class_objects[name] = obj
 
     @property
+    def functions(self) -> list[RewardFunction]:
+        """The functions that score episodes or groups as they were registered, in order."""
+        return self._functions.copy()
+
+    @property
     def funcs(self) -> list[Callable[..., Any]]:
         """The functions that score episodes or groups, in order."""
-        return [function.plan.func for function in self._functions]
+        return [function.plan.func for function in self.functions]
 
     @property
     def weights(self) -> list[float]:
         """The weights of `funcs`."""
-        return [function.weight for function in self._functions]
+        return [function.weight for function in self.functions]
 
     @property
     def metric_names(self) -> list[str]:
@@ -218,12 +223,12 @@ def marked_functions(obj: object) -> list[RewardFunction]:
     ]
 
 
-def scored_by_author(rubric: Rubric, states: list[State]) -> Steps[list[Score]] | None:
+def scored_by_author(rubric: Rubric, states: list[State], *, as_group: bool) -> Steps[list[Score]] | None:
     """Return the steps that score with an author's own `score_rollout` or `score_group`; None if they are the library's.
 
-    A group is scored by `score_group` where the author wrote it, else one by one.
+    A group (of one, too) is scored by `score_group` where the author wrote it, else one by one.
     """
-    if type(rubric).score_group is not Rubric.score_group and len(states) > 1:
+    if as_group and type(rubric).score_group is not Rubric.score_group:
         return _scored_apart(rubric.score_group, states, states)
     if type(rubric).score_rollout is not Rubric.score_rollout:
         return _scored_one_by_one(rubric, states)

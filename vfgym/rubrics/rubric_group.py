@@ -8,7 +8,7 @@ from typing import Any
 from vfgym.concurrency import Steps, eager
 from vfgym.errors import ConfigurationError
 from vfgym.rubrics.rubric import Rubric, scored_by_author
-from vfgym.rubrics.scoring import RewardFunc, Score, StepScorer
+from vfgym.rubrics.scoring import RewardFunc, RewardFunction, Score, StepScorer
 from vfgym.state import State
 
 
@@ -49,14 +49,9 @@ class RubricGroup(Rubric):
         self.rubrics[0].add_class_object(name, obj)
 
     @property
-    def funcs(self) -> list[RewardFunc]:
-        """The functions of all rubrics, in order."""
-        return [func for rubric in self.rubrics for func in rubric.funcs]
-
-    @property
-    def weights(self) -> list[float]:
-        """The weights of `funcs`."""
-        return [weight for rubric in self.rubrics for weight in rubric.weights]
+    def functions(self) -> list[RewardFunction]:
+        """The functions of all rubrics as they were registered, in order."""
+        return [function for rubric in self.rubrics for function in rubric.functions]
 
     @property
     def metric_names(self) -> list[str]:
@@ -77,7 +72,7 @@ class RubricGroup(Rubric):
         """Return the sum of what the rubrics find of one episode, as steps."""
         total = Score()
         for rubric in self.rubrics:
-            by_author = scored_by_author(rubric, [state])
+            by_author = scored_by_author(rubric, [state], as_group=False)
             _add(total, (yield from rubric.scoring_steps(state)) if by_author is None else (yield from by_author)[0])
         return total
 
@@ -85,7 +80,7 @@ class RubricGroup(Rubric):
         """Return the sums of what the rubrics find of each episode of a group, as steps."""
         totals = [Score() for _ in states]
         for rubric in self.rubrics:
-            scores = yield from (scored_by_author(rubric, states) or rubric.group_scoring_steps(states))
+            scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
             for total, score in zip(totals, scores, strict=True):
                 _add(total, score)
         return totals

@@ -22,7 +22,6 @@ from vfgym.errors import ConfigurationError, InvalidAction, OverlongPromptError
 from vfgym.evaluation.replicas import as_env, make_env
 from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.responses import Response
-from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.scoring import Score, apply_score
 from vfgym.state import State
 from vfgym.testing.clients import ScriptedClient
@@ -345,7 +344,7 @@ class _Counted:
 @contextlib.contextmanager
 def _counted(definition: ChatEnv) -> Iterator[list[_Counted]]:
     """Count the calls of reward functions and cleanup handlers."""
-    functions = [function for rubric in _single_rubrics(definition.rubric) for function in rubric._functions]
+    functions = definition.rubric.functions
     functions += [function for function, _ in definition.rubric.step_scorers()]
     handlers = definition.hooks.cleanups
     own_handlers = handlers.copy()
@@ -361,12 +360,6 @@ def _counted(definition: ChatEnv) -> Iterator[list[_Counted]]:
         handlers[:] = own_handlers
         for function, func in zip(functions, own_funcs, strict=True):
             function.plan.func = func
-
-
-def _single_rubrics(rubric: Rubric) -> list[Rubric]:
-    if isinstance(rubric, RubricGroup):
-        return [single for each in rubric.rubrics for single in _single_rubrics(each)]
-    return [rubric]
 
 
 def _calls_once(make: Callable[[], gym.Env[Any, Any]]) -> str:

@@ -9,7 +9,7 @@ from typing import cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vfgym.errors import ConfigurationError
-from vfgym.messages import FrozenDict, freeze
+from vfgym.frozen import FrozenDict, freeze
 
 
 class Tool(BaseModel):
