@@ -9,12 +9,14 @@ conversations share messages without copying them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias, cast
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from vfgym.errors import InvalidMessage
 from vfgym.frozen import FrozenDict, FrozenList, freeze
+
+T = TypeVar("T")
 
 Content: TypeAlias = "str | list[dict[str, Any]]"
 """What a message says: text, or a list of parts (``{"type": "text" | "image_url" | "input_audio" | ..., ...}``)."""
@@ -111,7 +113,7 @@ class Message(FrozenDict):
     A known field that is absent reads ``None`` as an attribute and is a ``KeyError`` as an item.
     """
 
-    __slots__ = ()
+    __slots__ = ("_converted",)
     ROLES: ClassVar[tuple[str, ...]] = ()
     """Roles that this class stands for; the first one is its default."""
     role = _Field()
@@ -171,6 +173,29 @@ class Message(FrozenDict):
         """
         return type(self).of_fields({**self, **changes})
 
+    def converted(self, convert: Callable[[Message], T]) -> T:
+        """Return what `convert` makes of the message. It is made once, since a message does not change.
+
+        So a client converts the new messages of a conversation only.
+        """
+        try:
+            kept = _get_converted(self)
+        except AttributeError:
+            pass
+        else:
+            if kept[0] is convert:
+                return cast(T, kept[1])
+        made = convert(self)
+        _set_converted(self, (convert, made))
+        return made
+
+    def forget_converted(self) -> None:
+        """Let go of what `converted` keeps."""
+        try:
+            _delete_converted(self)
+        except AttributeError:
+            pass
+
     def _checked_content(self, content: Any) -> Any:
         if isinstance(content, str):
             return content
@@ -183,6 +208,11 @@ class Message(FrozenDict):
 
     def _check(self) -> None:
         """Check what concerns several fields."""
+
+
+_converted = Message.__dict__["_converted"]
+# The slot itself: assignment is refused, and a slot that is empty would be looked for among the fields.
+_get_converted, _set_converted, _delete_converted = _converted.__get__, _converted.__set__, _converted.__delete__
 
 
 class SystemMessage(Message):

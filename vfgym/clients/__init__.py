@@ -1,5 +1,28 @@
-"""Clients: who is asked for the next message."""
+"""Clients: who is asked for the next message.
+
+`Client` is what the library asks for. `ProviderClient` is the base of those that speak a provider's API; `resolve_client` makes
+one of a `ClientConfig`, or of an SDK's client.
+"""
 
 from vfgym.clients.client import Client, SamplingArgs
+from vfgym.clients.config import PROVIDERS, ClientConfig, ClientType, EndpointClientConfig, Provider
+from vfgym.clients.faults import OVERLONG_RULES, OverlongRule, is_authentication_error, is_overlong_prompt
+from vfgym.clients.provider import ProviderClient
+from vfgym.clients.resolve import client_class, resolve_client
 
-__all__ = ["Client", "SamplingArgs"]
+__all__ = [
+    "OVERLONG_RULES",
+    "PROVIDERS",
+    "Client",
+    "ClientConfig",
+    "ClientType",
+    "EndpointClientConfig",
+    "OverlongRule",
+    "Provider",
+    "ProviderClient",
+    "SamplingArgs",
+    "client_class",
+    "is_authentication_error",
+    "is_overlong_prompt",
+    "resolve_client",
+]

@@ -1,0 +1,216 @@
+"""Where a model is, and how it is asked: `ClientConfig`, and the providers that have a short name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
+
+ClientType: TypeAlias = Literal[
+    "openai_completions",
+    "openai_chat_completions",
+    "openai_chat_completions_token",
+    "openai_responses",
+    "renderer",
+    "anthropic_messages",
+    "nemorl_chat_completions",
+]
+"""Which API is spoken, and so which client class asks."""
+
+CLIENT_TYPES: tuple[ClientType, ...] = get_args(ClientType)
+DEFAULT_CLIENT_TYPE: ClientType = "openai_chat_completions"
+
+PRIME_KEY = "PRIME_API_KEY"
+NO_KEY = "EMPTY"
+"""Stands for the API key of a server that asks for none."""
+
+
+class Provider(NamedTuple):
+    """A place where models are served."""
+
+    url: str
+    key_var: str
+    """Environment variable of the API key."""
+    client_type: ClientType = DEFAULT_CLIENT_TYPE
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "prime": Provider("https://api.pinference.ai/api/v1", PRIME_KEY),
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": Provider("https://api.anthropic.com", "ANTHROPIC_API_KEY", "anthropic_messages"),
+    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "minimax": Provider("https://api.minimax.io/v1", "MINIMAX_API_KEY"),
+    "glm": Provider("https://api.z.ai/api/paas/v4", "GLM_API_KEY"),
+    "local": Provider("http://localhost:8000/v1", "LOCAL_API_KEY"),
+    "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY"),
+}
+"""The providers that have a short name."""
+
+
+def provider_named(name: str) -> Provider:
+    """Return a provider by its short name.
+
+    Raises:
+        ConfigurationError: If there is none of that name.
+    """
+    if name not in PROVIDERS:
+        raise ConfigurationError(f"there is no provider {name!r}; known: {', '.join(PROVIDERS)}.{did_you_mean(name, PROVIDERS)}")
+    return PROVIDERS[name]
+
+
+def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+    if not all(headers):
+        raise ValueError(f"the name of a header must not be empty, got {headers}")
+    return headers
+
+
+Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_checked_headers)]
+
+
+class EndpointClientConfig(BaseModel):
+    """One endpoint: where it is, the key it asks for, and the limits of its connections."""
+
+    model_config = ConfigDict(extra="forbid")
+    _inherited_by_endpoints: ClassVar[frozenset[str]] = frozenset()
+
+    client_idx: int = 0
+    """Which of several endpoints is meant where only one can be used, modulo their number."""
+    client_type: ClientType = DEFAULT_CLIENT_TYPE
+    preserve_all_thinking: bool = False
+    """For the renderer client: keep the reasoning of every earlier turn in the prompt."""
+    preserve_thinking_between_tool_calls: bool = False
+    """For the renderer client: keep the reasoning since the last user message, where tools were called since."""
+    api_key_var: str = PRIME_KEY
+    """Environment variable that holds the API key."""
+    api_base_url: str = PROVIDERS["prime"].url
+    timeout: float = Field(default=3600.0, gt=0)
+    """Seconds that one request may take."""
+    connect_timeout: float = Field(default=5.0, gt=0)
+    """Seconds that a connection may take to open."""
+    max_connections: int = Field(default=28000, ge=1)
+    max_keepalive_connections: int = Field(default=28000, ge=0)
+    max_retries: int = Field(default=10, ge=0)
+    """How often a request is repeated that met a rate limit, a server error or a broken connection."""
+    extra_headers: Headers = {}
+    extra_headers_from_state: Headers = {}
+    """Header name to the item of the episode's state that is its value."""
+    renderer: str = "auto"
+    """For the renderer client: name of the chat template's renderer."""
+    renderer_model_name: str | None = None
+    renderer_pool_size: int | None = Field(default=None, ge=1)
+    tool_parser: str | None = None
+    reasoning_parser: str | None = None
+    provider: str | None = Field(default=None, exclude=True)
+    """Short name of a provider, which gives URL, key variable and client type where they are not given (see `PROVIDERS`)."""
+    api_key: str | None = Field(default=None, repr=False, exclude=True)
+    """The API key itself. It is never written to results."""
+
+    def __init__(self, **fields: Any) -> None:
+        """Check the fields.
+
+        Raises:
+            UnknownArgument: If there is a field of another name.
+            pydantic.ValidationError: If a value does not fit (a ``ValueError``).
+        """
+        known = type(self).model_fields
+        for name in fields:
+            if name not in known:
+                raise UnknownArgument(f"{type(self).__name__} has no field {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}")
+        super().__init__(**fields)
+
+    @model_validator(mode="after")
+    def _take_from_provider(self) -> Self:
+        if self.provider is not None:
+            provider = provider_named(self.provider)
+            given = self.model_fields_set
+            for name, value in (("api_base_url", provider.url), ("api_key_var", provider.key_var), ("client_type", provider.client_type)):
+                if name not in given:
+                    setattr(self, name, value)
+        return self
+
+    def resolved_api_key(self) -> str:
+        """Return the API key: the one given, else the environment's (for Prime, that of its configuration file too).
+
+        A server on this machine may ask for none: without a key, `NO_KEY` is sent.
+        """
+        if self.api_key is not None:
+            return self.api_key
+        key = os.environ.get(self.api_key_var)
+        if not key and self.api_key_var == PRIME_KEY:
+            key = load_prime_config().get("api_key")
+        return key or NO_KEY
+
+    def resolved_headers(self) -> dict[str, str]:
+        """Return the headers of every request, that of a Prime team included."""
+        headers = dict(self.extra_headers)
+        if self.api_key_var == PRIME_KEY:
+            team = os.environ.get("PRIME_TEAM_ID") or load_prime_config().get("team_id")
+            if team:
+                headers.setdefault("X-Prime-Team-ID", str(team))
+        return headers
+
+    @property
+    def base_urls(self) -> str:
+        """The URL, as results name it; several are joined by commas."""
+        return self.api_base_url
+
+
+class ClientConfig(EndpointClientConfig):
+    """Where a model is: one endpoint, or several that take turns."""
+
+    endpoint_configs: list[EndpointClientConfig] = []
+    """Endpoints that rollouts (groups of them, where groups are scored) take in turn. What an endpoint does not set itself
+    it takes from here."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_plain_endpoints(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping) or not fields.get("endpoint_configs"):
+            return fields
+        endpoints = []
+        for endpoint in fields["endpoint_configs"]:
+            if isinstance(endpoint, ClientConfig):
+                if endpoint.endpoint_configs:
+                    raise ValueError("endpoint_configs cannot be nested: an endpoint has no endpoint_configs of its own")
+                endpoint = EndpointClientConfig(
+                    **endpoint.model_dump(exclude_unset=True, exclude={"endpoint_configs"}), api_key=endpoint.api_key
+                )
+            endpoints.append(endpoint)
+        return {**fields, "endpoint_configs": endpoints}
+
+    def endpoints(self) -> list[ClientConfig]:
+        """Return one configuration for each endpoint: those of `endpoint_configs`, completed from here, or this one alone."""
+        if not self.endpoint_configs:
+            return [self]
+        own = {name: getattr(self, name) for name in self.model_fields_set - {"endpoint_configs"}}
+        each = []
+        for endpoint in self.endpoint_configs:
+            fields = {**own, **{name: getattr(endpoint, name) for name in endpoint.model_fields_set}}
+            each.append(ClientConfig(**fields))
+        return each
+
+    def single(self) -> ClientConfig:
+        """Return the one configuration that is meant where only one can be used: number `client_idx`."""
+        each = self.endpoints()
+        return each[self.client_idx % len(each)]
+
+    @property
+    def base_urls(self) -> str:
+        """The URLs, as results name them; several are joined by commas."""
+        return ",".join(endpoint.api_base_url for endpoint in self.endpoints())
+
+
+def load_prime_config() -> dict[str, Any]:
+    """Return what ``prime login`` left in ``~/.prime/config.json``; empty where there is nothing to read."""
+    try:
+        loaded = json.loads((Path.home() / ".prime" / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RuntimeError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}

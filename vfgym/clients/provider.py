@@ -1,0 +1,149 @@
+"""`ProviderClient`: the client of one provider's API, as its conversions to and from the library's own types."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import weakref
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+from vfgym.clients.client import Client, SamplingArgs
+from vfgym.clients.config import ClientConfig, EndpointClientConfig
+from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, named_key
+from vfgym.errors import Error, ModelError, OverlongPromptError
+from vfgym.messages import Message, as_messages
+from vfgym.responses import Response
+from vfgym.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+ClientT = TypeVar("ClientT")
+MessagesT = TypeVar("MessagesT")
+ResponseT = TypeVar("ResponseT")
+ToolT = TypeVar("ToolT")
+
+
+class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
+    """Asks one provider: converts conversation and tools to its format, calls it, and converts the answer back.
+
+    A subclass writes the conversions. The type parameters are the SDK's client, its prompt, its response and its tool.
+    """
+
+    def __init__(self, client_or_config: ClientT | ClientConfig | EndpointClientConfig) -> None:
+        """Take an SDK's client as it is, or a configuration to make one of.
+
+        Args:
+            client_or_config: With a configuration, one SDK client is made for each event loop that the client is used on.
+        """
+        is_config = isinstance(client_or_config, EndpointClientConfig)
+        self.config: EndpointClientConfig | None = cast(EndpointClientConfig, client_or_config) if is_config else None
+        if isinstance(self.config, ClientConfig):
+            self.config = self.config.single()
+        self._given: ClientT | None = None if is_config else cast(ClientT, client_or_config)
+        self._made: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ClientT] = weakref.WeakKeyDictionary()
+        self._made_outside: ClientT | None = None
+
+    @property
+    def client(self) -> ClientT:
+        """The SDK's client: the one given, or that of the running event loop."""
+        if self._given is not None:
+            return self._given
+        config = cast(ClientConfig, self.config)
+        loop = asyncio._get_running_loop()
+        if loop is None:
+            if self._made_outside is None:
+                self._made_outside = self.setup_client(config)
+            return self._made_outside
+        if loop not in self._made:
+            self._made[loop] = self.setup_client(config)
+        return self._made[loop]
+
+    @abstractmethod
+    def setup_client(self, config: ClientConfig) -> ClientT:
+        """Make the SDK's client of a configuration."""
+
+    @abstractmethod
+    async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[MessagesT, dict[str, Any]]:
+        """Return a conversation in the provider's format, and further arguments that the call needs for it."""
+
+    @abstractmethod
+    async def to_native_tool(self, tool: Tool) -> ToolT:
+        """Return a tool in the provider's format."""
+
+    async def to_native_tools(self, tools: Sequence[Tool] | None) -> list[ToolT] | None:
+        """Return tools in the provider's format; None for none."""
+        return None if tools is None else [await self.to_native_tool(tool) for tool in tools]
+
+    @abstractmethod
+    async def get_native_response(
+        self, prompt: MessagesT, model: str, sampling_args: SamplingArgs, tools: list[ToolT] | None = None, **kwargs: Any
+    ) -> ResponseT:
+        """Call the provider.
+
+        Args:
+            prompt: The conversation in the provider's format.
+            model: Name of the model.
+            sampling_args: Generation parameters.
+            tools: Tools in the provider's format.
+            **kwargs: What `to_native_prompt` gave besides, ``state`` and ``extra_headers``.
+        """
+
+    @abstractmethod
+    async def raise_from_native_response(self, response: ResponseT) -> None:
+        """Raise a `ModelError` for a response that cannot be used; `EmptyModelResponseError` for one with nothing in it."""
+
+    @abstractmethod
+    async def from_native_response(self, response: ResponseT) -> Response:
+        """Return the provider's response as a `Response`."""
+
+    async def get_response(
+        self,
+        prompt: Sequence[Message],
+        model: str,
+        sampling_args: SamplingArgs | None = None,
+        tools: Sequence[Tool] | None = None,
+        **kwargs: Any,
+    ) -> Response:
+        """Ask for the next message of a conversation (see `Client.get_response`).
+
+        Raises:
+            OverlongPromptError: If the prompt does not fit into the model's context.
+            ModelError: If there is no usable answer; its cause is what went wrong.
+            openai.AuthenticationError: If the provider refuses the key (each SDK's own 401 and 403 errors): nothing that
+                is asked with it can succeed.
+        """
+        try:
+            return await self._ask(prompt if isinstance(prompt, list) else as_messages(prompt), model, sampling_args or {}, tools, kwargs)
+        except Error:
+            raise
+        except Exception as error:
+            if is_authentication_error(error):
+                error.add_note(f"{self._where()} refused the API key: {named_key(self.config)}")
+                raise
+            if is_overlong_prompt(error):
+                raise OverlongPromptError(f"the prompt is longer than the context of {model}: {error}") from error
+            raise ModelError(f"{self._where()} gave no usable answer: {type(error).__name__}: {error}") from error
+
+    async def _ask(
+        self, messages: list[Message], model: str, sampling_args: SamplingArgs, tools: Sequence[Tool] | None, kwargs: dict[str, Any]
+    ) -> Response:
+        native_prompt, arguments = await self.to_native_prompt(messages)
+        native_tools = await self.to_native_tools(tools or None)
+        headers = self.state_headers(kwargs.get("state"))
+        if headers:
+            arguments = {**arguments, "extra_headers": {**headers, **kwargs.pop("extra_headers", {})}}
+        native = await self.get_native_response(native_prompt, model, sampling_args, native_tools, **{**arguments, **kwargs})
+        await self.raise_from_native_response(native)
+        return await self.from_native_response(native)
+
+    def state_headers(self, state: Mapping[str, Any] | None) -> dict[str, str]:
+        """Return the headers whose values the configuration takes from an episode's state; items that are None are left out."""
+        if self.config is None or not self.config.extra_headers_from_state or state is None:
+            return {}
+        values = {header: state.get(key) for header, key in self.config.extra_headers_from_state.items()}
+        return {header: str(value) for header, value in values.items() if value is not None}
+
+    def _where(self) -> str:
+        return f"the provider at {self.config.api_base_url}" if self.config is not None else "the provider"

@@ -1,0 +1,80 @@
+"""Which client class asks: by a configuration's ``client_type``, or by the SDK client that was given."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+from vfgym.clients.client import Client
+from vfgym.clients.config import DEFAULT_CLIENT_TYPE, ClientConfig, ClientType, EndpointClientConfig
+from vfgym.clients.provider import ProviderClient
+from vfgym.errors import ConfigurationError, did_you_mean
+
+_CLASSES: Mapping[ClientType, tuple[str, str]] = {
+    "openai_chat_completions": ("vfgym.clients.openai_chat_completions", "OpenAIChatCompletionsClient"),
+    "openai_chat_completions_token": ("vfgym.clients.openai_chat_completions_token", "OpenAIChatCompletionsTokenClient"),
+    "openai_completions": ("vfgym.clients.openai_completions", "OpenAICompletionsClient"),
+    "openai_responses": ("vfgym.clients.openai_responses", "OpenAIResponsesClient"),
+    "anthropic_messages": ("vfgym.clients.anthropic_messages", "AnthropicMessagesClient"),
+    "nemorl_chat_completions": ("vfgym.clients.nemorl_chat_completions", "NeMoRLChatCompletionsClient"),
+    "renderer": ("vfgym.clients.renderer", "RendererClient"),
+}
+
+
+def client_class(client_type: ClientType) -> type[ProviderClient[Any, Any, Any, Any]]:
+    """Return the class that speaks an API.
+
+    Raises:
+        ConfigurationError: If there is no such client type.
+    """
+    if client_type not in _CLASSES:
+        raise ConfigurationError(
+            f"there is no client type {client_type!r}; known: {', '.join(_CLASSES)}.{did_you_mean(str(client_type), _CLASSES)}"
+        )
+    module, name = _CLASSES[client_type]
+    return cast("type[ProviderClient[Any, Any, Any, Any]]", getattr(importlib.import_module(module), name))
+
+
+def resolve_client(client_or_config: Any, client_type: ClientType | None = None) -> Client:
+    """Return who is asked.
+
+    Args:
+        client_or_config: A `Client` (returned as it is), a `ClientConfig`, or a client of the OpenAI or Anthropic SDK. A
+            synchronous SDK client is replaced by an asynchronous one with the same key and URL.
+        client_type: The API to speak with an OpenAI SDK client; chat completions by default.
+
+    Raises:
+        ConfigurationError: If it is none of these.
+    """
+    if isinstance(client_or_config, Client):
+        return client_or_config
+    if isinstance(client_or_config, EndpointClientConfig):
+        config = client_or_config.single() if isinstance(client_or_config, ClientConfig) else client_or_config
+        return client_class(config.client_type)(config)
+    sdk = type(client_or_config).__module__.partition(".")[0]
+    if sdk == "openai":
+        return client_class(client_type or DEFAULT_CLIENT_TYPE)(_asynchronous(client_or_config, "AsyncOpenAI"))
+    if sdk == "anthropic":
+        return client_class("anthropic_messages")(_asynchronous(client_or_config, "AsyncAnthropic"))
+    if callable(getattr(client_or_config, "get_response", None)):
+        return cast(Client, client_or_config)
+    raise ConfigurationError(
+        "expected who is asked: a Client, a ClientConfig, or a client of the openai or anthropic SDK;"
+        f" got {type(client_or_config).__name__}"
+    )
+
+
+def _asynchronous(client: Any, class_name: str) -> Any:
+    """Return an SDK client itself if it is asynchronous, else one that is and has the same settings."""
+    name = type(client).__name__
+    if name.startswith("Async") or class_name.removeprefix("Async") not in {base.__name__ for base in type(client).__mro__}:
+        return client
+    asynchronous = getattr(importlib.import_module(type(client).__module__.partition(".")[0]), class_name)
+    return asynchronous(
+        api_key=client.api_key,
+        base_url=client.base_url,
+        timeout=client.timeout,
+        max_retries=client.max_retries,
+        default_headers=dict(client._custom_headers),
+    )
