@@ -199,7 +199,7 @@ def test_a_wrapped_game_can_be_copied_in_the_middle_of_an_episode(game: str, dup
         twin = duplicate(env)
         first, second = env.step("1"), twin.step("1")
         assert (first.observation, first.reward, first.terminated) == (second.observation, second.reward, second.terminated)
-        assert twin._session.game is not env._session.game
+        assert twin.state.session.game is not env.state.session.game
 
 
 async def test_a_blocking_game_stays_on_its_thread_whoever_steps_it_and_is_closed_there() -> None:

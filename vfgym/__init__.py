@@ -2,7 +2,7 @@
 
 from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client
-from vfgym.envs import ChatEnv, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
+from vfgym.envs import ChatEnv, EnvGroup, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
 from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
@@ -25,6 +25,7 @@ __all__ = [
     "ChatEnv",
     "ChatSpace",
     "Client",
+    "EnvGroup",
     "GameEnv",
     "HumanAgent",
     "MaybeThinkParser",

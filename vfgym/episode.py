@@ -25,7 +25,7 @@ from vfgym.hooks import check_stops, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, ResponseMessage
 from vfgym.rubrics.rubric import scored_by_author
-from vfgym.rubrics.scoring import Score, apply_score, score_step
+from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, score_step
 from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens
 
 if TYPE_CHECKING:
@@ -57,6 +57,46 @@ def note_error(state: State, error: Error) -> None:
 def error_stop(state: State) -> str:
     """Return the stop condition that stands for the error that was noted last."""
     return "has_error" if state["error"] is not None else "prompt_too_long"
+
+
+def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
+    """Score one episode that was played."""
+    timing = state["timing"]
+    timing.generation.start = timing.generation.start or timing.start_time
+    scoring = timing.scoring
+    scoring.start = time.time()
+    if definition.score_rollouts:
+        rubric = definition.rubric
+        by_author = scored_by_author(rubric, [state], as_group=False)
+        if by_author is None:
+            yield from rubric.scored_alone(state)
+        else:
+            apply_score(state, (yield from by_author)[0])
+        yield from rubric.cleanup_steps(state)
+    else:
+        apply_score(state, Score())
+    scoring.end = time.time()
+
+
+def score_together(definition: ChatEnv, states: list[State]) -> Steps[None]:
+    """Score the episodes of one task that were played, with their advantages."""
+    started = time.time()
+    rubric = definition.rubric
+    if definition.score_rollouts:
+        scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
+    else:
+        scores = [Score() for _ in states]
+    for state, score in zip(states, scores, strict=True):
+        apply_score(state, score)
+    apply_advantages(states)
+    if definition.score_rollouts:
+        for state in states:
+            yield from rubric.cleanup_steps(state)
+    ended = time.time()
+    for state in states:
+        timing = state["timing"]
+        timing.generation.start = timing.generation.start or timing.start_time
+        timing.scoring.start, timing.scoring.end = started, ended
 
 
 class BaseEpisode:
@@ -141,25 +181,9 @@ class BaseEpisode:
 
     def score(self) -> Steps[None]:
         """Score the episode that was played, once."""
-        if self.is_scored:
-            return
-        self.is_scored = True
-        state, definition = self.state, self.definition
-        timing = state["timing"]
-        timing.generation.start = timing.generation.start or timing.start_time
-        scoring = timing.scoring
-        scoring.start = time.time()
-        if definition.score_rollouts:
-            rubric = definition.rubric
-            by_author = scored_by_author(rubric, [state], as_group=False)
-            if by_author is None:
-                yield from rubric.scored_alone(state)
-            else:
-                apply_score(state, (yield from by_author)[0])
-            yield from rubric.cleanup_steps(state)
-        else:
-            apply_score(state, Score())
-        scoring.end = time.time()
+        if not self.is_scored:
+            self.is_scored = True
+            yield from score_alone(self.definition, self.state)
 
     def emission(self) -> float:
         """Return what the last step emits."""

@@ -200,16 +200,20 @@ class Tasks:
 
     def _prompt(self, task: dict[str, Any]) -> list[Message]:
         if task.get("prompt") is not None:
-            prompt = as_messages(task["prompt"], self._types, name="prompt")
+            prompt = self._own(as_messages(task["prompt"], self._types, name="prompt"))
             has_system = bool(prompt) and prompt[0]["role"] in ("system", "developer")
-            return prompt if has_system else [*self._system, *prompt]
+            return prompt if has_system else [*self._own(self._system), *prompt]
         question = task.get("question")
         if question is None and "question" in task:
             raise InvalidMessage("the question is None, and there is no prompt")
         if question is None:
             raise InvalidMessage(f"a row needs a 'prompt' (messages) or a 'question' (text), got the keys {', '.join(task) or '(none)'}")
         system = self._system if self._system and self._system[0]["content"] else []
-        return [*system, *self._few_shot, self._types["user"](question)]
+        return [*self._own([*system, *self._few_shot]), self._types["user"](question)]
+
+    def _own(self, messages: list[Message]) -> list[Message]:
+        """Return messages that nobody else holds, where the environment's messages can be written to."""
+        return messages if self._types is MESSAGE_TYPES else copy.deepcopy(messages)
 
 
 def _own_id(rows: Rows, index: int) -> int:

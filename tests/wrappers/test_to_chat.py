@@ -200,8 +200,8 @@ def test_a_large_observation_needs_obs_to_text() -> None:
 def test_a_game_in_the_middle_of_an_episode_can_be_pickled() -> None:
     env = vfgym.to_chat("Blackjack-v1")
     env.reset(seed=3)
-    twin = pickle.loads(pickle.dumps(env._session.game.unwrapped))
-    assert twin.player == env._session.game.unwrapped.player
+    twin = pickle.loads(pickle.dumps(env.state.session.game.unwrapped))
+    assert twin.player == env.state.session.game.unwrapped.player
 
 
 @given(n=st.integers(1, 40), start=st.integers(-20, 20), data=st.data())

@@ -49,6 +49,8 @@ class ChatEnv(EpisodeFace):
 
     message_types: ClassVar[MessageTypes] = MESSAGE_TYPES
     """The message class for each role."""
+    state_type: ClassVar[type[State]] = State
+    timing_type: ClassVar[type[RolloutTiming]] = RolloutTiming
 
     _may_shadow_face: ClassVar[bool] = False
     _refused_arguments: ClassVar[Mapping[str, str]] = {}
@@ -234,6 +236,10 @@ class ChatEnv(EpisodeFace):
             return {"example_id": -1, **tasks.own_input(row, "the reset option 'task'")}
         return tasks.input(tasks.index_of(options["example_id"])) if "example_id" in options else None
 
+    def routed(self, task: dict[str, Any]) -> tuple[ChatEnv, dict[str, Any]]:
+        """Return the environment that plays a task, and the task as it knows it: for all but a group, what is given."""
+        return self, task
+
     def action_sampler(self) -> Sampler:
         """Return what samples the action space: calls of the tools, or text where there are none."""
         return ToolCallSampler(self.tool_defs) if self.tool_defs else TextSampler()
@@ -258,7 +264,7 @@ class ChatEnv(EpisodeFace):
         usage = UsageTracker()
         if self.sampling_args:
             sampling_args = {**self.sampling_args, **(sampling_args or {})}
-        return State(
+        return self.state_type(
             input=task,
             task=task.get("task", task),
             client=client,
@@ -277,7 +283,7 @@ class ChatEnv(EpisodeFace):
             error=None,
             final_env_response=None,
             stop_condition=None,
-            timing=RolloutTiming(),
+            timing=self.timing_type(),
         )
 
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:

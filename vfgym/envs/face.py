@@ -54,7 +54,6 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}
 
     _episode: BaseEpisode | None = None
-    _session: Any = None
     defers_scoring = False
     """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
 
@@ -67,6 +66,11 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     def _streams(self) -> dict[str, TaskStream]:
         """The order in which this player meets the tasks of each split."""
         return {}
+
+    @functools.cached_property
+    def _sessions(self) -> list[tuple[ChatEnv, Any]]:
+        """What each environment that played keeps for this player between episodes."""
+        return []
 
     def _draw(self, split: str) -> dict[str, Any]:
         """Return the next task of a split."""
@@ -214,7 +218,9 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         task = self._draw(options.get("split", "train")) if chosen is None else chosen
         if isinstance(self.action_space, MessageSpace):
             self.action_space.sampler = definition.action_sampler()  # tools may have been added since
-        self._episode = episode = definition.new_episode(self._session, self.np_random)
+        playing, task = definition.routed(task)
+        kept = next((kept for kept in self._sessions if kept[0] is playing), (playing, None))
+        self._episode = episode = playing.new_episode(kept[1], self.np_random)
         try:
             yield from episode.open(task)
             error = episode.state["error"]
@@ -224,7 +230,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             episode.is_broken = True
             raise
         finally:
-            self._session = episode.state.session
+            if kept[1] is None and episode.state.session is not None:
+                self._sessions.append((playing, episode.state.session))
         observation, _, _, _, info = episode.outcome()
         self._show(observation, since=0)
         return observation, info
@@ -289,9 +296,9 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         try:
             yield from self._abandon()
         finally:
-            if self._session is not None:
-                session, self._session = self._session, None
-                closing = self.definition.close_session(session)
+            while self._sessions:
+                owner, session = self._sessions.pop()
+                closing = owner.close_session(session)
                 if is_awaitable(closing):
                     yield closing
 

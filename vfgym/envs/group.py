@@ -1,0 +1,284 @@
+"""`EnvGroup`: several environments as one. Each task goes to the environment that it came from, which plays and scores it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vfgym.concurrency import Steps
+from vfgym.envs.chat import ChatEnv
+from vfgym.episode import BaseEpisode
+from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.rubrics import Rubric
+from vfgym.rubrics.scoring import Score
+from vfgym.state import State
+from vfgym.tasks import Row, Tasks
+
+ROUTE = "env_id"
+"""Key of a task's ``info`` that names the environment it belongs to; a list of names, outermost first, where groups are nested."""
+
+
+class GroupRows:
+    """The rows of several environments, one after another, each with the route to its environment.
+
+    Nothing is copied or read before it is asked for.
+    """
+
+    def __init__(self, names: Sequence[str], sources: Sequence[Tasks]) -> None:
+        """Join `sources`.
+
+        Args:
+            names: Names of the environments.
+            sources: Their tasks, in the same order.
+        """
+        self._names = names
+        self._sources = sources
+        self.example_ids = range(len(self))
+        """Rows are numbered anew, whatever ids the sources give them."""
+
+    def __len__(self) -> int:
+        """Number of rows of all sources."""
+        return sum(len(source) for source in self._sources)
+
+    def __getitem__(self, index: int) -> Row:
+        """Return a row of one of the sources as its environment would play it, with the route in its ``info``."""
+        position = index
+        for name, source in zip(self._names, self._sources, strict=True):
+            if position < len(source):
+                task = source.input(position)
+                return {**with_route(task, [name, *route_of(task)]), "example_id": index}
+            position -= len(source)
+        raise IndexError(index)
+
+
+def route_of(task: Mapping[str, Any]) -> list[str]:
+    """Return the names of the environments through which a task is routed, outermost first; none where it has no route."""
+    info = task.get("info")
+    if isinstance(info, str):
+        info = json.loads(info)
+    route = info.get(ROUTE) if isinstance(info, Mapping) else None
+    if route is None:
+        return []
+    return [route] if isinstance(route, str) else list(route)
+
+
+def with_route(task: Row, route: Sequence[str]) -> dict[str, Any]:
+    """Return a task whose ``info`` names this route; an empty one is left out."""
+    info = task.get("info")
+    fields = json.loads(info) if isinstance(info, str) else dict(info or {})
+    fields.pop(ROUTE, None)
+    if route:
+        fields[ROUTE] = route[0] if len(route) == 1 else list(route)
+    elif not fields:
+        return {key: value for key, value in task.items() if key != "info"}
+    return {**task, "info": fields}
+
+
+class EnvGroupRubric(Rubric):
+    """Scores an episode with the rubric of the environment that its task belongs to."""
+
+    def __init__(self, env_map: Mapping[str, ChatEnv]) -> None:
+        """Score with the rubrics of these environments."""
+        self._env_map = env_map
+        super().__init__()
+
+    def _rubric_of(self, state: State) -> Rubric:
+        route = route_of(state["input"])
+        env = self._env_map[route[0]] if route else next(iter(self._env_map.values()))
+        return env.rubric
+
+    @property
+    def metric_names(self) -> list[str]:
+        """Names of the metrics of all environments, each once."""
+        return list(dict.fromkeys(name for env in self._env_map.values() for name in env.rubric.metric_names))
+
+    @property
+    def has_group_rewards(self) -> bool:
+        """Whether an environment's rubric needs whole groups."""
+        return any(env.rubric.has_group_rewards for env in self._env_map.values())
+
+    @property
+    def group_function_names(self) -> list[str]:
+        """Names of the functions that need a whole group."""
+        return [name for env in self._env_map.values() for name in env.rubric.group_function_names]
+
+    @property
+    def has_teardown(self) -> bool:
+        """Whether there is anything to tear down: each environment does that itself."""
+        return False
+
+    def scoring_steps(self, state: State) -> Steps[Score]:
+        """Return what the rubric of the episode's environment finds, as steps."""
+        return self._rubric_of(state).scoring_steps(state)
+
+    def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
+        """Return what the rubric of the group's environment finds, as steps."""
+        routes = {tuple(route_of(state["input"])) for state in states}
+        if len(routes) > 1:
+            raise ConfigurationError(f"the episodes of a group must belong to one environment, got {', '.join(map(str, sorted(routes)))}")
+        return self._rubric_of(states[0]).group_scoring_steps(states)
+
+    def cleanup_steps(self, state: State) -> Steps[None]:
+        """Run the cleanup methods of the rubric of the episode's environment, as steps."""
+        return self._rubric_of(state).cleanup_steps(state)
+
+
+class EnvGroup(ChatEnv):
+    """Several environments as one, each with its own tasks, rubric and tools.
+
+    A task's ``info["env_id"]`` names the environment it belongs to. Metrics are those of the environment that played.
+
+    >>> from vfgym import SingleTurnEnv
+    >>> group = EnvGroup(
+    ...     [SingleTurnEnv([{"question": "1 + 1?"}]), SingleTurnEnv([{"question": "Say hi."}, {"question": "Say bye."}])],
+    ...     env_names=["math", "talk"],
+    ... )
+    >>> len(group.tasks), group.tasks.input(2)["info"]
+    (3, {'env_id': 'talk'})
+    """
+
+    _refused_arguments: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("dataset", "eval_dataset", "rubric", "tool_defs", "few_shot", "system_prompt", "parser"),
+        "a group has what its environments have: give it to them",
+    )
+
+    def __init__(
+        self,
+        envs: Sequence[ChatEnv],
+        env_names: Sequence[str] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Join environments.
+
+        Args:
+            envs: The environments; groups, too.
+            env_names: A name for each; ``env_0``, ``env_1``, ... without.
+            names: Older spelling of `env_names`.
+            **kwargs: Passed to `ChatEnv`.
+
+        Raises:
+            ConfigurationError: If there are no environments, or their names are not as many, or not all different.
+        """
+        envs = list(envs)
+        if not envs:
+            raise ConfigurationError("an EnvGroup needs at least one environment, got none")
+        for env in envs:
+            if not isinstance(env, ChatEnv):
+                raise ConfigurationError(f"an EnvGroup joins chat environments, got {type(env).__name__}: unwrap it, or see vfgym.to_chat")
+        if env_names is not None and names is not None:
+            raise ConfigurationError("give env_names or names, which mean the same, not both")
+        given = env_names if env_names is not None else names
+        env_names = [f"env_{number}" for number in range(len(envs))] if given is None else list(given)
+        if len(env_names) != len(envs):
+            raise ConfigurationError(f"an EnvGroup needs a name for each environment: got {len(env_names)} for {len(envs)}")
+        if len(set(env_names)) != len(env_names):
+            raise ConfigurationError(f"the environments of a group need different names, got {', '.join(env_names)}")
+        self._refuse(kwargs)
+        self.envs = envs
+        self.env_names = env_names
+        self.env_map = dict(zip(env_names, envs, strict=True))
+        super().__init__(rubric=EnvGroupRubric(self.env_map), **kwargs)
+        self._joined: dict[str, Tasks] = {}
+
+    # Tasks
+
+    @property
+    def tasks(self) -> Tasks:
+        """The training tasks of all environments, one environment after another."""
+        return self._join("train")
+
+    @property
+    def eval_tasks(self) -> Tasks:
+        """The evaluation tasks of all environments, where one has no others its training tasks."""
+        return self._join("eval")
+
+    def _join(self, split: str) -> Tasks:
+        if split not in self._joined:
+            sources = [env.tasks if split == "train" else env.eval_tasks for env in self.envs]
+            endless = [name for name, source in zip(self.env_names, sources, strict=True) if source.is_endless]
+            if endless:
+                raise ConfigurationError(f"the tasks of {', '.join(endless)} have no end, so a group cannot join them with others")
+            self._joined[split] = Tasks(GroupRows(self.env_names, sources), types=self.message_types)
+        return self._joined[split]
+
+    # Routing
+
+    def routed(self, task: dict[str, Any]) -> tuple[ChatEnv, dict[str, Any]]:
+        """Return the environment that plays a task, and the task as it knows it.
+
+        Raises:
+            ConfigurationError: If the task names no environment of the group.
+        """
+        route = route_of(task)
+        if not route and len(self.envs) == 1:
+            return self.envs[0].routed(task)
+        name = route[0] if route else task.get("task")
+        if not isinstance(name, str) or name not in self.env_map:
+            known = ", ".join(self.env_names)
+            hint = did_you_mean(str(name), self.env_names) if name is not None else ""
+            raise ConfigurationError(f"info[{ROUTE!r}] of a task must name an environment of the group ({known}), got {name!r}.{hint}")
+        return self.env_map[name].routed(with_route(task, route[1:]))
+
+    def env_for(self, task: Mapping[str, Any]) -> ChatEnv:
+        """Return the environment that plays a task."""
+        return self.routed(dict(task))[0]
+
+    async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
+        """Play one episode in the environment that the task belongs to."""
+        env, task = self.routed(dict(input))
+        state = await env.rollout(task, client, model, sampling_args)
+        return rerouted(state, route_of(input))
+
+    async def init_state(self, input: Row, client: Any = None, model: str = "", sampling_args: dict[str, Any] | None = None) -> State:
+        """Return the state that an episode of the environment that the task belongs to starts from."""
+        env, task = self.routed(dict(input))
+        return await env.init_state(task, client, model, sampling_args)
+
+    def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
+        """A group plays none itself: the environment that a task is `routed` to does."""
+        raise ConfigurationError("an EnvGroup plays no episode itself: ask the environment that routed(task) gives")
+
+    # Configuration, which goes to the environments
+
+    def set_max_seq_len(self, max_seq_len: int | None) -> None:
+        """Set the most tokens of a turn's token data, in every environment."""
+        self._set("max_seq_len", max_seq_len)
+
+    def set_score_rollouts(self, score_rollouts: bool) -> None:
+        """Say whether episodes are scored, in every environment."""
+        self._set("score_rollouts", score_rollouts)
+
+    def set_max_total_completion_tokens(self, max_total_completion_tokens: int) -> None:
+        """End episodes once the model wrote this many tokens, in every environment that has turns."""
+        self._set("max_total_completion_tokens", max_total_completion_tokens)
+
+    def _set(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+        for env in self.envs:
+            setter = getattr(env, f"set_{name}", None)
+            if setter is None:
+                setattr(env, name, value)
+            else:
+                setter(value)
+
+    @property
+    def requires_group_rollouts(self) -> bool:
+        """Whether the rubric of some environment scores whole groups."""
+        return any(env.requires_group_rollouts for env in self.envs)
+
+    def _close(self) -> Steps[None]:
+        yield from super()._close()
+        for env in self.envs:
+            yield from env._close()
+
+
+def rerouted(state: State, route: Sequence[str]) -> State:
+    """Return a state whose input has its whole route again, as the group knows it."""
+    if route:
+        state["input"] = with_route(state["input"], route)
+    return state
