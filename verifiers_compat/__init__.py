@@ -1,40 +1,19 @@
-"""The documented names of the rollout API (``import verifiers_compat as vf``), as far as they exist.
+"""The documented rollout API of verifiers (``import verifiers_compat as vf``), rebuilt on the episode machine of `vfgym`.
 
-Environments, rubrics, parsers, tools and decorators are those of `vfgym`; whoever only defines environments with them and
-steps them, or rolls them out one by one, needs nothing more. `generate`, `evaluate` and the model clients are not here yet.
+After `install()`, ``import verifiers as vf`` and ``from verifiers.<module> import ...`` resolve here. Names whose modules are heavy
+are imported when they are first asked for; names that are left out say why.
 """
 
-from verifiers_compat.types import (
-    AssistantMessage,
-    ChatMessage,
-    DatasetBuilder,
-    GroupRewardFunc,
-    IndividualRewardFunc,
-    Info,
-    Messages,
-    Response,
-    ResponseMessage,
-    ResponseTokens,
-    RewardFunc,
-    RolloutInput,
-    RolloutTiming,
-    SamplingArgs,
-    State,
-    SystemMessage,
-    TextMessage,
-    TimeSpan,
-    TimeSpans,
-    TokenUsage,
-    ToolCall,
-    ToolMessage,
-    TrajectoryStep,
-    TrajectoryStepTokens,
-    Usage,
-    UserMessage,
-)
-from vfgym.clients import Client
-from vfgym.envs import ChatEnv as Environment
-from vfgym.envs import MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
+from verifiers_compat.envs.adapted import as_environment
+from verifiers_compat.envs.env_group import EnvGroup
+from verifiers_compat.envs.environment import Environment
+from verifiers_compat.envs.multiturn_env import MultiTurnEnv
+from verifiers_compat.envs.singleturn_env import SingleTurnEnv
+from verifiers_compat.envs.stateful_tool_env import StatefulToolEnv
+from verifiers_compat.envs.tool_env import ToolEnv
+from verifiers_compat.types import *  # noqa: F403
+from verifiers_compat.types import __all__ as _types
+from vfgym.clients import ProviderClient as Client
 from vfgym.errors import (
     BrowserSandboxError,
     EmptyModelResponseError,
@@ -52,61 +31,36 @@ from vfgym.errors import (
 from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.rubrics import Rubric, RubricGroup
-from vfgym.tools import Tool
 
 __all__ = [
-    "AssistantMessage",
+    *_types,
     "BrowserSandboxError",
-    "ChatMessage",
     "Client",
-    "DatasetBuilder",
     "EmptyModelResponseError",
+    "EnvGroup",
     "Environment",
     "Error",
-    "GroupRewardFunc",
-    "IndividualRewardFunc",
-    "Info",
     "InfraError",
     "InvalidModelResponseError",
     "MaybeThinkParser",
-    "Messages",
     "ModelError",
     "MultiTurnEnv",
     "OverlongPromptError",
     "Parser",
-    "Response",
-    "ResponseMessage",
-    "ResponseTokens",
-    "RewardFunc",
-    "RolloutInput",
-    "RolloutTiming",
     "Rubric",
     "RubricGroup",
-    "SamplingArgs",
     "SandboxError",
     "SingleTurnEnv",
-    "State",
     "StatefulToolEnv",
-    "SystemMessage",
-    "TextMessage",
     "ThinkParser",
-    "TimeSpan",
-    "TimeSpans",
-    "TokenUsage",
-    "Tool",
-    "ToolCall",
     "ToolCallError",
     "ToolEnv",
     "ToolError",
-    "ToolMessage",
     "ToolParseError",
-    "TrajectoryStep",
-    "TrajectoryStepTokens",
     "TunnelError",
-    "Usage",
-    "UserMessage",
     "XMLParser",
     "advantage",
+    "as_environment",
     "cleanup",
     "extract_boxed_answer",
     "extract_hash_answer",

@@ -56,7 +56,7 @@ class _Writable(FrozenDict):
         for key, value in dict(*args, **kwargs).items():
             self[key] = value
 
-    def __ior__(self, other: Any) -> Self:
+    def __ior__(self, other: Any) -> Self:  # type: ignore[override, misc]
         self.update(other)
         return self
 

@@ -1,43 +1,226 @@
-"""The documented types of the rollout API: those of `vfgym`, under their documented names."""
+"""The documented types of the rollout API: those of `vfgym` under their documented names, and what only this API has."""
 
-from typing import Any, TypeAlias
+from __future__ import annotations
 
-from vfgym.clients import SamplingArgs
-from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage
-from vfgym.responses import Response, ResponseMessage, ResponseTokens, Usage
-from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
-from vfgym.state import (
-    RolloutInput,
-    RolloutTiming,
-    State,
-    TimeSpan,
-    TimeSpans,
-    TokenUsage,
-    TrajectoryStep,
-    TrajectoryStepTokens,
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+from pydantic import BaseModel, ConfigDict
+
+import vfgym.state as state
+from verifiers_compat.messages import (
+    AssistantMessage,
+    Message,
+    ResponseMessage,
+    SystemMessage,
+    TextMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
 )
+from vfgym.clients import ClientConfig, ClientType, EndpointClientConfig, SamplingArgs
+from vfgym.responses import FinishReason, Response, ResponseTokens, Usage
+from vfgym.results import ErrorInfo, GenerateMetadata, RolloutOutput, VersionInfo
+from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
+from vfgym.state import RolloutInput, TimeSpan, TimeSpans, TokenUsage, TrajectoryStep, TrajectoryStepTokens
 from vfgym.tasks import DatasetBuilder
 from vfgym.tools import Tool
 
+ModelResponse: TypeAlias = Any
+"""An answer of the OpenAI SDK, as the older API had it in a trajectory; here it is a `Response`."""
+
 ChatMessage: TypeAlias = Message
+ChatMessages: TypeAlias = "list[Message]"
 Messages: TypeAlias = "str | list[Message]"
+"""A conversation: a list of messages, or text."""
+MessageContent: TypeAlias = "str | list[dict[str, Any]]"
+MessageType: TypeAlias = Literal["chat", "completion"]
 Info: TypeAlias = "dict[str, Any]"
+
+StartCallback: TypeAlias = "Callable[[list[RolloutInput], list[RolloutInput] | list[list[RolloutInput]]], None]"
+"""Called once with all inputs, and with those that are still to be played: groups of them, where groups are scored."""
+ProgressCallback: TypeAlias = "Callable[[list[RolloutOutput], list[RolloutOutput], Mapping[str, Any]], None]"
+"""Called with all outputs so far, the new ones, and the run's metadata so far."""
+LogCallback: TypeAlias = "Callable[[str], None]"
+
+
+class State(state.State):
+    """Everything about one rollout, by documented names (see `vfgym.State`).
+
+    ``state["oai_tools"]``, the older name of the tools, reads them as the OpenAI chat API takes them.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, key: str) -> Any:
+        if key == "oai_tools" and "tool_defs" in self:
+            return [tool.to_openai() for tool in self["tool_defs"] or ()]
+        return super().__missing__(key)
+
+
+_MILLISECONDS = {"generation_ms": "generation", "scoring_ms": "scoring"}
+
+
+class RolloutTiming(state.RolloutTiming):
+    """Where the time of one rollout went, in seconds.
+
+    The older items ``generation_ms``, ``scoring_ms`` and ``total_ms`` (milliseconds) can be read too.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "total_ms":
+            return self.total * 1000
+        if key in _MILLISECONDS:
+            return getattr(self, _MILLISECONDS[key]).duration * 1000
+        try:
+            return getattr(self, key)
+        except AttributeError:
+            raise KeyError(key) from None
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an item, or `default`."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+
+_COLUMNS = ("prompt", "completion", "answer", "task", "info", "example_id", "reward", "is_truncated")
+
+
+class GenerateOutputs(dict[str, Any]):
+    """What a run gives: ``outputs``, its rows by example and rollout, and ``metadata``.
+
+    The columns of the older API can be read too: ``prompt``, ``completion``, ``answer``, ``task``, ``info``, ``example_id``,
+    ``reward``, ``is_truncated`` and ``stop_conditions`` are lists in the order of ``outputs``, ``metrics`` a dict of lists.
+    """
+
+    outputs: list[RolloutOutput]
+    metadata: GenerateMetadata
+
+    def __missing__(self, key: str) -> Any:
+        outputs = dict.__getitem__(self, "outputs")
+        if key in _COLUMNS:
+            absent = {"answer": "", "task": "default", "info": {}}.get(key)
+            return [output.get(key, absent) for output in outputs]
+        if key == "stop_conditions":
+            return [output.get("stop_condition") for output in outputs]
+        if key == "metrics":
+            names = dict.fromkeys(name for output in outputs for name in output["metrics"])
+            return {name: [output["metrics"].get(name, 0.0) for output in outputs] for name in names}
+        if key == "state":
+            raise KeyError("state: states are let go once their rows are made; ask for what you need of them with state_columns=[...]")
+        raise KeyError(key)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(str(error)) from None
+
+
+class RolloutScore(TypedDict):
+    """What a rubric found of one rollout."""
+
+    reward: float
+    metrics: dict[str, float]
+
+
+class RolloutScores(TypedDict):
+    """What a rubric found of several rollouts."""
+
+    reward: list[float]
+    metrics: dict[str, list[float]]
+
+
+class Endpoint(TypedDict):
+    """One variant of an endpoint: the environment variable of its key, its URL and the model there."""
+
+    key: str
+    url: str
+    model: str
+    api_client_type: NotRequired[ClientType]
+    extra_headers: NotRequired[dict[str, str]]
+
+
+Endpoints: TypeAlias = "dict[str, list[Endpoint]]"
+"""Endpoints by id; several variants of one take turns."""
+
+
+class EvalConfig(BaseModel):
+    """One evaluation as the command line runs it."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    env_id: str
+    env_args: dict[str, Any] = {}
+    env_dir_path: str = "./environments"
+    output_dir: str | None = None
+    endpoint_id: str | None = None
+    model: str
+    client_config: ClientConfig
+    sampling_args: SamplingArgs = {}
+    num_examples: int
+    rollouts_per_example: int
+    max_concurrent: int
+    independent_scoring: bool = False
+    extra_env_kwargs: dict[str, Any] = {}
+    max_retries: int = 0
+    verbose: bool = False
+    state_columns: list[str] | None = None
+    save_results: bool = False
+    resume_path: Path | None = None
+    save_to_hf_hub: bool = False
+    hf_hub_dataset_name: str | None = None
+
+
+class EvalRunConfig(BaseModel):
+    """Several evaluations that run together."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    evals: Sequence[EvalConfig]
+
 
 __all__ = [
     "AssistantMessage",
     "ChatMessage",
+    "ChatMessages",
+    "ClientConfig",
+    "ClientType",
     "DatasetBuilder",
+    "Endpoint",
+    "EndpointClientConfig",
+    "Endpoints",
+    "ErrorInfo",
+    "EvalConfig",
+    "EvalRunConfig",
+    "FinishReason",
+    "GenerateMetadata",
+    "GenerateOutputs",
     "GroupRewardFunc",
     "IndividualRewardFunc",
     "Info",
+    "LogCallback",
+    "MessageContent",
+    "MessageType",
     "Messages",
+    "ModelResponse",
+    "ProgressCallback",
     "Response",
     "ResponseMessage",
     "ResponseTokens",
     "RewardFunc",
     "RolloutInput",
+    "RolloutOutput",
+    "RolloutScore",
+    "RolloutScores",
     "RolloutTiming",
     "SamplingArgs",
+    "StartCallback",
     "State",
     "SystemMessage",
     "TextMessage",
@@ -51,4 +234,5 @@ __all__ = [
     "TrajectoryStepTokens",
     "Usage",
     "UserMessage",
+    "VersionInfo",
 ]

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from greenlet import getcurrent, greenlet
@@ -156,6 +156,43 @@ def wait(awaitable: Awaitable[T]) -> T:
     except BaseException:
         future.cancel()  # KeyboardInterrupt in the waiting thread must not leave the work running
         raise
+
+
+def run_to_end(run: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the background loop from synchronous code, also inside a running loop (a notebook cell).
+
+    An interruption (Ctrl-C) cancels it, waits until it has closed what it opened, and is raised then.
+    """
+    loop = background_loop()
+    if in_bridge() or asyncio._get_running_loop() is loop:
+        return wait(run)
+
+    async def begin_task() -> asyncio.Task[T]:
+        return asyncio.ensure_future(run)
+
+    task = asyncio.run_coroutine_threadsafe(begin_task(), loop).result()
+    try:
+        asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
+    except BaseException:
+        loop.call_soon_threadsafe(task.cancel)
+        asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
+        raise
+    return task.result()
+
+
+async def all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines together. The first that raises cancels the others; this returns once all have ended."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    if not tasks:
+        return
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 def run_sync(steps: Steps[T]) -> T:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from vfgym.concurrency import Before, DeadlinePassed, Steps
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.hooks import check_stops, complete
 from vfgym.messages import Message, as_messages
-from vfgym.responses import Response, ResponseMessage
+from vfgym.responses import Response, for_conversation
 from vfgym.rubrics.rubric import scored_by_author
 from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, score_step
 from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens
@@ -43,6 +44,10 @@ class Outcome(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
+
+
+made_states: ContextVar[list[State] | None] = ContextVar("made_states", default=None)
+"""The states that the running rollout has made: an author's `rollout` that raises takes its state with it."""
 
 
 def note_error(state: State, error: Error) -> None:
@@ -425,7 +430,7 @@ class Episode(BaseEpisode):
         state["timing"].model.add(self._shown, time.time())
         message: Any = response.message
         if message.__class__ is not definition.message_types["assistant"]:
-            message = ResponseMessage.for_conversation(message, definition.message_types)
+            message = for_conversation(message, definition.message_types)
         tokens = response.tokens
         kept = None if tokens is None else step_tokens(tokens, definition.max_seq_len)
         step: TrajectoryStep = {

@@ -10,12 +10,15 @@ def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise TypeError(f"{type(self).__name__} is immutable: use .replace(...) on the message to make a changed copy")
 
 
+_refused: Any = _refuse  # a method of any signature, so that a writable subclass can have its own
+
+
 class FrozenList(list[Any]):
     """A list that cannot be changed (still a ``list``, so JSON and SDKs see one)."""
 
     __slots__ = ()
-    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = remove = pop = clear = sort = reverse = _refused
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refused
 
     def __copy__(self) -> Self:
         return self
@@ -31,8 +34,8 @@ class FrozenDict(dict[str, Any]):
     """A dict that cannot be changed. Equality is that of the data."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    pop = popitem = clear = update = setdefault = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refused
+    pop = popitem = clear = update = setdefault = _refused
 
     def __setattr__(self, name: str, value: object) -> None:
         _refuse(self)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
 
 
+ROLLED_OUT = "rollout_completed"
+"""Stop condition of an author's `rollout()` that names none itself."""
+
+
 class Handler(NamedTuple):
     """A marked method of an environment (a stop condition, a cleanup handler, ...), ready to be called with a state."""
 

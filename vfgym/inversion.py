@@ -8,6 +8,7 @@ to anything else (a judge, a tool server) are real calls.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -17,9 +18,9 @@ import numpy as np
 
 from vfgym.clients import Client, SamplingArgs
 from vfgym.concurrency import DeadlinePassed, Steps
-from vfgym.episode import BaseEpisode, error_stop, note_error
+from vfgym.episode import BaseEpisode, error_stop, made_states, note_error
 from vfgym.errors import EpisodeNotPicklable, Error, ModelError, ResetNeeded
-from vfgym.hooks import complete
+from vfgym.hooks import ROLLED_OUT, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response
 from vfgym.state import State
@@ -71,7 +72,7 @@ class ParkingClient(Client):
 class InvertedEpisode(BaseEpisode):
     """One run of an environment whose author wrote `rollout()`."""
 
-    __slots__ = ("_asked", "_changed", "_failure", "_is_cancelled", "_loop", "_parked", "_seen", "_steps", "_task")
+    __slots__ = ("_asked", "_changed", "_failure", "_is_cancelled", "_loop", "_made", "_parked", "_seen", "_steps", "_task")
 
     def __init__(self, definition: ChatEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
         """Make an episode that has not begun (see `BaseEpisode`)."""
@@ -86,6 +87,7 @@ class InvertedEpisode(BaseEpisode):
         self._failure: Exception | None = None
         self._seen = 0
         self._steps: list[float] = []
+        self._made: list[State] = []
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self._task is not None:
@@ -198,7 +200,10 @@ class InvertedEpisode(BaseEpisode):
     async def _start(self, task: Mapping[str, Any], model: str, sampling_args: dict[str, Any] | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        self._task = asyncio.ensure_future(self.definition.rollout(task, self.state["client"], model, sampling_args))
+        context = contextvars.copy_context()
+        context.run(made_states.set, self._made)
+        rollout = self.definition.rollout(task, self.state["client"], model, sampling_args)
+        self._task = self._loop.create_task(rollout, context=context)
         self._task.add_done_callback(lambda _: self._notice())
         await self._settle()
 
@@ -227,7 +232,9 @@ class InvertedEpisode(BaseEpisode):
     async def _collect(self, task: asyncio.Task[Any]) -> None:
         """Take the result of the rollout that ended."""
         await self._cancel()
-        stop_condition = "rollout_completed"
+        stop_condition = ROLLED_OUT
+        if self._made:
+            self._adopt(self._made[-1])
         try:
             state = task.result()
         except Error as error:

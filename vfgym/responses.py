@@ -43,9 +43,21 @@ class ResponseMessage(AssistantMessage):
     tokens = _Field()
     OWN_FIELDS = frozenset({"finish_reason", "is_truncated", "tokens"})
 
-    def for_conversation(self, types: MessageTypes) -> Message:
-        """Return the message without `OWN_FIELDS`, as it goes into the conversation."""
-        return types["assistant"](**{key: value for key, value in self.items() if key not in self.OWN_FIELDS})
+
+_TEXT_ONLY = ["role", "content"]
+
+
+def for_conversation(message: AssistantMessage, types: MessageTypes) -> Message:
+    """Return an answer's message as it goes into the conversation: without what belongs to this one answer.
+
+    Args:
+        message: The message of a `Response`.
+        types: The message class for each role.
+    """
+    own = types["assistant"]
+    if [*message] == _TEXT_ONLY and isinstance(message["content"], str):
+        return own._of(message)
+    return own.of_fields({key: value for key, value in message.items() if key not in ResponseMessage.OWN_FIELDS})
 
 
 @dataclass(slots=True)

@@ -88,8 +88,13 @@ class State(dict[str, Any]):
         """Return an item, the input's fields included, or `default`."""
         if dict.__contains__(self, key):
             return dict.__getitem__(self, key)
-        source = dict.get(self, "input") if key in _INPUT_FIELDS else None
-        return default if source is None else source.get(key, default)
+        if key in _INPUT_FIELDS:
+            source = dict.get(self, "input")
+            return default if source is None else source.get(key, default)
+        try:
+            return self.__missing__(key)
+        except KeyError:
+            return default
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key in _INPUT_FIELDS:
@@ -270,11 +275,17 @@ class TimeSpans:
     @property
     def duration(self) -> float:
         """Seconds of all spans together."""
-        return sum(span.duration for span in self.spans)
+        times = self._times
+        return sum(end - start for start, end in zip(times[::2], times[1::2], strict=True) if end > 0)
 
     def model_dump(self) -> dict[str, Any]:
         """Return the spans as plain data."""
-        return {"spans": [span.model_dump() for span in self.spans], "duration": self.duration}
+        times = self._times
+        spans = [
+            {"start": start, "end": end, "duration": end - start if end > 0 else 0.0}
+            for start, end in zip(times[::2], times[1::2], strict=True)
+        ]
+        return {"spans": spans, "duration": self.duration}
 
 
 class RolloutTiming:
@@ -307,8 +318,18 @@ class RolloutTiming:
 
     def model_dump(self) -> dict[str, Any]:
         """Return the timing as plain data, derived values included."""
-        spans = {name: getattr(self, name).model_dump() for name in ("setup", "generation", "scoring", "model", "env")}
-        return {"start_time": self.start_time, **spans, "total": self.total, "overhead": self.overhead}
+        setup, scoring, model, env = (span.model_dump() for span in (self.setup, self.scoring, self.model, self.env))
+        total = self.total
+        return {
+            "start_time": self.start_time,
+            "setup": setup,
+            "generation": self.generation.model_dump(),
+            "scoring": scoring,
+            "model": model,
+            "env": env,
+            "total": total,
+            "overhead": total - setup["duration"] - model["duration"] - env["duration"] - scoring["duration"],
+        }
 
 
 class TokenUsage(TypedDict, total=False):

@@ -127,6 +127,11 @@ class Tasks:
         raise ConfigurationError(f"the dataset builder must return rows (a list of dicts, a Dataset, ...), got {type(source).__name__}")
 
     @property
+    def is_built(self) -> bool:
+        """Whether the rows are there, or need no builder to be called."""
+        return self._rows is not None or not callable(self._source) or hasattr(self._source, "__getitem__")
+
+    @property
     def is_endless(self) -> bool:
         """Whether the source has no length."""
         return not hasattr(self.rows if self._rows is None else self._rows, "__len__")

@@ -32,6 +32,7 @@ _SLOW = 0.1
 
 _named_as_slow: set[str] = set()
 _pool: concurrent.futures.ThreadPoolExecutor | None = None
+_most_workers = 128
 
 
 def _forget_pool() -> None:
@@ -59,11 +60,18 @@ def in_place(name: str, func: Callable[..., T], *args: Any) -> T:
             )
 
 
+def allow_workers(count: int) -> None:
+    """Let at least `count` blocking calls run at once, in the whole process."""
+    global _pool, _most_workers
+    if count > _most_workers:
+        _most_workers, _pool = count, None  # what runs on the smaller pool ends there
+
+
 async def on_thread(func: Callable[..., T], *args: Any) -> T:
     """Call a blocking function on a thread of the process-wide pool, with the caller's context variables."""
     global _pool
     if _pool is None:
-        _pool = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_name_prefix="vfgym-blocking")
+        _pool = concurrent.futures.ThreadPoolExecutor(max_workers=_most_workers, thread_name_prefix="vfgym-blocking")
     call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
     return await asyncio.get_running_loop().run_in_executor(_pool, call)
 

@@ -78,6 +78,11 @@ def info(env_id: EnvId, env_args: EnvArgs = "{}", debug: Debug = False) -> None:
 @app.command("eval")
 def evaluate(
     env_id: EnvId,
+    # An option with a value that may be left out: typer 0.29 has none, so the value is an argument of its own.
+    path: Annotated[
+        Path | None, typer.Argument(metavar="PATH", help="With --resume: the directory of the run's results.", show_default=False)
+    ] = None,
+    *,
     agent: Annotated[
         list[str],
         typer.Option("--agent", "-a", metavar="AGENT", help="random, oracle, human or module:callable; may be given several times."),
@@ -90,6 +95,10 @@ def evaluate(
     output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Results go to a new directory below DIR/evals.")] = Path(
         "outputs"
     ),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in PATH, or with the newest such run that is not finished.")
+    ] = False,
+    redo_errors: Annotated[bool, typer.Option("--redo-errors", help="With --resume: play rollouts with an error again.")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write no results.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unexpected exception.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
@@ -107,6 +116,9 @@ def evaluate(
         seed=seed,
         output_dir=None if no_save else output_dir,
         strict=strict,
+        resume=resume,
+        resumed_path=path,
+        redo_errors=redo_errors,
     )
     raise typer.Exit(compare(settings, agent, plot))
 

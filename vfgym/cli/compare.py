@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vfgym.agents import EndOfInput, load_agent
+import gymnasium as gym
+
+from vfgym.agents import EndOfInput, import_named, load_agent
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
 from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.evaluation import evaluate
-from vfgym.results import GenerateOutputs
-from vfgym.results.files import default_results_path
+from vfgym.results import GenerateOutputs, find_incomplete
+from vfgym.results.files import METADATA, default_results_path
 
 ALL_FAILED = 1
 """Exit code where no rollout of any agent went well."""
@@ -36,6 +38,11 @@ class Settings:
     output_dir: Path | None
     """Results go to a directory of their own below it; None for no results on disk."""
     strict: bool
+    resume: bool
+    """Whether runs that were stopped are gone on with."""
+    resumed_path: Path | None
+    """The directory of the run that is gone on with; None for each agent's newest one that is not finished."""
+    redo_errors: bool
 
 
 def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
@@ -51,14 +58,14 @@ def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
     """
     if plot is not None:
         _check_plot(plot)
+    _check_resume(settings, names)
     check_id(settings.env_id)
     agents = {name: load_agent(name) for name in names}
     results: dict[str, GenerateOutputs] = {}
     path: Path | None = None
     try:
         for name, agent in agents.items():
-            if settings.output_dir is not None:
-                path = default_results_path(settings.env_id, name, settings.output_dir)
+            path = _results_path(settings, name)
             results[name] = evaluate(
                 settings.env_id,
                 agent,
@@ -68,6 +75,8 @@ def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
                 max_concurrent=settings.max_concurrent,
                 seed=settings.seed,
                 results_path=path,
+                resume=settings.resume,
+                redo_errors=settings.redo_errors,
                 strict=settings.strict,
                 env_args=settings.env_args,
             )
@@ -82,6 +91,50 @@ def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
             raise Error(f"the plot {plot} cannot be drawn: {error}") from error
         print(f"plot: {plot}")
     return ALL_FAILED if all(row["error"] is not None for result in results.values() for row in result["outputs"]) else 0
+
+
+def _check_resume(settings: Settings, names: Sequence[str]) -> None:
+    if not settings.resume:
+        if settings.resumed_path is not None:
+            raise ConfigurationError(f"{settings.resumed_path} is the directory of a run: give --resume too, to go on with it")
+        if settings.redo_errors:
+            raise ConfigurationError("--redo-errors says what a resumed run plays again: give --resume too")
+    elif settings.output_dir is None:
+        raise ConfigurationError("--resume goes on with results on disk: leave out --no-save")
+    elif settings.resumed_path is not None:
+        if len(names) > 1:
+            raise ConfigurationError(f"{settings.resumed_path} holds the run of one agent: give one --agent with it, or --resume alone")
+        if not (settings.resumed_path / METADATA).is_file():
+            raise ConfigurationError(f"there is no run to resume in {settings.resumed_path}: it has no {METADATA}")
+
+
+def _results_path(settings: Settings, name: str) -> Path | None:
+    """Return where an agent's results go."""
+    if settings.output_dir is None:
+        return None
+    if settings.resumed_path is not None:
+        return settings.resumed_path
+    path = default_results_path(settings.env_id, name, settings.output_dir)
+    if not settings.resume:
+        return path
+    wanted = {
+        "model": name,
+        "num_examples": settings.num_examples,
+        "rollouts_per_example": settings.rollouts_per_example,
+        "env_args": settings.env_args or _registered_arguments(settings.env_id),
+        "seed": settings.seed,
+    }
+    found = find_incomplete(path.parent, wanted, redo_errors=settings.redo_errors)
+    print(f"{name}: going on with {found}" if found is not None else f"{name}: there is no unfinished run to resume, a new one begins")
+    return found or path
+
+
+def _registered_arguments(env_id: str) -> dict[str, Any]:
+    """Return the arguments with which an id was registered: those of a run that was given no others."""
+    module, _, name = env_id.rpartition(":")
+    if module:
+        import_named(module, f"environment {env_id!r}")
+    return dict(gym.spec(name).kwargs)
 
 
 def _check_plot(file: Path) -> None:

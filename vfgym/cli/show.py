@@ -30,7 +30,7 @@ def print_info(env_id: str, env_args: dict[str, Any]) -> None:
     env, seat = made(env_id, env_args)
     try:
         definition = seat.definition
-        tasks = definition.eval_tasks
+        tasks = definition.tasks_of("eval")
         facts = {
             "id": env_id,
             "class": f"{type(definition).__module__}.{type(definition).__name__}",

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
+from vfgym.calls import is_awaitable
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, named_key
-from vfgym.errors import Error, ModelError, OverlongPromptError
+from vfgym.clients.transport import Connections
+from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response
+from vfgym.state import MessagesView
 from vfgym.tools import Tool
-
-logger = logging.getLogger(__name__)
 
 ClientT = TypeVar("ClientT")
 MessagesT = TypeVar("MessagesT")
@@ -35,34 +33,55 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         """Take an SDK's client as it is, or a configuration to make one of.
 
         Args:
-            client_or_config: With a configuration, one SDK client is made for each event loop that the client is used on.
+            client_or_config: With a configuration, the SDK's client is made when it is first needed. It may be used on any
+                event loop.
         """
         is_config = isinstance(client_or_config, EndpointClientConfig)
         self.config: EndpointClientConfig | None = cast(EndpointClientConfig, client_or_config) if is_config else None
         if isinstance(self.config, ClientConfig):
             self.config = self.config.single()
-        self._given: ClientT | None = None if is_config else cast(ClientT, client_or_config)
-        self._made: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ClientT] = weakref.WeakKeyDictionary()
-        self._made_outside: ClientT | None = None
+        self._sdk_client: ClientT | None = None if is_config else cast(ClientT, client_or_config)
+        self._connections: Connections | None = None
 
     @property
     def client(self) -> ClientT:
-        """The SDK's client: the one given, or that of the running event loop."""
-        if self._given is not None:
-            return self._given
-        config = cast(ClientConfig, self.config)
-        loop = asyncio._get_running_loop()
-        if loop is None:
-            if self._made_outside is None:
-                self._made_outside = self.setup_client(config)
-            return self._made_outside
-        if loop not in self._made:
-            self._made[loop] = self.setup_client(config)
-        return self._made[loop]
+        """The SDK's client: the one given, or one made of the configuration."""
+        if self._sdk_client is None:
+            self._sdk_client = self.setup_client(cast(ClientConfig, self.config))
+        return self._sdk_client
+
+    @property
+    def connections(self) -> Connections:
+        """The connections to the configuration's endpoint; `close` closes them.
+
+        Raises:
+            ConfigurationError: If the client was made of an SDK's client, which has its own.
+        """
+        if self._connections is None:
+            if self.config is None:
+                raise ConfigurationError(f"{type(self).__name__} was made of an SDK's client: its connections are that client's own")
+            self._connections = Connections(self.config)
+        return self._connections
+
+    async def close(self) -> None:
+        """Close the SDK's client and the connections of every event loop. A second call does nothing.
+
+        A client that was made of a configuration opens new connections when it is used again.
+        """
+        sdk_client = self._sdk_client
+        if self.config is not None:
+            self._sdk_client = None
+        close = getattr(sdk_client, "close", None)
+        if close is not None:
+            closing = close()
+            if is_awaitable(closing):
+                await closing
+        if self._connections is not None:
+            await self._connections.close()
 
     @abstractmethod
     def setup_client(self, config: ClientConfig) -> ClientT:
-        """Make the SDK's client of a configuration."""
+        """Make the SDK's client of a configuration (see `vfgym.clients.sdk`)."""
 
     @abstractmethod
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[MessagesT, dict[str, Any]]:
@@ -115,7 +134,8 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
                 is asked with it can succeed.
         """
         try:
-            return await self._ask(prompt if isinstance(prompt, list) else as_messages(prompt), model, sampling_args or {}, tools, kwargs)
+            messages = as_messages(list(prompt) if isinstance(prompt, MessagesView) else prompt)
+            return await self._ask(messages, model, sampling_args or {}, tools, kwargs)
         except Error:
             raise
         except Exception as error:
@@ -133,7 +153,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         native_tools = await self.to_native_tools(tools or None)
         headers = self.state_headers(kwargs.get("state"))
         if headers:
-            arguments = {**arguments, "extra_headers": {**headers, **kwargs.pop("extra_headers", {})}}
+            kwargs = {**kwargs, "extra_headers": {**headers, **(kwargs.get("extra_headers") or {})}}
         native = await self.get_native_response(native_prompt, model, sampling_args, native_tools, **{**arguments, **kwargs})
         await self.raise_from_native_response(native)
         return await self.from_native_response(native)

@@ -12,7 +12,7 @@ import numpy as np
 from vfgym.calls import CallPlan
 from vfgym.concurrency import Steps, run_async, run_sync
 from vfgym.envs.face import EpisodeFace
-from vfgym.episode import BaseEpisode
+from vfgym.episode import BaseEpisode, made_states
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.hooks import Handler, Hooks, NamedCall, check_stops
 from vfgym.inversion import InvertedEpisode
@@ -153,6 +153,7 @@ class ChatEnv(EpisodeFace):
         if marked_functions(self):
             self.add_rubric(Rubric.of_marked(self))
         self.observation_space = ChatSpace()
+        self._complete_definition()
         if discover_decorated(self, "teardown") or self.rubric.has_teardown:
             register_teardown(self)
 
@@ -169,6 +170,9 @@ class ChatEnv(EpisodeFace):
         for name, reason in self._refused_arguments.items():
             if name in arguments:
                 raise UnknownArgument(f"{type(self).__name__} takes no {name!r}: {reason}")
+
+    def _complete_definition(self) -> None:
+        """Do what is left once everything that the arguments say is in place."""
 
     def _take_unknown_arguments(self, unknown: dict[str, Any]) -> None:
         if unknown:
@@ -201,24 +205,33 @@ class ChatEnv(EpisodeFace):
     @property
     def tasks(self) -> Tasks:
         """The training tasks; the evaluation tasks where there are no others."""
-        if not self._tasks:
-            self._tasks["train"] = Tasks(None, system_prompt=self.system_prompt, types=self.message_types)
-        return self._tasks["train" if "train" in self._tasks else "eval"]
+        return self.tasks_of("train")
 
     @property
     def eval_tasks(self) -> Tasks:
         """The evaluation tasks; the training tasks where there are no others."""
-        return self._tasks.get("eval", self.tasks)
+        return self.tasks_of("eval")
 
     def tasks_of(self, split: Any) -> Tasks:
-        """Return the tasks of the split ``"train"`` or ``"eval"``.
+        """Return the tasks of the split ``"train"`` or ``"eval"``; those of the other one where it has none.
 
         Raises:
             ConfigurationError: If it is neither.
         """
-        if split not in ("train", "eval"):
-            raise ConfigurationError(f"the reset option 'split' must be 'train' or 'eval', got {split!r}")
-        return self.tasks if split == "train" else self.eval_tasks
+        check_split(split)
+        if not self._tasks:
+            self._tasks["train"] = Tasks(None, system_prompt=self.system_prompt, types=self.message_types)
+        other = "eval" if split == "train" else "train"
+        return self._tasks[split if split in self._tasks else other]
+
+    def has_tasks(self, split: str) -> bool:
+        """Say whether there are tasks of this split itself."""
+        return split in self._tasks
+
+    def set_tasks(self, split: str, rows: Rows | Iterable[Row] | DatasetBuilder) -> None:
+        """Replace the tasks of a split, for every episode that starts from now on."""
+        check_split(split)
+        self._tasks[split] = Tasks(rows, system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types)
 
     def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the input of the episode that reset options (or, for a game, the seed) choose; None to take the next task.
@@ -255,7 +268,7 @@ class ChatEnv(EpisodeFace):
             model: Name of the model.
             sampling_args: Generation parameters.
         """
-        return self.initial_state(self.tasks.own_input(input), client, model, sampling_args)
+        return self.initial_state(self.tasks_of("train").own_input(input), client, model, sampling_args)
 
     def initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> State:
         """Return the state that an episode of a task of its own starts from."""
@@ -264,7 +277,7 @@ class ChatEnv(EpisodeFace):
         usage = UsageTracker()
         if self.sampling_args:
             sampling_args = {**self.sampling_args, **(sampling_args or {})}
-        return self.state_type(
+        state = self.state_type(
             input=task,
             task=task.get("task", task),
             client=client,
@@ -285,6 +298,10 @@ class ChatEnv(EpisodeFace):
             stop_condition=None,
             timing=self.timing_type(),
         )
+        made = made_states.get()
+        if made is not None:
+            made.append(state)
+        return state
 
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
         """Play one episode by asking `client`, and return its state, not scored.
@@ -415,6 +432,12 @@ TRUNCATING_STOPS = frozenset(
     {"max_turns_reached", "max_total_completion_tokens_reached", "timeout_reached", "prompt_too_long", "truncated"}
 )
 """Stop conditions that are limits: they truncate an episode, all others terminate it."""
+
+
+def check_split(split: Any) -> None:
+    """Raise if a split is not one that there is."""
+    if split not in ("train", "eval"):
+        raise ConfigurationError(f"the reset option 'split' must be 'train' or 'eval', got {split!r}")
 
 
 def _check_handler(cls: type, kind: Kind, marked: Marked) -> None:

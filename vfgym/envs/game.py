@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from vfgym.concurrency import Steps, eager, in_event_loop
+from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
@@ -119,15 +120,14 @@ class GameEnv(MultiTurnEnv):
 
     # How it is played
 
-    @property
-    def tasks(self) -> Tasks:
-        """One task for each seed."""
+    def tasks_of(self, split: Any) -> Tasks:
+        """Return the tasks of either split: one for each seed."""
+        check_split(split)
         return self._seeds
 
-    @property
-    def eval_tasks(self) -> Tasks:
-        """One task for each seed."""
-        return self._seeds
+    def has_tasks(self, split: str) -> bool:
+        """Say that there are tasks of either split."""
+        return True
 
     def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the task that stands for the seed: the one given, or the ``example_id``."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vfgym.concurrency import Steps
-from vfgym.envs.chat import ChatEnv
+from vfgym.envs.chat import ChatEnv, check_split
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.rubrics import Rubric
@@ -187,24 +187,24 @@ class EnvGroup(ChatEnv):
 
     # Tasks
 
-    @property
-    def tasks(self) -> Tasks:
-        """The training tasks of all environments, one environment after another."""
-        return self._join("train")
+    def tasks_of(self, split: Any) -> Tasks:
+        """Return the tasks of all environments, one environment after another.
 
-    @property
-    def eval_tasks(self) -> Tasks:
-        """The evaluation tasks of all environments, where one has no others its training tasks."""
-        return self._join("eval")
-
-    def _join(self, split: str) -> Tasks:
+        Raises:
+            ConfigurationError: If the tasks of an environment have no end.
+        """
+        check_split(split)
         if split not in self._joined:
-            sources = [env.tasks if split == "train" else env.eval_tasks for env in self.envs]
+            sources = [env.tasks_of(split) for env in self.envs]
             endless = [name for name, source in zip(self.env_names, sources, strict=True) if source.is_endless]
             if endless:
                 raise ConfigurationError(f"the tasks of {', '.join(endless)} have no end, so a group cannot join them with others")
             self._joined[split] = Tasks(GroupRows(self.env_names, sources), types=self.message_types)
         return self._joined[split]
+
+    def has_tasks(self, split: str) -> bool:
+        """Say whether some environment has tasks of this split itself."""
+        return any(env.has_tasks(split) for env in self.envs)
 
     # Routing
 

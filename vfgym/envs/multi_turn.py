@@ -116,7 +116,7 @@ class MultiTurnEnv(ChatEnv):
         """Play one episode by asking `client`, and return its state, not scored."""
         episode = Episode(self)
         try:
-            return await run_async(play(episode, self.tasks.own_input(input), client, model, sampling_args))
+            return await run_async(play(episode, self.tasks_of("train").own_input(input), client, model, sampling_args))
         finally:
             session, episode.state.session = episode.state.session, None
             if session is not None and is_awaitable(closing := self.close_session(session)):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import functools
 import logging
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from vfgym.evaluation.play import Begin, Rollout, play
 from vfgym.evaluation.progress import ProgressCallback, reporting
 from vfgym.evaluation.recorder import Recorder
 from vfgym.evaluation.replicas import EnvLike, Replicas
-from vfgym.results import GenerateOutputs, ResultsError, ResultsWriter, Run
+from vfgym.results import Earlier, GenerateOutputs, ResultsError, ResultsWriter, Run, Slot, fingerprint_of
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
 
@@ -36,6 +38,8 @@ def evaluate(
     seed: int = 0,
     results_path: str | Path | None = None,
     save_results: bool = False,
+    resume: bool = False,
+    redo_errors: bool = False,
     state_columns: Sequence[str] = (),
     strict: bool = False,
     pass_threshold: float | None = None,
@@ -62,6 +66,10 @@ def evaluate(
         seed: Seed of the run. Each rollout's random numbers follow from it, whatever runs beside it.
         results_path: Write ``results.jsonl`` and ``metadata.json`` to this directory.
         save_results: Write them to a new directory below ``./outputs/evals``, where no `results_path` is given.
+        resume: Go on with the run whose results `results_path` holds, if there are any: play only what is missing, by the
+            fingerprints of the tasks. The settings must agree; `num_examples` may have grown. An example whose group is
+            scored together is played again as a whole where a rollout of it is missing.
+        redo_errors: Play rollouts of that run that have an error again; they count as done otherwise.
         state_columns: Items of each episode's state to keep in its row.
         strict: Raise the first exception that is not a `vfgym.errors.Error`, instead of recording it as its rollout's
             error.
@@ -76,7 +84,7 @@ def evaluate(
         ``{"outputs": rows, "metadata": ...}``, the rows by example and rollout.
 
     Raises:
-        ConfigurationError: If the environment, the agent or an argument cannot work.
+        ConfigurationError: If the environment, the agent or an argument cannot work, or a run cannot be resumed with it.
         ResultsError: If results cannot be written; its ``outputs`` are what was finished.
         vfgym.agents.EndOfInput: If a human ended the input.
     """
@@ -89,6 +97,8 @@ def evaluate(
         seed=seed,
         results_path=results_path,
         save_results=save_results,
+        resume=resume,
+        redo_errors=redo_errors,
         state_columns=state_columns,
         strict=strict,
         pass_threshold=pass_threshold,
@@ -125,6 +135,8 @@ async def aevaluate(
     seed: int = 0,
     results_path: str | Path | None = None,
     save_results: bool = False,
+    resume: bool = False,
+    redo_errors: bool = False,
     state_columns: Sequence[str] = (),
     strict: bool = False,
     pass_threshold: float | None = None,
@@ -138,6 +150,10 @@ async def aevaluate(
     _check(num_examples=num_examples, rollouts_per_example=rollouts_per_example, max_concurrent=max_concurrent)
     if seed < 0:
         raise ConfigurationError(f"seed must not be negative, got {seed}")
+    if resume and results_path is None:
+        raise ConfigurationError("resume needs results_path: the directory of the run that is to be resumed")
+    if redo_errors and not resume:
+        raise ConfigurationError("redo_errors says what a resumed run plays again: give resume=True too")
     model = model or agent_name(agent)
     agent = as_agent(agent)
     if isinstance(agent, HumanAgent):
@@ -163,8 +179,14 @@ async def aevaluate(
             max_concurrent=max_concurrent,
             path_to_save=path,
         )
-        rollouts = _rollouts(run, example_ids)
-        return await _carry_out(run, definition, replicas, rollouts, begin, strict=strict, progress=progress, on_progress=on_progress)
+        rollouts = list(_rollouts(run, example_ids))
+        fingerprint = _fingerprints(definition)
+        earlier = await bridge(_earlier, run, rollouts, fingerprint, definition, redo_errors) if resume else None
+        if earlier is not None:
+            run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
+        return await _carry_out(
+            run, definition, replicas, rollouts, begin, fingerprint, earlier, strict=strict, progress=progress, on_progress=on_progress
+        )
     finally:
         await bridge(replicas.close)
 
@@ -173,38 +195,44 @@ async def _carry_out(
     run: Run,
     definition: ChatEnv,
     replicas: Replicas,
-    rollouts: Iterator[Rollout],
+    rollouts: Iterable[Rollout],
     begin: Begin,
+    fingerprint: Callable[[int], str | None],
+    earlier: Earlier | None,
     *,
     strict: bool,
     progress: bool,
     on_progress: ProgressCallback | None,
 ) -> GenerateOutputs:
-    """Play and record all rollouts, and return what came of them."""
+    """Play and record all rollouts that are not done yet, and return what came of them."""
     total = run.num_examples * run.rollouts_per_example
+    done = [] if earlier is None else earlier.rows
+    to_play = (rollout for rollout in rollouts if earlier is None or earlier.row_of(rollout.example_id, rollout.number) is None)
     with contextlib.ExitStack() as stack:
         writer = None
         if run.path_to_save is not None:
-            writer = stack.enter_context(ResultsWriter(run.path_to_save, run.outputs([])["metadata"]))
+            writer = stack.enter_context(ResultsWriter(run.path_to_save, run.metadata(done), earlier=earlier))
         title = f"{run.env_id} {run.model}"
-        on_row = stack.enter_context(reporting(total, title, is_shown=progress, callback=on_progress))
-        recorder = Recorder(definition, run.rollouts_per_example, run.state_columns, writer, on_row)
+        on_row = stack.enter_context(reporting(total, title, is_shown=progress, callback=on_progress, done=done))
+        recorder = Recorder(definition, run, writer, on_row, done)
 
         def work() -> None:
             replica = replicas.take()
-            for rollout in rollouts:
-                played = play(replica, begin, rollout)
+            for rollout in to_play:
+                # Taken before the episode, whose hooks may write to what it starts from.
+                played = play(replica, begin, rollout._replace(fingerprint=fingerprint(rollout.example_id)))
                 if strict and played.error is not None:
                     raise played.error
                 recorder.add(played)
                 wait(asyncio.sleep(0))  # where nothing else waits, other workers and a cancellation still get their turn
 
-        num_workers = min(n for n in (total, run.max_concurrent, replicas.most) if n != -1)
+        num_workers = min(n for n in (total - len(done), run.max_concurrent, replicas.most) if n != -1)
         try:
-            await _all_of([bridge(work) for _ in range(num_workers)])
+            if num_workers:
+                await _all_of([bridge(work) for _ in range(num_workers)])
             outputs = run.outputs(recorder.outputs)
             if writer is not None:
-                writer.write_metadata(outputs["metadata"])
+                writer.finish(outputs["metadata"])
             return outputs
         except BaseException as error:
             _save_what_is_finished(run, recorder, writer, error)
@@ -257,6 +285,30 @@ def _rollouts(run: Run, example_ids: Sequence[int]) -> Iterator[Rollout]:
     for position, example_id in enumerate(example_ids):
         for number in numbers:
             yield Rollout(example_id, number, seeds[number][position])
+
+
+def _fingerprints(definition: ChatEnv) -> Callable[[int], str | None]:
+    """Return the function that gives the fingerprint of an example's task; None for one that cannot be read."""
+    tasks = definition.eval_tasks
+
+    @functools.cache
+    def fingerprint(example_id: int) -> str | None:
+        try:
+            return fingerprint_of(tasks.input(tasks.index_of(example_id)))
+        except Exception:  # the episode that begins with it records what is wrong
+            return None
+
+    return fingerprint
+
+
+def _earlier(
+    run: Run, rollouts: Iterable[Rollout], fingerprint: Callable[[int], str | None], definition: ChatEnv, redo_errors: bool
+) -> Earlier | None:
+    """Read what was done of a run already."""
+    slots = (Slot(rollout.example_id, rollout.number, fingerprint(rollout.example_id)) for rollout in rollouts)
+    return Earlier.load(
+        run.path_to_save or Path(), run, slots, redo_errors=redo_errors, whole_groups=definition.requires_group_rollouts
+    )
 
 
 async def _all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:

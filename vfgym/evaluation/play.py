@@ -32,6 +32,8 @@ class Rollout(NamedTuple):
     """Which rollout of the example it is, from 0."""
     seed: int
     """Seed of its random numbers."""
+    fingerprint: str | None = None
+    """That of its task (see `vfgym.results.fingerprint_of`)."""
 
 
 class Played(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -44,12 +44,16 @@ ProgressCallback: TypeAlias = "Callable[[RolloutOutput, Progress], None]"
 
 
 @contextlib.contextmanager
-def reporting(total: int, title: str, *, is_shown: bool, callback: ProgressCallback | None) -> Iterator[Callable[[RolloutOutput], None]]:
+def reporting(
+    total: int, title: str, *, is_shown: bool, callback: ProgressCallback | None, done: Iterable[RolloutOutput] = ()
+) -> Iterator[Callable[[RolloutOutput], None]]:
     """Count finished rows, show how far the run is on the standard error stream, and tell `callback`.
 
-    The context gives the function that is to be called with each row.
+    The context gives the function that is to be called with each row. Rows that are `done` as it begins count, and are not told.
     """
     progress = Progress(total)
+    for row in done:
+        progress.add(row)
     display = _bar if sys.stderr.isatty() else _lines
     with display(progress, title) if is_shown else contextlib.nullcontext() as refresh:
 
@@ -101,7 +105,7 @@ def _bar(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
 @contextlib.contextmanager
 def _lines(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
     started = printed = time.monotonic()
-    printed_done = 0
+    printed_done = progress.done
 
     def show() -> None:
         nonlocal printed, printed_done

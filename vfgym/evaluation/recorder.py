@@ -14,7 +14,7 @@ from vfgym.calls import is_awaitable
 from vfgym.concurrency import wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.evaluation.play import Played
-from vfgym.results import ResultsWriter, RolloutOutput, rollout_output
+from vfgym.results import ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.state import State
 
 logger = logging.getLogger(__name__)
@@ -26,24 +26,23 @@ class Recorder:
     def __init__(
         self,
         definition: ChatEnv,
-        rollouts_per_example: int,
-        state_columns: Sequence[str],
+        run: Run,
         writer: ResultsWriter | None,
         on_row: Callable[[RolloutOutput], None],
+        done: Sequence[RolloutOutput] = (),
     ) -> None:
         """Record the episodes of `definition`.
 
         Args:
             definition: Whose rubric scores groups.
-            rollouts_per_example: How many episodes a group has.
-            state_columns: Items of the state to keep in rows.
+            run: What the run is: how many episodes a group has, and which items of the state are kept in rows.
             writer: Where rows are appended; None to keep them in memory only.
             on_row: Called with each row that was kept.
+            done: Rows of the run that were finished, and are on disk, as it begins.
         """
-        self.outputs: list[RolloutOutput] = []
+        self.outputs: list[RolloutOutput] = list(done)
         self._definition = definition
-        self._rollouts_per_example = rollouts_per_example
-        self._state_columns = state_columns
+        self._run = run
         self._writer = writer
         self._on_row = on_row
         self._groups: defaultdict[int, list[Played]] = defaultdict(list)
@@ -62,7 +61,7 @@ class Recorder:
             return
         group = self._groups[played.rollout.example_id]
         group.append(played)
-        if len(group) == self._rollouts_per_example:
+        if len(group) == self._run.rollouts_per_example:
             del self._groups[played.rollout.example_id]
             group.sort(key=lambda each: each.rollout.number)
             for each in self._scored(group):
@@ -94,11 +93,13 @@ class Recorder:
             rollout=played.rollout.number,
             seen_return=played.seen_return,
             error=played.error,
-            state_columns=self._state_columns,
+            state_columns=self._run.state_columns,
+            fingerprint=played.rollout.fingerprint,
         )
         self.outputs.append(row)
         if self._writer is not None:
             self._writer.append(row)
+            self._writer.update_metadata(lambda: self._run.metadata(self.outputs))
         self._on_row(row)
 
     def _log_failure(self, played: Played) -> None:

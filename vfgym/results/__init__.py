@@ -1,24 +1,37 @@
 """Results: one row for each rollout, the run's metadata, and both on disk.
 
-``results.jsonl`` holds one `RolloutOutput` a line, in the order in which rollouts finished; ``metadata.json`` says what was
-run and sums it up.
+``results.jsonl`` holds one `RolloutOutput` a line; ``metadata.json`` says what was run and sums it up (``docs/results.md`` has
+every key). A run that was stopped is resumed with `Earlier`.
 """
 
-from vfgym.results.files import ResultsError, ResultsWriter, load_results
+from vfgym.results.dataset import push_to_hub, results_dataset
+from vfgym.results.files import ResultsError, ResultsWriter
+from vfgym.results.fingerprints import fingerprint_of
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs, Run, VersionInfo
+from vfgym.results.reading import load_results
+from vfgym.results.resume import Earlier, Slot, find_incomplete
 from vfgym.results.rows import ErrorInfo, RolloutOutput, rollout_output
 from vfgym.results.statistics import summarize
+from vfgym.results.tokens import ProcessedOutputs, processed_outputs
 
 __all__ = [
+    "Earlier",
     "ErrorInfo",
     "GenerateMetadata",
     "GenerateOutputs",
+    "ProcessedOutputs",
     "ResultsError",
     "ResultsWriter",
     "RolloutOutput",
     "Run",
+    "Slot",
     "VersionInfo",
+    "find_incomplete",
+    "fingerprint_of",
     "load_results",
+    "processed_outputs",
+    "push_to_hub",
+    "results_dataset",
     "rollout_output",
     "summarize",
 ]

@@ -1,26 +1,39 @@
-"""Results on disk: rows appended as they come, metadata replaced as a whole."""
+"""The directory of a run: rows appended as they come, metadata replaced as a whole, one writer at a time."""
 
 from __future__ import annotations
 
 import io
-import json
 import logging
 import os
 import re
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from vfgym.errors import Error
-from vfgym.results.metadata import GenerateMetadata, GenerateOutputs
+from vfgym.results.metadata import GenerateOutputs
 from vfgym.results.plain_json import json_text
-from vfgym.results.rows import RolloutOutput, row_order
+from vfgym.results.rows import row_line, row_order
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: nothing keeps two runs out of one directory there
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from vfgym.results.resume import Earlier
 
 logger = logging.getLogger(__name__)
 
 ROWS = "results.jsonl"
 METADATA = "metadata.json"
+NOT_WRITTEN = frozenset({"path_to_save", "date"})
+"""Metadata that stay in memory."""
+_SECONDS_BETWEEN_METADATA = 1.0
+_SHARE_OF_TIME = 0.05
+"""Most of the time that goes into keeping the metadata up to date."""
 
 
 class ResultsError(Error, OSError):
@@ -28,6 +41,15 @@ class ResultsError(Error, OSError):
 
     outputs: GenerateOutputs | None = None
     """What was finished when a write failed."""
+
+
+class Piece(NamedTuple):
+    """Where the line of a row stands in a file."""
+
+    order: tuple[int, int]
+    """What the row is sorted by."""
+    start: int
+    stop: int
 
 
 def default_results_path(env_id: str, model: str, root: str | Path = "outputs") -> Path:
@@ -39,33 +61,102 @@ def _as_name(text: str) -> str:
     return re.sub(r"[^\w.+-]", "-", text.replace("/", "--"))
 
 
+def cannot_write(path: Path, error: OSError) -> ResultsError:
+    """Return the error that says that a run's directory cannot be written."""
+    reason = error.strerror or str(error)
+    return ResultsError(f"cannot write results to {path}: {reason}. Give a directory that can be written, with room on its disk")
+
+
+def is_in_use(path: Path) -> bool:
+    """Say whether a run is writing its results to a directory now."""
+    try:
+        lock = _lock(path)
+    except ResultsError:
+        return True
+    if lock is not None:
+        os.close(lock)
+    return False
+
+
+def _lock(path: Path) -> int | None:
+    """Keep other runs out of a directory until the descriptor that is returned is closed, or the process ends, however it does.
+
+    Raises:
+        ResultsError: If another run is in it.
+    """
+    if fcntl is None:
+        return None
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ResultsError(f"another run is writing its results to {path}: wait until it has ended, or choose another directory") from None
+    except OSError:  # a file system without locks
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 class ResultsWriter:
     """Writes one run's results into a directory."""
 
-    def __init__(self, path: str | Path, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | Path, metadata: Mapping[str, Any], *, earlier: Earlier | None = None) -> None:
         """Make the directory and both files, so that what is wrong with it shows before any rollout runs.
 
         Args:
             path: Directory of the results.
             metadata: What is known of the run as it begins.
+            earlier: What the directory holds of the run already. Rows that are not kept, and a last line that is not whole,
+                are removed from the file now.
 
         Raises:
-            ResultsError: If the directory or the files cannot be made, or it holds results of another run.
+            ResultsError: If the directory or the files cannot be made, it holds results and there is no `earlier`, they are
+                not those that `earlier` read, or another run writes to it.
         """
         self.path = Path(path)
+        self._pieces: list[Piece] = []
+        self._next_metadata = 0.0
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            # Unbuffered: a row is one write call, and is with the system when that returns.
-            self._rows: io.RawIOBase = open(self.path / ROWS, "ab", buffering=0)  # noqa: SIM115 (held open for the whole run)
+            self._locked = _lock(self.path)
+        except ResultsError:
+            raise
         except OSError as error:
-            raise self._failed(error) from error
+            raise cannot_write(self.path, error) from error
         try:
-            if self._rows.tell() > 0:
-                raise ResultsError(f"{self.path} holds the results of another run already: choose another directory, or remove it")
+            self._rows = self._open(earlier)
+        except BaseException:
+            self._unlock()
+            raise
+        try:
             self.write_metadata(metadata)
         except BaseException:
-            self._rows.close()
+            self.close()
             raise
+
+    def _open(self, earlier: Earlier | None) -> io.RawIOBase:
+        file = self.path / ROWS
+        try:
+            if earlier is not None:
+                if _identity(file) != earlier.identity:
+                    raise ResultsError(f"{file} has changed since it was read: another run has written to it. Resume again")
+                if earlier.needs_rewrite:
+                    _replace(file, earlier.lines())
+                self._pieces = earlier.pieces()
+            # Unbuffered: a row is one write call, and is with the system when that returns.
+            rows: io.RawIOBase = open(file, "ab", buffering=0)  # noqa: SIM115 (held open for the whole run)
+        except ResultsError:
+            raise
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        self._end = rows.tell()
+        if earlier is None and self._end > 0:
+            rows.close()
+            raise ResultsError(
+                f"{self.path} holds the results of another run already: choose another directory, remove it, or resume that run"
+            )
+        return rows
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add one row.
@@ -73,12 +164,14 @@ class ResultsWriter:
         Raises:
             ResultsError: If it cannot be written.
         """
-        line = memoryview((json_text(row) + "\n").encode())
+        line = memoryview((row_line(row) + "\n").encode())
+        self._pieces.append(Piece(row_order(row), self._end, self._end + len(line)))
+        self._end += len(line)
         try:
             while line:  # a raw write may take a part only, when the disk is nearly full
                 line = line[self._rows.write(line) or 0 :]
         except OSError as error:
-            raise self._failed(error) from error
+            raise cannot_write(self.path, error) from error
 
     def write_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Replace the metadata: a reader sees the old file or the new one, never a part.
@@ -86,18 +179,56 @@ class ResultsWriter:
         Raises:
             ResultsError: If it cannot be written.
         """
-        kept = {key: value for key, value in metadata.items() if key != "path_to_save"}
+        kept = {key: value for key, value in metadata.items() if key not in NOT_WRITTEN}
         target = self.path / METADATA
         temporary = target.with_suffix(".json.tmp")
         try:
             temporary.write_text(json_text(kept, is_indented=True) + "\n", encoding="utf-8")
             os.replace(temporary, target)
         except OSError as error:
-            raise self._failed(error) from error
+            raise cannot_write(self.path, error) from error
+        self._next_metadata = time.monotonic() + _SECONDS_BETWEEN_METADATA
+
+    def update_metadata(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        """Replace the metadata with what `make` gives, about once a second; it does nothing in between.
+
+        Where that takes long, it is done more rarely.
+
+        Raises:
+            ResultsError: If it cannot be written.
+        """
+        started = time.monotonic()
+        if started >= self._next_metadata:
+            self.write_metadata(make())
+            ended = time.monotonic()
+            self._next_metadata = ended + max(_SECONDS_BETWEEN_METADATA, (ended - started) / _SHARE_OF_TIME)
+
+    def finish(self, metadata: Mapping[str, Any]) -> None:
+        """End the run: put the rows in order, by example and rollout, and write the metadata. Nothing can be added then.
+
+        Raises:
+            ResultsError: If a file cannot be written. The rows stand on disk in any case.
+        """
+        self._rows.close()
+        in_order = sorted(self._pieces, key=lambda piece: piece.order)
+        if in_order != self._pieces:
+            file = self.path / ROWS
+            try:
+                with file.open("rb") as rows:
+                    _replace(file, (_read(rows, piece) for piece in in_order))
+            except OSError as error:
+                raise cannot_write(self.path, error) from error
+        self.write_metadata(metadata)
 
     def close(self) -> None:
-        """Close the file. A second call does nothing."""
+        """Close the file, and let others write to the directory. A second call does nothing."""
         self._rows.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._locked is not None:
+            os.close(self._locked)
+            self._locked = None
 
     def __enter__(self) -> Self:
         return self
@@ -105,38 +236,27 @@ class ResultsWriter:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _failed(self, error: OSError) -> ResultsError:
-        reason = error.strerror or str(error)
-        return ResultsError(f"cannot write results to {self.path}: {reason}. Give a directory that can be written, with room on its disk")
+
+def _identity(file: Path) -> tuple[int, int]:
+    """Return what tells a file of rows from itself after more was written: rows are appended, or the file is another one."""
+    status = file.stat()
+    return status.st_ino, status.st_size
 
 
-def load_results(path: str | Path) -> GenerateOutputs:
-    """Read the results of a run back.
+def _read(rows: io.BufferedReader, piece: Piece) -> bytes:
+    rows.seek(piece.start)
+    return rows.read(piece.stop - piece.start)
 
-    A last line that is not whole (the run was killed while writing it) is left out, and reported in the log.
 
-    Args:
-        path: Directory of the results.
-
-    Returns:
-        Rows by example and rollout, and the metadata as it was written last.
-
-    Raises:
-        ResultsError: If a file is missing, or another line than the last is no JSON object.
-    """
-    path = Path(path)
+def _replace(file: Path, lines: Iterable[bytes]) -> None:
+    """Write a file anew: it is the old one until the new one is whole, and on the disk."""
+    temporary = file.with_suffix(".jsonl.tmp")
     try:
-        metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
-        lines = (path / ROWS).read_bytes().splitlines()
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"cannot read results from {path}: {error}") from error
-    outputs = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            outputs.append(RolloutOutput(json.loads(line)))
-        except (ValueError, TypeError) as error:
-            if number < len(lines):
-                raise ResultsError(f"line {number} of {path / ROWS} is no rollout: {error}") from error
-            logger.warning("the last line of %s is not whole and is left out: the run was stopped while writing it", path / ROWS)
-    outputs.sort(key=row_order)
-    return {"outputs": outputs, "metadata": cast(GenerateMetadata, {**metadata, "path_to_save": path})}
+        with temporary.open("wb") as target:
+            target.writelines(lines)
+            target.flush()
+            os.fsync(target.fileno())
+        os.replace(temporary, file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

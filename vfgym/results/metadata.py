@@ -41,11 +41,11 @@ class GenerateMetadata(Summary):
     rollouts_per_example: int
     sampling_args: dict[str, Any]
     date: str
-    """When the run began: ISO 8601, UTC."""
+    """When the run began: ISO 8601, UTC; not written to disk."""
     time_ms: float
-    """How long it took, in milliseconds."""
+    """How long it took, in milliseconds; with what it took before it was resumed."""
     time: float
-    """How long it took, in seconds."""
+    """The same in seconds."""
     pass_threshold: float
     """Reward from which a rollout passes, in pass@k."""
     version_info: VersionInfo
@@ -84,12 +84,18 @@ class Run:
     sampling_args: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
     """Seconds since the epoch."""
+    earlier_seconds: float = 0.0
+    """What the run took before it was resumed."""
 
     def outputs(self, rows: Sequence[RolloutOutput]) -> GenerateOutputs:
         """Return what the run has given so far: its rows in order, and the metadata with their statistics."""
         rows = sorted(rows, key=row_order)
-        seconds = time.time() - self.started
-        metadata: GenerateMetadata = {
+        return {"outputs": rows, "metadata": self.metadata(rows)}
+
+    def metadata(self, rows: Sequence[RolloutOutput]) -> GenerateMetadata:
+        """Return what the run is, and the statistics of what it has given so far."""
+        seconds = self.earlier_seconds + time.time() - self.started
+        return {
             "env_id": self.env_id,
             "env_args": self.env_args,
             "model": self.model,
@@ -109,7 +115,6 @@ class Run:
             "max_concurrent": self.max_concurrent,
             "path_to_save": self.path_to_save,
         }
-        return {"outputs": rows, "metadata": metadata}
 
 
 _OPTIONAL_PACKAGES = {"reasoning_gym": "reasoning-gym", "textarena": "textarena"}

@@ -24,7 +24,8 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
     Numbers that JSON does not know (infinity, not a number) become None.
 
     Args:
-        value: Mappings, sequences, sets, NumPy values, dataclasses, pydantic models, exceptions, dates, paths, enums.
+        value: Mappings, sequences, sets (which become sorted lists), NumPy values, dataclasses, pydantic models, exceptions,
+            dates, paths, enums.
         fallback: Gives what stands for a value of any other type.
 
     Raises:
@@ -42,8 +43,10 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
         return {_key(key): as_json(item, fallback) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return as_json(value.tolist(), fallback)
-    if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [as_json(item, fallback) for item in value]
+    if isinstance(value, Set):  # in an order of its own: that of a set of strings differs from process to process
+        return sorted((as_json(item, fallback) for item in value), key=_LINE.encode)
     if hasattr(value, "model_dump"):
         return as_json(value.model_dump(), fallback)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -74,3 +77,18 @@ def json_text(value: Any, *, is_indented: bool = False) -> str:
         return encode(value)
     except (TypeError, ValueError):
         return encode(as_json(value, fallback=repr))
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """Return a row as one line of JSON, whatever its values are: one that even `as_json` cannot read stands as its ``repr``."""
+    try:
+        return _LINE.encode(row)
+    except (TypeError, ValueError, RecursionError):
+        return _LINE.encode({_key(key): _told(value) for key, value in row.items()})
+
+
+def _told(value: Any) -> Any:
+    try:
+        return as_json(value, fallback=repr)
+    except Exception:  # an object that holds itself, or whose own code raises
+        return repr(value)

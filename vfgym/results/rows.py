@@ -7,7 +7,9 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vfgym.results.plain_json import NotPlain, as_json
+from vfgym.messages import Message
+from vfgym.results.plain_json import as_json, line_of
+from vfgym.results.trajectory import encoded, is_trajectory, kept_steps
 from vfgym.state import RolloutTiming, State, TokenUsage
 from vfgym.tools import Tool
 
@@ -21,9 +23,9 @@ class RolloutOutput(dict[str, Any]):
     ``reward``, ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated``,
     ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised), ``tool_defs``,
     ``token_usage`` (where any was reported), ``error_chain`` and ``long_error_chain`` (where there is an error), ``rollout``
-    (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), then each metric
-    under its own name, then the state columns that were asked for. A metric named like one of these keys stands in
-    ``metrics`` only.
+    (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), ``fingerprint``
+    (which task it is of, see `vfgym.results.fingerprint_of`), then each metric under its own name, then the state columns
+    that were asked for. A metric named like one of these keys stands in ``metrics`` only.
     """
 
 
@@ -40,6 +42,7 @@ STANDARD_KEYS = frozenset(
             "long_error_chain",
             "rollout",
             "return",
+            "fingerprint",
         ),
         "trajectory",
     }
@@ -80,8 +83,9 @@ def rollout_output(
     seen_return: float | None = None,
     error: BaseException | None = None,
     state_columns: Sequence[str] = (),
+    fingerprint: str | None = None,
 ) -> RolloutOutput:
-    """Return what is kept of an episode that was played and scored.
+    """Return what is kept of an episode that was played and scored. Its messages are shared, and nothing else of the state.
 
     Args:
         state: The episode.
@@ -89,6 +93,8 @@ def rollout_output(
         seen_return: Sum of the rewards as wrappers passed them on; None where there were none, and the reward counts.
         error: What kept the episode from going on, where the state does not know of it.
         state_columns: Further items of the state to keep. One that has no form in JSON is replaced by a text that says so.
+            The steps of a ``trajectory`` are `vfgym.results.trajectory.KeptStep`.
+        fingerprint: That of its task (see `vfgym.results.fingerprint_of`).
     """
     item = functools.partial(dict.get, state)  # State.get looks in the input too, at four times the cost
     error = item("error") if error is None else error
@@ -119,6 +125,8 @@ def rollout_output(
         row["long_error_chain"] = row["error"]["error_chain_str"]
     row["rollout"] = rollout
     row["return"] = reward if seen_return is None else seen_return
+    if fingerprint is not None:
+        row["fingerprint"] = fingerprint
     for name, value in metrics.items():
         if name not in STANDARD_KEYS:
             row[name] = value
@@ -129,7 +137,14 @@ def rollout_output(
 
 
 def _listed(messages: Any) -> Any:
-    return list(messages) if isinstance(messages, Sequence) and not isinstance(messages, str) else messages
+    """Return messages in a list of its own; what a client kept of them for itself is let go."""
+    if isinstance(messages, str) or not isinstance(messages, Sequence):
+        return messages
+    listed = list(messages)
+    for message in listed:
+        if isinstance(message, Message):
+            message.forget_converted()
+    return listed
 
 
 def _tool_fields(tool: Tool) -> dict[str, Any]:
@@ -139,10 +154,18 @@ def _tool_fields(tool: Tool) -> dict[str, Any]:
 def _column(state: State, name: str) -> Any:
     value = state.get(name)
     try:
-        return as_json(value)
-    except NotPlain as error:
+        return kept_steps(value) if name == "trajectory" and is_trajectory(value) else as_json(value)
+    except Exception as error:  # whatever an object's own code may raise, or one that holds itself: the rest of the row counts
         logger.warning("the state column %r cannot be kept: %s", name, error)
         return f"<not kept: {error}>"
+
+
+def row_line(row: Mapping[str, Any]) -> str:
+    """Return a row as its line on disk, without the line's end. What has no form in JSON stands as its ``repr``."""
+    trajectory = row.get("trajectory")
+    if is_trajectory(trajectory):
+        row = {**row, "trajectory": encoded(trajectory, row.get("prompt"))}
+    return line_of(row)
 
 
 def token_usage(state: State) -> TokenUsage | None:
@@ -169,4 +192,4 @@ def token_usage(state: State) -> TokenUsage | None:
 
 def row_order(row: Mapping[str, Any]) -> tuple[int, int]:
     """Return what rows are sorted by: example, then rollout."""
-    return row["example_id"], row.get("rollout", 0)
+    return row["example_id"], row.get("rollout") or 0

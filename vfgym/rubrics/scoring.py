@@ -172,7 +172,10 @@ def score_members(functions: Iterable[RewardFunction], states: list[State], clas
         else:
             if each is None:
                 each = [namespace_of(state, class_objects) for state in states]
-            values = yield from _individual_values(function, states, each)
+            if len(states) == 1:
+                values = [(yield from _score(function, each[0], states[0]))]
+            else:
+                values = yield from _individual_values(function, states, each)
         for score, value in zip(scores, values, strict=True):
             score.metrics[function.name] = value
             if function.weight:

@@ -284,10 +284,14 @@ async def _client(server: MCPServerConfig, stack: AsyncExitStack) -> mcp.Client:
     """Return the SDK's client for a server. It is not entered yet; what it needs besides is left with `stack`."""
     from mcp import Client, StdioServerParameters
     from mcp.client.stdio import stdio_client
-    from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+    from mcp.client.streamable_http import streamable_http_client
 
     if server.url is not None:
-        http_client = await stack.enter_async_context(create_mcp_http_client(headers=server.headers or None))
+        http_client = None  # the SDK's own
+        if server.headers:
+            import httpx2
+
+            http_client = await stack.enter_async_context(httpx2.AsyncClient(headers=server.headers, timeout=server.timeout_seconds))
         return Client(streamable_http_client(server.url, http_client=http_client), read_timeout_seconds=server.timeout_seconds)
     parameters = StdioServerParameters(command=str(server.command), args=list(server.args), env=server.env or None, cwd=server.cwd)
     # The SDK's default is the sys.stderr of its import, which in notebooks and under test runners is often no real file.

@@ -1,0 +1,228 @@
+"""Trajectories: whole and shared in memory, without repetition on disk, and the same when they are read back."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfgym import MultiTurnEnv, Response, Rubric, Usage
+from vfgym.messages import AssistantMessage, Message, ToolCall, UserMessage
+from vfgym.responses import ResponseMessage, ResponseTokens
+from vfgym.results import ResultsWriter, RolloutOutput, load_results, rollout_output
+from vfgym.results.rows import row_line
+from vfgym.results.trajectory import KeptStep, decoded, encoded
+from vfgym.state import MessagesView, State
+
+
+class Talk(MultiTurnEnv):
+    """Answers each message with one of a hundred letters."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__(dataset=[{"question": "begin", "answer": "é😀"}], max_turns=turns, rubric=Rubric(lambda completion: 1.0))
+
+    def env_response(self, messages: list[Message], state: State) -> list[Message]:
+        return [UserMessage("w" * 100)]
+
+
+class Forgetting(Talk):
+    """Shows the model nothing but the last answer, from the third turn on."""
+
+    def get_prompt_messages(self, state: State) -> Any:
+        steps = state["trajectory"]
+        if len(steps) < 2:
+            return super().get_prompt_messages(state)
+        return [UserMessage("You said:"), *steps[-1]["completion"]]
+
+
+def answer(number: int) -> Response:
+    """Return an answer as a client gives it, with token ids that go on from those of the answer before."""
+    prompt = list(range(3 * number + 2))
+    tokens = ResponseTokens(prompt, [0] * len(prompt), [len(prompt)], [1], [-0.5])
+    message = ResponseMessage(f"answer {number}", finish_reason="stop", tokens=tokens)
+    return Response(f"r{number}", 7, "m", Usage(len(prompt), 0, 1, len(prompt) + 1), message)
+
+
+def played(env: MultiTurnEnv, turns: int) -> State:
+    env.reset(seed=0)
+    for number in range(turns):
+        env.step(answer(number))
+    assert env.state is not None
+    return env.state
+
+
+def row_of(env: MultiTurnEnv, turns: int) -> RolloutOutput:
+    return rollout_output(played(env, turns), state_columns=["trajectory"])
+
+
+def saved_and_loaded(row: RolloutOutput, path: Path) -> RolloutOutput:
+    with ResultsWriter(path, {"env_id": "e", "state_columns": ["trajectory"]}) as writer:
+        writer.append(row)
+    return load_results(path)["outputs"][0]
+
+
+@pytest.mark.parametrize("env", [Talk(6), Forgetting(6)])
+def test_what_is_read_back_is_what_was_kept(env: MultiTurnEnv, tmp_path: Path) -> None:
+    row = row_of(env, 6)
+    assert len(row["trajectory"]) == 6
+    loaded = saved_and_loaded(row, tmp_path)
+    assert loaded == row
+    assert json.loads(json.dumps(loaded)) == json.loads(json.dumps(row))
+    step = loaded["trajectory"][3]
+    assert step["response"] == {
+        "id": "r3",
+        "created": 7,
+        "model": "m",
+        "usage": {"prompt_tokens": 11, "reasoning_tokens": 0, "completion_tokens": 1, "total_tokens": 12},
+        "message": {"role": "assistant", "content": "answer 3", "finish_reason": "stop"},
+    }
+    assert step["tokens"]["prompt_ids"] == list(range(11))
+    assert step["tokens"]["prompt_mask"] == [0] * 11
+    assert step["completion"] == [{"role": "assistant", "content": "answer 3"}]
+
+
+def test_a_step_on_disk_has_only_what_is_new() -> None:
+    row = row_of(Talk(4), 4)
+    first, second, *_ = json.loads(row_line(row))["trajectory"]
+    assert first["prompt"] == {"shared": 1, "new": []}
+    assert second["prompt"] == {"shared": 2, "new": [{"role": "user", "content": "w" * 100}]}
+    assert "message" not in second["response"]
+    assert second["response"]["message_fields"] == {"finish_reason": "stop"}
+    assert second["tokens"]["prompt_ids"] == {"shared": 3, "new": [3, 4]}
+    assert second["tokens"]["prompt_mask"] == {"value": 0, "count": 5}
+
+
+def test_a_rewritten_history_is_stored_whole() -> None:
+    row = row_of(Forgetting(4), 4)
+    third = json.loads(row_line(row))["trajectory"][2]
+    assert [message["content"] for message in third["prompt"]] == ["You said:", "answer 1"]
+
+
+def test_a_message_that_differs_from_the_completion_is_stored() -> None:
+    row = row_of(Talk(1), 1)
+    row["trajectory"][0]["response"]["message"] = {"role": "assistant", "content": "before it was edited"}
+    stored = json.loads(row_line(row))["trajectory"][0]["response"]
+    assert stored["message"]["content"] == "before it was edited"
+
+
+def test_the_size_on_disk_grows_with_the_conversation_and_not_with_its_square() -> None:
+    lengths = [len(row_line(row_of(Talk(turns), turns))) for turns in (20, 40, 80)]
+    per_turn = [(lengths[1] - lengths[0]) / 20, (lengths[2] - lengths[1]) / 40]
+    assert per_turn[1] == pytest.approx(per_turn[0], rel=0.05)
+
+
+def test_prompts_share_their_storage_in_memory_and_when_read_back(tmp_path: Path) -> None:
+    row = row_of(Talk(30), 30)
+    copies = (row, saved_and_loaded(row, tmp_path), pickle.loads(pickle.dumps(row)))
+    for each in copies:
+        prompts = [step["prompt"] for step in each["trajectory"]]
+        assert all(type(prompt) is MessagesView for prompt in prompts)
+        assert len({id(prompt._messages) for prompt in prompts}) == 1
+        assert [len(prompt) for prompt in prompts] == list(range(1, 61, 2))
+        assert each == row
+
+
+def test_a_row_is_json_and_can_be_copied() -> None:
+    row = row_of(Talk(3), 3)
+    text = json.loads(json.dumps(row, indent=1))
+    assert text == json.loads(json.dumps(row))
+    assert [len(step["prompt"]) for step in text["trajectory"]] == [1, 3, 5]
+    assert copy.deepcopy(row) == row
+
+
+def test_a_row_does_not_keep_the_live_state_or_what_clients_converted() -> None:
+    state = played(Talk(2), 2)
+    made = []
+
+    def convert(message: Message) -> dict[str, Any]:
+        made.append(message)
+        return {"native": message["content"]}
+
+    message = state["completion"][0]
+    assert message.converted(convert) is message.converted(convert)
+    row = rollout_output(state, state_columns=["trajectory"])
+    message.converted(convert)
+    assert len(made) == 2, "what was converted was let go"
+    row["trajectory"][0]["reward"] = 5.0
+    row["completion"].clear()
+    assert state["trajectory"][0]["reward"] is None
+    assert len(state["completion"]) == 3
+
+
+def test_whatever_an_author_puts_into_a_step_is_kept_or_the_column_is_marked() -> None:
+    class Sdk:
+        def model_dump(self, **options: Any) -> dict[str, Any]:
+            return {"choices": [1]}
+
+    state = played(Talk(1), 1)
+    step = state["trajectory"][0]
+    step["response"], step["extras"]["seen"], step["own"] = Sdk(), {"b", "a"}, Path("x")
+    kept = rollout_output(state, state_columns=["trajectory"])["trajectory"][0]
+    assert (kept["response"], kept["extras"]["seen"], kept["own"]) == ({"choices": [1]}, ["a", "b"], "x")
+    step["extras"]["socket"] = object()
+    assert rollout_output(state, state_columns=["trajectory"])["trajectory"] == "<not kept: object has no form in JSON>"
+    state["trajectory"] = "gone"
+    assert rollout_output(state, state_columns=["trajectory"])["trajectory"] == "gone"
+
+
+def test_a_column_that_holds_itself_or_raises_is_marked(caplog: pytest.LogCaptureFixture) -> None:
+    class Faulty:
+        def model_dump(self) -> Any:
+            raise RuntimeError("not today")
+
+    state = played(Talk(1), 1)
+    loop: list[Any] = []
+    loop.append(loop)
+    state["loop"], state["faulty"] = loop, Faulty()
+    row = rollout_output(state, state_columns=["loop", "faulty"])
+    assert row["loop"].startswith("<not kept: ")
+    assert row["faulty"] == "<not kept: not today>"
+    assert "the state column 'loop' cannot be kept" in caplog.text
+
+
+def test_info_that_no_json_can_hold_does_not_lose_its_row() -> None:
+    loop: dict[str, Any] = {"deep": {}}
+    loop["deep"]["self"] = loop
+    line = json.loads(row_line(RolloutOutput(example_id=1, reward=float("inf"), info=loop)))
+    assert (line["example_id"], line["reward"]) == (1, None)
+    assert "..." in line["info"]
+
+
+MESSAGES = st.lists(st.sampled_from([{"role": "user", "content": letter} for letter in "abc"]), max_size=4)
+STEPS = st.lists(st.tuples(st.one_of(st.none(), MESSAGES), MESSAGES), max_size=6)
+
+
+@given(MESSAGES, STEPS, st.booleans())
+def test_any_sequence_of_prompts_survives(prompt: list[Any], drawn: list[Any], as_views: bool) -> None:
+    """Each step goes on from the one before (with new messages), or has a prompt of its own."""
+    steps = []
+    log = list(prompt)
+    for own, new in drawn:
+        log = [*log, *new] if own is None else list(own)
+        completion = [{"role": "assistant", "content": str(len(steps))}]
+        steps.append({"prompt": MessagesView(log, len(log)) if as_views else log, "completion": completion, "response": None})
+        log = [*log, *completion]
+    stored = json.loads(json.dumps(encoded(steps, prompt)))
+    assert decoded(stored, prompt) == [KeptStep(step) for step in steps]
+
+
+def test_a_delta_that_refers_to_more_than_there_is_is_refused() -> None:
+    with pytest.raises(ValueError, match="shares 3 messages with what came before, which has 1"):
+        decoded([{"prompt": {"shared": 3, "new": []}, "completion": []}], [{"role": "user", "content": "a"}])
+
+
+def test_tool_calls_stay_as_they_are(tmp_path: Path) -> None:
+    env = Talk(1)
+    env.reset(seed=0)
+    env.step(AssistantMessage(tool_calls=[ToolCall("c", "f", '{"é": "\\ud83d"}')]))
+    assert env.state is not None
+    row = rollout_output(env.state, state_columns=["trajectory"])
+    loaded = saved_and_loaded(row, tmp_path)
+    assert loaded == row
+    assert loaded["trajectory"][0]["completion"][0]["tool_calls"][0]["function"]["arguments"] == '{"é": "\\ud83d"}'

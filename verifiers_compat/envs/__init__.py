@@ -1,0 +1,1 @@
+"""The documented environment classes: those of `vfgym`, each with the rollout API."""

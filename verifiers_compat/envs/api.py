@@ -1,0 +1,526 @@
+"""`RolloutAPI`: the documented methods that roll an environment out, built on the episode machine.
+
+They work on ``self.definition``: the environment itself, or the one that `as_environment` was given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from verifiers_compat.envs.datasets import first_tasks, tasks_dataset, view_of
+from verifiers_compat.generation import Callbacks, Inputs, ListedInputs, Settings, TaskInputs, generate
+from verifiers_compat.generation.telling import Teller
+from verifiers_compat.types import GenerateOutputs, LogCallback, ProgressCallback, SamplingArgs, StartCallback
+from vfgym import threads
+from vfgym.clients import Client, ClientConfig, ClientType, resolve_client
+from vfgym.clients.config import EndpointClientConfig
+from vfgym.concurrency import run_to_end
+from vfgym.envs.chat import ChatEnv
+from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
+from vfgym.results import RolloutOutput, Run, push_to_hub
+from vfgym.results.files import default_results_path
+from vfgym.results.metadata import version_info
+from vfgym.tasks import Row
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+logger = logging.getLogger("verifiers_compat")
+
+T = TypeVar("T")
+
+
+def sync_twin(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., T]:
+    """Return the synchronous twin of an async method, which works with and without a running event loop."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> T:
+        return cast(T, run_to_end(getattr(self, name)(*args, **kwargs)))
+
+    call.__name__ = f"{name}_sync"
+    call.__qualname__ = f"{method.__qualname__}_sync"
+    call.__doc__ = f"{(method.__doc__ or '').partition('.')[0]}, from synchronous code (see `{name}`)."
+    return call
+
+
+class RolloutAPI:
+    """The documented methods that roll an environment out."""
+
+    definition: ChatEnv
+    client_type: ClientType | None = None
+    """The API that is spoken with a bare OpenAI SDK client; None for chat completions."""
+
+    # One rollout, one group
+
+    async def run_rollout(
+        self,
+        input: Any,
+        client: Any = None,
+        model: Any = "",
+        sampling_args: Any = None,
+        max_retries: Any = 0,
+        state_columns: Sequence[str] | None = None,
+        *,
+        sem: contextlib.AbstractAsyncContextManager[Any] | None = None,
+    ) -> RolloutOutput:
+        """Play and score one rollout.
+
+        As in older versions, a semaphore may stand before the other arguments.
+
+        Args:
+            input: A dataset row.
+            client: Who is asked (see `vfgym.clients.resolve_client`).
+            model: Name of the model.
+            sampling_args: Generation parameters; they win over the environment's.
+            max_retries: How often it is repeated where an `InfraError` or an unusable response of the model ended it.
+            state_columns: Further items of the state to keep.
+            sem: Held while the rollout runs.
+
+        Returns:
+            The rollout as data. An error is in it.
+        """
+        if not isinstance(input, Mapping) and isinstance(client, Mapping):
+            older_args = None if max_retries == 0 else max_retries
+            sem, input, client, model, sampling_args, max_retries = input, client, model, sampling_args, older_args, 0
+        async with sem or contextlib.nullcontext():
+            rows = await self._rolled_out([input], client, model, sampling_args, max_retries, state_columns, as_group=False)
+        return rows[0]
+
+    async def run_group(
+        self,
+        group_inputs: Sequence[Row],
+        client: Any,
+        model: str,
+        sampling_args: SamplingArgs | None = None,
+        max_retries: int = 0,
+        state_columns: Sequence[str] | None = None,
+        *,
+        sem: contextlib.AbstractAsyncContextManager[Any] | None = None,
+    ) -> list[RolloutOutput]:
+        """Play the rollouts of one example, all at once, and score them together.
+
+        Args:
+            group_inputs: A dataset row for each rollout, all with the same ``example_id``.
+            client: Who is asked.
+            model: Name of the model.
+            sampling_args: Generation parameters; they win over the environment's.
+            max_retries: How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it.
+            state_columns: Further items of the state to keep.
+            sem: Held while the group runs.
+
+        Returns:
+            The rollouts as data, in the order of the inputs.
+        """
+        async with sem or contextlib.nullcontext():
+            return await self._rolled_out(list(group_inputs), client, model, sampling_args, max_retries, state_columns, as_group=True)
+
+    async def _rolled_out(
+        self,
+        rows: list[Row],
+        client: Any,
+        model: str,
+        sampling_args: SamplingArgs | None,
+        max_retries: int,
+        state_columns: Sequence[str] | None,
+        *,
+        as_group: bool,
+    ) -> list[RolloutOutput]:
+        inputs = ListedInputs(self.definition.tasks_of("train"), rows)
+        if inputs.num_examples > 1:
+            raise ConfigurationError("the inputs of a group are rollouts of one example, so they need the same example_id")
+        settings = Settings(
+            model=model,
+            sampling_args=self._merged(sampling_args),
+            state_columns=state_columns or (),
+            max_retries=max_retries,
+            independent_scoring=not as_group,
+            callbacks=Callbacks(shows_progress=False),
+        )
+        return (await self._generated(inputs, client, settings)).outputs
+
+    # Many
+
+    async def generate(
+        self,
+        inputs: Any,
+        client: Any,
+        model: str,
+        sampling_args: SamplingArgs | None = None,
+        max_concurrent: int = -1,
+        results_path: Path | str | None = None,
+        state_columns: list[str] | None = None,
+        save_results: bool = False,
+        push_to_hf_hub: bool = False,
+        hf_hub_dataset_name: str | None = None,
+        independent_scoring: bool = False,
+        max_retries: int = 0,
+        on_start: StartCallback | None = None,
+        on_progress: ProgressCallback | list[ProgressCallback] | None = None,
+        on_log: LogCallback | None = None,
+        *,
+        strict: bool = False,
+        redo_errors: bool = False,
+        **older: Any,
+    ) -> GenerateOutputs:
+        """Roll out every input and score the rollouts: those with the same ``example_id`` together.
+
+        A rollout that fails is recorded with its error and does not stop the others; a refused API key does.
+
+        Args:
+            inputs: Dataset rows (a Dataset or a list).
+            client: Who is asked: a `Client`, a `ClientConfig` or an SDK's client.
+            model: Name of the model.
+            sampling_args: Generation parameters; they win over the environment's.
+            max_concurrent: Most rollouts at once; -1 for no limit.
+            results_path: Directory of ``results.jsonl`` and ``metadata.json``. Where it holds those of an earlier run with the
+                same settings, that run is resumed: only what is missing is played.
+            state_columns: Further items of each state to keep.
+            save_results: Write results, to a new directory below ``./outputs/evals`` where no `results_path` is given.
+            push_to_hf_hub: Push saved results to the Hugging Face hub, too.
+            hf_hub_dataset_name: Name of the data set there; made of environment, model and numbers by default.
+            independent_scoring: Score each rollout alone, without advantages.
+            max_retries: How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it.
+            on_start: Called once with all inputs and those that are to be played (lists of them, where groups are scored).
+            on_progress: Called after each finished group (or rollout) with all outputs, the new ones and the metadata so far.
+                One callback takes the place of the progress bar; a list comes beside it.
+            on_log: Called with messages about saving and resuming; the log by default.
+            strict: Raise the first exception that is no `vf.Error`, instead of recording it.
+            redo_errors: When resuming, play those again that ended with an error.
+            **older: Arguments of older versions: ``max_concurrent_generation``, ``max_concurrent_scoring``, ``use_tqdm``,
+                ``save_every`` (rows are written as they finish) and ``interleave_scoring`` (groups are scored as they finish).
+
+        Returns:
+            The outputs by example and rollout, and the run's metadata.
+
+        Raises:
+            ConfigurationError: If the inputs, the client or an argument cannot work.
+        """
+        callbacks = _callbacks(on_start, on_progress, on_log)
+        limits = _older_limits(older, max_concurrent)
+        if older.get("use_tqdm") is False:
+            callbacks = Callbacks(on_start=callbacks.on_start, on_progress=callbacks.on_progress, on_log=on_log, shows_progress=False)
+        settings = Settings(
+            model=model,
+            sampling_args=self._merged(sampling_args),
+            results_path=None if results_path is None else Path(results_path),
+            state_columns=state_columns or (),
+            save_results=save_results,
+            push_to_hf_hub=push_to_hf_hub,
+            hf_hub_dataset_name=hf_hub_dataset_name,
+            independent_scoring=independent_scoring,
+            max_retries=max_retries,
+            strict=strict,
+            redo_errors=redo_errors,
+            callbacks=callbacks,
+            **limits,
+        )
+        planned = inputs if isinstance(inputs, TaskInputs) else ListedInputs(self.definition.tasks_of("train"), _rows(inputs))
+        return await self._generated(planned, client, settings)
+
+    async def evaluate(
+        self,
+        client: Any,
+        model: str,
+        sampling_args: SamplingArgs | None = None,
+        num_examples: int = -1,
+        rollouts_per_example: int = 1,
+        max_concurrent: int = -1,
+        results_path: Path | str | None = None,
+        state_columns: list[str] | None = None,
+        save_results: bool = False,
+        push_to_hf_hub: bool = False,
+        hf_hub_dataset_name: str | None = None,
+        independent_scoring: bool = False,
+        max_retries: int = 0,
+        on_start: StartCallback | None = None,
+        on_progress: ProgressCallback | list[ProgressCallback] | None = None,
+        on_log: LogCallback | None = None,
+        **kwargs: Any,
+    ) -> GenerateOutputs:
+        """Roll out and score the evaluation tasks; the training tasks where there are no others.
+
+        Args:
+            client: Who is asked: a `Client`, a `ClientConfig` or an SDK's client.
+            model: Name of the model.
+            sampling_args: Generation parameters; they win over the environment's.
+            num_examples: Play the first so many tasks; -1 for all.
+            rollouts_per_example: Rollouts of each task, which are scored together.
+            max_concurrent: See `generate`, as for all that follow.
+            results_path: See `generate`.
+            state_columns: See `generate`.
+            save_results: See `generate`.
+            push_to_hf_hub: See `generate`.
+            hf_hub_dataset_name: See `generate`.
+            independent_scoring: See `generate`.
+            max_retries: See `generate`.
+            on_start: See `generate`.
+            on_progress: See `generate`.
+            on_log: See `generate`.
+            **kwargs: Further arguments of `generate`.
+
+        Returns:
+            The outputs by example and rollout, and the run's metadata.
+        """
+        return await self.generate(
+            self._evaluation_inputs(num_examples, rollouts_per_example),
+            client,
+            model,
+            sampling_args,
+            max_concurrent,
+            results_path,
+            state_columns,
+            save_results,
+            push_to_hf_hub,
+            hf_hub_dataset_name,
+            independent_scoring,
+            max_retries,
+            on_start,
+            on_progress,
+            on_log,
+            **kwargs,
+        )
+
+    generate_sync = sync_twin(generate)
+    evaluate_sync = sync_twin(evaluate)
+
+    def _evaluation_inputs(self, num_examples: int, rollouts_per_example: int) -> Any:
+        if type(self).get_eval_dataset is not RolloutAPI.get_eval_dataset:  # the author's own choice of rows
+            rows = list(self.get_eval_dataset(n=num_examples))
+            return [row for _ in range(rollouts_per_example) for row in rows]
+        return TaskInputs(self.definition.tasks_of("eval"), num_examples, rollouts_per_example)
+
+    # Datasets
+
+    def build_dataset(self) -> Dataset | None:
+        """Return all training tasks as a Dataset, built on first use; None where there are none."""
+        return self._built("train")
+
+    def build_eval_dataset(self) -> Dataset | None:
+        """Return all evaluation tasks as a Dataset, built on first use; None where there are none."""
+        return self._built("eval")
+
+    def get_dataset(self, n: int = -1, seed: int | None = None) -> Dataset:
+        """Return training tasks as a Dataset.
+
+        Args:
+            n: How many; all where it is not positive. More than there are gives all.
+            seed: Shuffles a view; what is stored keeps its order.
+
+        Raises:
+            ConfigurationError: If there are no training tasks.
+        """
+        return self._some("train", n, seed)
+
+    def get_eval_dataset(self, n: int = -1, seed: int | None = None) -> Dataset:
+        """Return evaluation tasks as a Dataset; training tasks where there are no others (see `get_dataset`)."""
+        definition = self.definition
+        if not definition.has_tasks("eval"):
+            logger.warning("%s has no evaluation tasks: the training tasks are used", type(definition).__name__)
+            return self._some("train", n, seed)
+        return self._some("eval", n, seed)
+
+    @staticmethod
+    def make_dataset(results: Mapping[str, Any]) -> Dataset:
+        """Return the outputs of a run as a Dataset."""
+        from vfgym.results.dataset import results_dataset
+
+        return results_dataset(results["outputs"])
+
+    @property
+    def dataset(self) -> Dataset | None:
+        """The training tasks as a Dataset; None while a builder has not been called."""
+        return self._built("train", calls_builder=False)
+
+    @dataset.setter
+    def dataset(self, rows: Any) -> None:
+        self._replace_tasks("train", rows)
+
+    @property
+    def eval_dataset(self) -> Dataset | None:
+        """The evaluation tasks as a Dataset; None while a builder has not been called."""
+        return self._built("eval", calls_builder=False)
+
+    @eval_dataset.setter
+    def eval_dataset(self, rows: Any) -> None:
+        self._replace_tasks("eval", rows)
+
+    def _replace_tasks(self, split: str, rows: Any) -> None:
+        self.definition.set_tasks(split, rows)
+        self._datasets.pop(split, None)
+
+    @functools.cached_property
+    def _datasets(self) -> dict[str, Any]:
+        return {}
+
+    def _built(self, split: str, *, calls_builder: bool = True) -> Dataset | None:
+        definition = self.definition
+        if not definition.has_tasks(split):
+            return None
+        tasks = definition.tasks_of(split)
+        if split not in self._datasets:
+            if not calls_builder and not tasks.is_built:
+                return None
+            self._datasets[split] = tasks_dataset(tasks, getattr(definition, "map_kwargs", {}))
+        return cast("Dataset", self._datasets[split])
+
+    def _some(self, split: str, n: int, seed: int | None) -> Dataset:
+        definition = self.definition
+        if not definition.has_tasks(split):
+            raise ConfigurationError(f"{type(definition).__name__} has no {split} tasks: give dataset= (or eval_dataset=) to it")
+        tasks = definition.tasks_of(split)
+        if tasks.is_endless and n > 0:
+            return view_of(first_tasks(tasks, n), n, seed)
+        return view_of(cast("Dataset", self._built(split)), n, seed)
+
+    # Configuration
+
+    def set_kwargs(self, **kwargs: Any) -> None:
+        """Set attributes: by the method ``set_<name>`` where there is one."""
+        for name, value in kwargs.items():
+            setter = getattr(self, f"set_{name}", None)
+            if setter is None:
+                setattr(self.definition, name, value)
+            else:
+                setter(value)
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Say how many rollouts will run at once: registered thread pools grow to it."""
+        from verifiers_compat.utils.thread_utils import scale_executors
+
+        self.concurrency = concurrency
+        threads.allow_workers(concurrency)
+        scale_executors(concurrency)
+
+    def set_max_seq_len(self, max_seq_len: int | None) -> None:
+        """Set the most tokens of a turn's token data."""
+        self.definition.max_seq_len = max_seq_len
+
+    def set_score_rollouts(self, score_rollouts: bool) -> None:
+        """Say whether rollouts are scored."""
+        self.definition.score_rollouts = score_rollouts
+
+    def set_interleaved_rollouts(self, interleaved_rollouts: bool) -> None:
+        """Say whether later turns reuse the token ids of earlier ones: the token client is asked then."""
+        self.interleaved_rollouts = interleaved_rollouts
+        if interleaved_rollouts:
+            self.client_type = "openai_chat_completions_token"
+        elif self.client_type == "openai_chat_completions_token":
+            self.client_type = None
+
+    @property
+    def provides_advantages(self) -> bool:
+        """Whether the rubric brings advantages of its own, beyond the reward minus the group's mean."""
+        return bool(getattr(self.definition.rubric, "provides_advantages", False))
+
+    async def start_server(self, address: str | None = None, **options: Any) -> None:
+        """There is no server process here: rollouts run in this one.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError("there is no server process: generate() and evaluate() run the rollouts in this process")
+
+    async def stop_server(self) -> None:
+        """There is no server process to stop, so nothing is done."""
+
+    async def _generated(self, inputs: Inputs, client: Any, settings: Settings) -> GenerateOutputs:
+        """Carry a run out."""
+        if settings.independent_scoring and self.definition.requires_group_rollouts:
+            names = ", ".join(self.definition.rubric.group_function_names)
+            raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")
+        clients, own = self._clients(client)
+        try:
+            run = self._run(inputs, client, settings)
+            outputs = await generate(self.definition, inputs, clients, settings, run, Teller(settings.callbacks))
+        finally:
+            for each in own:
+                await each.close()
+        if settings.push_to_hf_hub and run.path_to_save is not None:
+            await threads.on_thread(_push, outputs, settings.hf_hub_dataset_name)
+        return GenerateOutputs(outputs)
+
+    def _clients(self, client: Any) -> tuple[list[Client], list[Client]]:
+        """Return who is asked, in turn; and those among them that were made here, to be closed here."""
+        if isinstance(client, EndpointClientConfig):
+            configs = client.endpoints() if isinstance(client, ClientConfig) else [client]
+            if self.client_type is not None:
+                configs = [_speaking(config, self.client_type) for config in configs]
+            made = [resolve_client(config) for config in configs]
+            return made, made
+        return [resolve_client(client, self.client_type)], []
+
+    def _merged(self, sampling_args: SamplingArgs | None) -> SamplingArgs:
+        return {**self.definition.sampling_args, **(sampling_args or {})}
+
+    def _run(self, inputs: Inputs, client: Any, settings: Settings) -> Run:
+        definition = self.definition
+        name = definition.env_id or type(definition).__name__
+        path = settings.results_path
+        if path is None and settings.save_results:
+            path = default_results_path(name, settings.model)
+        config = client if isinstance(client, EndpointClientConfig) else getattr(client, "config", None)
+        return Run(
+            env_id=name,
+            env_args=dict(definition.env_args),
+            model=settings.model,
+            num_examples=inputs.num_examples,
+            rollouts_per_example=inputs.rollouts_per_example,
+            pass_threshold=definition.pass_threshold,
+            version_info=version_info(definition),
+            seed=0,
+            state_columns=list(settings.state_columns),
+            max_concurrent=settings.max_concurrent,
+            path_to_save=path,
+            base_url=config.base_urls if isinstance(config, EndpointClientConfig) else str(getattr(client, "base_url", "")),
+            sampling_args=settings.sampling_args,
+        )
+
+
+def _speaking(config: EndpointClientConfig, client_type: ClientType) -> EndpointClientConfig:
+    """Return a configuration that speaks an API, where it does not say itself which one."""
+    return config if "client_type" in config.model_fields_set else config.model_copy(update={"client_type": client_type})
+
+
+def _push(outputs: Any, name: str | None) -> None:
+    """Push results to the hub. What goes wrong there is logged: the results themselves are on disk."""
+    try:
+        logger.info("pushed the results to %s", push_to_hub(outputs, name))
+    except Exception:
+        logger.exception("the results could not be pushed to the Hugging Face hub")
+
+
+def _rows(inputs: Any) -> Iterable[Row]:
+    if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
+        raise ConfigurationError(f"inputs must be dataset rows (a Dataset or a list of dicts), got {type(inputs).__name__}")
+    return inputs
+
+
+def _callbacks(on_start: Any, on_progress: Any, on_log: Any) -> Callbacks:
+    is_one = callable(on_progress)
+    each = (on_progress,) if is_one else tuple(on_progress or ())
+    for callback in (on_start, *each, on_log):
+        if callback is not None and not callable(callback):
+            raise ConfigurationError(f"a callback must be a function, got {type(callback).__name__}")
+    return Callbacks(on_start=on_start, on_progress=each, on_log=on_log, shows_progress=not is_one)
+
+
+_OLDER = ("max_concurrent_generation", "max_concurrent_scoring", "use_tqdm", "save_every", "interleave_scoring")
+
+
+def _older_limits(older: Mapping[str, Any], max_concurrent: int) -> dict[str, int]:
+    """Return the limits of a run, given what older versions call them too."""
+    for name in older:
+        if name not in _OLDER:
+            raise UnknownArgument(f"generate has no argument {name!r}.{did_you_mean(name, (*_OLDER, 'max_concurrent', 'state_columns'))}")
+    generation = older.get("max_concurrent_generation")
+    scoring = older.get("max_concurrent_scoring")
+    return {
+        "max_concurrent": max_concurrent if generation is None or max_concurrent > 0 else generation,
+        "max_concurrent_scoring": -1 if scoring is None else scoring,
+    }

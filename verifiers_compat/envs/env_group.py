@@ -1,0 +1,25 @@
+"""`EnvGroup` with the rollout API."""
+
+from typing import Any
+
+from verifiers_compat.envs.environment import Environment
+from vfgym.envs import group
+from vfgym.envs.group import ROUTE as ENV_GROUP_INFO_KEY
+from vfgym.envs.group import EnvGroupRubric
+
+
+class EnvGroup(Environment, group.EnvGroup):
+    """`vfgym.EnvGroup` with the rollout API. What is set on it is set on its environments too."""
+
+    def set_kwargs(self, **kwargs: Any) -> None:
+        """Set attributes, here and on every environment: by the method ``set_<name>`` where there is one."""
+        super().set_kwargs(**kwargs)
+        for env in self.envs:
+            if isinstance(env, Environment):
+                env.set_kwargs(**kwargs)
+            else:
+                for name, value in kwargs.items():
+                    setattr(env, name, value)
+
+
+__all__ = ["ENV_GROUP_INFO_KEY", "EnvGroup", "EnvGroupRubric"]

@@ -1,0 +1,286 @@
+"""The engine of `generate`: a fixed number of workers takes rollouts from one iterator.
+
+Each rollout is a task of one worker; the last of a group to finish scores the group. So the number of rollouts at once is
+what was asked for, however large groups are, and a group that is done is scored while others still play.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from verifiers_compat.generation.inputs import Example, Inputs
+from verifiers_compat.generation.retrying import play_with_retries
+from verifiers_compat.generation.settings import Settings
+from verifiers_compat.generation.telling import Teller
+from vfgym.clients import Client
+from vfgym.concurrency import all_of, run_async
+from vfgym.envs.chat import ChatEnv
+from vfgym.envs.group import route_of, with_route
+from vfgym.episode import score_alone, score_together
+from vfgym.errors import ConfigurationError
+from vfgym.results import (
+    Earlier,
+    GenerateOutputs,
+    ResultsError,
+    ResultsWriter,
+    RolloutOutput,
+    Run,
+    Slot,
+    fingerprint_of,
+    rollout_output,
+)
+from vfgym.rollouts import Player
+from vfgym.state import State
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Played:
+    """A rollout that was played."""
+
+    number: int
+    """Which rollout of its example it is, from 0."""
+    env: ChatEnv
+    """The environment that played it."""
+    route: list[str]
+    """Names by which an `EnvGroup` found that environment."""
+    state: State
+    failure: Exception | None
+    """What broke it off, where that is not in the state."""
+
+
+@dataclass(slots=True)
+class Group:
+    """The rollouts of one example that are played in this run."""
+
+    example: Example
+    numbers: Sequence[int]
+    client: Client | None = None
+    played: list[Played] = field(default_factory=list)
+    fingerprints: list[str] = field(default_factory=list)
+    """The fingerprint of each rollout's task, where results are saved."""
+
+
+class Generation:
+    """One run."""
+
+    def __init__(
+        self,
+        definition: ChatEnv,
+        inputs: Inputs,
+        clients: Sequence[Client],
+        settings: Settings,
+        run: Run,
+        teller: Teller,
+        writer: ResultsWriter | None,
+        outputs: list[RolloutOutput],
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            definition: Whose rollouts.
+            inputs: What is played.
+            clients: Who is asked: groups (rollouts, where they are scored alone) take them in turn.
+            settings: How it goes.
+            run: What is written about it.
+            teller: Whom it is told to.
+            writer: Where rows are appended.
+            outputs: Rows of an earlier run that are kept; new ones are added.
+        """
+        self.definition = definition
+        self.inputs = inputs
+        self.clients = clients
+        self.settings = settings
+        self.run = run
+        self.teller = teller
+        self.writer = writer
+        self.outputs = outputs
+        limit = settings.max_concurrent_scoring
+        self.scoring_limit: Any = asyncio.Semaphore(limit) if limit > 0 else contextlib.nullcontext()
+        self._client_turns = 0
+        self._has_failed = False
+
+    async def play_all(self, groups: Sequence[Group]) -> None:
+        """Play and score all rollouts of `groups`."""
+        total = sum(len(group.numbers) for group in groups)
+        rollouts = ((group, number) for group in groups for number in group.numbers)
+        limit = self.settings.max_concurrent
+        await all_of([self._work(rollouts) for _ in range(total if limit <= 0 else min(limit, total))])
+
+    async def _work(self, rollouts: Iterator[tuple[Group, int]]) -> None:
+        player = Player()
+        try:
+            for group, number in rollouts:
+                played = await self._play(player, group, number)
+                if self.settings.independent_scoring:
+                    await self._score(group, [played])
+                else:
+                    group.played.append(played)
+                    if len(group.played) == len(group.numbers):
+                        members = sorted(group.played, key=lambda each: each.number)
+                        group.played.clear()
+                        await self._score(group, members)
+                await asyncio.sleep(0)  # where no model is waited for, other workers and a cancellation still get their turn
+        finally:
+            await player.close()
+
+    async def _play(self, player: Player, group: Group, number: int) -> Played:
+        example = group.example
+        task = self.inputs.task(example, number)
+        route = route_of(task)
+        env, task = self.definition.routed(task)
+        fresh: list[dict[str, Any]] = [task]
+
+        def new_task() -> dict[str, Any]:
+            return fresh.pop() if fresh else self.definition.routed(self.inputs.task(example, number))[1]
+
+        state, failure = await play_with_retries(
+            player,
+            env,
+            new_task,
+            self._client_of(group),
+            self.settings.model,
+            self.settings.sampling_args,
+            max_retries=self.settings.max_retries,
+            strict=self.settings.strict,
+        )
+        if failure is not None:
+            self._log_failure(example, number, failure)
+        return Played(number, env, route, state, failure)
+
+    def _client_of(self, group: Group) -> Client:
+        if self.settings.independent_scoring or group.client is None:
+            group.client = self.clients[self._client_turns % len(self.clients)]
+            self._client_turns += 1
+        return group.client
+
+    async def _score(self, group: Group, members: list[Played]) -> None:
+        """Score the rollouts that were played to their end, and record all."""
+        example = group.example
+        whole = [played for played in members if played.failure is None]
+        if whole:
+            try:
+                async with self.scoring_limit:
+                    if self.settings.independent_scoring:
+                        await run_async(score_alone(whole[0].env, whole[0].state))
+                    else:
+                        self._check_one_route(example, whole)
+                        await run_async(score_together(whole[0].env, [played.state for played in whole]))
+            except Exception as error:
+                if self.settings.strict:
+                    raise
+                logger.exception("scoring the rollouts of example %s failed", example.example_id)
+                for played in whole:
+                    played.failure = error
+        self._record(group, members)
+
+    def _check_one_route(self, example: Example, members: list[Played]) -> None:
+        if any(played.env is not members[0].env for played in members):
+            raise ConfigurationError(f"the rollouts of example {example.example_id} belong to different environments of the group")
+
+    def _record(self, group: Group, members: list[Played]) -> None:
+        new = []
+        for played in members:
+            row = rollout_output(
+                played.state,
+                rollout=played.number,
+                error=played.failure,
+                state_columns=self.settings.state_columns,
+                fingerprint=group.fingerprints[played.number] if group.fingerprints else None,
+            )
+            row["example_id"] = group.example.example_id
+            if played.route:
+                row["info"] = with_route(row, played.route)["info"]
+            new.append(row)
+        self.outputs += new
+        if self.writer is not None:
+            for row in new:
+                self.writer.append(row)
+            self.writer.update_metadata(lambda: self.run.metadata(self.outputs))
+        self.teller.finished(self.outputs, new, self.run)
+
+    def _log_failure(self, example: Example, number: int, failure: Exception) -> None:
+        """Log the first failure with its traceback. The rows tell of all of them."""
+        level = logging.DEBUG if self._has_failed else logging.WARNING
+        self._has_failed = True
+        logger.log(
+            level,
+            "rollout %d of example %s failed: %r (the rows tell of further ones)",
+            number,
+            example.example_id,
+            failure,
+            exc_info=failure,
+        )
+
+
+async def generate(
+    definition: ChatEnv, inputs: Inputs, clients: Sequence[Client], settings: Settings, run: Run, teller: Teller
+) -> GenerateOutputs:
+    """Play all inputs, and return their rows with the run's metadata.
+
+    What was finished is on disk, where results are saved, whatever ends the run.
+
+    Raises:
+        ConfigurationError: If the results of another run are in the way.
+        vfgym.results.ResultsError: If results cannot be written; its ``outputs`` are what was finished.
+    """
+    groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
+    outputs: list[RolloutOutput] = []
+    if run.path_to_save is None:
+        with teller.started(inputs, groups, run, in_groups=not settings.independent_scoring):
+            await Generation(definition, inputs, clients, settings, run, teller, None, outputs).play_all(groups)
+        return run.outputs(outputs)
+
+    path = run.path_to_save
+    groups, earlier = _left_to_play(path, run, inputs, groups, settings, teller)
+    if earlier is not None:
+        run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
+        outputs += earlier.rows
+    with ResultsWriter(path, run.metadata(outputs), earlier=earlier) as writer:
+        generation = Generation(definition, inputs, clients, settings, run, teller, writer, outputs)
+        try:
+            if groups:
+                with teller.started(inputs, groups, run, in_groups=not settings.independent_scoring):
+                    await generation.play_all(groups)
+            writer.finish(run.metadata(outputs))
+        except ResultsError as error:
+            error.outputs = run.outputs(outputs)
+            raise
+        except BaseException:
+            with contextlib.suppress(ResultsError):  # what ended the run is what is raised
+                writer.write_metadata(run.metadata(outputs))
+            raise
+    teller.log(f"results saved to {path}")
+    return run.outputs(outputs)
+
+
+def _left_to_play(
+    path: Path, run: Run, inputs: Inputs, groups: list[Group], settings: Settings, teller: Teller
+) -> tuple[list[Group], Earlier | None]:
+    """Return what an earlier run into the same directory has left to play, each rollout with its task's fingerprint."""
+    for group in groups:
+        example = group.example
+        if isinstance(example.rows, int):
+            group.fingerprints = [fingerprint_of(inputs.task(example, 0))] * example.num_rollouts
+        else:
+            group.fingerprints = [fingerprint_of(inputs.task(example, number)) for number in group.numbers]
+    slots = [
+        Slot(group.example.example_id, number, fingerprint)
+        for group in groups
+        for number, fingerprint in zip(group.numbers, group.fingerprints, strict=True)
+    ]
+    earlier = Earlier.load(path, run, slots, redo_errors=settings.redo_errors, whole_groups=not settings.independent_scoring)
+    if earlier is None:
+        return groups, None
+    for group in groups:
+        group.numbers = [number for number in group.numbers if earlier.row_of(group.example.example_id, number) is None]
+    teller.log(f"resuming {path}: {len(earlier.rows)} of {len(slots)} rollouts are done")
+    return [group for group in groups if group.numbers], earlier

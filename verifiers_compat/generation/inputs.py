@@ -1,0 +1,110 @@
+"""What a run plays: inputs in groups, one group for each example, and each member of a group one rollout of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from vfgym.errors import ConfigurationError
+from vfgym.tasks import Row, Tasks, as_integer
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One example and how often it is rolled out."""
+
+    example_id: int
+    rows: list[Row] | int
+    """The row of each rollout; or the position of the one row in the tasks."""
+    num_rollouts: int
+
+
+class Inputs(Protocol):
+    """Examples in order, and the task of each of their rollouts."""
+
+    num_examples: int
+    num_rollouts: int
+    rollouts_per_example: int
+
+    def examples(self) -> Iterator[Example]:
+        """Give the examples in order."""
+        ...
+
+    def task(self, example: Example, number: int) -> dict[str, Any]:
+        """Return the task of one rollout, as its own."""
+        ...
+
+
+class TaskInputs:
+    """The first tasks of an environment, each rolled out several times. Nothing is made before it is played."""
+
+    def __init__(self, tasks: Tasks, num_examples: int, rollouts_per_example: int) -> None:
+        """Take the first `num_examples` of `tasks` (-1 for all of them).
+
+        Raises:
+            ConfigurationError: If there are none, or a number does not fit.
+        """
+        if rollouts_per_example < 1:
+            raise ConfigurationError(f"rollouts_per_example must be positive, got {rollouts_per_example}")
+        if tasks.is_endless and num_examples <= 0:
+            raise ConfigurationError("the tasks have no end: say how many to play with num_examples")
+        available = len(tasks)
+        if available == 0:
+            raise ConfigurationError("there are no examples to play: the dataset is empty")
+        self._tasks = tasks
+        self.num_examples = available if num_examples <= 0 else min(num_examples, available)
+        self.rollouts_per_example = rollouts_per_example
+        self.num_rollouts = self.num_examples * rollouts_per_example
+
+    def examples(self) -> Iterator[Example]:
+        """Give the examples in order."""
+        for position in range(self.num_examples):
+            yield Example(self._tasks.example_id_of(position), position, self.rollouts_per_example)
+
+    def task(self, example: Example, number: int) -> dict[str, Any]:
+        """Return the task of one rollout, as its own."""
+        return self._tasks.input(example.rows)  # type: ignore[arg-type]
+
+
+class ListedInputs:
+    """Rows that were given; those with the same ``example_id`` are rollouts of one example."""
+
+    def __init__(self, tasks: Tasks, rows: Iterable[Row]) -> None:
+        """Take `rows`.
+
+        Args:
+            tasks: Says how a row becomes a task (system prompt, few-shot messages).
+            rows: Rows, or inputs made of them. A row without ``example_id`` is an example of its own.
+
+        Raises:
+            ConfigurationError: If there are no rows, or one of them is no row.
+        """
+        self._tasks = tasks
+        self._groups: dict[Any, list[Row]] = {}
+        for position, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise ConfigurationError(f"inputs must be rows (dicts), got {type(row).__name__} as number {position}")
+            example_id = as_integer(row.get("example_id"))
+            key = ("row", position) if example_id is None else example_id
+            self._groups.setdefault(key, []).append(row)
+        if not self._groups:
+            raise ConfigurationError("there are no inputs to play")
+        self.num_examples = len(self._groups)
+        self.num_rollouts = sum(map(len, self._groups.values()))
+        self.rollouts_per_example = self.num_rollouts // self.num_examples
+
+    def examples(self) -> Iterator[Example]:
+        """Give the examples in the order in which they were first met."""
+        taken = {key for key in self._groups if isinstance(key, int)}
+        free = (number for number in range(self.num_rollouts + len(taken)) if number not in taken)
+        for key, rows in self._groups.items():
+            yield Example(key if isinstance(key, int) else next(free), rows, len(rows))
+
+    def task(self, example: Example, number: int) -> dict[str, Any]:
+        """Return the task of one rollout, as its own."""
+        row = example.rows[number]  # type: ignore[index]
+        return {
+            **self._tasks.own_input(row, f"rollout {number} of the input with example_id {example.example_id}"),
+            "example_id": example.example_id,
+        }

@@ -1,0 +1,53 @@
+"""What a run of `generate` is asked for, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vfgym.errors import ConfigurationError
+from vfgym.results import RolloutOutput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Callbacks:
+    """Who is told what, while a run goes on."""
+
+    on_start: Callable[[list[Any], list[Any]], Any] | None = None
+    """Called once with all inputs and with those that are left to play."""
+    on_progress: tuple[Callable[[list[RolloutOutput], list[RolloutOutput], Mapping[str, Any]], Any], ...] = ()
+    """Called after each finished group (or rollout, where they are scored alone)."""
+    on_log: Callable[[str], Any] | None = None
+    """Called with what is worth telling about saving and resuming."""
+    shows_progress: bool = True
+    """Whether a bar is shown on a terminal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a run of `generate` goes (see `Environment.generate`)."""
+
+    model: str
+    sampling_args: dict[str, Any]
+    max_concurrent: int = -1
+    max_concurrent_scoring: int = -1
+    results_path: Path | None = None
+    save_results: bool = False
+    state_columns: Sequence[str] = ()
+    push_to_hf_hub: bool = False
+    hf_hub_dataset_name: str | None = None
+    independent_scoring: bool = False
+    max_retries: int = 0
+    strict: bool = False
+    redo_errors: bool = False
+    callbacks: Callbacks = field(default_factory=Callbacks)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str):
+            raise ConfigurationError(f"model must be the name of a model (a string), got {type(self.model).__name__}")
+        if self.max_retries < 0:
+            raise ConfigurationError(f"max_retries must not be negative, got {self.max_retries}")
+        if isinstance(self.state_columns, str):
+            raise ConfigurationError(f"state_columns must be a list of names, got the text {self.state_columns!r}")

@@ -1,0 +1,5 @@
+"""The documented module of `Parser`."""
+
+from vfgym.parsers import Parser
+
+__all__ = ["Parser"]

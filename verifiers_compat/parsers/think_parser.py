@@ -1,0 +1,5 @@
+"""The documented module of `ThinkParser`."""
+
+from vfgym.parsers import ThinkParser
+
+__all__ = ["ThinkParser"]

@@ -1,0 +1,93 @@
+"""SDK clients, and what they are made of, from a `ClientConfig`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vfgym.clients import ClientConfig, EndpointClientConfig
+from vfgym.clients.config import load_prime_config
+
+if TYPE_CHECKING:
+    import httpx2
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+__all__ = [
+    "load_prime_config",
+    "resolve_client_config",
+    "resolve_client_configs",
+    "setup_anthropic_client",
+    "setup_http_client",
+    "setup_openai_client",
+]
+
+
+def resolve_client_configs(config: EndpointClientConfig) -> list[EndpointClientConfig]:
+    """Return one configuration for each endpoint, completed from the common one."""
+    return list(config.endpoints()) if isinstance(config, ClientConfig) else [config]
+
+
+def resolve_client_config(config: EndpointClientConfig) -> EndpointClientConfig:
+    """Return the one configuration that is meant where only one can be used: number ``client_idx`` of the endpoints."""
+    return config.single() if isinstance(config, ClientConfig) else config
+
+
+def setup_http_client(config: EndpointClientConfig) -> httpx2.AsyncClient:
+    """Return an HTTP client with a configuration's headers, limits and timeouts. It may be used on any event loop.
+
+    Whoever asked for it closes it, with ``await client.aclose()``.
+    """
+    import httpx2
+
+    from vfgym.clients.sdk import AiohttpTransport
+    from vfgym.clients.transport import Connections
+
+    class OwnConnections(AiohttpTransport):
+        async def aclose(self) -> None:
+            await self.connections.close()
+
+    single = resolve_client_config(config)
+    return httpx2.AsyncClient(
+        transport=OwnConnections(Connections(single)),
+        timeout=httpx2.Timeout(single.timeout, connect=single.connect_timeout),
+        headers=single.resolved_headers(),
+        follow_redirects=True,
+    )
+
+
+def setup_openai_client(config: EndpointClientConfig) -> AsyncOpenAI:
+    """Return a client of the OpenAI SDK with a configuration's address, key, headers, limits and timeouts.
+
+    Whoever asked for it closes it, with ``await client.close()``.
+    """
+    import httpx2
+    from openai import AsyncOpenAI
+
+    single = resolve_client_config(config)
+    return AsyncOpenAI(
+        api_key=single.resolved_api_key(),
+        base_url=single.api_base_url,
+        timeout=httpx2.Timeout(single.timeout, connect=single.connect_timeout),
+        max_retries=single.max_retries,
+        default_headers=single.resolved_headers(),
+        http_client=setup_http_client(single),
+    )
+
+
+def setup_anthropic_client(config: EndpointClientConfig) -> AsyncAnthropic:
+    """Return a client of the Anthropic SDK with a configuration's address, key, headers, limits and timeouts.
+
+    Whoever asked for it closes it, with ``await client.close()``.
+    """
+    import httpx2
+    from anthropic import AsyncAnthropic
+
+    single = resolve_client_config(config)
+    return AsyncAnthropic(
+        api_key=single.resolved_api_key(),
+        base_url=single.api_base_url,
+        timeout=httpx2.Timeout(single.timeout, connect=single.connect_timeout),
+        max_retries=single.max_retries,
+        default_headers=single.resolved_headers(),
+        http_client=setup_http_client(single),
+    )

@@ -1,0 +1,239 @@
+"""Datasets: columns as environments expect them, example datasets of the Hugging Face hub, and answers marked inside a text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.messages import as_messages, plain
+from vfgym.parsers.extraction import extract_boxed_answer, extract_hash_answer
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+__all__ = [
+    "BOXED_SYSTEM_PROMPT",
+    "EXAMPLE_DATASETS",
+    "THINK_BOXED_SYSTEM_PROMPT",
+    "ExampleDataset",
+    "extract_boxed_answer",
+    "extract_hash_answer",
+    "format_dataset",
+    "get_preprocess_fn",
+    "load_example_dataset",
+    "strip_non_numeric",
+]
+
+logger = logging.getLogger(__name__)
+
+BOXED_SYSTEM_PROMPT = r"Reason step by step, and give your final answer inside \boxed{}."
+"""Asks for an answer that `extract_boxed_answer` finds."""
+
+THINK_BOXED_SYSTEM_PROMPT = r"Think step by step inside <think>...</think> tags. Then give your final answer inside \boxed{}."
+"""Asks for reasoning that `ThinkParser` leaves out, and for an answer that `extract_boxed_answer` finds."""
+
+
+def strip_non_numeric(text: str) -> str:
+    """Return the digits and points of a text.
+
+    >>> strip_non_numeric("$1,234.50 a year")
+    '1234.50'
+    """
+    return "".join(character for character in text if character in "0123456789.")
+
+
+def format_dataset(
+    dataset: Dataset,
+    system_prompt: str | None = None,
+    few_shot: Sequence[Mapping[str, Any]] | None = None,
+    question_key: str = "question",
+    answer_key: str = "answer",
+    map_kwargs: Mapping[str, Any] | None = None,
+) -> Dataset:
+    """Return a dataset with the columns that environments start from: ``example_id``, ``prompt``, and all others.
+
+    Environments do this themselves, without a second table. An ``env_id`` column is dropped; an ``example_id`` column that
+    holds no integers becomes ``src_id``, and rows are numbered from 0; rows without a ``prompt`` get one of their question.
+
+    Args:
+        dataset: Rows with a ``prompt`` (a list of messages), or with a question.
+        system_prompt: Put before every prompt that has no system message of its own.
+        few_shot: Messages between the system prompt and the question.
+        question_key: Column of the question.
+        answer_key: Column of the answer, which becomes ``answer``.
+        map_kwargs: Arguments for ``Dataset.map`` (``num_proc``, ...).
+
+    Raises:
+        ConfigurationError: If there is neither a prompt nor a question, or a prompt is no list of messages.
+    """
+    options = dict(map_kwargs or {})
+    if "env_id" in dataset.column_names:
+        dataset = dataset.remove_columns("env_id")
+    if "example_id" in dataset.column_names and len(dataset) and type(dataset[0]["example_id"]) is not int:
+        dataset = dataset.rename_column("example_id", "src_id")
+    if "example_id" not in dataset.column_names:
+        dataset = dataset.add_column("example_id", list(range(len(dataset))))
+    if answer_key != "answer" and answer_key in dataset.column_names:
+        if "answer" in dataset.column_names:
+            raise ConfigurationError(f"answer_key is {answer_key!r}, and there is a column 'answer' too: remove or rename one of them")
+        dataset = dataset.rename_column(answer_key, "answer")
+    if "prompt" in dataset.column_names:
+        if few_shot:
+            logger.warning("few_shot is not used: the dataset has a prompt column")
+        return dataset if system_prompt is None else dataset.map(_with_system, fn_kwargs={"system_prompt": system_prompt}, **options)
+    if question_key not in dataset.column_names:
+        columns = ", ".join(dataset.column_names)
+        raise ConfigurationError(f"the dataset needs a column 'prompt' (messages) or {question_key!r} (text); it has {columns}")
+    start = [{"role": "system", "content": system_prompt}] if system_prompt else []
+    start += plain(as_messages(few_shot or [], name="few_shot"))
+    return dataset.map(_with_prompt, fn_kwargs={"start": start, "question_key": question_key}, **options)
+
+
+def _with_system(row: dict[str, Any], system_prompt: str) -> dict[str, Any]:
+    prompt = row["prompt"]
+    if not isinstance(prompt, list):
+        raise ConfigurationError(f"a prompt must be a list of messages where there is a system_prompt, got {type(prompt).__name__}")
+    has_system = bool(prompt) and prompt[0].get("role") == "system"
+    return row if has_system else {**row, "prompt": [{"role": "system", "content": system_prompt}, *prompt]}
+
+
+def _with_prompt(row: dict[str, Any], start: list[dict[str, Any]], question_key: str) -> dict[str, Any]:
+    return {**row, "prompt": [*start, {"role": "user", "content": row[question_key]}]}
+
+
+Preprocess: TypeAlias = Callable[[Mapping[str, Any]], dict[str, str]]
+"""From a row as the hub has it to its question and answer."""
+
+
+@dataclass(frozen=True)
+class ExampleDataset:
+    """A dataset of the Hugging Face hub that `load_example_dataset` knows."""
+
+    path: str
+    """Its name on the hub, or a local directory."""
+    preprocess: Preprocess
+    split: str = "train"
+    """The split that is loaded where none is asked for."""
+    config: str | None = None
+    """The configuration (subset) of the dataset."""
+    level: str | None = None
+    """Load the rows of this level only."""
+
+
+def _columns(question: str, answer: str = "answer", read: Callable[[str], str] = str) -> Preprocess:
+    """Return the function for a dataset that has a column for each."""
+
+    def preprocess(row: Mapping[str, Any]) -> dict[str, str]:
+        return {"question": str(row[question]), "answer": read(str(row[answer]))}
+
+    return preprocess
+
+
+def _multiple_choice(question: str, options: Sequence[str], letters: Sequence[str] = string.ascii_uppercase) -> str:
+    return "\n".join([question, "", *(f"{letter}. {option}" for letter, option in zip(letters, options, strict=False))])
+
+
+def _gpqa(row: Mapping[str, Any]) -> dict[str, str]:
+    right = str(row["Correct Answer"]).strip()
+    options = [right, *(str(row[f"Incorrect Answer {number}"]).strip() for number in (1, 2, 3))]
+    # The right answer comes first in the file: put in an order that the question decides, so that it is always the same.
+    options.sort(key=lambda option: hashlib.sha256(f"{row['Question']}\n{option}".encode()).digest())
+    return {"question": _multiple_choice(str(row["Question"]), options), "answer": string.ascii_uppercase[options.index(right)]}
+
+
+def _mmlu(row: Mapping[str, Any]) -> dict[str, str]:
+    return {"question": _multiple_choice(row["question"], row["choices"]), "answer": string.ascii_uppercase[int(row["answer"])]}
+
+
+def _mmlu_pro(row: Mapping[str, Any]) -> dict[str, str]:
+    return {"question": _multiple_choice(row["question"], row["options"]), "answer": str(row["answer"])}
+
+
+def _openbookqa(row: Mapping[str, Any]) -> dict[str, str]:
+    choices = row["choices"]
+    return {"question": _multiple_choice(row["question_stem"], choices["text"], choices["label"]), "answer": str(row["answerKey"])}
+
+
+def _prime_code(row: Mapping[str, Any]) -> dict[str, str]:
+    checks = row["verification_info"]
+    return {"question": str(row["prompt"]), "answer": checks if isinstance(checks, str) else json.dumps(checks)}
+
+
+def _thousands(text: str) -> str:
+    """Return a GSM8K answer: what follows the hashes, without the commas between thousands."""
+    return re.sub(r"(?<=\d),(?=\d{3})", "", extract_hash_answer(text))
+
+
+EXAMPLE_DATASETS: dict[str, ExampleDataset] = {
+    "aime2024": ExampleDataset("HuggingFaceH4/aime_2024", _columns("problem")),
+    "aime2025": ExampleDataset("MathArena/aime_2025", _columns("problem")),
+    "amc2023": ExampleDataset("math-ai/amc23", _columns("question"), "test"),
+    "gpqa_diamond": ExampleDataset("Idavidrein/gpqa", _gpqa, config="gpqa_diamond"),
+    "gpqa_main": ExampleDataset("Idavidrein/gpqa", _gpqa, config="gpqa_main"),
+    "gsm8k": ExampleDataset("openai/gsm8k", _columns("question", read=_thousands), config="main"),
+    "math": ExampleDataset("DigitalLearningGmbH/MATH-lighteval", _columns("problem", "solution", extract_boxed_answer)),
+    "math500": ExampleDataset("HuggingFaceH4/MATH-500", _columns("problem"), "test"),
+    "mmlu": ExampleDataset("cais/mmlu", _mmlu, "test", "all"),
+    "mmlu_pro": ExampleDataset("TIGER-Lab/MMLU-Pro", _mmlu_pro, "test"),
+    "openbookqa": ExampleDataset("allenai/openbookqa", _openbookqa, "train", "main"),
+    "openrs": ExampleDataset("knoveleng/open-rs", _columns("problem")),
+    "openrs_easy": ExampleDataset("knoveleng/open-rs", _columns("problem"), level="Easy"),
+    "openrs_hard": ExampleDataset("knoveleng/open-rs", _columns("problem"), level="Hard"),
+    "prime_code": ExampleDataset("PrimeIntellect/verifiable-coding-problems", _prime_code),
+}
+"""The datasets that `load_example_dataset` knows, by name. Add to it, or point one to a local directory, before loading."""
+
+
+def _example(name: str) -> ExampleDataset:
+    if name not in EXAMPLE_DATASETS:
+        known = ", ".join(EXAMPLE_DATASETS)
+        raise ConfigurationError(f"there is no example dataset {name!r}; known: {known}.{did_you_mean(name, EXAMPLE_DATASETS)}")
+    return EXAMPLE_DATASETS[name]
+
+
+def get_preprocess_fn(name: str) -> Preprocess:
+    """Return the function that makes question and answer of a row of an example dataset.
+
+    Raises:
+        ConfigurationError: If there is no example dataset of that name.
+    """
+    return _example(name).preprocess
+
+
+def load_example_dataset(name: str = "gsm8k", split: str | None = None, n: int | None = None, seed: int = 0) -> Dataset:
+    """Load an example dataset, from the Hugging Face hub or its local cache.
+
+    Args:
+        name: One of `EXAMPLE_DATASETS`.
+        split: Its split; by default the one that is usually asked for.
+        n: How many rows, drawn at random; all rows, in their order, by default. More than there are means all.
+        seed: Seed of the draw.
+
+    Returns:
+        A dataset with the columns ``question`` and ``answer``, both text.
+
+    Raises:
+        ConfigurationError: If there is no example dataset of that name, or `n` is negative.
+    """
+    example = _example(name)
+    if n is not None and n < 0:
+        raise ConfigurationError(f"n must not be negative, got {n}")
+    from datasets import load_dataset
+
+    rows = load_dataset(example.path, example.config, split=split or example.split)
+    if example.level is not None:
+        rows = rows.filter(_has_level, fn_kwargs={"level": example.level})
+    if n is not None:
+        rows = rows.shuffle(seed=seed).select(range(min(n, len(rows))))
+    return rows.map(example.preprocess, remove_columns=rows.column_names)
+
+
+def _has_level(row: Mapping[str, Any], level: str) -> bool:
+    return bool(row["level"] == level)

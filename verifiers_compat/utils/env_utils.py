@@ -1,0 +1,181 @@
+"""Environments by id: an installed module with ``load_environment``, or an id that is registered with Gymnasium."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium
+from pydantic import BaseModel
+
+from verifiers_compat.utils.config_utils import MissingKeyError
+from vfgym.errors import ConfigurationError, Error, UnknownArgument, did_you_mean
+from vfgym.registration import nearest_ids
+
+
+class EnvironmentLoadError(Error, RuntimeError):
+    """The code of an environment raised an error while it was loaded. The error is the cause of this one."""
+
+
+def load_environment(env_id: str, **env_args: Any) -> Any:
+    """Load an environment by its id.
+
+    Args:
+        env_id: Name of an installed environment (``"gsm8k"``, ``"primeintellect/gsm8k"``): its module is the last part, with
+            ``-`` as ``_``, and has a function ``load_environment``. Or an id that is registered with Gymnasium
+            (``"reasoning-gym/leg_counting-v0"``).
+        **env_args: Arguments of that function. A mapping for ``config`` becomes the pydantic model that the function asks for.
+
+    Returns:
+        The environment. Its ``env_id`` and ``env_args`` are set where it left them empty.
+
+    Raises:
+        ConfigurationError: If there is no such environment, or no such argument (a ``ValueError``).
+        MissingKeyError: If the environment needs environment variables that are not set.
+        EnvironmentLoadError: If its code raised anything else (a ``RuntimeError``); that is its cause.
+    """
+    if not isinstance(env_id, str) or not env_id.strip():
+        raise ConfigurationError(f"expected the id of an environment, got {env_id!r}")
+    if env_id in gymnasium.registry:
+        env = _called(env_id, gymnasium.make, {"id": env_id, **env_args})
+    else:
+        loader = _loader(env_id)
+        env = _called(env_id, loader, coerce_typed_env_config(loader, inspect.signature(loader), env_args))
+    if isinstance(env, gymnasium.Env) and not hasattr(env, "generate"):
+        from verifiers_compat import as_environment
+
+        env = as_environment(env)
+    if not hasattr(env, "generate"):
+        raise ConfigurationError(f"load_environment of {env_id!r} must return an environment, got {type(env).__name__}")
+    if not getattr(env, "env_id", None):
+        env.env_id = env_id
+    if not getattr(env, "env_args", None):
+        env.env_args = dict(env_args)
+    return env
+
+
+def module_name(env_id: str) -> str:
+    """Return the name of the module of an environment.
+
+    >>> module_name("primeintellect/wiki-search")
+    'wiki_search'
+
+    Raises:
+        ConfigurationError: If the id names a version, or nothing that a module can be called.
+    """
+    name = env_id.strip().rpartition("/")[2].replace("-", "_")
+    if "@" in name:
+        raise ConfigurationError(f"{env_id!r} names a version; the installed one is loaded: leave {'@' + name.partition('@')[2]!r} out")
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise ConfigurationError(f"{env_id!r} is not the id of an environment: {name!r} cannot be the name of a module")
+    return name
+
+
+def _loader(env_id: str) -> Callable[..., Any]:
+    """Import an environment's module, and return its function."""
+    name = module_name(env_id)
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            near = nearest_ids(env_id)
+            hint = f" Did you mean {', '.join(f'`{each}`' for each in near)}?" if near else ""
+            raise ConfigurationError(f"there is no environment {env_id!r}: no module {name!r} is installed.{hint}") from error
+        raise ConfigurationError(f"the environment {env_id!r} cannot be imported: {error}. Is what it needs installed?") from error
+    except ImportError as error:
+        raise ConfigurationError(f"the environment {env_id!r} cannot be imported: {error}") from error
+    except MissingKeyError:
+        raise
+    except Exception as error:
+        raise EnvironmentLoadError(f"importing the environment {env_id!r} failed: {type(error).__name__}: {error}") from error
+    loader = getattr(module, "load_environment", None)
+    if not callable(loader):
+        where = getattr(module, "__file__", None) or "built in"
+        raise ConfigurationError(
+            f"the module {name!r} ({where}) has no function load_environment: either it is no environment, or another module of"
+            " that name comes first on sys.path"
+        )
+    return typing.cast("Callable[..., Any]", loader)
+
+
+def _called(env_id: str, loader: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    parameters = inspect.signature(loader).parameters.values()
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        for name in arguments:
+            if name not in names:
+                hint = did_you_mean(name, names)
+                raise UnknownArgument(f"{env_id!r} takes no argument {name!r}; it takes {', '.join(names) or 'none'}.{hint}")
+    missing = [p.name for p in parameters if p.name in names and p.default is p.empty and p.name not in arguments]
+    if missing:
+        raise ConfigurationError(f"{env_id!r} needs the arguments {', '.join(missing)}; got {', '.join(arguments) or 'none'}")
+    try:
+        return loader(**arguments)
+    except (MissingKeyError, Error):
+        raise
+    except ImportError as error:
+        raise ConfigurationError(f"the environment {env_id!r} needs something that is not installed: {error}") from error
+    except Exception as error:
+        raise EnvironmentLoadError(f"loading the environment {env_id!r} failed: {type(error).__name__}: {error}") from error
+
+
+def coerce_typed_env_config(
+    env_load_func: Callable[..., Any], sig: inspect.Signature | None = None, env_args: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the arguments of a loader with ``config`` as the pydantic model that it asks for.
+
+    A loader that needs a config and is given none gets the model's defaults.
+
+    Args:
+        env_load_func: The loader.
+        sig: Its signature, where it has been read already.
+        env_args: The arguments.
+
+    Raises:
+        ConfigurationError: If the config does not fit the model.
+    """
+    signature = inspect.signature(env_load_func) if sig is None else sig
+    arguments = dict(env_args or {})
+    model = env_config_type(env_config_annotation(env_load_func, signature))
+    if model is None:
+        return arguments
+    if "config" not in arguments and signature.parameters["config"].default is not inspect.Parameter.empty:
+        return arguments
+    config = arguments.get("config", {})
+    if config is None or isinstance(config, model):
+        return arguments
+    if isinstance(config, BaseModel):
+        config = config.model_dump(exclude_unset=True)
+    if not isinstance(config, Mapping):
+        raise ConfigurationError(f"config must be a {model.__name__} or a mapping with its fields, got {type(config).__name__}")
+    try:
+        arguments["config"] = model(**config)
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(f"config does not fit {model.__name__}: {error}") from error
+    return arguments
+
+
+def env_config_annotation(env_load_func: Callable[..., Any], sig: inspect.Signature | None = None) -> Any:
+    """Return what a loader's parameter ``config`` is annotated with, evaluated; None where there is none."""
+    signature = inspect.signature(env_load_func) if sig is None else sig
+    parameter = signature.parameters.get("config")
+    if parameter is None or parameter.annotation is parameter.empty:
+        return None
+    if not isinstance(parameter.annotation, str):
+        return parameter.annotation
+    try:
+        return typing.get_type_hints(env_load_func).get("config")
+    except NameError as error:
+        raise ConfigurationError(f"the annotation {parameter.annotation!r} of config cannot be evaluated: {error}") from error
+
+
+def env_config_type(annotation: Any) -> type[BaseModel] | None:
+    """Return the pydantic model in an annotation (also inside ``| None`` and ``Annotated``), or None."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation if issubclass(annotation, BaseModel) else None
+    return next((model for part in typing.get_args(annotation) if (model := env_config_type(part)) is not None), None)

@@ -1,0 +1,271 @@
+"""Results: from states to rows, and rows and metadata on disk, as a dataset and on the Hugging Face hub."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import mmap
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from verifiers_compat import types
+from verifiers_compat.utils.usage_utils import extract_usage_tokens
+from vfgym.errors import ConfigurationError
+from vfgym.results import (
+    GenerateMetadata,
+    GenerateOutputs,
+    RolloutOutput,
+    Run,
+    VersionInfo,
+    load_results,
+    push_to_hub,
+    results_dataset,
+    rollout_output,
+)
+from vfgym.results.dataset import hub_name
+from vfgym.results.files import METADATA, NOT_WRITTEN, ROWS
+from vfgym.results.plain_json import NotPlain, as_json, json_text
+from vfgym.results.reading import read_metadata
+from vfgym.results.rows import row_line
+from vfgym.state import RolloutTiming, State
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+__all__ = [
+    "GenerateOutputsBuilder",
+    "extract_usage_tokens",
+    "get_hf_hub_dataset_name",
+    "is_json_serializable",
+    "load_outputs",
+    "make_dataset",
+    "make_serializable",
+    "push_results_to_hf_hub",
+    "sanitize_metadata",
+    "save_metadata",
+    "save_new_outputs",
+    "save_outputs",
+    "serialize_timing",
+    "state_to_output",
+    "states_to_outputs",
+    "validate_resume_metadata",
+]
+
+
+def is_json_serializable(value: Any) -> bool:
+    """Say whether a value has a form in JSON (see `vfgym.results.plain_json.as_json`: models, dates, paths, exceptions too)."""
+    try:
+        as_json(value)
+    except NotPlain:
+        return False
+    return True
+
+
+def make_serializable(value: Any) -> Any:
+    """Return a value as data that JSON can hold; what has no form in JSON is replaced by its ``repr``."""
+    return as_json(value, repr)
+
+
+def serialize_timing(timing: RolloutTiming) -> dict[str, Any]:
+    """Return where the time of a rollout went as plain data, in seconds, derived values included."""
+    return timing.model_dump()
+
+
+def state_to_output(state: State, state_columns: Sequence[str] | None = None) -> RolloutOutput:
+    """Return what is kept of a rollout that was played and scored.
+
+    Args:
+        state: The rollout.
+        state_columns: Further items of the state to keep. One that has no form in JSON is replaced by a text that says so.
+    """
+    return rollout_output(state, state_columns=state_columns or ())
+
+
+def states_to_outputs(states: Iterable[State], state_columns: Sequence[str] | None = None) -> list[RolloutOutput]:
+    """Return what is kept of several rollouts, numbered within their examples."""
+    seen: Counter[Any] = Counter()
+    outputs = []
+    for state in states:
+        example_id = state.get("example_id", 0)
+        outputs.append(rollout_output(state, rollout=seen[example_id], state_columns=state_columns or ()))
+        seen[example_id] += 1
+    return outputs
+
+
+class GenerateOutputsBuilder:
+    """Collects the outputs of a run, and gives its metadata at any time."""
+
+    def __init__(
+        self,
+        env_id: str,
+        env_args: Mapping[str, Any],
+        model: str,
+        num_examples: int,
+        rollouts_per_example: int,
+        *,
+        base_url: str = "",
+        sampling_args: Mapping[str, Any] | None = None,
+        state_columns: Sequence[str] = (),
+        results_path: str | Path | None = None,
+        pass_threshold: float = 0.5,
+        version_info: VersionInfo | None = None,
+        max_concurrent: int = -1,
+        seed: int = 0,
+    ) -> None:
+        """Begin a run now; the arguments are those of its metadata.
+
+        Args:
+            env_id: Id of the environment.
+            env_args: Arguments that it was loaded with.
+            model: Name of the model.
+            num_examples: How many examples are played.
+            rollouts_per_example: How often each is.
+            base_url: Where the model is.
+            sampling_args: Generation parameters.
+            state_columns: Further items of the state that rows have.
+            results_path: Where the results are saved.
+            pass_threshold: Reward from which a rollout passes, in pass@k.
+            version_info: The code that is run; by default the version of this library.
+            max_concurrent: How many rollouts are played at once.
+            seed: Seed of the run.
+        """
+        own: VersionInfo = {"vf_version": importlib.metadata.version("vfgym"), "vf_commit": None, "env_version": None, "env_commit": None}
+        self._run = Run(
+            env_id=env_id,
+            env_args=dict(env_args),
+            model=model,
+            num_examples=num_examples,
+            rollouts_per_example=rollouts_per_example,
+            pass_threshold=pass_threshold,
+            version_info=version_info or own,
+            seed=seed,
+            state_columns=list(state_columns),
+            max_concurrent=max_concurrent,
+            path_to_save=None if results_path is None else Path(results_path),
+            base_url=base_url,
+            sampling_args=dict(sampling_args or {}),
+        )
+        self.outputs: list[RolloutOutput] = []
+        """The outputs so far, as they came."""
+
+    def add_outputs(self, new_outputs: Iterable[RolloutOutput]) -> None:
+        """Add outputs."""
+        self.outputs.extend(new_outputs)
+
+    def build_metadata(self) -> GenerateMetadata:
+        """Return the metadata over the outputs so far."""
+        return self._run.outputs(self.outputs)["metadata"]
+
+    def build(self) -> types.GenerateOutputs:
+        """Return the outputs so far, by example and rollout, and the metadata."""
+        return types.GenerateOutputs(self._run.outputs(self.outputs))
+
+
+def load_outputs(results_path: str | Path) -> list[RolloutOutput]:
+    """Read the rows of a run back, by example and rollout (see `vfgym.results.load_results`).
+
+    Raises:
+        vfgym.results.ResultsError: If a file is missing, or a line other than the last is no row.
+    """
+    return load_results(results_path)["outputs"]
+
+
+def validate_resume_metadata(results_path: str | Path, env_id: str, model: str, num_examples: int, rollouts_per_example: int) -> None:
+    """Check that a run can go on with the results in a directory.
+
+    Raises:
+        ConfigurationError: If they are of another environment or model, of another number of rollouts an example, or of more
+            examples (a ``ValueError``).
+        vfgym.results.ResultsError: If there is no metadata to read.
+    """
+    saved = read_metadata(Path(results_path))
+    asked = {"env_id": env_id, "model": model, "rollouts_per_example": rollouts_per_example}
+    for key, value in asked.items():
+        if saved.get(key) != value:
+            raise ConfigurationError(f"cannot resume {results_path}: its {key} is {saved.get(key)!r}, and this run's is {value!r}")
+    if saved.get("num_examples", 0) > num_examples:
+        raise ConfigurationError(f"cannot resume {results_path}: it has {saved['num_examples']} examples, and this run only {num_examples}")
+
+
+def save_outputs(outputs: Iterable[Mapping[str, Any]], results_path: str | Path, mode: Literal["w", "a"] = "w") -> None:
+    """Write rows to ``results.jsonl``.
+
+    Args:
+        outputs: The rows.
+        results_path: Directory of the results, made if there is none.
+        mode: ``"w"`` replaces the file as a whole; ``"a"`` adds to it, after removing a last line that is not whole.
+
+    Raises:
+        ConfigurationError: If `mode` is another.
+        OSError: If the file cannot be written.
+    """
+    if mode not in ("w", "a"):
+        raise ConfigurationError(f"mode must be 'w' (replace the file) or 'a' (add to it), got {mode!r}")
+    folder = Path(results_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"{row_line(output)}\n" for output in outputs).encode()
+    if mode == "w":
+        _replace(folder / ROWS, lines)
+        return
+    with (folder / ROWS).open("ab+") as file:
+        kept, ending = _whole_lines(file.fileno())
+        file.truncate(kept)
+        file.write(ending + lines)
+
+
+def save_new_outputs(new_outputs: Iterable[Mapping[str, Any]], results_path: str | Path) -> None:
+    """Add rows to ``results.jsonl``, after removing a last line that is not whole (a killed run leaves one)."""
+    save_outputs(new_outputs, results_path, mode="a")
+
+
+def sanitize_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata as it is written to disk: plain data, without the date and the path."""
+    return {key: as_json(value, repr) for key, value in metadata.items() if key not in NOT_WRITTEN}
+
+
+def save_metadata(metadata: Mapping[str, Any], result_path: str | Path) -> None:
+    """Replace ``metadata.json`` in a directory: a reader sees the old file or the new one, never a part."""
+    folder = Path(result_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(folder / METADATA, (json_text(sanitize_metadata(metadata), is_indented=True) + "\n").encode())
+
+
+def make_dataset(results: GenerateOutputs | Sequence[Mapping[str, Any]]) -> Dataset:
+    """Return the rows of a run as a Hugging Face ``Dataset`` (see `vfgym.results.results_dataset`)."""
+    return results_dataset(results)
+
+
+def get_hf_hub_dataset_name(outputs: GenerateOutputs) -> str:
+    """Return the name under which the results of a run are published: environment, model, numbers of examples and rollouts."""
+    return hub_name(outputs["metadata"])
+
+
+def push_results_to_hf_hub(results: GenerateOutputs, dataset_name: str | None = None) -> str:
+    """Publish the rows of a run on the Hugging Face hub, and return the name (see `vfgym.results.push_to_hub`)."""
+    return push_to_hub(results, dataset_name)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    temporary = file.with_name(f"{file.name}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _whole_lines(descriptor: int) -> tuple[int, bytes]:
+    """Return up to where a file holds whole rows, and what the last of them needs as its end."""
+    if os.fstat(descriptor).st_size == 0:
+        return 0, b""
+    with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as content:
+        end = content.rfind(b"\n") + 1
+        try:
+            json.loads(content[end:])
+        except ValueError:
+            return end, b""
+        return len(content), b"\n"

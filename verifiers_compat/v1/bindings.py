@@ -1,0 +1,208 @@
+"""Bindings: arguments that a function is given without the model (or the caller) knowing of them.
+
+A binding names the function's argument and where its value comes from: a path into the task, the state or the running
+rollout, another tool, a private object, what a function returns, or a constant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+
+from verifiers_compat.v1.config import resolved_function
+from vfgym.calls import CallPlan, is_awaitable
+from vfgym.errors import ConfigurationError, did_you_mean
+
+if TYPE_CHECKING:
+    from verifiers_compat.v1.state import State
+    from verifiers_compat.v1.task import Task
+
+logger = logging.getLogger(__name__)
+
+ScopeName: TypeAlias = Literal["rollout", "group", "global"]
+"""How long something lives: as long as one rollout, as the rollouts of one group, or until teardown."""
+
+SCOPES: tuple[ScopeName, ...] = get_args(ScopeName)
+
+ROOTS = ("task", "state", "runtime", "tools", "objects")
+"""What a path may begin with."""
+
+_CLOSERS = ("aclose", "close", "delete", "teardown")
+
+
+class Scope:
+    """The private objects of one rollout, one group, or the whole process: made when they are first needed, then closed."""
+
+    def __init__(self) -> None:
+        """Hold nothing yet."""
+        self._made: dict[tuple[int, str], asyncio.Future[Any]] = {}
+        self._owners: list[object] = []
+
+    async def object(self, owner: object, name: str, factory: Callable[[], Any]) -> Any:
+        """Return the object of `owner` that is called `name`; make it with `factory` the first time."""
+        key = (id(owner), name)
+        made = self._made.get(key)
+        if made is not None:
+            return await asyncio.shield(made)
+        self._owners.append(owner)  # keeps the id from being given to another
+        self._made[key] = made = asyncio.get_running_loop().create_future()
+        try:
+            value = factory()
+            value = await value if is_awaitable(value) else value
+        except BaseException as error:
+            del self._made[key]
+            if isinstance(error, Exception):
+                made.set_exception(error)
+                made.exception()  # nobody else may be waiting
+            else:
+                made.cancel()
+            raise
+        made.set_result(value)
+        return value
+
+    async def release(self) -> None:
+        """Close what was made, the newest first: by ``aclose``, ``close``, ``delete`` or ``teardown``, whichever it has."""
+        while self._made:
+            (_, name), made = self._made.popitem()
+            if not made.done() or made.cancelled() or made.exception() is not None:
+                continue
+            value = made.result()
+            closer = next((getattr(value, closer) for closer in _CLOSERS if callable(getattr(value, closer, None))), None)
+            try:
+                if closer is not None and is_awaitable(closing := closer()):
+                    await closing
+            except Exception:
+                logger.exception("the object %s could not be closed", name)
+        self._owners.clear()
+
+
+class Source(NamedTuple):
+    """Where the value of one argument comes from."""
+
+    root: str
+    """One of `ROOTS`, ``"call"`` for a function, or ``"constant"``."""
+    path: tuple[str, ...] = ()
+    value: Any = None
+
+
+def as_source(value: Any, where: str) -> Source:
+    """Return what a binding was given as, understood.
+
+    Raises:
+        ConfigurationError: If it is a mapping, or a reference, that cannot be understood.
+    """
+    if isinstance(value, Mapping) and len(value) == 1:
+        [(root, path)] = value.items()
+        if root == "fn":
+            return Source("call", value=CallPlan(resolved_function(path, where)))
+        if root in ROOTS:
+            return Source(root, tuple(str(path).split(".")) if path else ())
+    if isinstance(value, str):
+        root, _, path = value.partition(".")
+        if root in ROOTS and path:
+            return Source(root, tuple(path.split(".")))
+        return Source("constant", value=value)
+    if callable(value) and not inspect.isclass(value):
+        return Source("call", value=CallPlan(value))
+    return Source("constant", value=value)
+
+
+class Bindings:
+    """What one owner (a toolset, a user, a program) binds to the arguments of its functions."""
+
+    def __init__(
+        self,
+        owner: object,
+        bindings: Mapping[str, Any] | None = None,
+        objects: Mapping[str, Any] | None = None,
+        scope: ScopeName = "rollout",
+    ) -> None:
+        """Understand bindings.
+
+        Args:
+            owner: Whose they are; objects belong to it.
+            bindings: ``{"function.argument": source}``.
+            objects: Functions without arguments that make what ``objects.*`` refers to, by name.
+            scope: How long an object lives.
+
+        Raises:
+            ConfigurationError: If one cannot be understood, or refers to an object that there is not.
+        """
+        self.owner = owner
+        self.scope = scope
+        self._factories = {name: resolved_function(factory, f"the object {name!r}") for name, factory in (objects or {}).items()}
+        self._sources: dict[str, dict[str, Source]] = {}
+        for key, value in (bindings or {}).items():
+            function, _, argument = key.rpartition(".")
+            if not function or not argument:
+                raise ConfigurationError(f"a binding is named 'function.argument', got {key!r}")
+            source = as_source(value, f"the binding {key!r}")
+            if source.root == "objects" and (not source.path or source.path[0] not in self._factories):
+                name = source.path[0] if source.path else ""
+                known = ", ".join(self._factories) or "none"
+                raise ConfigurationError(f"{key!r} is bound to the object {name!r}; there are: {known}.{did_you_mean(name, self._factories)}")
+            self._sources.setdefault(function, {})[argument] = source
+
+    def asked_by(self, function: str) -> frozenset[str]:
+        """Return the arguments of a function that are bound."""
+        return frozenset(self._sources.get(function, ()))
+
+    def check(self, functions: Iterable[str]) -> None:
+        """Raise if something is bound to a function that is none of these.
+
+        Raises:
+            ConfigurationError: The text names it.
+        """
+        known = list(functions)
+        for name in self._sources:
+            if name not in known:
+                raise ConfigurationError(
+                    f"there is a binding for {name!r}, and no such function; there are: {', '.join(known) or 'none'}."
+                    f"{did_you_mean(name, known)}"
+                )
+
+    async def values(self, function: str, task: Task, state: State) -> dict[str, Any]:
+        """Return the values of a function's bound arguments, in a running rollout."""
+        return {argument: await self._value(source, task, state) for argument, source in self._sources.get(function, {}).items()}
+
+    async def _value(self, source: Source, task: Task, state: State) -> Any:
+        root, path, constant = source
+        if root == "constant":
+            return constant
+        if root == "call":
+            value = constant({"task": task, "state": state})
+            return await value if is_awaitable(value) else value
+        if root == "task":
+            return follow(task, path, "task")
+        if root == "state":
+            return follow(state, path, "state")
+        if root == "runtime":
+            return follow(state["runtime"], path, "runtime")
+        running = state._live("bind to what belongs to it")
+        if root == "tools":
+            return running.tool(path[0]).call_with if path else state.get_tools()
+        made = await running.scope(self.scope).object(self.owner, path[0], self._factories[path[0]])
+        return follow(made, path[1:], f"objects.{path[0]}")
+
+
+def follow(value: Any, path: tuple[str, ...], name: str) -> Any:
+    """Return what a path leads to: keys of mappings, numbers into lists, attributes of anything else.
+
+    Raises:
+        ConfigurationError: If there is nothing.
+    """
+    for key in path:
+        try:
+            if isinstance(value, Mapping):
+                value = value[key]
+            elif isinstance(value, list | tuple):
+                value = value[int(key)]
+            else:
+                value = getattr(value, key)
+        except (KeyError, IndexError, AttributeError, ValueError):
+            raise ConfigurationError(f"there is no {key!r} in {name}, which {'.'.join((name, *path))!r} is bound to") from None
+        name = f"{name}.{key}"
+    return value

@@ -1,0 +1,283 @@
+"""`Harness`: plays one task to its end, in the documented order."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from verifiers_compat.v1.bindings import Scope
+from verifiers_compat.v1.config import HarnessConfig, deep_merge, refuse_sandbox
+from verifiers_compat.v1.handlers import Handlers, run_all, score_group, score_rollout
+from verifiers_compat.v1.plain import plain_messages
+from verifiers_compat.v1.programs import Program, as_program
+from verifiers_compat.v1.runtime import GROUP_KEY, Runtime, elapsed_ms, shielded
+from verifiers_compat.v1.state import State
+from verifiers_compat.v1.task import Task
+from verifiers_compat.v1.taskset import Runner, Taskset
+from verifiers_compat.v1.user import User
+from vfgym.errors import ConfigurationError, Error
+from vfgym.lifecycle import stop, update
+
+Merge = ("reject", "concat", "task", "taskset", "harness")
+
+
+class Harness(Runner):
+    """Plays tasks: by the base loop (ask the model, call its tools), or by a program of its own.
+
+    Mark methods of a subclass (``@vf.setup``, ``@vf.reward``, ...), or give functions.
+    """
+
+    def __init__(
+        self,
+        program: Any = None,
+        system_prompt: Any = None,
+        user: Any = None,
+        sandbox: object | None = None,
+        client: Any = None,
+        model: str | None = None,
+        sampling_args: Mapping[str, Any] | None = None,
+        max_turns: int | None = None,
+        toolsets: Any = None,
+        stops: Iterable[Any] | None = None,
+        setups: Iterable[Any] | None = None,
+        updates: Iterable[Any] | None = None,
+        metrics: Iterable[Any] | None = None,
+        rewards: Iterable[Any] | None = None,
+        advantages: Iterable[Any] | None = None,
+        cleanups: Iterable[Any] | None = None,
+        config: HarnessConfig | Mapping[str, object] | None = None,
+    ) -> None:
+        """Make a harness.
+
+        Args:
+            program: What plays: None for the base loop, a function of ``task`` and ``state``, ``{"fn": "module:name"}``, or
+                ``{"command": [...]}`` (see `verifiers_compat.v1.programs`).
+            system_prompt: Text, or system messages.
+            user: A `User`, or a function.
+            sandbox: Refused: there are no sandboxes here.
+            client: Who is asked, where the rollout brings nobody: a client, its configuration, or an SDK's client.
+            model: Name of the model.
+            sampling_args: Generation parameters.
+            max_turns: Most answers of the model in the base loop (10); unlimited where it is not positive.
+            toolsets: A list of toolsets or tools, or toolsets by name.
+            stops: Stop conditions.
+            setups: Called before the program runs.
+            updates: Called after it.
+            metrics: Measures.
+            rewards: Reward functions.
+            advantages: Functions that compute a group's advantages.
+            cleanups: Called at the end of every rollout.
+            config: Configuration; lists are added to it, other arguments win over it.
+
+        Raises:
+            ConfigurationError: If something does not fit.
+        """
+        self.config = config = HarnessConfig(config)
+        lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
+        lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": ()}
+        super().__init__(config, system_prompt, user, toolsets, lists)
+        refuse_sandbox(sandbox if sandbox is not None else config.sandbox, "a harness")
+        if isinstance(program, Mapping) and isinstance(config.program, Mapping):
+            program = deep_merge(config.program, program)
+        self.program: Program = as_program(config.program if program is None else program)
+        self.client = config.client if client is None else client
+        self.model = config.model if model is None else model
+        self.sampling_args: dict[str, Any] = deep_merge(config.sampling_args, sampling_args or {})
+        self.max_turns = config.max_turns if max_turns is None else max_turns
+        self.taskset: Taskset | None = None
+        self.global_scope = Scope()
+        self._group_scopes: dict[str, Scope] = {}
+
+    def attach(self, taskset: Taskset) -> None:
+        """Play the tasks of a taskset from now on, with its tools, handlers and signals.
+
+        Raises:
+            ConfigurationError: If the harness plays those of another one, or the two do not go together.
+        """
+        if self.taskset is not None and self.taskset is not taskset:
+            raise ConfigurationError("a harness plays the tasks of one taskset: make another harness for another taskset")
+        self.taskset = taskset
+        self.__dict__.pop("all_handlers", None)
+        _ = self.all_handlers
+        self.resolved_user()
+
+    @functools.cached_property
+    def all_handlers(self) -> Handlers:
+        """The handlers and signals of harness and taskset."""
+        if self.taskset is None:
+            return Handlers(self.handlers, self.scoring)
+        return Handlers([*self.taskset.handlers, *self.handlers], {**self.taskset.scoring, **self.scoring})
+
+    @property
+    def requires_group_rollouts(self) -> bool:
+        """Whether something has to see whole groups."""
+        from_tasks = self.taskset is not None and self.taskset.requires_group_rollouts
+        return from_tasks or self.all_handlers.has_group_stage
+
+    @property
+    def provides_advantages(self) -> bool:
+        """Whether advantages are computed by a function of their own."""
+        return self.all_handlers.provides_advantages
+
+    def resolved_user(self) -> User | None:
+        """Return the user of harness or taskset.
+
+        Raises:
+            ConfigurationError: If both have one.
+        """
+        of_taskset = None if self.taskset is None else self.taskset.user
+        if self.user is not None and of_taskset is not None:
+            raise ConfigurationError("both the taskset and the harness have a user: a rollout has one")
+        return self.user or of_taskset
+
+    def resolved_system_prompt(self, task: Task) -> list[dict[str, Any]]:
+        """Return the system messages of a task's rollouts.
+
+        Raises:
+            ConfigurationError: If there are several sources, and ``system_prompt_merge`` does not say what to do.
+        """
+        sources = {
+            "harness": self.system_prompt,
+            "taskset": [] if self.taskset is None else self.taskset.system_prompt,
+            "task": plain_messages(task.get("system_prompt") or [], "system_prompt"),
+        }
+        merge = self.config.system_prompt_merge
+        if merge in sources:
+            return sources[merge]
+        given = [name for name, messages in sources.items() if messages]
+        if merge == "reject" and len(given) > 1:
+            raise ConfigurationError(
+                f"{' and '.join(given)} have a system prompt: leave one, or say with system_prompt_merge what to do"
+                f" ({', '.join(repr(name) for name in Merge[1:])})"
+            )
+        return [message for messages in sources.values() for message in messages]
+
+    def group_scope(self, key: str) -> Scope:
+        """Return what holds the objects that the rollouts of one group share."""
+        return self._group_scopes.setdefault(key, Scope())
+
+    def keep_trajectory_step(self, step: Mapping[str, Any], state: State) -> Any:
+        """Say whether a turn goes into the trajectory. Override it; plain or async."""
+        return True
+
+    # What the base harness brings itself
+
+    @stop(priority=100)
+    def state_done(self, task: Task, state: State) -> bool:
+        """Stop when the state says ``done``."""
+        return bool(state.get("done"))
+
+    @update(priority=-100)
+    def render_completion(self, task: Task, state: State) -> None:
+        """Bring the state in line with the trajectory: prompt, completion, truncation."""
+        steps = state["trajectory"]
+        if steps and state["completion"] is None:
+            first, last = steps[0]["prompt"], [*steps[-1]["prompt"], *steps[-1]["completion"]]
+            state["prompt"] = plain_messages(first, "prompt")
+            state["completion"] = plain_messages(last[len(first) :], "completion")
+        state["completion"] = state["completion"] or []
+        if any(step["is_truncated"] for step in steps):
+            state._set("is_truncated", True)
+
+    # Rollouts
+
+    async def is_stopped(self, running: Runtime) -> bool:
+        """Check the stop conditions, the ones with higher priority first; the first that holds completes the state."""
+        state = running.state
+        if state["is_completed"]:
+            return True
+        for handler in self.all_handlers.of("stop"):
+            if await handler.call({"task": running.task, "state": state}):
+                state._complete(handler.name)
+                return True
+            if state["is_completed"]:  # by state.stop()
+                return True
+        return False
+
+    async def run(self, task: Task | Mapping[str, Any], state: State | None = None) -> State:
+        """Play one task and return its state, scored by the signals that need no group.
+
+        A `vf.Error` ends the rollout and is recorded in the state. Anything else, and whatever a signal raises, goes through,
+        after the cleanup handlers.
+
+        Args:
+            task: The task.
+            state: What the rollout starts from; fresh without it.
+        """
+        task = (task if isinstance(task, Task) else Task(task)).freeze()
+        state = State.for_task(task) if state is None else state
+        started = time.time()
+        handlers = self.all_handlers
+        names = {"task": task, "state": state}
+        running: Runtime | None = None
+        try:
+            try:
+                running = Runtime(self, task, state)
+                await self._play(running)
+            except Error as error:
+                state._record(error)
+            for handler in handlers.of("update"):
+                await handler.call(names)
+            timing = state["timing"]
+            timing["generation_ms"] = elapsed_ms(started)
+            if state["runtime"].get("score_rollout", True):
+                scoring = time.time()
+                await score_rollout(handlers.signals("rollout"), task, state)
+                timing["scoring_ms"] = elapsed_ms(scoring)
+            timing["total_ms"] = elapsed_ms(started)
+            state._set("is_completed", True)
+        finally:
+            await shielded(self._clean_up(running, task, state))
+        return state if _is_grouped(state) else state.finalize()
+
+    async def _play(self, running: Runtime) -> None:
+        state = running.state
+        await running.connect_tools()
+        if not await self.is_stopped(running):
+            for handler in self.all_handlers.of("setup"):
+                await handler.call({"task": running.task, "state": state})
+            await self.program.run(running)
+            await self.is_stopped(running)
+        state._complete("program_completed")
+
+    async def _clean_up(self, running: Runtime | None, task: Task, state: State) -> None:
+        await run_all(self.all_handlers.of("cleanup"), {"task": task, "state": state}, [state])
+        if running is not None:
+            await running.close()
+        if not _is_grouped(state):
+            await self.cleanup_group([task], [state])
+
+    # Groups
+
+    async def score_group(self, tasks: Sequence[Task], states: Sequence[State]) -> list[State]:
+        """Call the group's updates and signals; rewards are added to those that the rollouts have."""
+        handlers = self.all_handlers
+        names = {"tasks": list(tasks), "states": list(states)}
+        for handler in handlers.of("update", "group"):
+            await handler.call(names)
+        await score_group(handlers.signals("group"), tasks, states)
+        return list(states)
+
+    async def cleanup_group(self, tasks: Sequence[Task], states: Sequence[State]) -> None:
+        """Call the group's cleanup handlers and let go of what the group shared."""
+        await run_all(self.all_handlers.of("cleanup", "group"), {"tasks": list(tasks), "states": list(states)}, states)
+        for key in {state["runtime"][GROUP_KEY] for state in states if _is_grouped(state)}:
+            scope = self._group_scopes.pop(key, None)
+            if scope is not None:
+                await scope.release()
+
+    async def teardown(self) -> None:
+        """Call the teardown handlers and let go of what all rollouts shared. A second call does nothing more."""
+        await run_all(self.all_handlers.of("teardown"), {})
+        scopes = [self.global_scope, *self._group_scopes.values()]
+        self._group_scopes = {}
+        await asyncio.gather(*(scope.release() for scope in scopes))
+
+
+def _is_grouped(state: State) -> bool:
+    return GROUP_KEY in state.get("runtime", {})
+
+

@@ -1,0 +1,248 @@
+"""`Runtime`: everything live about one running rollout, and the one way in which its model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import vfgym.state
+from verifiers_compat.v1 import interception
+from verifiers_compat.v1.bindings import Scope
+from verifiers_compat.v1.plain import plain_data, said_in
+from verifiers_compat.v1.state import State
+from verifiers_compat.v1.task import Task, checked_visibility
+from verifiers_compat.v1.tools import RolloutTool, merged
+from verifiers_compat.v1.toolset import Toolset, as_toolset, visible
+from verifiers_compat.v1.user import User
+from vfgym.calls import is_awaitable
+from vfgym.clients import Client, resolve_client
+from vfgym.errors import ConfigurationError, Error, did_you_mean
+from vfgym.messages import Message, as_messages
+from vfgym.responses import Response
+from vfgym.state import MessagesView, step_tokens
+from vfgym.tools import Tool
+
+if TYPE_CHECKING:
+    from verifiers_compat.v1.harness import Harness
+
+GROUP_KEY = "group_key"
+"""Item of ``state["runtime"]`` that the rollouts of one group share."""
+
+
+class Runtime:
+    """One running rollout: its model, its tools, its user, and what lives as long as it does."""
+
+    def __init__(self, harness: Harness, task: Task, state: State) -> None:
+        """Bind a rollout to what plays it. What the state says wins over the task, and the task over the harness.
+
+        Raises:
+            ConfigurationError: If ``state["runtime"]`` has something that does not fit.
+        """
+        self.harness = harness
+        self.task = task
+        self.state = state
+        handles = state.handles
+        self.outer: vfgym.state.State | None = handles.outer
+        self.tools: dict[str, RolloutTool] = {}
+        self.user: User | None = harness.resolved_user()
+        self.system_prompt = harness.resolved_system_prompt(task)
+        self.failure: Error | None = None
+        """What a model call that came through the endpoint failed with last."""
+        self._endpoint: interception.Endpoint | None = None
+        self._rollout_scope = Scope()
+
+        controls = {key: plain_data(task[key]) for key in ("max_turns", "tools") if task.get(key) is not None}
+        state["runtime"] = runtime = {**controls, **state.setdefault("runtime", {})}
+        self.sampling_args = {**harness.sampling_args, **(handles.sampling_args or {}), **(runtime.get("sampling_args") or {})}
+        self.model = runtime.get("model") or handles.model or harness.model
+        client = harness.client if handles.client is None else handles.client
+        self.client: Client | None = None if client is None else resolve_client(client)
+        for key, default in (("artifacts", {}), ("metrics", {}), ("reward", 0.0), ("trajectory", []), ("num_model_requests", 0)):
+            state.setdefault(key, default)
+        if self.model:
+            runtime.setdefault("model", self.model)
+        runtime.setdefault("max_turns", harness.max_turns)
+        self.transcript: list[dict[str, Any]] = state["trajectory"] if handles.transcript is None else handles.transcript
+        state.running = self
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the rollout is part of a group, which is scored and cleaned up as a whole."""
+        return GROUP_KEY in self.state["runtime"]
+
+    @property
+    def max_turns(self) -> int:
+        """Most answers of the model in the base loop; unlimited where it is not positive."""
+        return self.state.get_max_turns(self.harness.max_turns)
+
+    # Tools
+
+    async def connect_tools(self) -> None:
+        """Make the tools that the rollout may use; servers are connected.
+
+        Raises:
+            ConfigurationError: If names clash, or something is shown or hidden that there is not.
+        """
+        tools: dict[str, RolloutTool] = dict(self.state.handles.tools)
+        for toolset in self._toolsets():
+            tools = merged(tools, await toolset.tools_for(self))
+        chosen = self.state["runtime"].get("tools")
+        if chosen is not None:
+            names = chosen if isinstance(chosen, Mapping) else {"show": chosen}
+            tools = visible(tools, **checked_visibility(names, "the tools of a rollout"))
+        self.tools = tools
+
+    def _toolsets(self) -> list[Toolset]:
+        """Return the toolsets of harness and taskset, those that the task hides left out, and the task's own."""
+        harness, taskset = self.harness, self.harness.taskset
+        toolsets = [*harness.toolsets, *(taskset.toolsets if taskset is not None else ())]
+        named = merged(harness.named_toolsets, taskset.named_toolsets if taskset is not None else {})
+        asked = dict(self.task.get("toolsets") or {})
+        choice = {key: asked.pop(key) for key in ("show", "hide") if key in asked}
+        if choice:
+            named = _chosen(named, checked_visibility(choice, "a task's toolsets"))
+        own = merged(named, {name: as_toolset(plain_data(value)) for name, value in asked.items()})
+        return [*toolsets, *own.values()]
+
+    def tool(self, name: str) -> RolloutTool:
+        """Return a tool that the rollout may use.
+
+        Raises:
+            ConfigurationError: If there is none of that name.
+        """
+        if name not in self.tools:
+            raise ConfigurationError(
+                f"the rollout has no tool {name!r}; it has {', '.join(self.tools) or 'none'}.{did_you_mean(name, self.tools)}"
+            )
+        return self.tools[name]
+
+    def scope(self, name: str) -> Scope:
+        """Return what holds the objects that live as long as the rollout, its group, or the harness."""
+        if name == "global":
+            return self.harness.global_scope
+        if name == "group" and self.is_grouped:
+            return self.harness.group_scope(self.state["runtime"][GROUP_KEY])
+        return self._rollout_scope
+
+    # The model
+
+    async def ask(
+        self, prompt: Sequence[Any], tools: Sequence[Tool] | None = None, sampling_args: Mapping[str, Any] | None = None
+    ) -> Response:
+        """Ask the rollout's model for the next message, and record the turn.
+
+        Args:
+            prompt: The conversation.
+            tools: Tools that the model may call.
+            sampling_args: Generation parameters; those of the rollout win over them.
+
+        Raises:
+            ConfigurationError: If the rollout has no client or no model.
+            vfgym.errors.Error: If there is no usable answer.
+        """
+        if self.client is None:
+            raise ConfigurationError("there is no client to ask: give one to the harness, or roll out with an environment")
+        messages = as_messages(prompt, name="prompt")
+        state: vfgym.state.State = self.state if self.outer is None else self.outer
+        response = await self.client.get_response(
+            prompt=messages,
+            model=self.model or "",
+            sampling_args={**(sampling_args or {}), **self.sampling_args},
+            tools=list(tools or ()) or None,
+            state=state,
+        )
+        await self._record(messages, response)
+        return response
+
+    async def _record(self, prompt: list[Message], response: Response) -> None:
+        self.state["num_model_requests"] += 1
+        if self.outer is not None and response.usage is not None:
+            usage = response.usage
+            self.outer["usage_tracker"].add(usage.prompt_tokens, usage.completion_tokens)
+        message = said_in(response)
+        tokens = response.tokens
+        step: dict[str, Any] = {
+            "prompt": prompt,
+            "completion": [message],
+            "response": _plain_response(response, message),
+            "tokens": None if tokens is None else plain_data(step_tokens(tokens, None)),
+            "reward": None,
+            "advantage": None,
+            "is_truncated": response.is_truncated,
+            "trajectory_id": self.state["trajectory_id"],
+            "extras": {},
+        }
+        keep = self.harness.keep_trajectory_step(step, self.state)
+        if is_awaitable(keep):
+            keep = await keep
+        if not keep:
+            return
+        self.transcript.append(step)
+        if self.outer is not None:
+            view = MessagesView(prompt, len(prompt))
+            self.outer["trajectory"].append({**step, "prompt": view, "response": response, "extras": {}})
+
+    # The endpoint
+
+    async def open_endpoint(self) -> None:
+        """Make the rollout's model reachable over HTTP, for programs that ask it that way."""
+        if self._endpoint is None:
+            self._endpoint = await interception.open_endpoint(self)
+
+    def endpoint_config(self, api: str) -> dict[str, str]:
+        """Return how the endpoint is reached (see `State.get_endpoint_config`)."""
+        return self._opened(api).config(api, self.state.get_model())
+
+    def sdk_client(self, api: str, *, sync: bool) -> Any:
+        """Return a client of an SDK for the endpoint (see `State.get_client`)."""
+        return self._opened(api).sdk_client(api, sync=sync)
+
+    def _opened(self, api: str) -> interception.Endpoint:
+        interception.checked_api(api)
+        if self._endpoint is None:
+            raise ConfigurationError("the model is reachable over HTTP only while the program of the rollout runs")
+        return self._endpoint
+
+    async def close(self) -> None:
+        """Let go of what lives as long as the rollout."""
+        endpoint, self._endpoint = self._endpoint, None
+        try:
+            if endpoint is not None:
+                await endpoint.close()
+        finally:
+            await self._rollout_scope.release()
+
+
+def _chosen(named: dict[str, Toolset], choice: Mapping[str, list[str]]) -> dict[str, Toolset]:
+    for name in next(iter(choice.values())):
+        if name not in named:
+            raise ConfigurationError(f"there is no toolset {name!r}; there are: {', '.join(named) or 'none'}.{did_you_mean(name, named)}")
+    return visible(named, **choice)
+
+
+def _plain_response(response: Response, message: Message) -> dict[str, Any]:
+    return {
+        "id": response.id,
+        "created": response.created,
+        "model": response.model,
+        "usage": None if response.usage is None else asdict(response.usage),
+        "message": message,
+    }
+
+
+def elapsed_ms(since: float) -> float:
+    """Return the milliseconds since a time of `time.time`."""
+    return (time.time() - since) * 1e3
+
+
+async def shielded(awaitable: Any) -> Any:
+    """Await to the end, even if we are cancelled meanwhile; the cancellation is raised then."""
+    task = asyncio.ensure_future(awaitable)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

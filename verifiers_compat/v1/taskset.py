@@ -1,0 +1,240 @@
+"""`Taskset`: tasks, and what belongs to them whoever solves them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from verifiers_compat.v1.bindings import Bindings
+from verifiers_compat.v1.config import ScoringConfig, TasksetConfig, resolved_reference
+from verifiers_compat.v1.handlers import Handler, collected
+from verifiers_compat.v1.plain import plain_data, system_messages
+from verifiers_compat.v1.state import State
+from verifiers_compat.v1.task import InvalidTask, Task
+from verifiers_compat.v1.toolset import Toolset, as_toolset
+from verifiers_compat.v1.user import as_user
+from vfgym.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+Source: TypeAlias = "Iterable[Mapping[str, Any]] | Any"
+"""Rows, or a function without arguments that returns them, or a ``"module:object"`` reference to either."""
+
+
+class Runner:
+    """What a taskset and a harness have in common: system prompt, user, toolsets, handlers and signals."""
+
+    def __init__(
+        self, config: Any, system_prompt: Any, user: Any, toolsets: Any, lists: Mapping[str, Iterable[Any] | None]
+    ) -> None:
+        """Take the parts: those of code, then those of the configuration.
+
+        Raises:
+            ConfigurationError: If one does not fit.
+        """
+        name = type(self).__name__
+        given_prompt = config.system_prompt if system_prompt is None else system_prompt
+        self.system_prompt = system_messages(resolved_prompt(given_prompt), f"the system_prompt of {name}")
+        self.user = as_user(config.user if user is None else user)
+        self.toolsets, self.named_toolsets = _collected_toolsets(toolsets, config.toolsets)
+        own = {list_name: [*(given or ()), *getattr(config, list_name)] for list_name, given in lists.items()}
+        self._handlers = collected(self, own, Bindings(self))
+        self.scoring: dict[str, ScoringConfig] = config.scoring
+
+    @property
+    def handlers(self) -> list[Handler]:
+        """The handlers and signals of its own, and those of its toolsets."""
+        toolsets = (*self.toolsets, *self.named_toolsets.values())
+        return [*self._handlers, *(handler for toolset in toolsets for handler in toolset.handlers)]
+
+
+def resolved_prompt(value: Any) -> Any:
+    """Return a system prompt; ``{"path": file}`` is read from a file of UTF-8 text."""
+    if isinstance(value, Mapping) and set(value) == {"path"}:
+        with open(value["path"], encoding="utf-8", newline="") as file:
+            return file.read()
+    return value
+
+
+def _collected_toolsets(*sources: Any) -> tuple[list[Toolset], dict[str, Toolset]]:
+    toolsets: list[Toolset] = []
+    named: dict[str, Toolset] = {}
+    for source in sources:
+        if isinstance(source, Mapping):
+            for name, value in source.items():
+                if name in named:
+                    raise ConfigurationError(f"there are two toolsets called {name!r}")
+                named[name] = as_toolset(value)
+        elif isinstance(source, Toolset):
+            toolsets.append(source)
+        else:
+            toolsets += [as_toolset(value) for value in source or ()]
+    return toolsets, named
+
+
+class Taskset(Runner):
+    """Tasks, and what belongs to them: tools, a user, stop conditions, rewards.
+
+    Mark methods of a subclass (``@vf.reward``, ``@vf.stop``, ...), or give functions. Handlers ask for ``task`` and ``state``
+    by name; those that see whole groups (``stage="group"``) for ``tasks`` and ``states``.
+    """
+
+    def __init__(
+        self,
+        source: Source = None,
+        eval_source: Source = None,
+        taskset_id: str | None = None,
+        system_prompt: Any = None,
+        user: Any = None,
+        toolsets: Any = (),
+        stops: Iterable[Any] = (),
+        setups: Iterable[Any] = (),
+        updates: Iterable[Any] = (),
+        metrics: Iterable[Any] = (),
+        rewards: Iterable[Any] = (),
+        advantages: Iterable[Any] = (),
+        cleanups: Iterable[Any] = (),
+        config: TasksetConfig | Mapping[str, object] | None = None,
+    ) -> None:
+        """Make a taskset.
+
+        Args:
+            source: Rows of tasks: an iterable of dicts, or a function without arguments that returns one.
+            eval_source: Those for evaluation; `source` without it.
+            taskset_id: Name of the taskset in its tasks; the name of the class by default.
+            system_prompt: Text, or system messages.
+            user: A `User`, or a function (see there).
+            toolsets: A list of toolsets or tools, or toolsets by name.
+            stops: Stop conditions.
+            setups: Called before the program runs.
+            updates: Called after it.
+            metrics: Measures.
+            rewards: Reward functions.
+            advantages: Functions that compute a group's advantages.
+            cleanups: Called at the end of every rollout.
+            config: Configuration; lists are added to it, other arguments win over it.
+
+        Raises:
+            ConfigurationError: If something does not fit.
+        """
+        self.config = TasksetConfig(config)
+        lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
+        lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": ()}
+        super().__init__(self.config, system_prompt, user, toolsets, lists)
+        self.taskset_id = taskset_id or self.config.taskset_id or type(self).__name__
+        self._sources = {
+            "train": self.config.source if source is None else source,
+            "eval": self.config.eval_source if eval_source is None else eval_source,
+        }
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+
+    # Rows
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the training tasks. They are loaded once."""
+        return self._loaded("train")
+
+    def eval_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the evaluation tasks: the training tasks' where there are no others."""
+        return self.rows() if self._sources["eval"] is None else self._loaded("eval")
+
+    def _loaded(self, split: str) -> list[dict[str, Any]]:
+        if split not in self._rows:
+            source = resolved_reference(self._sources[split])
+            rows = source() if callable(source) else source
+            if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+                raise ConfigurationError(
+                    f"the source of {type(self).__name__} must be rows (an iterable of dicts), or a function without arguments that"
+                    f" returns them; got {type(rows).__name__}"
+                )
+            self._rows[split] = [self._row(row, number) for number, row in enumerate(rows)]
+        return [dict(row) for row in self._rows[split]]
+
+    def _row(self, row: Any, number: int) -> dict[str, Any]:
+        if not isinstance(row, Mapping):
+            raise ConfigurationError(f"row {number} of {type(self).__name__} must be a dict, got {type(row).__name__}")
+        return {"example_id": number, **row}
+
+    def task(self, row: Mapping[str, Any]) -> Task:
+        """Return a row as a frozen task that knows its taskset and has an id."""
+        own_id = next((row[key] for key in ("task_id", "id", "example_id") if row.get(key) is not None), None)
+        fields = {**row, "taskset_id": self.taskset_id, "task_id": uuid.uuid4().hex if own_id is None else str(own_id)}
+        if fields.get("prompt") is None:
+            fields["prompt"] = [{"role": "user", "content": fields["question"]}] if fields.get("question") is not None else []
+        return Task(fields).freeze()
+
+    def to_task(self, value: Mapping[str, Any] | Task | str) -> Task:
+        """Return a task in any of its forms as a frozen `Task`.
+
+        Args:
+            value: A task; a row; a task as JSON text; or a row of `get_dataset`, which carries one in ``info["task"]``.
+
+        Raises:
+            ConfigurationError: If it is none of these.
+        """
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except json.JSONDecodeError as error:
+                raise InvalidTask(f"a task given as text must be JSON: {error}") from None
+        if isinstance(value, Task):
+            return value.freeze()
+        if not isinstance(value, Mapping):
+            raise InvalidTask(f"a task must be a dict, or one as JSON text; got {type(value).__name__}")
+        info = value.get("info")
+        info = json.loads(info) if isinstance(info, str) else info
+        carried = info.get("task") if isinstance(info, Mapping) else None
+        if carried is not None:
+            return self.to_task(carried)
+        return Task(value).freeze() if "task_id" in value and "taskset_id" in value else self.task(value)
+
+    # Groups
+
+    async def init_group(self, task: Task, num_rollouts: int) -> tuple[list[Task], list[State]]:
+        """Return the tasks and states that the rollouts of one group start from: the same task, a fresh state each.
+
+        Override it to give each its own; the rollouts are then always played in groups.
+        """
+        return [task] * num_rollouts, [State.for_task(task) for _ in range(num_rollouts)]
+
+    @property
+    def requires_group_rollouts(self) -> bool:
+        """Whether something has to see whole groups."""
+        return type(self).init_group is not Taskset.init_group or any(handler.stage == "group" for handler in self.handlers)
+
+    # Datasets
+
+    def dataset_rows(self, split: str = "train") -> list[dict[str, Any]]:
+        """Return the tasks as rows of a dataset, which carry the whole task in ``info["task"]``, as JSON text."""
+        rows = self.rows() if split == "train" else self.eval_rows()
+        return [_dataset_row(self.task(row), number) for number, row in enumerate(rows)]
+
+    def get_dataset(self) -> Dataset:
+        """Return the training tasks as a ``datasets.Dataset`` (see `dataset_rows`)."""
+        return _dataset(self.dataset_rows("train"))
+
+    def get_eval_dataset(self) -> Dataset:
+        """Return the evaluation tasks as a ``datasets.Dataset``."""
+        return _dataset(self.dataset_rows("eval"))
+
+
+def _dataset_row(task: Task, number: int) -> dict[str, Any]:
+    example_id = task.get("example_id", number)
+    row: dict[str, Any] = {
+        "prompt": plain_data(task["prompt"]),
+        "example_id": example_id if type(example_id) is int else number,
+        "info": {"task": json.dumps(task)},
+    }
+    if task.get("answer") is not None:
+        row["answer"] = plain_data(task["answer"])
+    return row
+
+
+def _dataset(rows: Sequence[dict[str, Any]]) -> Dataset:
+    from datasets import Dataset
+
+    columns = dict.fromkeys(key for row in rows for key in row)  # a Dataset takes its columns from the first row
+    return Dataset.from_list([{key: row.get(key) for key in columns} for row in rows])

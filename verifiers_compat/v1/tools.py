@@ -1,0 +1,119 @@
+"""The tools of one rollout: functions and servers, with what is hidden from the model filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from verifiers_compat.v1.bindings import Bindings
+from vfgym.calls import CallPlan, is_awaitable
+from vfgym.concurrency import in_event_loop
+from vfgym.errors import ConfigurationError
+from vfgym.lifecycle import is_blocking
+from vfgym.threads import in_place, on_thread
+from vfgym.tools import Tool, ToolFunction
+from vfgym.tools.mcp import MCPSession
+
+if TYPE_CHECKING:
+    from verifiers_compat.v1.runtime import Runtime
+
+RESERVED = ("task", "state", "runtime")
+"""Arguments that the model is never told of: they are given to every tool that asks for them."""
+
+
+class RolloutTool(Protocol):
+    """A tool as a rollout calls it."""
+
+    name: str
+    definition: Tool
+
+    async def call(self, arguments: str | Mapping[str, Any]) -> Any:
+        """Call the tool with what a model sent, and return what it gave."""
+
+    async def call_with(self, **arguments: Any) -> Any:
+        """Call the tool with its visible arguments, and return what it gave."""
+
+
+class FunctionTool:
+    """A Python function as a tool of one running rollout."""
+
+    def __init__(self, function: ToolFunction, bindings: Bindings, running: Runtime) -> None:
+        """Give `function` to a rollout."""
+        self.name = function.name
+        self.definition = function.definition
+        self._function = function
+        self._bindings = bindings
+        self._running = running
+
+    async def call(self, arguments: str | Mapping[str, Any]) -> Any:
+        """Call the function with what a model sent.
+
+        Raises:
+            ToolParseError: If the arguments are no JSON object.
+            ToolCallError: If they do not fit, or name one that is hidden.
+        """
+        return await self.call_with(**self._function.decode(arguments))
+
+    async def call_with(self, **arguments: Any) -> Any:
+        """Call the function with its visible arguments; the hidden ones are filled in."""
+        function, running = self._function, self._running
+        bound = function.bind(arguments)
+        hidden = await self._bindings.values(self.name, running.task, running.state)
+        given = {"task": running.task, "state": running.state, "runtime": running.state["runtime"]}
+        hidden.update({name: given[name] for name in function.hidden if name in given and name not in hidden})
+        if is_blocking(function.func) and in_event_loop():
+            return await on_thread(lambda: function.invoke(bound, **hidden))
+        result = in_place(self.name, lambda: function.invoke(bound, **hidden))
+        return await result if is_awaitable(result) else result
+
+
+class ServerTool:
+    """A tool of an MCP server."""
+
+    def __init__(self, definition: Tool, session: MCPSession) -> None:
+        """Call a tool through `session`."""
+        self.name = definition.name
+        self.definition = definition
+        self._function = ToolFunction.from_definition(definition, self._ask)
+        self._session = session
+
+    async def _ask(self, **arguments: Any) -> Any:
+        return await self._session.call(self.name, arguments)
+
+    async def call(self, arguments: str | Mapping[str, Any]) -> Any:
+        """Call the tool with what a model sent (see `FunctionTool.call`)."""
+        return await self.call_with(**self._function.decode(arguments))
+
+    async def call_with(self, **arguments: Any) -> Any:
+        """Call the tool with these arguments."""
+        return await self._ask(**self._function.bind(arguments))
+
+
+def tool_function(func: Callable[..., Any], bindings: Bindings) -> ToolFunction:
+    """Return a function as a tool, with the arguments hidden that are bound or reserved.
+
+    Raises:
+        ConfigurationError: If no schema can be made of it, or an argument is bound that it does not have.
+    """
+    try:
+        plan = CallPlan(func)
+    except TypeError as error:
+        raise ConfigurationError(f"a tool must be a function: {error}") from None
+    bound = bindings.asked_by(plan.name)
+    if missing := bound - set(plan.names):
+        raise ConfigurationError(f"the tool {plan.name} has no argument {min(missing)!r}, which a binding names")
+    return ToolFunction(func, hidden=sorted(bound | {name for name in RESERVED if name in plan.names}))
+
+
+def merged(tools: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both, by name.
+
+    Raises:
+        ConfigurationError: If two have the same name.
+    """
+    for name in more:
+        if name in tools:
+            raise ConfigurationError(f"there are two tools called {name!r}: rename one, or hide it in one of the toolsets")
+    return {**tools, **more}
+
+

@@ -1,0 +1,80 @@
+"""`User`: a simulated user, who speaks when the model has called no tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from verifiers_compat.v1.bindings import Bindings, ScopeName
+from verifiers_compat.v1.config import UserConfig, refuse_sandbox, resolved_function, resolved_reference
+from verifiers_compat.v1.handlers import required_names
+from verifiers_compat.v1.plain import plain_messages
+from verifiers_compat.v1.state import State
+from verifiers_compat.v1.task import Task
+from vfgym.calls import CallPlan, is_awaitable
+from vfgym.errors import ConfigurationError
+from vfgym.lifecycle import is_blocking
+from vfgym.threads import on_thread
+
+_NAMES = frozenset({"task", "state", "transcript"})
+
+
+class User:
+    """A function that answers in the user's place: messages to go on with, or None to end the rollout."""
+
+    def __init__(
+        self,
+        fn: Any = None,
+        scope: ScopeName | None = None,
+        bindings: Mapping[str, Any] | None = None,
+        objects: Mapping[str, Any] | None = None,
+        sandbox: object | None = None,
+        config: UserConfig | Mapping[str, object] | None = None,
+    ) -> None:
+        """Make a user.
+
+        Args:
+            fn: Plain or async; asks for ``task``, ``state``, ``transcript`` (the conversation so far) by name, and for what
+                is bound. Returns messages, text, or None.
+            scope: How long its objects live.
+            bindings: ``{"argument": source}`` or ``{"function.argument": source}`` (see `verifiers_compat.v1.bindings`).
+            objects: Functions without arguments that make what ``objects.*`` bindings refer to.
+            sandbox: Refused: there are no sandboxes here.
+            config: Configuration; arguments win over it.
+
+        Raises:
+            ConfigurationError: If the function asks for something that it cannot have.
+        """
+        config = UserConfig(config, fn=fn, scope=scope)
+        refuse_sandbox(sandbox if sandbox is not None else config.sandbox, "a user")
+        self._plan = CallPlan(resolved_function(config.fn, "a user"))
+        name = self._plan.name
+        given = {**config.bindings, **(bindings or {})}
+        qualified = {key if "." in key else f"{name}.{key}": source for key, source in given.items()}
+        self.bindings = Bindings(self, qualified, {**config.objects, **(objects or {})}, config.scope)
+        self.bindings.check([name])
+        if missing := required_names(self._plan) - _NAMES - self.bindings.asked_by(name):
+            raise ConfigurationError(f"the user {name} asks for {', '.join(sorted(missing))}; it can have {', '.join(sorted(_NAMES))}")
+
+    async def answer(self, task: Task, state: State, transcript: list[Any]) -> list[dict[str, Any]]:
+        """Return what the user says next; nothing to end the rollout."""
+        names = {"task": task, "state": state, "transcript": transcript}
+        names.update(await self.bindings.values(self._plan.name, task, state))
+        if is_blocking(self._plan.func):
+            said = await on_thread(self._plan, names)
+        else:
+            said = self._plan(names)
+            said = await said if is_awaitable(said) else said
+        return [] if said is None else plain_messages(said, "what the user says")
+
+
+def as_user(value: Any) -> User | None:
+    """Return a user: one as it is, a configuration of one, a reference to one, or a function.
+
+    Raises:
+        ConfigurationError: If it is none of these.
+    """
+    value = resolved_reference(value)
+    if value is None or isinstance(value, User):
+        return value
+    return User(config=value) if isinstance(value, UserConfig | Mapping) else User(value)

@@ -1,0 +1,162 @@
+"""Reading results back: this library's files, those that were cut off, and older ones in other spellings."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from vfgym.messages import as_tool_call
+from vfgym.results.files import METADATA, ROWS, ResultsError
+from vfgym.results.metadata import GenerateMetadata, GenerateOutputs
+from vfgym.results.rows import STANDARD_KEYS, ErrorInfo, RolloutOutput, row_order
+from vfgym.results.trajectory import decoded
+
+logger = logging.getLogger(__name__)
+
+
+class Line(NamedTuple):
+    """A row, and where it stands in its file."""
+
+    row: RolloutOutput
+    start: int
+    stop: int
+
+
+class RowsFile(NamedTuple):
+    """What a file of rows held when it was read."""
+
+    lines: list[Line]
+    """The whole lines, in order."""
+    identity: tuple[int, int]
+    """Its inode and its size, which tell whether it was written to since."""
+    is_whole: bool
+    """Whether all of it is whole lines, with their ends."""
+    is_cut: bool
+    """Whether a part of a row was left out at the end, as a run that is killed may leave it."""
+
+
+def load_results(path: str | Path) -> GenerateOutputs:
+    """Read the results of a run back.
+
+    A last line that is not whole (the run was killed while writing it) is left out, and reported in the log. The prompts of a
+    trajectory's steps share their storage. Files of other writers are read too: tool calls may be JSON text, the error
+    a plain string, and metrics may stand beside the other keys only.
+
+    Args:
+        path: Directory of the results.
+
+    Returns:
+        Rows by example and rollout, and the metadata as it was written last.
+
+    Raises:
+        ResultsError: If a file is missing, or another line than the last is no row.
+    """
+    path = Path(path)
+    metadata = read_metadata(path)
+    file = read_rows(path, metadata)
+    report_cut(path, file)
+    outputs = sorted((line.row for line in file.lines), key=row_order)
+    return {"outputs": outputs, "metadata": cast(GenerateMetadata, {**metadata, "path_to_save": path})}
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Read the metadata of a run.
+
+    Raises:
+        ResultsError: If there is none, or it is no JSON object.
+    """
+    try:
+        metadata = json.loads((path / METADATA).read_bytes())
+    except (OSError, ValueError) as error:
+        raise _cannot_read(path, error) from error
+    if not isinstance(metadata, dict):
+        raise ResultsError(f"cannot read results from {path}: {METADATA} is no JSON object")
+    return metadata
+
+
+def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
+    """Read the rows of a run, with the places of their lines.
+
+    Raises:
+        ResultsError: If there are none, or another line than the last is no row.
+    """
+    columns = metadata.get("state_columns")
+    not_metrics = STANDARD_KEYS.union(columns if isinstance(columns, list) else ())
+    lines: list[Line] = []
+    broken: tuple[int, Exception] | None = None
+    is_whole = True
+    end = 0
+    try:
+        with (path / ROWS).open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if broken is not None:
+                    raise ResultsError(f"line {broken[0]} of {path / ROWS} is no rollout: {broken[1]}") from broken[1]
+                start, end = end, end + len(line)
+                is_whole = line.endswith(b"\n")
+                try:
+                    lines.append(Line(_row(json.loads(line), not_metrics), start, end))
+                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                    broken = number, error
+            identity = os.fstat(file.fileno()).st_ino, end
+    except ResultsError:
+        raise
+    except OSError as error:
+        raise _cannot_read(path, error) from error
+    return RowsFile(lines, identity, is_whole and broken is None, broken is not None)
+
+
+def report_cut(path: Path, file: RowsFile) -> None:
+    """Say in the log that a part of a row was left out."""
+    if file.is_cut:
+        logger.warning("the last line of %s is not whole and is left out: the run was stopped while writing it", path / ROWS)
+
+
+def _cannot_read(path: Path, error: Exception) -> ResultsError:
+    return ResultsError(f"cannot read results from {path}: {error}")
+
+
+def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
+    """Return what a line says as a row with the keys that every row has.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: If it is none.
+    """
+    row = RolloutOutput(data)
+    if type(row.get("example_id")) is not int:
+        raise ValueError(f"it needs an integer example_id, got {row.get('example_id')!r}")
+    row.setdefault("reward", 0.0)
+    if not isinstance(row.get("metrics"), dict):
+        row["metrics"] = {key: value for key, value in row.items() if key not in not_metrics and type(value) in (int, float)}
+    row["error"] = _error(row)
+    for key in ("prompt", "completion"):
+        _read_tool_calls(row.get(key))
+    trajectory = row.get("trajectory")
+    if isinstance(trajectory, list) and all(isinstance(step, dict) and {"prompt", "completion"} <= step.keys() for step in trajectory):
+        for step in trajectory:
+            shown = step["prompt"]
+            _read_tool_calls(shown["new"] if isinstance(shown, dict) else shown)
+            _read_tool_calls(step["completion"])
+        row["trajectory"] = decoded(trajectory, row.get("prompt"))
+    return row
+
+
+def _error(row: Mapping[str, Any]) -> ErrorInfo | None:
+    error = row.get("error")
+    if error is None or isinstance(error, dict):
+        return None if error is None else ErrorInfo(error)
+    text = str(error)
+    return ErrorInfo(error=text, error_chain_repr=row.get("error_chain") or text, error_chain_str=row.get("long_error_chain") or text)
+
+
+def _read_tool_calls(messages: Any) -> None:
+    """Put the tool calls of messages into the form in which this library writes them."""
+    if not isinstance(messages, list):
+        return
+    for message in messages:
+        calls = message.get("tool_calls") if isinstance(message, dict) else None
+        if calls and not all([isinstance(call, dict) and "function" in call for call in calls]):
+            message["tool_calls"] = [as_tool_call(call) for call in calls]

@@ -1,0 +1,268 @@
+"""Resuming: what an earlier run has done of this one, found by the fingerprints of its tasks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from vfgym.errors import ConfigurationError
+from vfgym.results.files import METADATA, ROWS, Piece, ResultsError, is_in_use
+from vfgym.results.metadata import Run
+from vfgym.results.plain_json import json_text
+from vfgym.results.reading import Line, RowsFile, read_metadata, read_rows, report_cut
+from vfgym.results.rows import RolloutOutput, row_line, row_order
+
+logger = logging.getLogger(__name__)
+
+SAME_SETTINGS = ("env_id", "model", "rollouts_per_example", "env_args", "sampling_args", "seed")
+"""Metadata in which a run must agree with one that it goes on with."""
+
+
+class Slot(NamedTuple):
+    """One rollout of a run's plan."""
+
+    example_id: int
+    rollout: int
+    """Its number within the example, from 0."""
+    fingerprint: str | None
+    """That of its task; None where the task cannot be read."""
+
+
+class _Kept(NamedTuple):
+    """A row of the earlier run that this run keeps."""
+
+    line: Line
+    is_changed: bool
+    """Whether it has to be written anew: the example has another id now, the row had no fingerprint, or its line no end."""
+
+
+class Earlier:
+    """What an earlier run into the same directory has done of this one."""
+
+    def __init__(self, path: Path, file: RowsFile, kept: Mapping[Slot, Line], seconds: float) -> None:
+        """Keep the rows that were matched; `load` reads and matches them."""
+        self.seconds = seconds
+        """What the run took so far."""
+        self.identity = file.identity
+        self._path = path
+        # A last line may be whole but for its end.
+        unended = -1 if file.is_whole else file.identity[1]
+        changed = {id(line): _adopt(line.row, slot) or line.stop == unended for slot, line in kept.items()}
+        self._kept = [_Kept(line, changed[id(line)]) for line in file.lines if id(line) in changed]
+        self._by_place = {(slot.example_id, slot.rollout): line.row for slot, line in kept.items()}
+        self.needs_rewrite = not file.is_whole or len(self._kept) < len(file.lines) or any(each.is_changed for each in self._kept)
+        """Whether the file must be written anew before rows are added."""
+
+    @classmethod
+    def load(
+        cls, path: str | Path, run: Run, slots: Iterable[Slot], *, redo_errors: bool = False, whole_groups: bool = False
+    ) -> Self | None:
+        """Read what an earlier run has done.
+
+        A row is of a slot if its task has the slot's fingerprint and it has the slot's number: whether its example has the
+        same id does not matter, since a data set may have been reordered, but where several tasks are equal each keeps its
+        own rows. Rows without a fingerprint (of other writers) go by their example's id, in their order.
+
+        Args:
+            path: Directory of the results.
+            run: What this run is.
+            slots: All its rollouts.
+            redo_errors: Whether rollouts with an error are left out, to be played again.
+            whole_groups: Whether an example of which any rollout is missing is left out as a whole, since its rollouts are
+                scored together.
+
+        Returns:
+            What was done; None if the directory holds no rows.
+
+        Raises:
+            ConfigurationError: If this run has other settings than the earlier one, or none of its tasks.
+            ResultsError: If the files cannot be read.
+        """
+        path = Path(path)
+        if not has_rows(path):
+            return None
+        metadata = read_metadata(path)
+        _check_settings(path, metadata, run)
+        file = read_rows(path, metadata)
+        report_cut(path, file)
+        slots = list(slots)
+        matched = _matched(file.lines, slots)
+        if file.lines and not matched:
+            raise ConfigurationError(
+                f"cannot resume {path}: none of its {len(file.lines)} rows belongs to a task of this run. Is its data set the same,"
+                " and made the same way in each process? Otherwise choose another directory"
+            )
+        if len(matched) < len(file.lines):
+            logger.warning("%d rows of %s belong to no task of this run, and are removed", len(file.lines) - len(matched), path)
+        kept = {slot: line for slot, line in matched.items() if not (redo_errors and line.row["error"] is not None)}
+        if whole_groups:
+            partial = {slot.example_id for slot in slots if slot not in kept}
+            kept = {slot: line for slot, line in kept.items() if slot.example_id not in partial}
+        logger.info("resuming %s: %d of %d rollouts are done, %d are to be played", path, len(kept), len(slots), len(slots) - len(kept))
+        return cls(path, file, kept, _seconds(metadata))
+
+    @property
+    def rows(self) -> list[RolloutOutput]:
+        """The rows that are kept, in the order of the file."""
+        return [each.line.row for each in self._kept]
+
+    def row_of(self, example_id: int, rollout: int) -> RolloutOutput | None:
+        """Return the row of one rollout of this run; None if it is to be played."""
+        return self._by_place.get((example_id, rollout))
+
+    def lines(self) -> Iterator[bytes]:
+        """Give the lines of the rows that are kept, as they must stand in the file."""
+        with (self._path / ROWS).open("rb") as file:
+            for line, is_changed in self._kept:
+                if is_changed:
+                    yield (row_line(line.row) + "\n").encode()
+                else:
+                    file.seek(line.start)
+                    yield file.read(line.stop - line.start)
+
+    def pieces(self) -> list[Piece]:
+        """Return where each row that is kept stands in the file, once it was written anew if it needed to be."""
+        pieces = []
+        end = 0
+        for line, is_changed in self._kept:
+            size = len(row_line(line.row)) + 1 if is_changed else line.stop - line.start  # JSON text is ASCII
+            pieces.append(Piece(row_order(line.row), end, end + size))
+            end += size
+        return pieces
+
+
+def has_rows(path: Path) -> bool:
+    """Say whether a directory holds rows of a run."""
+    try:
+        return (path / ROWS).stat().st_size > 0
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ResultsError(f"cannot read results from {path}: {error}") from error
+
+
+def _adopt(row: RolloutOutput, slot: Slot) -> bool:
+    """Give a row the names that this run has for its rollout, and say whether any of them is new."""
+    names = {"example_id": slot.example_id, "rollout": slot.rollout}
+    if slot.fingerprint is not None:
+        names["fingerprint"] = slot.fingerprint  # type: ignore[assignment]
+    is_changed = any(row.get(key) != value for key, value in names.items())
+    row.update(names)
+    return is_changed
+
+
+def _seconds(metadata: Mapping[str, Any]) -> float:
+    seconds = metadata.get("time", metadata.get("time_ms", 0.0) / 1000)
+    return float(seconds) if isinstance(seconds, int | float) else 0.0
+
+
+# Settings
+
+
+def differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
+    """Return the first setting in which a run differs from another one's metadata; None if all agree.
+
+    What only one of the two knows is not compared.
+    """
+    for name in SAME_SETTINGS:
+        if name in metadata and name in settings and _comparable(metadata[name]) != _comparable(settings[name]):
+            return name
+    return None
+
+
+def _comparable(value: Any) -> Any:
+    """Return a setting as it can be compared with one that was read: as it stands on disk, without addresses, empty ones as None."""
+    return json.loads(re.sub(r" at 0x[0-9a-fA-F]+", "", json_text(value))) or None
+
+
+def _check_settings(path: Path, metadata: Mapping[str, Any], run: Run) -> None:
+    name = differing_setting(metadata, {name: getattr(run, name) for name in SAME_SETTINGS})
+    if name is not None:
+        raise ConfigurationError(
+            f"cannot resume {path}: its {name} is {metadata[name]!r}, and this run's is {getattr(run, name)!r}. Give the same, or choose"
+            " another directory"
+        )
+    before = metadata.get("num_examples", 0)
+    if isinstance(before, int) and run.num_examples < before:
+        raise ConfigurationError(
+            f"cannot resume {path}: its num_examples is {before}, and this run's is {run.num_examples}. Give at least as many, or choose"
+            " another directory"
+        )
+    columns = metadata.get("state_columns")
+    missing = [name for name in run.state_columns if name not in (columns or ())]
+    if missing:
+        logger.warning("the rows that %s holds already are without the state columns %s", path, ", ".join(missing))
+
+
+# Matching
+
+
+def _matched(lines: Sequence[Line], slots: Sequence[Slot]) -> dict[Slot, Line]:
+    """Find the row of each slot, where there is one."""
+    exact: dict[tuple[Any, ...], Line] = {}
+    spare: defaultdict[tuple[Any, ...], list[Line]] = defaultdict(list)
+    unmarked: defaultdict[int, list[Line]] = defaultdict(list)
+    # Of several rows for one slot, one without an error counts.
+    for line in sorted(lines, key=lambda line: line.row["error"] is not None):
+        row = line.row
+        fingerprint, place = row.get("fingerprint"), row_order(row)
+        if fingerprint is None:
+            unmarked[row["example_id"]].append(line)
+        elif (fingerprint, *place) not in exact:
+            exact[(fingerprint, *place)] = line
+    found: dict[Slot, Line] = {}
+    for slot in slots:
+        line_of_slot = exact.pop((slot.fingerprint, slot.example_id, slot.rollout), None)
+        if line_of_slot is not None:
+            found[slot] = line_of_slot
+    for (fingerprint, _, rollout), line in exact.items():
+        spare[fingerprint, rollout].append(line)
+    for slot in slots:
+        if slot in found:
+            continue
+        elsewhere = spare.get((slot.fingerprint, slot.rollout)) if slot.fingerprint is not None else None
+        if elsewhere:
+            found[slot] = elsewhere.pop(0)
+            continue
+        candidates = unmarked.get(slot.example_id, [])
+        position = next((i for i, line in enumerate(candidates) if line.row.get("rollout", slot.rollout) == slot.rollout), None)
+        if position is not None:
+            found[slot] = candidates.pop(position)
+    return found
+
+
+# Finding a run to resume
+
+
+def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_errors: bool = False) -> Path | None:
+    """Return the newest run that can be resumed and has something left to do; None if there is none.
+
+    A run that is going on now is not counted.
+
+    Args:
+        folder: Where the directories of runs lie.
+        settings: Metadata that a run must agree in (see `SAME_SETTINGS`), and the ``num_examples`` that it may have at most;
+            -1 for any number.
+        redo_errors: Whether rollouts with an error count as left to do.
+    """
+    newest_first = sorted(Path(folder).glob(f"*/{METADATA}"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in newest_first:
+        path = file.parent
+        try:
+            metadata = read_metadata(path)
+            most = settings.get("num_examples", -1)
+            if differing_setting(metadata, settings) is not None or -1 < most < metadata["num_examples"] or is_in_use(path):
+                continue
+            rows = [line.row for line in read_rows(path, metadata).lines] if has_rows(path) else []
+            total = metadata["num_examples"] * metadata["rollouts_per_example"]
+        except (ResultsError, KeyError, TypeError) as error:
+            logger.warning("%s is passed over: %s", path, error)
+            continue
+        if len(rows) < total or (redo_errors and any(row["error"] is not None for row in rows)):
+            return path
+    return None

@@ -1,0 +1,118 @@
+"""Rollouts: whole episodes in which a client is asked, played for somebody who scores them.
+
+`roll_out` plays any environment: one with the library's turn loop by the episode machine, one whose author wrote
+`rollout()` by calling that. Either way the cleanup handlers have run when it returns, and an `Error` is in the state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vfgym.calls import is_awaitable
+from vfgym.concurrency import run_async
+from vfgym.envs.chat import ChatEnv
+from vfgym.envs.multi_turn import MultiTurnEnv
+from vfgym.episode import BaseEpisode, Episode, error_stop, made_states, note_error, play
+from vfgym.errors import Error
+from vfgym.hooks import ROLLED_OUT, complete
+from vfgym.state import State
+
+if TYPE_CHECKING:
+    from vfgym.clients import Client
+
+
+class RolloutFailed(Exception):
+    """An exception that is no `Error` broke a rollout off; its cause is what was raised.
+
+    It never leaves the library: whoever rolls out records it, or raises the cause.
+    """
+
+    def __init__(self, state: State) -> None:
+        """Keep the state as far as it got."""
+        super().__init__("the rollout broke off")
+        self.state = state
+
+
+class Player:
+    """Plays one rollout after another, and keeps the games that it opened until it is closed."""
+
+    def __init__(self) -> None:
+        """Make a player without games."""
+        self._sessions: list[tuple[ChatEnv, Any]] = []
+
+    async def play(self, env: ChatEnv, task: dict[str, Any], client: Client, model: str, sampling_args: dict[str, Any] | None) -> State:
+        """Play one episode, without scoring it.
+
+        Args:
+            env: The environment that plays (see `ChatEnv.routed`).
+            task: The input of the episode; it becomes the episode's own.
+            client: Who is asked.
+            model: Name of the model.
+            sampling_args: Generation parameters.
+
+        Raises:
+            RolloutFailed: If an exception that is no `Error` broke it off. The cleanup handlers have run.
+        """
+        if isinstance(env, MultiTurnEnv) and type(env).rollout is MultiTurnEnv.rollout:
+            return await self._play_turns(env, task, client, model, sampling_args)
+        return await play_authored(env, task, client, model, sampling_args)
+
+    async def _play_turns(self, env: MultiTurnEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any) -> State:
+        session = None
+        for owner, kept in self._sessions:
+            if owner is env:
+                session = kept
+        episode = Episode(env, session)
+        try:
+            return await run_async(play(episode, task, client, model, sampling_args))
+        except Exception as error:
+            raise RolloutFailed(episode.state) from error
+        finally:
+            if session is None and episode.state.session is not None:
+                self._sessions.append((env, episode.state.session))
+
+    async def close(self) -> None:
+        """Close the games."""
+        while self._sessions:
+            env, session = self._sessions.pop()
+            closing = env.close_session(session)
+            if is_awaitable(closing):
+                await closing
+
+
+async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, model: str, sampling_args: dict[str, Any] | None) -> State:
+    """Play one episode by an author's own `rollout`, then run the cleanup handlers.
+
+    Raises:
+        RolloutFailed: If an exception that is no `Error` broke it off.
+    """
+    made: list[State] = []
+    token = made_states.set(made)
+    episode = BaseEpisode(env)
+    try:
+        state = await env.rollout(task, client, model, sampling_args)
+        if not isinstance(state, State):
+            raise TypeError(f"{type(env).__name__}.rollout() must return a State, got {type(state).__name__}")
+        episode.state = state
+        if state["stop_condition"] is None:
+            complete(state, ROLLED_OUT)
+    except Error as error:
+        episode.state = state = _last_of(made, env, task, client, model, sampling_args)
+        note_error(state, error)
+        if state["stop_condition"] is None:
+            complete(state, error_stop(state))
+    except BaseException as error:
+        episode.state = _last_of(made, env, task, client, model, sampling_args)
+        await run_async(episode.finish())
+        if isinstance(error, Exception):
+            raise RolloutFailed(episode.state) from error
+        raise
+    finally:
+        made_states.reset(token)
+    await run_async(episode.finish())
+    return state
+
+
+def _last_of(made: list[State], env: ChatEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any) -> State:
+    """Return the state that a rollout made last; a fresh one where it made none."""
+    return made[-1] if made else env.initial_state(env.tasks_of("train").own_input(task), client, model, sampling_args)

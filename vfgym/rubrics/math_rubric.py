@@ -1,0 +1,135 @@
+r"""`MathRubric`: whether a boxed answer is mathematically equal to the right one, as math-verify sees it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from vfgym.calls import Ready
+from vfgym.errors import ConfigurationError, MissingExtra
+from vfgym.parsers import MaybeThinkParser, Parser, extract_boxed_answer
+from vfgym.rubrics import math_workers
+from vfgym.rubrics.rubric import Rubric
+from vfgym.rubrics.scoring import RewardFunc
+
+MAX_VERIFY_CHARS = 50_000
+TIMEOUT_SECONDS = 5.0
+
+
+class MathRubric(Rubric):
+    r"""Rewards a response that is mathematically equal to the answer: ``correct_answer``, 1.0 or 0.0.
+
+    The response is what the last ``\boxed{...}`` holds. ``\frac{1}{2}`` equals ``0.5``, ``{1,2}`` equals ``{2,1}``. Answers in the
+    dataset are bare expressions, without ``\boxed``.
+
+    Verification runs in worker processes that all rubrics of the process share. They start with the first response that is not
+    the answer letter for letter. An expression that takes too long costs its worker and holds up no other; its score is 0.0,
+    and so that it is not mistaken for a wrong answer, ``state["metrics_errors"]["correct_answer"]`` says ``VerificationTimeout``.
+    Results and tables count these.
+    """
+
+    def __init__(
+        self,
+        funcs: Sequence[RewardFunc] | RewardFunc | None = None,
+        weights: Sequence[float] | None = None,
+        parser: Parser | None = None,
+        max_workers: int | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        max_verify_chars: int = MAX_VERIFY_CHARS,
+    ) -> None:
+        r"""Make a rubric of `funcs`, and of ``correct_answer`` with weight 1.0 after them.
+
+        Args:
+            funcs: Further reward functions.
+            weights: Their weights (1.0 without).
+            parser: Reads the response out of a completion. By default what the last ``\boxed{...}`` after the reasoning
+                holds, and nothing where there is no box.
+            max_workers: Most worker processes that verify at once, apart from those that meet a hard expression. By
+                default one for each core, and no less than two. It is never more than that; where rubrics differ, the
+                largest counts for all of them.
+            timeout_seconds: CPU time in seconds that one verification may take, so that a busy machine does not make
+                right answers wrong.
+            max_verify_chars: A longer response scores 0.0 and is not verified.
+
+        Raises:
+            MissingExtra: If math-verify is not installed.
+            ConfigurationError: If an argument is out of range.
+        """
+        if not _is_installed():
+            raise MissingExtra("math", "MathRubric")
+        if max_workers is not None and (not isinstance(max_workers, int) or max_workers < 1):
+            raise ConfigurationError(f"max_workers must be at least 1, or None for one a core, got {max_workers!r}")
+        _check_limits(max_verify_chars, timeout_seconds)
+        parser = MaybeThinkParser(functools.partial(extract_boxed_answer, strict=True)) if parser is None else parser
+        super().__init__(funcs, weights, parser)
+        self.max_workers = max_workers
+        self.timeout_seconds = timeout_seconds
+        self.max_verify_chars = max_verify_chars
+        self.add_reward_func(self.correct_answer)
+
+    def correct_answer(self, parser: Parser, completion: Any, answer: Any) -> Awaitable[float]:
+        """Give 1.0 for a response that is equal to the answer, else 0.0. Can be awaited.
+
+        Args:
+            parser: Reads the response out of the completion.
+            completion: What the model wrote.
+            answer: The right answer, a bare expression.
+
+        Raises:
+            VerificationTimeout: If the verification takes too long (when awaited).
+            InfraError: If the worker processes cannot work (when awaited).
+        """
+        return _scored(parser.parse_answer(completion), answer, self.max_verify_chars, self.timeout_seconds, self.max_workers)
+
+
+async def verify_response(
+    response: str, answer: str, max_verify_chars: int = MAX_VERIFY_CHARS, timeout_seconds: float = TIMEOUT_SECONDS
+) -> float:
+    r"""Give 1.0 for a response that is mathematically equal to the answer, else 0.0: what `MathRubric` does, for a bare expression.
+
+    Args:
+        response: The response, without ``\boxed``.
+        answer: The right answer, without ``\boxed``.
+        max_verify_chars: A longer response scores 0.0 and is not verified.
+        timeout_seconds: CPU time in seconds that it may take.
+
+    Raises:
+        MissingExtra: If math-verify is not installed.
+        ConfigurationError: If a limit is out of range.
+        VerificationTimeout: If it takes longer.
+        InfraError: If the worker processes cannot work.
+    """
+    if not _is_installed():
+        raise MissingExtra("math", "verify_response")
+    _check_limits(max_verify_chars, timeout_seconds)
+    return await _scored(response, answer, max_verify_chars, timeout_seconds, None)
+
+
+@functools.cache
+def _is_installed() -> bool:
+    return importlib.util.find_spec("math_verify") is not None
+
+
+def _check_limits(max_verify_chars: int, timeout_seconds: float) -> None:
+    if not isinstance(timeout_seconds, int | float) or not 0 < timeout_seconds < float("inf"):
+        raise ConfigurationError(f"timeout_seconds must be a positive number of seconds, got {timeout_seconds!r}")
+    if not isinstance(max_verify_chars, int) or max_verify_chars < 0:
+        raise ConfigurationError(f"max_verify_chars must be a number of characters, got {max_verify_chars!r}")
+
+
+def _scored(response: Any, answer: Any, max_chars: int, seconds: float, max_workers: int | None) -> Awaitable[float]:
+    """Score a response; without the workers, and at once, where that can be told from the texts."""
+    response, answer = ("" if value is None else str(value) for value in (response, answer))
+    if not response.strip() or not answer.strip() or len(response) > max_chars:
+        return Ready(0.0)
+    if response == answer:
+        return Ready(1.0)
+    # With two, one hard expression leaves a worker to the others.
+    most = max(2, math_workers.cores())
+    return _verified(answer, response, seconds, most if max_workers is None else min(max_workers, most))
+
+
+async def _verified(answer: str, response: str, seconds: float, at_once: int) -> float:
+    return float(await math_workers.verify(answer, response, seconds, at_once))
