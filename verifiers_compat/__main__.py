@@ -16,7 +16,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from verifiers_compat.alias import install
@@ -84,8 +84,7 @@ def _run(compiled: Callable[[], CodeType], **attributes: Any) -> None:
     try:
         code = compiled()
     except SyntaxError as error:
-        sys.excepthook(type(error), error, None)
-        sys.exit(1)
+        _report(error, None)
     try:
         exec(code, module.__dict__)
     except SystemExit:
@@ -94,8 +93,12 @@ def _run(compiled: Callable[[], CodeType], **attributes: Any) -> None:
         traceback = error.__traceback__ and error.__traceback__.tb_next
         if isinstance(error, KeyboardInterrupt):
             raise error.with_traceback(traceback)  # noqa: B904 (the same error): Python ends the process as the signal would
-        sys.excepthook(type(error), error, traceback)
-        sys.exit(1)
+        _report(error, traceback)
+
+
+def _report(error: BaseException, traceback: TracebackType | None) -> NoReturn:
+    sys.excepthook(type(error), error.with_traceback(traceback), traceback)
+    sys.exit(1)
 
 
 def _fail(text: str, code: int = 2) -> NoReturn:

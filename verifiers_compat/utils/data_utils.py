@@ -87,25 +87,37 @@ def format_dataset(
     if "prompt" in dataset.column_names:
         if few_shot:
             logger.warning("few_shot is not used: the dataset has a prompt column")
-        return dataset if system_prompt is None else dataset.map(_with_system, fn_kwargs={"system_prompt": system_prompt}, **options)
+        return dataset if system_prompt is None else _mapped(dataset, _with_system, {"system_prompt": system_prompt}, options)
     if question_key not in dataset.column_names:
         columns = ", ".join(dataset.column_names)
         raise ConfigurationError(f"the dataset needs a column 'prompt' (messages) or {question_key!r} (text); it has {columns}")
     start = [{"role": "system", "content": system_prompt}] if system_prompt else []
     start += plain(as_messages(few_shot or [], name="few_shot"))
-    return dataset.map(_with_prompt, fn_kwargs={"start": start, "question_key": question_key}, **options)
+    return _mapped(dataset, _with_prompt, {"start": start, "question_key": question_key}, options)
 
 
-def _with_system(row: dict[str, Any], system_prompt: str) -> dict[str, Any]:
+def _mapped(dataset: Dataset, func: Callable[..., Any], arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Dataset:
+    """Map a function that gives the prompt as JSON text.
+
+    A column of messages would fill the keys that some of them have with None, and one of mixed types takes text that happens to
+    be JSON ("42") for what it says (datasets 5.2).
+    """
+    from datasets import Features, Json
+
+    features = Features({**dataset.features, "prompt": Json()})
+    return dataset.map(func, fn_kwargs=dict(arguments), features=features, **options)
+
+
+def _with_system(row: Mapping[str, Any], system_prompt: str) -> dict[str, str]:
     prompt = row["prompt"]
     if not isinstance(prompt, list):
         raise ConfigurationError(f"a prompt must be a list of messages where there is a system_prompt, got {type(prompt).__name__}")
     has_system = bool(prompt) and prompt[0].get("role") == "system"
-    return row if has_system else {**row, "prompt": [{"role": "system", "content": system_prompt}, *prompt]}
+    return {"prompt": json.dumps(prompt if has_system else [{"role": "system", "content": system_prompt}, *prompt])}
 
 
-def _with_prompt(row: dict[str, Any], start: list[dict[str, Any]], question_key: str) -> dict[str, Any]:
-    return {**row, "prompt": [*start, {"role": "user", "content": row[question_key]}]}
+def _with_prompt(row: Mapping[str, Any], start: list[dict[str, Any]], question_key: str) -> dict[str, str]:
+    return {"prompt": json.dumps([*start, {"role": "user", "content": row[question_key]}])}
 
 
 Preprocess: TypeAlias = Callable[[Mapping[str, Any]], dict[str, str]]
@@ -171,10 +183,15 @@ def _thousands(text: str) -> str:
     return re.sub(r"(?<=\d),(?=\d{3})", "", extract_hash_answer(text))
 
 
+def _integer(text: str) -> str:
+    """Return a number without the ``.0`` of an integer that is stored as a float."""
+    return text.removesuffix(".0")
+
+
 EXAMPLE_DATASETS: dict[str, ExampleDataset] = {
     "aime2024": ExampleDataset("HuggingFaceH4/aime_2024", _columns("problem")),
     "aime2025": ExampleDataset("MathArena/aime_2025", _columns("problem")),
-    "amc2023": ExampleDataset("math-ai/amc23", _columns("question"), "test"),
+    "amc2023": ExampleDataset("math-ai/amc23", _columns("question", read=_integer), "test"),
     "gpqa_diamond": ExampleDataset("Idavidrein/gpqa", _gpqa, config="gpqa_diamond"),
     "gpqa_main": ExampleDataset("Idavidrein/gpqa", _gpqa, config="gpqa_main"),
     "gsm8k": ExampleDataset("openai/gsm8k", _columns("question", read=_thousands), config="main"),
@@ -225,14 +242,15 @@ def load_example_dataset(name: str = "gsm8k", split: str | None = None, n: int |
     example = _example(name)
     if n is not None and n < 0:
         raise ConfigurationError(f"n must not be negative, got {n}")
-    from datasets import load_dataset
+    from datasets import Features, Value, load_dataset
 
     rows = load_dataset(example.path, example.config, split=split or example.split)
     if example.level is not None:
         rows = rows.filter(_has_level, fn_kwargs={"level": example.level})
     if n is not None:
         rows = rows.shuffle(seed=seed).select(range(min(n, len(rows))))
-    return rows.map(example.preprocess, remove_columns=rows.column_names)
+    features = Features({"question": Value("string"), "answer": Value("string")})  # else numbers in text become numbers again
+    return rows.map(example.preprocess, remove_columns=rows.column_names, features=features)
 
 
 def _has_level(row: Mapping[str, Any], level: str) -> bool:

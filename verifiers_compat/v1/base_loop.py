@@ -39,7 +39,9 @@ async def run_base_loop(running: Runtime) -> None:
                 if await _call_all(running, calls, conversation):
                     return
                 continue
-            said = [] if running.user is None else await running.user.answer(running.task, state, plain_messages(conversation, "transcript"))
+            said = (
+                [] if running.user is None else await running.user.answer(running.task, state, plain_messages(conversation, "transcript"))
+            )
             if not said:
                 state._complete("no_tools")
                 return

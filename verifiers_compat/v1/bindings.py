@@ -143,7 +143,9 @@ class Bindings:
             if source.root == "objects" and (not source.path or source.path[0] not in self._factories):
                 name = source.path[0] if source.path else ""
                 known = ", ".join(self._factories) or "none"
-                raise ConfigurationError(f"{key!r} is bound to the object {name!r}; there are: {known}.{did_you_mean(name, self._factories)}")
+                raise ConfigurationError(
+                    f"{key!r} is bound to the object {name!r}; there are: {known}.{did_you_mean(name, self._factories)}"
+                )
             self._sources.setdefault(function, {})[argument] = source
 
     def asked_by(self, function: str) -> frozenset[str]:

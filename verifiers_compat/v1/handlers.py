@@ -97,7 +97,13 @@ def _marked(name: str, method: Any, mark: Mark, bindings: Bindings) -> Handler:
 
 
 def _listed(item: Any, kind: Kind, list_name: str, bindings: Bindings) -> Handler:
-    config = item if isinstance(item, CallableConfig) else CallableConfig(item) if isinstance(item, Mapping) else CallableConfig(fn=item)
+    config = (
+        item
+        if isinstance(item, CallableConfig)
+        else CallableConfig.from_config(item)
+        if isinstance(item, Mapping)
+        else CallableConfig(fn=item)
+    )
     func = resolved_function(config.fn, f"an item of {list_name}")
     try:
         plan = CallPlan(func)
@@ -124,9 +130,8 @@ def _checked(name: str, kind: Kind, stage: Stage, priority: int, weight: float |
         expected = _GROUP_NAMES if stage == "group" else _ROLLOUT_NAMES
     bound = bindings.asked_by(name) if stage == "rollout" else frozenset()
     if missing := required_names(plan) - expected - bound:
-        raise ConfigurationError(
-            f"the {stage} {kind} {name} asks for {', '.join(sorted(missing))}; it can have {', '.join(sorted(expected | bound)) or 'nothing'}"
-        )
+        known = ", ".join(sorted(expected | bound)) or "nothing"
+        raise ConfigurationError(f"the {stage} {kind} {name} asks for {', '.join(sorted(missing))}; it can have {known}")
     return Handler(name, kind, stage, priority, 1.0 if weight is None else float(weight), plan, bindings)
 
 
@@ -190,7 +195,7 @@ class Handlers:
     @property
     def signal_names(self) -> list[str]:
         """The names of the metrics, in the order in which they are measured."""
-        return [handler.name for stage in ("rollout", "group") for handler in self.signals(stage) if handler.kind != "advantage"]  # type: ignore[arg-type]
+        return [handler.name for stage in ("rollout", "group") for handler in self.signals(stage) if handler.kind != "advantage"]
 
     @property
     def provides_advantages(self) -> bool:
@@ -228,7 +233,9 @@ async def score_group(handlers: Iterable[Handler], tasks: Sequence[Task], states
 async def _group_values(handler: Handler, tasks: Sequence[Task], states: Sequence[State]) -> Sequence[Any]:
     values = await handler.call({"tasks": list(tasks), "states": list(states)})
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise WrongResult(f"{handler.name} must return a list with one number for each of {len(states)} states, got {type(values).__name__}")
+        raise WrongResult(
+            f"{handler.name} must return a list with one number for each of {len(states)} states, got {type(values).__name__}"
+        )
     if len(values) != len(states):
         raise ConfigurationError(f"{handler.name} must return one number for each of {len(states)} states, got {len(values)}")
     return values
@@ -265,5 +272,3 @@ async def run_all(handlers: Iterable[Handler], names: Mapping[str, Any], states:
             interruption = error
     if interruption is not None:
         raise interruption
-
-

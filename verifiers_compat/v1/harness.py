@@ -75,7 +75,7 @@ class Harness(Runner):
         Raises:
             ConfigurationError: If something does not fit.
         """
-        self.config = config = HarnessConfig(config)
+        self.config = config = HarnessConfig.from_config(config)
         lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
         lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": ()}
         super().__init__(config, system_prompt, user, toolsets, lists)
@@ -217,6 +217,8 @@ class Harness(Runner):
             try:
                 running = Runtime(self, task, state)
                 await self._play(running)
+            except ConfigurationError:  # whoever wrote the harness made it, and no rollout can go well
+                raise
             except Error as error:
                 state._record(error)
             for handler in handlers.of("update"):
@@ -279,5 +281,3 @@ class Harness(Runner):
 
 def _is_grouped(state: State) -> bool:
     return GROUP_KEY in state.get("runtime", {})
-
-

@@ -8,7 +8,7 @@ from typing import Any
 
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, Message, as_message, as_messages
-from vfgym.responses import Response, ResponseMessage
+from vfgym.responses import Response, for_conversation
 
 
 class NotSerializable(ConfigurationError, TypeError):
@@ -73,5 +73,4 @@ def system_messages(value: Any, name: str = "system_prompt") -> list[dict[str, A
 
 def said_in(response: Response) -> Message:
     """Return the message of a response as it goes into a conversation, without what belongs to this one answer."""
-    message = response.message
-    return ResponseMessage.for_conversation(message, MESSAGE_TYPES) if isinstance(message, ResponseMessage) else message
+    return for_conversation(response.message, MESSAGE_TYPES)

@@ -147,6 +147,7 @@ class Runtime:
             raise ConfigurationError("there is no client to ask: give one to the harness, or roll out with an environment")
         messages = as_messages(prompt, name="prompt")
         state: vfgym.state.State = self.state if self.outer is None else self.outer
+        asked = time.time()
         response = await self.client.get_response(
             prompt=messages,
             model=self.model or "",
@@ -154,6 +155,8 @@ class Runtime:
             tools=list(tools or ()) or None,
             state=state,
         )
+        if self.outer is not None:
+            self.outer["timing"].model.add(asked, time.time())
         await self._record(messages, response)
         return response
 
@@ -163,15 +166,15 @@ class Runtime:
             usage = response.usage
             self.outer["usage_tracker"].add(usage.prompt_tokens, usage.completion_tokens)
         message = said_in(response)
-        tokens = response.tokens
+        kept = None if response.tokens is None else step_tokens(response.tokens, self.state.handles.max_seq_len)
         step: dict[str, Any] = {
             "prompt": prompt,
             "completion": [message],
             "response": _plain_response(response, message),
-            "tokens": None if tokens is None else plain_data(step_tokens(tokens, None)),
+            "tokens": kept,
             "reward": None,
             "advantage": None,
-            "is_truncated": response.is_truncated,
+            "is_truncated": response.is_truncated or (kept is not None and kept["is_truncated"]),
             "trajectory_id": self.state["trajectory_id"],
             "extras": {},
         }

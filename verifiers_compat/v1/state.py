@@ -42,6 +42,8 @@ class Handles:
     """Where model calls are recorded instead of the state's own trajectory."""
     outer: vfgym.state.State | None = None
     """The state of the episode that the rollout is part of."""
+    max_seq_len: int | None = None
+    """Tokens after which the stored token data of a turn is cut."""
 
 
 class _ForTask:
@@ -89,9 +91,11 @@ class State(vfgym.state.State):
     raise a `vf.Error`.
     """
 
-    __slots__ = ("handles", "running")
+    __slots__ = ("failure", "handles", "running")
 
     handles: Handles
+    failure: Error | None
+    """The error that ended the rollout, whose description is in ``state["error"]``."""
     running: Runtime | None
     """What plays the rollout, while it is played."""
 
@@ -104,6 +108,7 @@ class State(vfgym.state.State):
             _check_writable(key)
         super().__init__(items)
         self.handles = Handles()
+        self.failure = None
         self.running = None
         for key, value in (("is_completed", False), ("is_truncated", False), ("stop_condition", None), ("error", None)):
             self._set(key, value)
@@ -132,6 +137,7 @@ class State(vfgym.state.State):
             child.handles.model = running.model
             child.handles.sampling_args = dict(running.sampling_args)
             child.handles.outer = running.outer
+            child.handles.max_seq_len = self.handles.max_seq_len
         for name in tools:
             child.handles.tools[name] = running.tool(name)
         if transcript == "append":
@@ -159,6 +165,7 @@ class State(vfgym.state.State):
             self["prompt_too_long"] = True
             self._set("is_truncated", True)
         else:
+            self.failure = error
             self._set("error", dict(ErrorInfo.of(error)))
         self._complete("has_error" if self["error"] is not None else "prompt_too_long")
 

@@ -26,8 +26,8 @@ def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
 
 
 class _FrozenDict(dict[str, Any]):
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    pop = popitem = clear = update = setdefault = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    pop = popitem = clear = update = setdefault = _refuse
 
     def __copy__(self) -> dict[str, Any]:
         return dict(self)
@@ -41,7 +41,7 @@ class _FrozenDict(dict[str, Any]):
 
 class _FrozenList(list[Any]):
     append = extend = insert = remove = pop = clear = sort = reverse = _refuse
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
 
     def __copy__(self) -> list[Any]:
         return list(self)
@@ -149,7 +149,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         raise PrivateField(f"a task's max_turns must be an integer, got {fields['max_turns']!r}")
     if fields.get("sandbox") is not None:
         try:
-            fields["sandbox"] = SandboxConfig(fields["sandbox"]).model_dump(mode="json")
+            fields["sandbox"] = SandboxConfig.from_config(fields["sandbox"]).model_dump(mode="json")
         except ValidationError as error:
             raise InvalidTask(f"a task's sandbox: {error}") from None
     return fields

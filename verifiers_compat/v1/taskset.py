@@ -27,9 +27,7 @@ Source: TypeAlias = "Iterable[Mapping[str, Any]] | Any"
 class Runner:
     """What a taskset and a harness have in common: system prompt, user, toolsets, handlers and signals."""
 
-    def __init__(
-        self, config: Any, system_prompt: Any, user: Any, toolsets: Any, lists: Mapping[str, Iterable[Any] | None]
-    ) -> None:
+    def __init__(self, config: Any, system_prompt: Any, user: Any, toolsets: Any, lists: Mapping[str, Iterable[Any] | None]) -> None:
         """Take the parts: those of code, then those of the configuration.
 
         Raises:
@@ -120,7 +118,7 @@ class Taskset(Runner):
         Raises:
             ConfigurationError: If something does not fit.
         """
-        self.config = TasksetConfig(config)
+        self.config = TasksetConfig.from_config(config)
         lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
         lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": ()}
         super().__init__(self.config, system_prompt, user, toolsets, lists)
@@ -140,6 +138,11 @@ class Taskset(Runner):
     def eval_rows(self) -> list[dict[str, Any]]:
         """Return the rows of the evaluation tasks: the training tasks' where there are no others."""
         return self.rows() if self._sources["eval"] is None else self._loaded("eval")
+
+    def has_rows(self, split: str) -> bool:
+        """Say whether there is a source of rows for the split ``"train"`` or ``"eval"`` itself."""
+        overridden = type(self).rows is not Taskset.rows if split == "train" else type(self).eval_rows is not Taskset.eval_rows
+        return overridden or self._sources[split] is not None
 
     def _loaded(self, split: str) -> list[dict[str, Any]]:
         if split not in self._rows:

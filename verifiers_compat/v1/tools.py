@@ -115,5 +115,3 @@ def merged(tools: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
         if name in tools:
             raise ConfigurationError(f"there are two tools called {name!r}: rename one, or hide it in one of the toolsets")
     return {**tools, **more}
-
-

@@ -36,7 +36,9 @@ class MCPTool:
             cwd: Directory to start it in.
         """
         fields = {"command": command} if isinstance(command, str) else command
-        self.config = MCPToolConfig(fields, args=None if args is None else list(args), env=None if env is None else dict(env), cwd=cwd)
+        self.config = MCPToolConfig.from_config(
+            fields, args=None if args is None else list(args), env=None if env is None else dict(env), cwd=cwd
+        )
 
     def new_session(self) -> MCPSession:
         """Return a session with a server of its own, which is not started yet."""
@@ -97,7 +99,7 @@ class Toolset:
         Raises:
             ConfigurationError: If something does not fit.
         """
-        config = ToolsetConfig(config)
+        config = ToolsetConfig.from_config(config)
         lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
         lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": teardowns}
         refuse_sandbox(sandbox if sandbox is not None else config.sandbox, "a toolset")
@@ -152,7 +154,9 @@ class Toolset:
         known = self.tool_names
         for name in (*(self.show or ()), *(self.hide or ())):
             if name not in known:
-                raise ConfigurationError(f"the toolset has no tool {name!r}; it has {', '.join(known) or 'none'}.{did_you_mean(name, known)}")
+                raise ConfigurationError(
+                    f"the toolset has no tool {name!r}; it has {', '.join(known) or 'none'}.{did_you_mean(name, known)}"
+                )
 
     @property
     def tool_names(self) -> list[str]:
@@ -217,6 +221,8 @@ def _listed(value: Any) -> list[Any]:
     """Return a list of what was given, of which one alone stands for itself."""
     if value is None:
         return []
-    return list(value) if isinstance(value, list | tuple | set | frozenset) or (isinstance(value, Iterable) and not isinstance(value, str | Mapping)) else [value]
-
-
+    return (
+        list(value)
+        if isinstance(value, list | tuple | set | frozenset) or (isinstance(value, Iterable) and not isinstance(value, str | Mapping))
+        else [value]
+    )

@@ -45,7 +45,7 @@ class User:
         Raises:
             ConfigurationError: If the function asks for something that it cannot have.
         """
-        config = UserConfig(config, fn=fn, scope=scope)
+        config = UserConfig.from_config(config, fn=fn, scope=scope)
         refuse_sandbox(sandbox if sandbox is not None else config.sandbox, "a user")
         self._plan = CallPlan(resolved_function(config.fn, "a user"))
         name = self._plan.name

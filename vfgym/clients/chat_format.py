@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any, cast, get_args
 
 from vfgym.clients.client import SamplingArgs
-from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError
+from vfgym.clients.faults import says_overlong
+from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
 from vfgym.frozen import FrozenList
 from vfgym.messages import Message, ToolCall
 from vfgym.responses import FinishReason, Response, ResponseMessage, ResponseTokens, Usage
@@ -103,6 +104,7 @@ def checked_choice(response: Any, where: str) -> Mapping[str, Any]:
 
     Raises:
         EmptyModelResponseError: If there is none.
+        OverlongPromptError: If the response says so instead.
         InvalidModelResponseError: If there are several, or the response is something else.
     """
     if response is None:
@@ -114,6 +116,8 @@ def checked_choice(response: Any, where: str) -> Mapping[str, Any]:
     choices = response.get("choices")
     if not choices:
         said = response.get("error") or response
+        if isinstance(said, Mapping) and says_overlong(400, str(said.get("message")), said):  # OpenRouter says so with status 200
+            raise OverlongPromptError(f"the prompt is longer than the model's context: {said!r:.300}")
         raise EmptyModelResponseError(f"{where} gave a response without choices: {said!r:.300}")
     if len(choices) != 1:
         raise InvalidModelResponseError(f"expected one choice, {where} gave {len(choices)}: leave out n, or set it to 1")
@@ -182,8 +186,8 @@ def read_usage(usage: Any) -> Usage | None:
     if prompt is None or completion is None:
         return None
     details = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
-    reasoning = _count(details, "reasoning_tokens", "reasoning_tokens") if isinstance(details, Mapping) else None
-    total = _count(usage, "total_tokens", "total_tokens")
+    reasoning = _count(details, "reasoning_tokens") if isinstance(details, Mapping) else None
+    total = _count(usage, "total_tokens")
     return Usage(prompt, reasoning or 0, completion, prompt + completion if total is None else total)
 
 
@@ -214,9 +218,9 @@ def _routed_experts(packed: Any) -> Any:
     return np.frombuffer(base64.b85decode(packed["data"]), dtype="<i4").reshape(packed["shape"]).tolist()
 
 
-def _count(counts: Mapping[str, Any], name: str, other_name: str) -> int | None:
-    value = counts.get(name, counts.get(other_name))
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _count(counts: Mapping[str, Any], *names: str) -> int | None:
+    values = (counts.get(name) for name in names)
+    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
 
 
 def _text(message: Mapping[str, Any]) -> str | None:

@@ -44,33 +44,73 @@ class OverlongRule(NamedTuple):
 
 
 OVERLONG_RULES: list[OverlongRule] = [
+    # OpenAI, Azure, Groq; Anthropic; GitHub; llama.cpp
     OverlongRule("", code="context_length_exceeded"),
     OverlongRule("", code="prompt_too_long"),
     OverlongRule("", statuses=frozenset({413}), code="request_too_large"),
-    OverlongRule(r"maximum context length"),
+    OverlongRule("", code="tokens_limit_reached"),
+    OverlongRule("", code="exceed_context_size_error"),
+    # OpenAI, vLLM, SGLang, OpenRouter, Mistral, Fireworks, DeepSeek, Ollama, LM Studio, MiniMax
     OverlongRule(r"context length|context_length|context window"),
-    OverlongRule(r"longer than the (model's|maximum)|maximum model length|max_model_len"),
+    OverlongRule(r"longer than the (model's|maximum)|maximum (model|prompt) length|max_model_len"),
+    OverlongRule(r"reduce the length of the (input |prompt|messages)"),
+    OverlongRule(r"messages\[\d+\]\.content\S* string too long"),
+    # llama.cpp
+    OverlongRule(r"(available )?context size( has been)? exceeded|exceeds? the available context size"),
+    # Prime, Moonshot
     OverlongRule(r"exceeds? the configured limit|exceeded model"),
+    # Anthropic, Bedrock
     OverlongRule(r"prompt_too_long|prompt is too long|input is too long|too many total text bytes"),
-    OverlongRule(r"exceeds? (the )?context limit|exceeds? the maximum (number of )?(input )?tokens|input token count"),
+    OverlongRule(r"exceeds? (the )?context limit|exceeds? the maximum (number of )?(input )?tokens"),
+    OverlongRule(r"(number of )?input tokens exceed|too many input tokens"),
+    # Gemini
+    OverlongRule(r"input token count"),
+    # Together, text-generation-inference
+    OverlongRule(r"`?inputs`? (tokens \+ `?max_new_tokens`? must be|must have less than \d+ tokens)"),
+    # TensorRT-LLM, GLM, Cohere, Qwen, GitHub
+    OverlongRule(r"(prompt|input)( length)?( \(\d+\))? exceeds? (the )?max(imum)? (input )?length"),
+    OverlongRule(r"tokens in the prompt cannot exceed|range of input length should be"),
+    OverlongRule(r"request body too large for .{1,60} model"),
 ]
 """How servers say it. Add to it what another gateway says: ``OVERLONG_RULES.append(OverlongRule("too much text"))``."""
+
+_OTHER_LIMITS = re.compile(
+    r"\b(image|audio|video|pdf|file|attachment)s?\b[^.]{0,60}\bexceed"
+    r"|max_(completion_|output_|new_)?tokens\W{1,3}(must be|should be|has to be|cannot be)"
+    r"|supports at most \d+ (completion|output) tokens",
+    re.IGNORECASE,
+)
+"""What says that something else is too large: the answer that was asked for, or a file."""
+
+_ANSWER_TOO_LARGE = re.compile(
+    r"max_(?:completion_|output_)?tokens\W.{0,40}too large: (\d+).{0,40}maximum context length is (\d+)", re.IGNORECASE
+)
+"""vLLM's words where prompt and answer do not fit together; with an answer that alone does not fit, the prompt is not to blame."""
 
 
 def is_overlong_prompt(error: BaseException) -> bool:
     """Say whether an error of an SDK tells that the prompt does not fit into the model's context (see `OVERLONG_RULES`)."""
     status = getattr(error, "status_code", None)
-    if not isinstance(status, int):
-        return False
-    body = getattr(error, "body", None)
+    return isinstance(status, int) and says_overlong(status, str(error), getattr(error, "body", None))
+
+
+def says_overlong(status: int, text: str, body: Any) -> bool:
+    """Say whether a provider tells that the prompt does not fit into the model's context (see `OVERLONG_RULES`).
+
+    Args:
+        status: HTTP status.
+        text: What is said.
+        body: The error's JSON.
+    """
     codes = _codes(body)
-    text = f"{error} {body}"
-    for rule in OVERLONG_RULES:
-        if status not in rule.statuses:
-            continue
-        if rule.code in codes if rule.code is not None else re.search(rule.pattern, text, re.IGNORECASE):
-            return True
-    return False
+    if any(rule.code in codes and status in rule.statuses for rule in OVERLONG_RULES if rule.code is not None):
+        return True
+    text = f"{text} {body}"
+    too_large = _ANSWER_TOO_LARGE.search(text)
+    if _OTHER_LIMITS.search(text) or (too_large and int(too_large[1]) > int(too_large[2])):
+        return False
+    patterns = [rule.pattern for rule in OVERLONG_RULES if rule.code is None and status in rule.statuses]
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
 def _codes(body: Any) -> set[Any]:

@@ -180,13 +180,14 @@ async def _status_error(url: str, status: int, headers: Mapping[str, str], data:
     try:
         body: Any = json.loads(text)
     except ValueError:
-        body, message = text, text or f"Error code: {status}"
-    else:
-        message = f"Error code: {status} - {body}"
+        body = text
+    said = body.get("error", body) if isinstance(body, dict) else body
+    message = said.get("message") if isinstance(said, dict) else None
+    message = f"Error code: {status} - {message}" if isinstance(message, str) and message else f"Error code: {status}"
     # The body is decoded already: what its headers say of its encoding no longer holds.
     kept = [(name, value) for name, value in headers.items() if name.lower() not in _OF_THE_ENCODED]
     response = httpx2.Response(status, headers=kept, content=data, request=_request(url))
-    made: Exception = kind(message, response=response, body=body.get("error", body) if isinstance(body, dict) else body)
+    made: Exception = kind(message, response=response, body=said)
     return made
 
 

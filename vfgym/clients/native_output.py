@@ -30,7 +30,7 @@ def native_output(api: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any
     return {"api": api, "items": list(items)}
 
 
-def replayable(message: Message, api: str, read: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+def replayable(message: Message, api: str, read: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
     """Return the items that a message keeps for an API, or None where there are none or the message says something else now.
 
     Args:
@@ -39,9 +39,8 @@ def replayable(message: Message, api: str, read: Callable[[Sequence[Mapping[str,
         read: Makes a message's fields of items, as when the answer was read.
     """
     kept = message.get(FIELD)
-    if not (isinstance(kept, Mapping) and kept.get("api") == api and isinstance(kept.get("items"), list)):
+    items = kept.get("items") if isinstance(kept, Mapping) and kept.get("api") == api else None
+    if not isinstance(items, list):
         return None
-    fields = read(kept["items"])
-    if any((fields.get(name) or None) != (message.get(name) or None) for name in _SAID):
-        return None
-    return kept["items"]
+    fields = read(items)
+    return items if all((fields.get(name) or None) == (message.get(name) or None) for name in _SAID) else None

@@ -68,7 +68,7 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
 
     async def to_native_tool(self, tool: Tool) -> ChatTool:
         """Return a tool as the API takes it."""
-        return tool.openai
+        return tool.to_openai()
 
     async def get_native_response(
         self, prompt: ChatMessages, model: str, sampling_args: SamplingArgs, tools: list[ChatTool] | None = None, **kwargs: Any
@@ -126,7 +126,7 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
         if kept is None:
             if len(self._tool_json) >= _KEPT_TOOL_LISTS:
                 self._tool_json.clear()
-            kept = self._tool_json[key] = (tuple(tools), encode_json([tool.openai for tool in tools]))
+            kept = self._tool_json[key] = (tuple(tools), encode_json([tool.to_openai() for tool in tools]))
         return kept[1]
 
 

@@ -144,7 +144,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
                 raise
             if is_overlong_prompt(error):
                 raise OverlongPromptError(f"the prompt is longer than the context of {model}: {error}") from error
-            raise ModelError(f"{self._where()} gave no usable answer: {type(error).__name__}: {error}") from error
+            raise ModelError(f"{self._where()} gave no usable answer: {type(error).__name__}: {error}{_page(error)}") from error
 
     async def _ask(
         self, messages: list[Message], model: str, sampling_args: SamplingArgs, tools: Sequence[Tool] | None, kwargs: dict[str, Any]
@@ -167,3 +167,9 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
 
     def _where(self) -> str:
         return f"the provider at {self.config.api_base_url}" if self.config is not None else "the provider"
+
+
+def _page(error: Exception) -> str:
+    """Return the beginning of an error's body that is no JSON (a gateway's page), which the SDKs do not show."""
+    body = getattr(error, "body", None)
+    return f" {body[:200]!r}" if isinstance(body, str) and body else ""

@@ -111,7 +111,7 @@ def _items(message: Message) -> list[Item]:
     if role == "tool":
         return [{"type": "function_call_output", "call_id": message["tool_call_id"], "output": _content(message)}]
     if role == "assistant":
-        return replayable(message, API, read_items) or _assistant_items(message)  # type: ignore[return-value]
+        return replayable(message, API, read_items) or _assistant_items(message)
     return [{"type": "message", "role": "user" if role == "text" else role, "content": _content(message)}]
 
 

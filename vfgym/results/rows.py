@@ -152,12 +152,17 @@ def _tool_fields(tool: Tool) -> dict[str, Any]:
 
 
 def _column(state: State, name: str) -> Any:
+    def marker(reason: object) -> str:
+        logger.warning("the state column %r cannot be kept: %s", name, reason)
+        return f"<not kept: {reason}>"
+
     value = state.get(name)
     try:
-        return kept_steps(value) if name == "trajectory" and is_trajectory(value) else as_json(value)
+        if name == "trajectory" and is_trajectory(value):
+            return kept_steps(value, fallback=lambda item: marker(f"{type(item).__name__} has no form in JSON"))
+        return as_json(value)
     except Exception as error:  # whatever an object's own code may raise, or one that holds itself: the rest of the row counts
-        logger.warning("the state column %r cannot be kept: %s", name, error)
-        return f"<not kept: {error}>"
+        return marker(error)
 
 
 def row_line(row: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from there, since the history was rewritten, is the plain list of its messages. 
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from vfgym.messages import Message
@@ -44,60 +44,50 @@ def is_trajectory(value: Any) -> TypeGuard[list[Mapping[str, Any]]]:
     )
 
 
-def kept_steps(trajectory: Sequence[Mapping[str, Any]]) -> list[KeptStep]:
+def kept_steps(trajectory: Sequence[Mapping[str, Any]], fallback: Callable[[Any], Any]) -> list[KeptStep]:
     """Return the turns of an episode as data, with the messages and the token lists shared.
 
-    Raises:
-        NotPlain: If something in a step has no form in JSON.
+    Args:
+        trajectory: The steps.
+        fallback: Gives what stands for a value that has no form in JSON.
     """
-    return [_kept_step(step) for step in trajectory]
+    return [_kept_step(step, fallback) for step in trajectory]
 
 
-def _kept_step(step: Mapping[str, Any]) -> KeptStep:
-    completion = _messages(step["completion"])
+def _kept_step(step: Mapping[str, Any], fallback: Callable[[Any], Any]) -> KeptStep:
     kept = KeptStep()
     for key, value in step.items():
         if value is None or value.__class__ in (str, bool, int, float):
             kept[key] = value
-        elif key == "prompt":
-            kept[key] = _messages(value)
-        elif key == "completion":
-            kept[key] = completion
-        elif key == "response":
-            kept[key] = _kept_response(value)
-        elif key == "tokens":
-            kept[key] = _kept_tokens(value)
+        elif key in ("prompt", "completion"):
+            kept[key] = _kept_messages(value, fallback)
+        elif key == "response" and isinstance(value, Response):
+            kept[key] = _kept_response(value, fallback)
+        elif key == "tokens" and isinstance(value, Mapping):
+            # The lists may be long, and belong to their episode alone: they are shared.
+            kept[key] = {name: item if name in _NUMBERS and item.__class__ is list else as_json(item, fallback) for name, item in value.items()}
         else:
-            kept[key] = as_json(value)
+            kept[key] = as_json(value, fallback)
     return kept
 
 
-def _messages(value: Any) -> Any:
+def _kept_messages(messages: Any, fallback: Callable[[Any], Any]) -> Any:
     """Return messages as they are kept: a view as it is, a list with its messages shared."""
-    if value.__class__ is MessagesView:
-        return value
-    return list(value) if all([isinstance(message, Message) for message in value]) else as_json(value)
+    if messages.__class__ is MessagesView:
+        return messages
+    return list(messages) if all([isinstance(message, Message) for message in messages]) else as_json(messages, fallback)
 
 
-def _kept_response(response: Any) -> Any:
-    if not isinstance(response, Response):
-        return as_json(response)
+def _kept_response(response: Response, fallback: Callable[[Any], Any]) -> dict[str, Any]:
     message = response.message
     return {
         "id": response.id,
         "created": response.created,
         "model": response.model,
-        "usage": as_json(response.usage),
+        "usage": as_json(response.usage, fallback),
         # The tokens are those of the step.
         "message": {key: value for key, value in message.items() if key != "tokens"} if "tokens" in message else message,
     }
-
-
-def _kept_tokens(tokens: Any) -> Any:
-    if not isinstance(tokens, Mapping):
-        return as_json(tokens)
-    # The lists may be long, and belong to their episode alone: they are shared.
-    return {key: value if key in _NUMBERS and value.__class__ is list else as_json(value) for key, value in tokens.items()}
 
 
 # On disk

@@ -149,13 +149,16 @@ class JudgeRubric(Rubric):
         try:
             response = await self._client.get_response([UserMessage(text)], self.judge_model, dict(self.judge_sampling_args), **kwargs)
         except Exception as error:
-            logger.warning("the judge %s could not be asked: %r", self.judge_model, error)
-            raise JudgeError(f"the judge {self.judge_model} could not be asked: {type(error).__name__}: {error}") from error
+            notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))  # which API key was refused, for example
+            failure = JudgeError(f"the judge {self.judge_model} could not be asked: {type(error).__name__}: {error}{notes}")
+            logger.warning("%s", failure)
+            raise failure from error
         verdict = content_text(response.message.content)
         if not verdict:
             why = " within its token limit" if response.is_truncated else ""
-            logger.warning("the judge %s answered with no text%s", self.judge_model, why)
-            raise JudgeError(f"the judge {self.judge_model} answered with no text{why}")
+            failure = JudgeError(f"the judge {self.judge_model} answered with no text{why}")
+            logger.warning("%s", failure)
+            raise failure
         return verdict
 
     @teardown

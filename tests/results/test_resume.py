@@ -1,0 +1,490 @@
+"""Resuming: only what is missing is played, rows find their tasks by fingerprint, and nothing is lost or stands twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfgym import Rubric, SingleTurnEnv, ToolEnv, evaluate, to_chat
+from vfgym.errors import ConfigurationError, InfraError
+from vfgym.messages import Message
+from vfgym.results import (
+    Earlier,
+    GenerateOutputs,
+    ResultsError,
+    ResultsWriter,
+    RolloutOutput,
+    Run,
+    Slot,
+    find_incomplete,
+    fingerprint_of,
+    load_results,
+)
+from vfgym.results.metadata import version_info
+from vfgym.results.rows import row_line
+
+ROWS = [{"question": f"{i} + 1?", "answer": str(i + 1), "info": {"number": i}} for i in range(6)]
+
+
+class Counting:
+    """An agent that counts how often each question was asked."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+        self.broken: set[str] = set()
+        self.stops_after = -1
+
+    def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
+        question = str(observation[-1].content)
+        if self.stops_after == sum(self.asked.values()):
+            raise KeyboardInterrupt
+        self.asked[question] += 1
+        if question in self.broken:
+            raise InfraError("gone")
+        return str(int(question.split()[0]) + 1)
+
+
+def exact(completion: Any, answer: str) -> float:
+    return float(completion[-1].content == answer)
+
+
+def run(path: Path, rows: list[dict[str, Any]] = ROWS, agent: Any = None, **kwargs: Any) -> GenerateOutputs:
+    env = SingleTurnEnv(rows, rubric=kwargs.pop("rubric", None) or Rubric(exact))
+    options = {"model": "m", "rollouts_per_example": 2, "resume": True, "progress": False, **kwargs}
+    return evaluate(env, agent or Counting(), results_path=path, **options)
+
+
+def cut(path: Path, keep: Callable[[int], bool]) -> None:
+    """Leave only some lines of the rows, as a run that was killed would."""
+    file = path / "results.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(line for number, line in enumerate(lines) if keep(number)))
+
+
+def stored(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
+
+
+def without_times(rows: Any) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if key not in ("timing", "trajectory_id")} for row in rows]
+
+
+def keys_of(rows: Any) -> list[tuple[int, int]]:
+    return [(row["example_id"], row["rollout"]) for row in rows]
+
+
+# What is played
+
+
+def test_only_what_is_missing_is_played(tmp_path: Path) -> None:
+    whole = run(tmp_path)
+    before = (tmp_path / "results.jsonl").read_bytes().splitlines()
+    cut(tmp_path, lambda number: number not in (1, 4, 11))
+    agent = Counting()
+    told: list[tuple[int, int]] = []
+    resumed = run(tmp_path, agent=agent, on_progress=lambda row, progress: told.append((progress.done, progress.total)))
+    assert agent.asked == {"0 + 1?": 1, "2 + 1?": 1, "5 + 1?": 1}
+    assert told == [(10, 12), (11, 12), (12, 12)]
+    assert without_times(resumed["outputs"]) == without_times(whole["outputs"])
+    assert load_results(tmp_path)["outputs"] == json.loads(json.dumps(resumed["outputs"]))
+    after = (tmp_path / "results.jsonl").read_bytes().splitlines()
+    assert [number for number in range(12) if after[number] != before[number]] == [1, 4, 11], "kept rows are kept to the byte"
+    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
+    assert resumed["metadata"]["avg_reward"] == 1.0
+    assert resumed["metadata"]["time"] > whole["metadata"]["time"]
+
+
+def test_a_finished_run_asks_nobody_and_writes_no_row(tmp_path: Path) -> None:
+    whole = run(tmp_path)
+    before = (tmp_path / "results.jsonl").stat()
+    agent = Counting()
+    again = run(tmp_path, agent=agent)
+    assert not agent.asked
+    assert again["outputs"] == json.loads(json.dumps(whole["outputs"]))
+    after = (tmp_path / "results.jsonl").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_there_may_be_nothing_to_resume(tmp_path: Path) -> None:
+    assert len(run(tmp_path / "new")["outputs"]) == 12
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "results.jsonl").touch()
+    assert len(run(tmp_path / "empty")["outputs"]) == 12
+
+
+def test_without_resume_results_are_not_touched(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(ResultsError, match="holds the results of another run already"):
+        run(tmp_path, resume=False)
+
+
+def test_a_run_may_be_resumed_again_and_again(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+    for stops_after in (1, 3, 2, -1, -1):
+        agent = Counting()
+        agent.stops_after = stops_after
+        try:
+            results = run(tmp_path, agent=agent, max_concurrent=1)
+        except KeyboardInterrupt:
+            assert json.loads((tmp_path / "metadata.json").read_text())["num_examples"] == 6
+        asked += agent.asked
+    assert set(asked.values()) == {2}
+    assert keys_of(results["outputs"]) == [(i, n) for i in range(6) for n in range(2)]
+
+
+def test_more_examples_may_be_played_than_before(tmp_path: Path) -> None:
+    run(tmp_path, num_examples=2)
+    agent = Counting()
+    results = run(tmp_path, num_examples=5, agent=agent)
+    assert agent.asked == {f"{i} + 1?": 2 for i in (2, 3, 4)}
+    assert results["metadata"]["num_examples"] == 5
+    assert without_times(results["outputs"]) == without_times(run(tmp_path / "other", num_examples=5)["outputs"])
+
+
+def test_rollouts_with_an_error_count_as_done_unless_asked_for(tmp_path: Path) -> None:
+    agent = Counting()
+    agent.broken = {"3 + 1?"}
+    run(tmp_path, agent=agent)
+    agent = Counting()
+    assert run(tmp_path, agent=agent)["metadata"]["avg_error"] == pytest.approx(2 / 12)
+    assert not agent.asked
+    results = run(tmp_path, agent=agent, redo_errors=True)
+    assert agent.asked == {"3 + 1?": 2}
+    assert (results["metadata"]["avg_error"], results["metadata"]["avg_reward"]) == (0.0, 1.0)
+    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
+
+
+def longest(completions: list[Any]) -> list[float]:
+    return [float(len(completions)) for _ in completions]
+
+
+def test_a_group_that_is_scored_together_is_redone_as_a_whole(tmp_path: Path) -> None:
+    run(tmp_path, rubric=Rubric(longest))
+    cut(tmp_path, lambda number: number != 5)  # a rollout of example 2
+    agent = Counting()
+    results = run(tmp_path, agent=agent, rubric=Rubric(longest))
+    assert agent.asked == {"2 + 1?": 2}
+    assert {row["reward"] for row in results["outputs"]} == {2.0}
+    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
+
+
+# Which task a row is of
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_follow_their_tasks_when_the_data_set_is_reordered(tmp_path: Path, seed: int) -> None:
+    run(tmp_path)
+    cut(tmp_path, lambda number: number not in (0, 7))
+    order = random.Random(seed).sample(range(6), 6)
+    agent = Counting()
+    results = run(tmp_path, [ROWS[i] for i in order], agent)
+    assert agent.asked == {"0 + 1?": 1, "3 + 1?": 1}
+    assert [row["answer"] for row in results["outputs"]] == [str(i + 1) for i in order for _ in range(2)]
+    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
+    assert run(tmp_path, [ROWS[i] for i in order], agent)["outputs"] == json.loads(json.dumps(results["outputs"]))
+    assert agent.asked.total() == 2
+
+
+def test_equal_tasks_keep_their_number(tmp_path: Path) -> None:
+    rows = [ROWS[0], ROWS[1], ROWS[0], ROWS[0]]
+    run(tmp_path, rows)
+    cut(tmp_path, lambda number: number not in (0, 4))  # one rollout of the first, one of the third
+    agent = Counting()
+    results = run(tmp_path, rows, agent)
+    assert agent.asked == {"0 + 1?": 2}
+    assert keys_of(results["outputs"]) == keys_of(stored(tmp_path)) == [(i, n) for i in range(4) for n in range(2)]
+    agent = Counting()
+    run(tmp_path, [rows[1], rows[0], rows[2], rows[3]], agent)
+    assert not agent.asked
+
+
+def test_games_whose_tasks_are_all_alike_keep_their_seeds(tmp_path: Path) -> None:
+    def play(path: Path) -> GenerateOutputs:
+        return evaluate(to_chat("FrozenLake-v1"), "random", num_examples=8, results_path=path, resume=True, progress=False)
+
+    whole = play(tmp_path)
+    cut(tmp_path, lambda number: number >= 3)
+    assert without_times(play(tmp_path)["outputs"]) == without_times(whole["outputs"])
+
+
+def test_a_task_that_changed_is_played_and_its_old_row_goes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run(tmp_path)
+    rows = [*ROWS[:5], {**ROWS[5], "answer": "six"}]
+    agent = Counting()
+    results = run(tmp_path, rows, agent)
+    assert agent.asked == {"5 + 1?": 2}
+    assert [row["answer"] for row in results["outputs"]][-2:] == ["six", "six"]
+    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
+    assert f"2 rows of {tmp_path} belong to no task of this run" in caplog.text
+
+
+def test_a_hook_that_writes_to_its_task_does_not_hide_it(tmp_path: Path) -> None:
+    class Writing(SingleTurnEnv):
+        def setup_state(self, state: Any) -> None:
+            state["info"]["seen"] = True
+            state["prompt"] = [*state["prompt"], {"role": "user", "content": "7 + 1?"}]
+
+    agent = Counting()
+    for _ in range(2):
+        evaluate(Writing(ROWS), agent, results_path=tmp_path, resume=True, progress=False)
+    assert agent.asked.total() == 6
+
+
+def test_a_task_that_cannot_be_read_is_done_when_its_error_is_recorded(tmp_path: Path) -> None:
+    rows = [ROWS[0], {"qestion": "?"}]
+    agent = Counting()
+    assert [row["error"] is None for row in run(tmp_path, rows, agent)["outputs"]] == [True, True, False, False]
+    assert len(run(tmp_path, rows, agent)["outputs"]) == 4
+    assert agent.asked.total() == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "other"}, "its model is 'm', and this run's is 'other'"),
+        ({"rollouts_per_example": 3}, "its rollouts_per_example is 2, and this run's is 3"),
+        ({"seed": 4}, "its seed is 0, and this run's is 4"),
+        ({"env_id": "else"}, "its env_id is 'SingleTurnEnv', and this run's is 'else'"),
+        ({"num_examples": 3}, "its num_examples is 6, and this run's is 3"),
+        ({"rows": [{"question": "new?"}] * 6}, "none of its 12 rows belongs to a task of this run"),
+    ],
+)
+def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    run(tmp_path)
+    before = (tmp_path / "results.jsonl").read_bytes(), (tmp_path / "metadata.json").read_bytes()
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        run(tmp_path, **changes)
+    assert str(tmp_path) in str(caught.value)
+    assert ((tmp_path / "results.jsonl").read_bytes(), (tmp_path / "metadata.json").read_bytes()) == before
+
+
+def test_environment_arguments_must_agree_in_what_they_say(tmp_path: Path) -> None:
+    def make(size: int = 2, key: Any = None, shape: Any = ()) -> SingleTurnEnv:
+        return SingleTurnEnv(ROWS[:size])
+
+    def play(**env_args: Any) -> GenerateOutputs:
+        return evaluate(make, "oracle", env_args=env_args, results_path=tmp_path, resume=True, progress=False)
+
+    play(size=3, key=exact, shape=(1, 2))
+    play(shape=[1, 2], key=exact, size=3)
+    with pytest.raises(ConfigurationError, match="its env_args is .*'size': 3.* and this run's is .*'size': 4"):
+        play(size=4, key=exact, shape=(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"resume": True}, "resume needs results_path"), ({"redo_errors": True}, "redo_errors says what a resumed run plays again")],
+)
+def test_options_that_say_nothing_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        evaluate(SingleTurnEnv(ROWS), "oracle", progress=False, **options)
+
+
+def test_new_state_columns_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run(tmp_path, num_examples=1)
+    run(tmp_path, num_examples=2, state_columns=["trajectory_id"])
+    assert "are without the state columns trajectory_id" in caplog.text
+
+
+# Fingerprints
+
+
+def test_a_fingerprint_does_not_change() -> None:
+    task = {"prompt": [{"role": "user", "content": "é?"}], "answer": "4", "info": {"b": 1, "a": [None, 0.5]}, "example_id": 3}
+    text = r'{"answer":"4","info":{"a":[null,0.5],"b":1},"prompt":[{"content":"\u00e9?","role":"user"}]}'
+    assert fingerprint_of(task) == hashlib.blake2b(text.encode(), digest_size=8).hexdigest() == "ca245c2c0781b669"
+    assert fingerprint_of({**task, "example_id": 8}) == fingerprint_of(dict(reversed(task.items())))
+
+
+def test_a_fingerprint_is_the_same_in_every_process() -> None:
+    code = (
+        "from vfgym.results import fingerprint_of\n"
+        "class Thing: pass\n"
+        "print(fingerprint_of({'info': {'s': {'x', 'y', 'z', 'w'}, 'o': Thing(), 'b': b'1', 'n': float('nan'), 3: 4}}))"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1]
+    assert len(runs[0].strip()) == 16
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.text())))
+def test_tasks_that_differ_have_other_fingerprints(task: dict[str, Any]) -> None:
+    assert fingerprint_of(task) != fingerprint_of({**task, "added": 1})
+    assert fingerprint_of(task) == fingerprint_of(json.loads(json.dumps({**task, "example_id": 2})))
+
+
+# Files that were cut, or written by others
+
+RUN: dict[str, Any] = {
+    "env_id": "e",
+    "env_args": {},
+    "model": "m",
+    "num_examples": 3,
+    "rollouts_per_example": 2,
+    "pass_threshold": 0.5,
+    "version_info": version_info(None),
+    "seed": 0,
+    "state_columns": [],
+    "max_concurrent": 1,
+    "path_to_save": None,
+}
+SLOTS = [Slot(i, n, f"{i:016x}") for i in range(3) for n in range(2)]
+
+
+def small_row(slot: Slot, **fields: Any) -> RolloutOutput:
+    names = {} if slot.fingerprint is None else {"fingerprint": slot.fingerprint}
+    return RolloutOutput({"example_id": slot.example_id, "rollout": slot.rollout, "reward": 0.5, "error": None, "metrics": {}, **names, **fields})
+
+
+def write(path: Path, *rows: RolloutOutput, **changes: Any) -> Run:
+    this = Run(**{**RUN, **changes})
+    with ResultsWriter(path, this.metadata([])) as writer:
+        for row in rows:
+            writer.append(row)
+    return this
+
+
+def test_a_file_that_is_cut_at_any_byte_is_resumed(tmp_path: Path) -> None:
+    rows = [small_row(slot) for slot in SLOTS]
+    this = write(tmp_path, *rows)
+    file = tmp_path / "results.jsonl"
+    whole = file.read_bytes()
+    ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length])
+        earlier = Earlier.load(tmp_path, this, SLOTS)
+        done = [] if earlier is None else keys_of(earlier.rows)
+        # A row is whole even without its line's end.
+        assert done == keys_of(rows[: sum(end - 1 <= length for end in ends)])
+        with ResultsWriter(tmp_path, this.metadata([]), earlier=earlier) as writer:
+            for row in rows:
+                if (row["example_id"], row["rollout"]) not in done:
+                    writer.append(row)
+            writer.finish(this.metadata(rows))
+        assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_an_evaluation_whose_file_is_cut_at_any_byte_is_resumed(tmp_path: Path, step: int) -> None:
+    options: dict[str, Any] = {"state_columns": ["trajectory"], "num_examples": 2}
+    whole = without_times(run(tmp_path, **options)["outputs"])
+    file = tmp_path / "results.jsonl"
+    content = file.read_bytes()
+    lines = content.count(b"\n")
+    for length in range(0, len(content), step):
+        file.write_bytes(content[:length])
+        agent = Counting()
+        resumed = without_times(run(tmp_path, agent=agent, **options)["outputs"])
+        for row in [*resumed, *whole]:
+            for turn in row["trajectory"]:
+                turn["trajectory_id"] = turn["response"] = None
+        assert resumed == whole
+        missing = lines - content[: length + 1].count(b"\n")
+        assert agent.asked.total() == missing
+
+
+def test_rows_of_other_writers_go_by_their_example_in_order(tmp_path: Path) -> None:
+    this = write(tmp_path)
+    foreign = [{"example_id": i, "reward": i / 4, "error": None, "metrics": {}} for i in (1, 0, 1)]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in foreign))
+    earlier = Earlier.load(tmp_path, this, SLOTS)
+    assert earlier is not None
+    assert [(row["example_id"], row["rollout"]) for row in earlier.rows] == [(1, 0), (0, 0), (1, 1)]
+    assert earlier.row_of(0, 1) is None
+    with ResultsWriter(tmp_path, this.metadata([]), earlier=earlier) as writer:
+        writer.finish(this.metadata(earlier.rows))
+    assert [(row["example_id"], row["rollout"], row["fingerprint"]) for row in stored(tmp_path)] == [SLOTS[i] for i in (0, 2, 3)]
+
+
+def test_metadata_of_other_writers_count_as_far_as_they_go(tmp_path: Path) -> None:
+    this = write(tmp_path, small_row(SLOTS[0]))
+    (tmp_path / "metadata.json").write_text(json.dumps({"env_id": "e", "model": "m", "num_examples": 3, "time_ms": 2500.0}))
+    earlier = Earlier.load(tmp_path, this, SLOTS)
+    assert earlier is not None
+    assert (len(earlier.rows), earlier.seconds) == (1, 2.5)
+
+
+def test_of_two_rows_for_one_rollout_the_sound_one_counts(tmp_path: Path) -> None:
+    this = write(tmp_path, small_row(SLOTS[0], error={"error": "E"}), small_row(SLOTS[0]), small_row(SLOTS[1]))
+    earlier = Earlier.load(tmp_path, this, SLOTS)
+    assert earlier is not None
+    with ResultsWriter(tmp_path, this.metadata([]), earlier=earlier):
+        pass
+    assert [(row["rollout"], row["error"]) for row in stored(tmp_path)] == [(0, None), (1, None)]
+
+
+def test_a_row_without_metadata_cannot_be_resumed(tmp_path: Path) -> None:
+    this = write(tmp_path, small_row(SLOTS[0]))
+    (tmp_path / "metadata.json").unlink()
+    with pytest.raises(ResultsError, match="cannot read results"):
+        Earlier.load(tmp_path, this, SLOTS)
+
+
+def test_a_trajectory_is_whole_after_its_row_was_written_anew(tmp_path: Path) -> None:
+    def play(rows: list[dict[str, Any]]) -> GenerateOutputs:
+        return evaluate(ToolEnv(dataset=rows), "random", results_path=tmp_path, resume=True, state_columns=["trajectory"], progress=False)
+
+    first = play(ROWS)
+    play(ROWS[::-1])
+    rows = load_results(tmp_path)["outputs"]
+    assert [row["trajectory"] for row in rows] == [json.loads(json.dumps(row["trajectory"])) for row in first["outputs"]][::-1]
+
+
+# Two runs, one directory
+
+
+def test_only_one_run_writes_to_a_directory(tmp_path: Path) -> None:
+    this = Run(**RUN)
+    with ResultsWriter(tmp_path, this.metadata([])) as writer:
+        writer.append(small_row(SLOTS[0]))
+        earlier = Earlier.load(tmp_path, this, SLOTS)
+        with pytest.raises(ResultsError, match="another run is writing its results"):
+            ResultsWriter(tmp_path, this.metadata([]), earlier=earlier)
+        writer.append(small_row(SLOTS[1]))
+    with pytest.raises(ResultsError, match="has changed since it was read"):
+        ResultsWriter(tmp_path, this.metadata([]), earlier=earlier)
+    assert len(stored(tmp_path)) == 2
+
+
+def test_the_newest_run_with_something_left_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = {"env_id": "e", "model": "m", "rollouts_per_example": 2, "env_args": {}, "seed": 0, "num_examples": -1}
+    assert find_incomplete(tmp_path / "none", settings) is None
+    rows = [small_row(slot) for slot in SLOTS]
+    write(tmp_path / "old", *rows[:2])
+    write(tmp_path / "new", *rows[:4])
+    write(tmp_path / "other", *rows[:4], seed=1)
+    write(tmp_path / "broken", *rows[:5], small_row(SLOTS[5], error={"error": "E"}))
+    write(tmp_path / "done", *rows)
+    (tmp_path / "nonsense").mkdir()
+    (tmp_path / "nonsense" / "metadata.json").write_text("[")
+    for age, name in enumerate(("nonsense", "done", "broken", "other", "new", "old")):
+        os.utime(tmp_path / name / "metadata.json", (1000 - age, 1000 - age))
+    with caplog.at_level(logging.WARNING):
+        assert find_incomplete(tmp_path, settings) == tmp_path / "new"
+    assert "nonsense is passed over" in caplog.text
+    assert find_incomplete(tmp_path, settings, redo_errors=True) == tmp_path / "broken"
+    assert find_incomplete(tmp_path, {**settings, "seed": 1}) == tmp_path / "other"
+    assert find_incomplete(tmp_path, {**settings, "num_examples": 2}) is None
+    earlier = Earlier.load(tmp_path / "new", Run(**RUN), SLOTS)
+    with ResultsWriter(tmp_path / "new", Run(**RUN).metadata([]), earlier=earlier):
+        assert find_incomplete(tmp_path, settings) == tmp_path / "old", "a run that is going on is not taken"
+
+
+def test_a_row_is_one_line() -> None:
+    assert "\n" not in row_line(small_row(SLOTS[0], completion=[{"role": "assistant", "content": "a\nb\u2028c\x85d"}]))

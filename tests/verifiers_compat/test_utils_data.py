@@ -1,0 +1,197 @@
+"""Datasets of the rollout API's helpers: columns, prompts, and the example datasets (from local files in the hub's layout)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from verifiers_compat.utils import data_utils
+from verifiers_compat.utils.data_utils import (
+    EXAMPLE_DATASETS,
+    extract_boxed_answer,
+    extract_hash_answer,
+    format_dataset,
+    get_preprocess_fn,
+    load_example_dataset,
+    strip_non_numeric,
+)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Datasets show no progress bars, and cache nothing outside of the test."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    datasets.disable_progress_bars()
+
+
+def _dataset(*rows: dict[str, Any]) -> datasets.Dataset:
+    return datasets.Dataset.from_list(list(rows))
+
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+SHOTS = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
+
+
+def test_a_prompt_is_made_of_the_question() -> None:
+    rows = format_dataset(_dataset({"question": "2+2?", "answer": "4", "level": 1}), "Be brief.", SHOTS)
+    assert rows[0]["prompt"] == [SYSTEM, *SHOTS, {"role": "user", "content": "2+2?"}]
+    assert {key: rows[0][key] for key in ("answer", "level", "example_id")} == {"answer": "4", "level": 1, "example_id": 0}
+
+
+@pytest.mark.parametrize("system_prompt", [None, ""])
+def test_an_empty_system_prompt_is_left_out(system_prompt: str | None) -> None:
+    rows = format_dataset(_dataset({"question": "2+2?"}), system_prompt)
+    assert rows[0]["prompt"] == [{"role": "user", "content": "2+2?"}]
+
+
+def test_other_columns_can_hold_question_and_answer() -> None:
+    rows = format_dataset(_dataset({"problem": "2+2?", "solution": "4"}), question_key="problem", answer_key="solution")
+    assert (rows[0]["prompt"][0]["content"], rows[0]["answer"]) == ("2+2?", "4")
+    with pytest.raises(ValueError, match="'answer' too"):
+        format_dataset(_dataset({"question": "2+2?", "solution": "4", "answer": "4"}), answer_key="solution")
+
+
+def test_a_prompt_gets_the_system_message_that_it_lacks(caplog: pytest.LogCaptureFixture) -> None:
+    """A system message of its own stays; few_shot is not used, and that is said."""
+    own = [{"role": "system", "content": "Mine."}, {"role": "user", "content": "x"}]
+    rows = format_dataset(_dataset({"prompt": own}, {"prompt": own[1:]}), "Be brief.", SHOTS)
+    assert rows["prompt"][:] == [own, [SYSTEM, own[1]]]
+    assert "few_shot is not used" in caplog.text
+    unchanged = format_dataset(_dataset({"prompt": own[1:], "question": "ignored"}))
+    assert (unchanged[0]["prompt"], unchanged[0]["question"]) == (own[1:], "ignored")
+
+
+def test_multimodal_examples_keep_their_parts() -> None:
+    shots = [{"role": "user", "content": [{"type": "text", "text": "1+1?"}]}, {"role": "assistant", "content": "2"}]
+    rows = format_dataset(_dataset({"question": "2+2?"}), few_shot=shots)
+    assert rows[0]["prompt"] == [*shots, {"role": "user", "content": "2+2?"}]
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected", "source"),
+    [([7, 9], [7, 9], None), (["a", "b"], [0, 1], ["a", "b"]), ([1.5, 2.5], [0, 1], [1.5, 2.5])],
+)
+def test_example_ids_are_integers(ids: list[Any], expected: list[int], source: list[Any] | None) -> None:
+    """Integer ids are kept, others move to ``src_id``; the reserved ``env_id`` column goes."""
+    rows = format_dataset(_dataset(*({"question": "x", "example_id": each, "env_id": "e"} for each in ids)))
+    assert rows["example_id"][:] == expected
+    assert (rows["src_id"][:] if source else None) == source
+    assert "env_id" not in rows.column_names
+
+
+def test_arguments_reach_map(tmp_path: Path) -> None:
+    rows = format_dataset(_dataset({"question": "x"}), map_kwargs={"cache_file_name": str(tmp_path / "own.arrow")})
+    assert rows[0]["prompt"]
+    assert (tmp_path / "own.arrow").exists()
+
+
+def test_rows_that_make_no_prompt() -> None:
+    with pytest.raises(ValueError, match="'prompt'.*'question'.*it has text"):
+        format_dataset(_dataset({"text": "x"}))
+    with pytest.raises(ValueError, match="must be a list of messages"):
+        format_dataset(_dataset({"prompt": "x"}), "Be brief.")
+
+
+def test_answers_inside_a_text() -> None:
+    assert (extract_boxed_answer(r"\boxed{\frac{1}{2}}"), extract_boxed_answer("7"), extract_boxed_answer("7", strict=True)) == (
+        r"\frac{1}{2}",
+        "7",
+        "",
+    )
+    assert (extract_hash_answer("a #### 1,000 #### c"), extract_hash_answer("none")) == ("1,000", "none")
+    assert strip_non_numeric("-$1,234.50 a year") == "1234.50"
+
+
+HUB_ROWS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "aime2024": ({"problem": "P", "solution": "S", "answer": "42"}, "P", "42"),
+    "aime2025": ({"problem_idx": 1, "problem": "P", "answer": 42}, "P", "42"),
+    "amc2023": ({"id": 1, "question": "P", "answer": 27.0}, "P", "27"),
+    "gpqa_diamond": (
+        {"Question": "P", "Correct Answer": "r\n", "Incorrect Answer 1": "w1", "Incorrect Answer 2": "w2", "Incorrect Answer 3": "w3"},
+        "P\n\nA. ",
+        "",
+    ),
+    "gsm8k": ({"question": "P", "answer": "so\n#### 1,234"}, "P", "1234"),
+    "math": ({"problem": "P", "level": "Level 1", "solution": r"so $\boxed{\frac{1}{2}}$"}, "P", r"\frac{1}{2}"),
+    "math500": ({"problem": "P", "solution": "S", "answer": "x"}, "P", "x"),
+    "mmlu": ({"question": "P", "choices": ["a", "b", "c", "d"], "answer": 2}, "P\n\nA. a\nB. b\nC. c\nD. d", "C"),
+    "mmlu_pro": ({"question": "P", "options": ["a", "b"], "answer": "B", "answer_index": 1}, "P\n\nA. a\nB. b", "B"),
+    "openbookqa": (
+        {"question_stem": "P", "choices": {"text": ["a", "b"], "label": ["A", "B"]}, "answerKey": "A"},
+        "P\n\nA. a\nB. b",
+        "A",
+    ),
+    "openrs": ({"problem": "P", "solution": "S", "answer": "7", "level": "Easy"}, "P", "7"),
+    "openrs_easy": ({"problem": "P", "solution": "S", "answer": "7", "level": "Easy"}, "P", "7"),
+    "openrs_hard": ({"problem": "P", "solution": "S", "answer": "7", "level": "Hard"}, "P", "7"),
+    "prime_code": ({"prompt": "P", "verification_info": '{"tests": []}', "task_type": "x"}, "P", '{"tests": []}'),
+}
+HUB_ROWS["gpqa_main"] = HUB_ROWS["gpqa_diamond"]
+
+
+def _on_disk(name: str, rows: list[dict[str, Any]], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write rows as the files of a dataset's repository, and have the name mean that."""
+    example = EXAMPLE_DATASETS[name]
+    folder.mkdir()
+    splits = [{"split": split, "path": f"{split}.jsonl"} for split in {example.split, "validation"}]
+    (folder / "README.md").write_text(
+        f"---\nconfigs:\n- config_name: {example.config or 'default'}\n  data_files: {json.dumps(splits)}\n---\n"
+    )
+    for split in splits:
+        (folder / split["path"]).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    monkeypatch.setitem(data_utils.EXAMPLE_DATASETS, name, dataclasses.replace(example, path=str(folder)))
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLE_DATASETS))
+def test_example_datasets_have_question_and_answer(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, question, answer = HUB_ROWS[name]
+    _on_disk(name, [row, row], tmp_path / "hub", monkeypatch)
+    rows = load_example_dataset(name)
+    assert rows.column_names == ["question", "answer"]
+    assert len(rows) == 2
+    assert rows[0]["question"].startswith(question)
+    if answer:
+        assert rows[0]["answer"] == answer
+
+
+def test_gpqa_hides_where_the_right_answer_is() -> None:
+    """The order is the same each time, differs between questions, and the letter is that of the right answer."""
+    preprocess, letters = get_preprocess_fn("gpqa_main"), set()
+    for number in range(40):
+        row = {**HUB_ROWS["gpqa_main"][0], "Question": f"P{number}"}
+        made = preprocess(row)
+        assert made == preprocess(row)
+        assert f"{made['answer']}. r" in made["question"].splitlines()
+        letters.add(made["answer"])
+    assert letters == {"A", "B", "C", "D"}
+
+
+def test_rows_are_drawn_by_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_disk("math500", [{"problem": f"P{i}", "answer": str(i)} for i in range(20)], tmp_path / "hub", monkeypatch)
+    drawn = load_example_dataset("math500", n=5, seed=1)["answer"][:]
+    assert drawn == load_example_dataset("math500", n=5, seed=1)["answer"][:]
+    assert drawn != load_example_dataset("math500", n=5, seed=2)["answer"][:]
+    assert len(set(drawn)) == 5
+    assert len(load_example_dataset("math500", "validation", n=100)) == 20
+    assert load_example_dataset("math500")["answer"][:] == [str(i) for i in range(20)]
+
+
+def test_levels_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"problem": "P", "answer": level, "level": level} for level in ("Easy", "Hard", "Easy")]
+    for name in ("openrs", "openrs_easy", "openrs_hard"):
+        _on_disk(name, rows, tmp_path / name, monkeypatch)
+    found = {name: load_example_dataset(name)["answer"][:] for name in ("openrs", "openrs_easy", "openrs_hard")}
+    assert found == {"openrs": ["Easy", "Hard", "Easy"], "openrs_easy": ["Easy", "Easy"], "openrs_hard": ["Hard"]}
+
+
+@pytest.mark.parametrize("load", [load_example_dataset, get_preprocess_fn])
+def test_unknown_example_dataset(load: Any) -> None:
+    with pytest.raises(ValueError, match="Did you mean `gsm8k`"):
+        load("gsm8")
+    with pytest.raises(ValueError, match="negative"):
+        load_example_dataset("gsm8k", n=-1)

@@ -1,0 +1,1 @@
+"""The commands; each module runs with ``python -m``, too."""

@@ -1,0 +1,149 @@
+"""The endpoint registry: names for models and where they are, kept in ``configs/endpoints.toml`` (or the older ``endpoints.py``)."""
+
+from __future__ import annotations
+
+import logging
+import runpy
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from verifiers_compat.types import Endpoint, Endpoints
+from vfgym.clients.config import CLIENT_TYPES
+from vfgym.errors import ConfigurationError, did_you_mean
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_PATH = "./configs/endpoints.toml"
+
+_SPELLINGS = {
+    "url": "url",
+    "api_base_url": "url",
+    "key": "key",
+    "api_key_var": "key",
+    "model": "model",
+    "type": "api_client_type",
+    "api_client_type": "api_client_type",
+    "headers": "extra_headers",
+    "extra_headers": "extra_headers",
+}
+"""What a row of a registry may say, and what that is called in an `Endpoint`."""
+
+
+def resolve_endpoints_file(endpoints_path: str | Path) -> Path | None:
+    """Return the file of a registry; None where there is none.
+
+    Args:
+        endpoints_path: The file, or the directory of an ``endpoints.toml`` or ``endpoints.py``. Where it names one of these
+            two and only the other is there, that is meant.
+    """
+    path = Path(endpoints_path)
+    if path.is_dir():
+        candidates = [path / "endpoints.toml", path / "endpoints.py"]
+    elif path.suffix in (".toml", ".py"):
+        candidates = [path, path.with_suffix(".py" if path.suffix == ".toml" else ".toml")]
+    else:
+        candidates = [path]
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def read_endpoints(file: str | Path) -> Endpoints:
+    """Read a registry.
+
+    A TOML file has a table ``[[endpoint]]`` for each variant, with ``endpoint_id``, ``model``, ``url`` (or ``api_base_url``), ``key``
+    (or ``api_key_var``: the environment variable of the API key), and optionally ``type`` (or ``api_client_type``) and ``headers``
+    (or ``extra_headers``). A Python file has a dict ``ENDPOINTS``: for each id the same fields, or a list of variants.
+
+    Args:
+        file: The file.
+
+    Returns:
+        The variants of each endpoint, in the order of the file.
+
+    Raises:
+        ConfigurationError: If it cannot be read, or says something that an endpoint does not have.
+    """
+    file = Path(file)
+    endpoints: Endpoints = {}
+    for endpoint_id, row in _python_rows(file) if file.suffix == ".py" else _toml_rows(file):
+        endpoints.setdefault(endpoint_id, []).append(_endpoint(file, endpoint_id, row))
+    for endpoint_id, variants in endpoints.items():
+        models = sorted({variant["model"] for variant in variants})
+        if len(models) > 1:
+            raise ConfigurationError(
+                f"{file}: the variants of the endpoint {endpoint_id!r} take turns, so they must serve one model; got {', '.join(models)}"
+            )
+    return endpoints
+
+
+def load_endpoints(endpoints_path: str | Path = DEFAULT_PATH) -> Endpoints:
+    """Return the endpoints of a registry; with a warning, none where it is missing or cannot be read (see `read_endpoints`)."""
+    file = resolve_endpoints_file(endpoints_path)
+    if file is None:
+        logger.warning("there is no endpoint registry %s", endpoints_path)
+        return {}
+    try:
+        return read_endpoints(file)
+    except ConfigurationError as error:
+        logger.warning("the endpoint registry is not used: %s", error)
+        return {}
+
+
+def _toml_rows(file: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"the endpoint registry {file} cannot be read: {error}") from error
+    unknown = next((name for name in content if name not in ("endpoint", "endpoints")), None)
+    if unknown is not None:
+        raise ConfigurationError(f"{file}: expected tables [[endpoint]], got {unknown!r}")
+    rows = [row for name in ("endpoint", "endpoints") for row in _as_list(file, content.get(name, []))]
+    named = []
+    for number, row in enumerate(rows, start=1):
+        endpoint_id = row.get("endpoint_id")
+        if not isinstance(endpoint_id, str) or not endpoint_id:
+            raise ConfigurationError(f"{file}: endpoint number {number} needs an endpoint_id (text), got {endpoint_id!r}")
+        named.append((endpoint_id, {name: value for name, value in row.items() if name != "endpoint_id"}))
+    return named
+
+
+def _python_rows(file: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    try:
+        content = runpy.run_path(str(file)).get("ENDPOINTS")
+    except Exception as error:
+        raise ConfigurationError(f"the endpoint registry {file} cannot be read: {type(error).__name__}: {error}") from error
+    if not isinstance(content, Mapping):
+        raise ConfigurationError(f"{file}: expected a dict ENDPOINTS, got {type(content).__name__}")
+    return [(str(name), row) for name, rows in content.items() for row in _as_list(file, rows if isinstance(rows, list) else [rows])]
+
+
+def _as_list(file: Path, rows: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise ConfigurationError(f"{file}: an endpoint must be a table with its fields ([[endpoint]] in TOML), got {rows!r:.80}")
+    return rows
+
+
+def _endpoint(file: Path, endpoint_id: str, row: Mapping[str, Any]) -> Endpoint:
+    where = f"{file}: the endpoint {endpoint_id!r}"
+    endpoint: dict[str, Any] = {}
+    for name, value in row.items():
+        if name not in _SPELLINGS:
+            raise ConfigurationError(f"{where} has no field {name!r}; it has {', '.join(_SPELLINGS)}.{did_you_mean(name, _SPELLINGS)}")
+        own = _SPELLINGS[name]
+        if own in endpoint:
+            given = [spelling for spelling in row if _SPELLINGS.get(spelling) == own]
+            raise ConfigurationError(f"{where} says the same twice, as {' and '.join(given)}: leave one of them out")
+        expected = dict if own == "extra_headers" else str
+        if not isinstance(value, expected) or (isinstance(value, dict) and not all(isinstance(text, str) for text in value.values())):
+            wanted = "a table of texts" if own == "extra_headers" else "text"
+            raise ConfigurationError(f"{where}: {name} must be {wanted}, got {value!r}")
+        endpoint[own] = value
+    missing = [name for name in ("model", "url", "key") if name not in endpoint]
+    if missing:
+        raise ConfigurationError(f"{where} needs {', '.join(missing)}")
+    client_type = endpoint.get("api_client_type")
+    if client_type is not None and client_type not in CLIENT_TYPES:
+        hint = did_you_mean(client_type, CLIENT_TYPES)
+        raise ConfigurationError(f"{where}: there is no client type {client_type!r}; known: {', '.join(CLIENT_TYPES)}.{hint}")
+    return cast("Endpoint", endpoint)

@@ -1,0 +1,1 @@
+"""Environment classes at the paths where the rollout API keeps its newer ones."""

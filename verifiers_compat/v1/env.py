@@ -1,0 +1,227 @@
+"""`Env`: a taskset and a harness as an environment, to evaluate, to train on, and to step."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, ClassVar
+
+from verifiers_compat.envs.environment import Environment
+from verifiers_compat.types import State as EnvState
+from verifiers_compat.v1.harness import Harness
+from verifiers_compat.v1.runtime import GROUP_KEY
+from verifiers_compat.v1.state import Handles, State
+from verifiers_compat.v1.task import Task
+from verifiers_compat.v1.taskset import Taskset
+from vfgym.concurrency import Steps
+from vfgym.errors import ConfigurationError
+from vfgym.lifecycle import teardown
+from vfgym.messages import as_messages
+from vfgym.rubrics import Rubric
+from vfgym.rubrics.scoring import Score
+from vfgym.tasks import Row
+
+_OWN_TO_EPISODE = frozenset({"task", "timing", "trajectory", "trajectory_id", "example_id", "info", "error", "prompt", "completion"})
+"""Items that the environment's state has in its own form."""
+
+
+class RolloutState(EnvState):
+    """The state of an episode of an `Env`, which knows the rollout that it shows."""
+
+    __slots__ = ("rollout_state", "rollout_task")
+
+    rollout_task: Task
+    rollout_state: State
+
+
+class HarnessRubric(Rubric):
+    """Shows what the signals of taskset and harness found."""
+
+    def __init__(self, harness: Harness) -> None:
+        """Show the scores that `harness` gives."""
+        super().__init__()
+        self.harness = harness
+
+    @property
+    def metric_names(self) -> list[str]:
+        """Names of the signals that measure something."""
+        return self.harness.all_handlers.signal_names
+
+    @property
+    def has_group_rewards(self) -> bool:
+        """Whether something has to see whole groups."""
+        return self.harness.requires_group_rollouts
+
+    @property
+    def group_function_names(self) -> list[str]:
+        """Names of what has to see whole groups."""
+        handlers = self.harness.all_handlers
+        names = [handler.name for kind in ("update", "cleanup") for handler in handlers.of(kind, "group")]
+        names += [handler.name for handler in handlers.signals("group")]
+        return names or ["init_group"]
+
+    @property
+    def provides_advantages(self) -> bool:
+        """Whether advantages come from a function of their own."""
+        return self.harness.provides_advantages
+
+    def scoring_steps(self, state: Any) -> Steps[Score]:
+        """Return what the signals found of one rollout: the harness called them at its end."""
+        return _score_of(state.rollout_state)
+        yield  # makes this a generator, as the machine expects
+
+    def group_scoring_steps(self, states: list[Any]) -> Steps[list[Score]]:
+        """Call the signals that see the group, and return what all of them found."""
+        if self.harness.requires_group_rollouts:
+            yield self._scored_group(states)
+        return [_score_of(state.rollout_state) for state in states]
+
+    async def _scored_group(self, states: list[Any]) -> None:
+        tasks = [state.rollout_task for state in states]
+        inner = [state.rollout_state for state in states]
+        try:
+            await self.harness.score_group(tasks, inner)
+        finally:
+            await self.harness.cleanup_group(tasks, inner)
+            for state in states:
+                show(state.rollout_state, state)
+        for state in inner:
+            state.finalize()
+
+
+class GroupSlots:
+    """What the rollouts of one group start from; each takes one, and gives it back if it failed and may be repeated."""
+
+    def __init__(self, size: int) -> None:
+        """Prepare a group of so many rollouts."""
+        self.key = uuid.uuid4().hex
+        self.size = size
+        self._begun: asyncio.Task[None] | None = None
+        self._free: deque[tuple[Task, State]] = deque()
+
+    async def take(self, taskset: Taskset, task: Task) -> tuple[Task, State]:
+        """Return the task and the state that the next rollout starts from."""
+        if self._begun is None:
+            self._begun = asyncio.ensure_future(self._begin(taskset, task))
+        await asyncio.shield(self._begun)
+        return self._free.popleft() if self._free else (task, State.for_task(task))
+
+    async def _begin(self, taskset: Taskset, task: Task) -> None:
+        tasks, states = await taskset.init_group(task, self.size)
+        if len(tasks) != self.size or len(states) != self.size:
+            raise ConfigurationError(f"init_group must return {self.size} tasks and states, got {len(tasks)} and {len(states)}")
+        self._free.extend(zip((each.freeze() for each in tasks), states, strict=True))
+
+    def give_back(self, task: Task, state: State) -> None:
+        """Let another rollout start from what was taken."""
+        self._free.appendleft((task, state))
+
+
+_groups: ContextVar[Mapping[int, GroupSlots] | None] = ContextVar("groups", default=None)
+"""The groups of the run that is going on, by example."""
+
+
+class Env(Environment):
+    """A taskset and a harness as an environment.
+
+    Each episode is a run of the harness; stepped as a Gymnasium environment, the model calls of the run are answered by
+    whoever steps.
+    """
+
+    state_type: ClassVar[Any] = RolloutState
+
+    def __init__(self, taskset: Taskset, harness: Harness | None = None, **kwargs: Any) -> None:
+        """Make an environment.
+
+        Args:
+            taskset: The tasks.
+            harness: What plays them; the base loop by default.
+            **kwargs: Passed to `Environment` (``env_id``, ``sampling_args``, ``score_rollouts``, ...).
+
+        Raises:
+            ConfigurationError: If taskset and harness do not go together.
+        """
+        if not isinstance(taskset, Taskset):
+            raise ConfigurationError(f"Env takes a Taskset, got {type(taskset).__name__}")
+        if not isinstance(harness, Harness | None):
+            raise ConfigurationError(f"Env takes a Harness as its second argument, got {type(harness).__name__}")
+        for name in ("dataset", "eval_dataset", "rubric", "system_prompt", "few_shot", "parser"):
+            if name in kwargs:
+                raise ConfigurationError(f"Env takes no {name!r}: tasks, prompts and rewards are the taskset's and the harness's")
+        self.taskset = taskset
+        self.harness = Harness() if harness is None else harness
+        self.harness.attach(taskset)
+        super().__init__(
+            dataset=(lambda: taskset.dataset_rows("train")) if taskset.has_rows("train") else None,
+            eval_dataset=(lambda: taskset.dataset_rows("eval")) if taskset.has_rows("eval") else None,
+            rubric=HarnessRubric(self.harness),
+            **kwargs,
+        )
+
+    async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> Any:
+        """Run the harness on one task, and return the state of the episode."""
+        episode: Any = await self.init_state(input, client, model, sampling_args)
+        task = self.taskset.to_task(input)
+        slots = (_groups.get() or {}).get(episode.get("example_id"))
+        if slots is None:
+            slots = GroupSlots(1)
+        task, state = await slots.take(self.taskset, task)
+        as_it_was = state.__copy__()
+        generation = episode["timing"].generation
+        generation.start = time.time()
+        state.handles = Handles(
+            client=episode["client"],
+            model=model or None,
+            sampling_args=episode["sampling_args"],
+            outer=episode,
+            max_seq_len=self.max_seq_len,
+        )
+        controls: dict[str, Any] = {"score_rollout": self.score_rollouts}
+        if self.requires_group_rollouts:
+            controls[GROUP_KEY] = slots.key
+        state["runtime"] = {**state.get("runtime", {}), **controls}
+        episode.rollout_task, episode.rollout_state = task, state
+        has_gone_well = False
+        try:
+            await self.harness.run(task, state)
+            has_gone_well = state.failure is None
+        finally:
+            if not has_gone_well:
+                slots.give_back(task, as_it_was)
+            generation.end = generation.start + state["timing"]["generation_ms"] / 1e3
+            show(state, episode)
+        return episode
+
+    async def _generated(self, inputs: Any, client: Any, settings: Any) -> Any:
+        groups = {example.example_id: GroupSlots(example.num_rollouts) for example in inputs.examples()}
+        token = _groups.set(groups)
+        try:
+            return await super()._generated(inputs, client, settings)
+        finally:
+            _groups.reset(token)
+
+    @teardown
+    async def tear_down_harness(self) -> None:
+        """Call the teardown handlers of taskset and harness."""
+        await self.harness.teardown()
+
+
+def show(state: State, episode: Any) -> None:
+    """Bring the state of an episode to what the rollout's own state says."""
+    types = Env.message_types
+    for key, value in state.items():
+        if key not in _OWN_TO_EPISODE:
+            episode[key] = value
+    episode["prompt"] = as_messages(state.get("prompt") or [], types, name="prompt")
+    episode["completion"] = as_messages(state["completion"] or [], types, name="completion")
+    episode["error"] = state.failure
+    for step, own in zip(episode["trajectory"], state["trajectory"], strict=False):
+        step["reward"], step["advantage"] = own["reward"], own["advantage"]
+
+
+def _score_of(state: State) -> Score:
+    return Score(float(state["reward"]), dict(state["metrics"]))
