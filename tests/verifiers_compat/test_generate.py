@@ -1,0 +1,626 @@
+"""`generate` and `evaluate`: groups, limits, retries, callbacks, clients in turn, errors, results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import verifiers_compat as vf
+from vfgym import Client
+from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.testing import ScriptedClient
+
+ROWS = [{"question": f"question {index}", "answer": str(index)} for index in range(4)]
+
+
+def right(completion: vf.Messages, answer: str) -> float:
+    return float(completion[-1].content == answer)
+
+
+def single(rows: Any = ROWS, **kwargs: Any) -> vf.SingleTurnEnv:
+    return vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(right), **kwargs)
+
+
+def said(text: str) -> vf.Response:
+    return vf.Response("", 0, "", None, vf.AssistantMessage(text))
+
+
+class Model(Client):
+    """Answers with what a function says of the number of the call and the state."""
+
+    def __init__(self, answer: Any = lambda number, state: "1") -> None:
+        self.answer = answer
+        self.calls = 0
+        self.at_once = self.most_at_once = 0
+        self.closed = False
+
+    async def get_response(self, prompt: Any, model: str, sampling_args: Any = None, tools: Any = None, **kwargs: Any) -> vf.Response:
+        number, self.calls = self.calls, self.calls + 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            given = self.answer(number, kwargs["state"])
+            if isinstance(given, BaseException):
+                raise given
+            return given if isinstance(given, vf.Response) else said(given)
+        finally:
+            self.at_once -= 1
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+# Groups and rows
+
+
+def test_outputs_stand_in_order_of_example_and_rollout_and_metadata_sums_them_up() -> None:
+    results = single().evaluate_sync(Model(), "model-1", rollouts_per_example=2, use_tqdm=False)
+    outputs, metadata = results["outputs"], results["metadata"]
+    assert [(output["example_id"], output["rollout"]) for output in outputs] == [(i, r) for i in range(4) for r in range(2)]
+    assert results["reward"] == [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    assert results["metrics"]["right"] == results["reward"]
+    assert results["stop_conditions"] == ["max_turns_reached"] * 8
+    assert results["task"] == ["default"] * 8
+    assert results.metadata is metadata
+    expected = {"model": "model-1", "num_examples": 4, "rollouts_per_example": 2, "avg_reward": 0.25, "avg_error": 0.0}
+    assert {key: metadata[key] for key in expected} == expected
+    assert metadata["pass_at_k"] == {"1": 0.25, "2": 0.25}
+
+
+def test_advantages_are_rewards_minus_the_mean_of_the_group() -> None:
+    env = single()
+    client = Model(lambda number, state: "1" if number == 0 else "no")
+    row = {**env.get_dataset()[1]}
+    outputs = env.generate_sync([row, row], client, "m", max_concurrent=1, state_columns=["advantage", "trajectory"], use_tqdm=False)[
+        "outputs"
+    ]
+    assert [output["advantage"] for output in outputs] == [0.5, -0.5]
+    assert [output["trajectory"][0]["advantage"] for output in outputs] == [0.5, -0.5]
+    assert [output["trajectory"][0]["reward"] for output in outputs] == [1.0, 0.0]
+
+
+def test_rows_with_one_example_id_are_a_group_and_rows_without_are_not() -> None:
+    sizes: list[int] = []
+
+    def together(states: list[vf.State]) -> list[float]:
+        sizes.append(len(states))
+        return [float(len(states))] * len(states)
+
+    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(together))
+    rows = [{"question": "a", "example_id": 7}, {"question": "b"}, {"question": "c", "example_id": 7}, {"question": "d", "example_id": 0}]
+    outputs = env.generate_sync(rows, Model(), "m", use_tqdm=False)["outputs"]
+    assert sorted(sizes) == [1, 1, 2]
+    assert [(output["example_id"], output["prompt"][0]["content"], output["reward"]) for output in outputs] == [
+        (0, "d", 1.0),
+        (1, "b", 1.0),
+        (7, "a", 2.0),
+        (7, "c", 2.0),
+    ]
+
+
+def test_group_rewards_and_independent_scoring_do_not_go_together() -> None:
+    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(lambda states: [0.0] * len(states)))
+    with pytest.raises(ConfigurationError, match="whole groups"):
+        env.evaluate_sync(Model(), "m", independent_scoring=True, use_tqdm=False)
+
+
+def test_an_empty_rubric_scores_zero_also_alone() -> None:
+    outputs = vf.SingleTurnEnv(dataset=ROWS).evaluate_sync(Model(), "m", independent_scoring=True, use_tqdm=False)["outputs"]
+    assert [output["reward"] for output in outputs] == [0.0] * 4
+
+
+def test_a_group_is_scored_while_others_still_play() -> None:
+    release = asyncio.Event()
+
+    class Slow(Model):
+        async def get_response(self, prompt: Any, *args: Any, **kwargs: Any) -> vf.Response:
+            if prompt[-1].content == "question 0":
+                await release.wait()
+            return said("1")
+
+    scored: list[int] = []
+
+    def on_progress(outputs: list[Any], new: list[Any], metadata: Mapping[str, Any]) -> None:
+        scored.extend(output["example_id"] for output in new)
+        if len(scored) == 3:
+            release.set()
+
+    single().evaluate_sync(Slow(), "m", on_progress=on_progress)
+    assert scored[-1] == 0
+    assert sorted(scored) == [0, 1, 2, 3]
+
+
+# Limits
+
+
+@pytest.mark.parametrize("limit", [1, 3, 8, -1])
+def test_max_concurrent_counts_rollouts_whatever_the_size_of_groups(limit: int) -> None:
+    client = Model()
+    single().evaluate_sync(client, "m", rollouts_per_example=4, max_concurrent=limit, use_tqdm=False)
+    assert client.most_at_once == (16 if limit == -1 else limit)
+    assert client.calls == 16
+
+
+def test_older_limits_are_understood() -> None:
+    at_once = most = 0
+
+    async def scored(state: vf.State) -> float:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        return 1.0
+
+    client = Model()
+    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(scored))
+    env.evaluate_sync(client, "m", max_concurrent_generation=2, max_concurrent_scoring=1, independent_scoring=True, use_tqdm=False)
+    assert (client.most_at_once, most) == (2, 1)
+    with pytest.raises(UnknownArgument, match="max_concurrent"):
+        env.evaluate_sync(client, "m", max_concurent=2)
+
+
+def test_the_documented_answer_to_bad_input() -> None:
+    env = single()
+    with pytest.raises(ConfigurationError, match="Client"):
+        env.evaluate_sync("gpt-4", "m")
+    with pytest.raises(ConfigurationError, match="rollouts_per_example"):
+        env.evaluate_sync(Model(), "m", rollouts_per_example=0)
+    with pytest.raises(ConfigurationError, match="no inputs"):
+        env.generate_sync([], Model(), "m")
+    with pytest.raises(ConfigurationError, match="rows"):
+        env.generate_sync("rows", Model(), "m")
+    with pytest.raises(ConfigurationError, match="name of a model"):
+        env.generate_sync(ROWS, Model(), 3)
+    with pytest.raises(ConfigurationError, match="max_retries"):
+        env.generate_sync(ROWS, Model(), "m", max_retries=-1)
+    with pytest.raises(ConfigurationError, match="callback"):
+        env.generate_sync(ROWS, Model(), "m", on_start=3)
+    with pytest.raises(ConfigurationError, match="needs tasks"):
+        vf.SingleTurnEnv()
+    with pytest.raises(ConfigurationError, match="needs tasks"):
+        vf.ToolEnv(tools=[])
+
+
+# Errors
+
+
+def test_one_bad_rollout_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    client = Model(lambda number, state: ZeroDivisionError("oops") if state["input"]["answer"] == "2" else "1")
+    with caplog.at_level(logging.WARNING):
+        results = single().evaluate_sync(client, "m", use_tqdm=False)
+    assert [output["error"] and output["error"]["error"] for output in results["outputs"]] == [None, None, "ZeroDivisionError", None]
+    assert "ZeroDivisionError" in caplog.text
+    assert results["metadata"]["avg_error"] == 0.25
+    with pytest.raises(ZeroDivisionError):
+        single().evaluate_sync(client, "m", strict=True, use_tqdm=False)
+
+
+def test_an_error_of_the_api_is_recorded_and_scored() -> None:
+    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(lambda state: 0.25))
+    output = env.evaluate_sync(Model(lambda number, state: vf.ToolError("broken")), "m", num_examples=1, use_tqdm=False)["outputs"][0]
+    assert output["error"]["error_chain_str"] == "ToolError"
+    assert (output["stop_condition"], output["reward"]) == ("has_error", 0.25)
+
+
+def test_a_refused_api_key_stops_the_run_at_once() -> None:
+    import httpx2
+    import openai
+
+    refused = openai.AuthenticationError(
+        "wrong key", response=httpx2.Response(401, request=httpx2.Request("POST", "http://localhost")), body=None
+    )
+    client = Model(lambda number, state: refused)
+    with pytest.raises(openai.AuthenticationError):
+        single(ROWS * 50).evaluate_sync(client, "m", max_concurrent=2, use_tqdm=False)
+    assert client.calls <= 4
+
+
+def test_only_what_failed_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    failures = {
+        "1": [vf.SandboxError("gone"), vf.EmptyModelResponseError("nothing")],
+        "2": [vf.InfraError("down")] * 9,
+        "3": [vf.ToolError("no")],
+    }
+    asked: Counter[str] = Counter()
+
+    def answer(number: int, state: vf.State) -> Any:
+        asked[state["answer"]] += 1
+        left = failures.get(state["answer"], [])
+        return left.pop(0) if left else state["answer"]
+
+    outputs = single().evaluate_sync(Model(answer), "m", max_retries=3, use_tqdm=False)["outputs"]
+    assert asked == {"0": 1, "1": 3, "2": 4, "3": 1}
+    assert [output["error"] and output["error"]["error"] for output in outputs] == [None, None, "InfraError", "ToolError"]
+    assert [output["reward"] for output in outputs[:2]] == [1.0, 1.0]
+
+
+def test_a_repeated_rollout_starts_from_a_fresh_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+
+    class Writes(vf.SingleTurnEnv):
+        async def setup_state(self, state: vf.State) -> None:
+            assert "note" not in state["info"]
+            state["info"]["note"] = "written"
+            state["prompt"].append(vf.UserMessage("more"))
+
+    env = Writes(dataset=[{"question": "q", "info": {"x": 1}}])
+    client = Model(lambda number, state: vf.InfraError("down") if number == 0 else "1")
+    output = env.evaluate_sync(client, "m", max_retries=1, use_tqdm=False)["outputs"][0]
+    assert output["error"] is None
+    assert [message["content"] for message in output["prompt"]] == ["q", "more"]
+
+
+def test_a_cancelled_run_cancels_every_rollout_and_runs_its_cleanup() -> None:
+    cleaned: list[str] = []
+
+    class Waits(vf.SingleTurnEnv):
+        @vf.cleanup
+        async def note(self, state: vf.State) -> None:
+            cleaned.append(state["answer"])
+
+    class Hangs(Model):
+        async def get_response(self, *args: Any, **kwargs: Any) -> vf.Response:
+            self.calls += 1
+            return await asyncio.get_running_loop().create_future()
+
+    async def main() -> None:
+        client = Hangs()
+        run = asyncio.ensure_future(Waits(dataset=ROWS).evaluate(client, "m", use_tqdm=False))
+        while client.calls < 4:
+            await asyncio.sleep(0)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(main())
+    assert sorted(cleaned) == ["0", "1", "2", "3"]
+
+
+# Callbacks and clients
+
+
+def test_callbacks_are_told_what_the_documents_say() -> None:
+    told: dict[str, list[Any]] = {"start": [], "progress": [], "log": []}
+    single().evaluate_sync(
+        Model(),
+        "m",
+        num_examples=2,
+        rollouts_per_example=2,
+        on_start=lambda *args: told["start"].append(args),
+        on_log=told["log"].append,
+        on_progress=lambda all_outputs, new, metadata: told["progress"].append((len(all_outputs), len(new), metadata["avg_reward"])),
+    )
+    ((raw, filtered),) = told["start"]
+    assert [row["example_id"] for row in raw] == [0, 1, 0, 1]
+    assert [[row["example_id"] for row in group] for group in filtered] == [[0, 0], [1, 1]]
+    assert [progress[:2] for progress in told["progress"]] == [(2, 2), (4, 2)]
+    assert told["progress"][-1][2] == 0.5
+
+    starts: list[Any] = []
+    counts: list[int] = []
+    single().evaluate_sync(
+        Model(),
+        "m",
+        independent_scoring=True,
+        on_start=lambda raw, left: starts.append(left),
+        on_progress=[lambda done, new, _: counts.append(len(new))],
+        use_tqdm=False,
+    )
+    assert [row["example_id"] for row in starts[0]] == [0, 1, 2, 3]
+    assert counts == [1, 1, 1, 1]
+
+
+class Endpoint(Client):
+    """Notes who asks which endpoint."""
+
+    def __init__(self, url: str, asked: list[tuple[str, str]]) -> None:
+        self.url, self.asked, self.closed = url, asked, False
+
+    async def get_response(self, prompt: Any, model: str, *args: Any, **kwargs: Any) -> vf.Response:
+        self.asked.append((self.url, prompt[-1].content))
+        return said("1")
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("independent", [False, True])
+def test_endpoints_take_turns_by_group_or_by_rollout_and_are_closed(monkeypatch: pytest.MonkeyPatch, independent: bool) -> None:
+    asked: list[tuple[str, str]] = []
+    made: list[Endpoint] = []
+
+    def resolve(config: vf.ClientConfig, *args: Any) -> Endpoint:
+        made.append(Endpoint(config.api_base_url, asked))
+        return made[-1]
+
+    monkeypatch.setattr("verifiers_compat.envs.api.resolve_client", resolve)
+    config = vf.ClientConfig(endpoint_configs=[{"api_base_url": "http://a"}, {"api_base_url": "http://b"}])
+    results = single().evaluate_sync(config, "m", rollouts_per_example=2, independent_scoring=independent, max_concurrent=1, use_tqdm=False)
+    assert Counter(url for url, _ in asked) == {"http://a": 4, "http://b": 4}
+    by_question = {question: {url for url, each in asked if each == question} for _, question in asked}
+    assert all(len(urls) == (2 if independent else 1) for urls in by_question.values())
+    assert [client.closed for client in made] == [True, True]
+    assert results["metadata"]["base_url"] == "http://a,http://b"
+
+
+def test_a_client_that_was_given_is_not_closed_and_sampling_args_are_merged() -> None:
+    seen: list[Any] = []
+    client = Model(lambda number, state: seen.append(state["sampling_args"]) or "1")
+    env = single(sampling_args={"temperature": 0.5, "extra_body": {"a": 1}})
+    metadata = env.evaluate_sync(client, "m", {"top_p": 0.9, "extra_body": {"b": 2}}, num_examples=1, use_tqdm=False)["metadata"]
+    assert seen == [metadata["sampling_args"]] == [{"temperature": 0.5, "top_p": 0.9, "extra_body": {"b": 2}}]
+    assert not client.closed
+
+
+# Where it can be called
+
+
+def test_sync_twins_work_inside_a_running_loop_in_threads_and_beside_each_other() -> None:
+    async def main() -> float:
+        return single().evaluate_sync(Model(), "m", use_tqdm=False)["metadata"]["avg_reward"]
+
+    assert asyncio.run(main()) == 0.25
+    found: list[float] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(single().evaluate_sync(Model(), "m", use_tqdm=False).metadata["avg_reward"]))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [0.25] * 4
+
+
+def test_an_environment_can_be_made_in_a_thread_and_without_a_main_thread() -> None:
+    made: list[vf.Environment] = []
+
+    class Torn(vf.SingleTurnEnv):
+        @vf.teardown
+        async def over(self) -> None: ...
+
+    thread = threading.Thread(target=lambda: made.append(Torn(dataset=ROWS)))
+    thread.start()
+    thread.join()
+    assert made[0].evaluate_sync(Model(), "m", use_tqdm=False)["metadata"]["num_examples"] == 4
+
+
+async def test_run_rollout_and_run_group_take_older_and_newer_arguments() -> None:
+    env = single()
+    row = env.get_dataset()[1]
+    client = ScriptedClient(["1"])
+    assert (await env.run_rollout(row, client, "m", {"n": 1}, max_retries=1, state_columns=["model"]))["model"] == "m"
+    limit = asyncio.Semaphore(1)
+    assert (await env.run_rollout(limit, row, client, "m", {"n": 1}))["reward"] == 1.0
+    assert not limit.locked()
+    outputs = await env.run_group([row, row], client, "m", state_columns=["advantage"])
+    assert [(output["rollout"], output["advantage"]) for output in outputs] == [(0, 0.0), (1, 0.0)]
+    with pytest.raises(ConfigurationError, match="example_id"):
+        await env.run_group([row, env.get_dataset()[2]], client, "m")
+
+
+def test_scoring_can_be_left_out() -> None:
+    env = single(score_rollouts=False)
+    output = env.evaluate_sync(Model(), "m", num_examples=1, use_tqdm=False)["outputs"][0]
+    assert (output["reward"], output["metrics"]) == (0.0, {})
+    env.set_kwargs(score_rollouts=True)
+    assert "right" in env.evaluate_sync(Model(), "m", num_examples=1, use_tqdm=False)["outputs"][0]["metrics"]
+
+
+def test_an_overridden_get_eval_dataset_chooses_the_rows() -> None:
+    class Chosen(vf.SingleTurnEnv):
+        def get_eval_dataset(self, n: int = -1, seed: int | None = None) -> Any:
+            return super().get_eval_dataset(n=2)
+
+    outputs = Chosen(dataset=ROWS, rubric=vf.Rubric(right)).evaluate_sync(Model(), "m", rollouts_per_example=2, use_tqdm=False)["outputs"]
+    assert [output["example_id"] for output in outputs] == [0, 0, 1, 1]
+
+
+# On disk
+
+
+def test_results_are_saved_and_a_second_run_goes_on_where_the_first_was(tmp_path: Path) -> None:
+    env = single()
+    lines: list[str] = []
+    client = Model(lambda number, state: RuntimeError("oops") if number == 5 else "1")
+    path = tmp_path / "run"
+    first = env.evaluate_sync(
+        client,
+        "m",
+        num_examples=2,
+        rollouts_per_example=3,
+        max_concurrent=1,
+        results_path=path,
+        state_columns=["trajectory"],
+        on_log=lines.append,
+        use_tqdm=False,
+    )
+    assert sorted(file.name for file in path.iterdir()) == ["metadata.json", "results.jsonl"]
+    on_disk = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
+    assert [(row["example_id"], row["rollout"], row["reward"]) for row in on_disk] == [
+        (output["example_id"], output["rollout"], output["reward"]) for output in first["outputs"]
+    ]
+    metadata = json.loads((path / "metadata.json").read_text())
+    assert {"date", "path_to_save"}.isdisjoint(metadata)
+    assert metadata["avg_error"] == first["metadata"]["avg_error"] == pytest.approx(1 / 6)
+
+    again = env.evaluate_sync(
+        client, "m", num_examples=2, rollouts_per_example=3, results_path=path, state_columns=["trajectory"], use_tqdm=False
+    )
+    assert client.calls == 6
+    assert again["reward"] == first["reward"]
+    # A group is scored as a whole, so the group of the rollout that failed is played again as a whole.
+    more = env.evaluate_sync(
+        client,
+        "m",
+        num_examples=3,
+        rollouts_per_example=3,
+        results_path=path,
+        state_columns=["trajectory"],
+        redo_errors=True,
+        use_tqdm=False,
+    )
+    assert client.calls == 12
+    assert [output["error"] for output in more["outputs"]] == [None] * 9
+    assert [line.partition(" ")[0] for line in lines] == ["results"]
+
+
+def test_the_default_directory_has_a_name_of_its_own_for_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        single(env_id="my-env").evaluate_sync(Model(), "org/model", num_examples=1, save_results=True, use_tqdm=False)
+    runs = list((tmp_path / "outputs" / "evals" / "my-env--org--model").iterdir())
+    assert len(runs) == 2
+
+
+# Groups of environments, and environments of others
+
+
+def children() -> list[vf.Environment]:
+    math = vf.SingleTurnEnv(dataset=[{"question": "1 + 0?", "answer": "1", "info": {"level": 1}}], rubric=vf.Rubric(right))
+    tool = vf.ToolEnv(tools=[], dataset=[{"question": "hm"}, {"question": "ha"}], rubric=vf.Rubric(lambda completion: 0.5))
+    return [math, vf.EnvGroup([tool], env_names=["tool"])]
+
+
+def test_a_group_routes_each_row_to_its_environment_and_back() -> None:
+    group = vf.EnvGroup(children(), names=["math", "nested"])
+    assert group.get_dataset()["info"][:] == [
+        {"level": 1, "env_id": "math"},
+        {"env_id": ["nested", "tool"]},
+        {"env_id": ["nested", "tool"]},
+    ]
+    results = group.evaluate_sync(Model(), "m", rollouts_per_example=2, use_tqdm=False)
+    outputs = results["outputs"]
+    assert [output["info"]["env_id"] for output in outputs] == ["math"] * 2 + [["nested", "tool"]] * 4
+    assert [output["reward"] for output in outputs] == [1.0] * 2 + [0.5] * 4
+    assert "total_tool_calls" not in outputs[0]["metrics"]
+    assert "total_tool_calls" in outputs[-1]["metrics"]
+    assert results["metadata"]["avg_metrics"]["total_tool_calls"] == 0.0
+    # What `get_dataset` gives can be handed back.
+    assert [output["reward"] for output in group.generate_sync(group.get_dataset(), Model(), "m", use_tqdm=False)["outputs"]] == [
+        1.0,
+        0.5,
+        0.5,
+    ]
+
+
+def test_what_is_set_on_a_group_is_set_on_its_environments() -> None:
+    math, nested = children()
+    group = vf.EnvGroup([math, nested], env_names=["math", "nested"])
+    group.set_kwargs(max_seq_len=5, score_rollouts=False, timeout_seconds=2.0, max_total_completion_tokens=9)
+    assert isinstance(nested, vf.EnvGroup)
+    for env in (math, nested.envs[0]):
+        assert (env.max_seq_len, env.score_rollouts, env.timeout_seconds, env.max_total_completion_tokens) == (5, False, 2.0, 9)
+
+
+async def test_a_group_rolls_out_by_its_own_methods_too() -> None:
+    group = vf.EnvGroup(children(), env_names=["math", "nested"])
+    row = group.get_dataset()[0]
+    state = await group.rollout(row, ScriptedClient(["1"]), "m")
+    await group.rubric.score_rollout(state)
+    assert (state["reward"], state["info"]["env_id"]) == (1.0, "math")
+    with pytest.raises(ConfigurationError, match="math, nested"):
+        await group.rollout({**row, "info": {"env_id": "mth"}}, ScriptedClient(["1"]), "m")
+
+
+def test_any_gymnasium_environment_gets_the_api() -> None:
+    env = vf.as_environment("FrozenLake-v1")
+    results = env.evaluate_sync(ScriptedClient(["right"] * 100), "m", num_examples=3, rollouts_per_example=2, use_tqdm=False)
+    again = env.evaluate_sync(ScriptedClient(["right"] * 100), "m", num_examples=3, rollouts_per_example=2, use_tqdm=False)
+    assert len(results["outputs"]) == 6
+    assert [output["completion"] for output in results["outputs"]] == [output["completion"] for output in again["outputs"]]
+    observation, info = env.reset(seed=0)
+    assert observation
+    assert info["example_id"] == 0
+
+
+def test_a_chat_environment_of_vfgym_gets_the_api_and_keeps_its_own() -> None:
+    import vfgym
+
+    inner = vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric(right))
+    env = vf.as_environment(inner)
+    assert env.evaluate_sync(Model(), "m", use_tqdm=False)["metadata"]["avg_reward"] == 0.25
+    assert env.rubric is inner.rubric
+    assert vf.as_environment(single()).__class__ is vf.SingleTurnEnv
+    with pytest.raises(ConfigurationError, match="expected an environment"):
+        vf.as_environment(3)
+
+
+# Both generations
+
+
+def test_unknown_arguments_become_attributes_and_names_of_the_face_stay_free() -> None:
+    class Author(vf.MultiTurnEnv):
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(dataset=ROWS, name="mine", description="text", max_workers=4, **kwargs)
+            self.tasks = ["an author's"]
+            self.state = {"an author's": 1}
+
+        def step(self, number: int) -> int:
+            return number + 1
+
+        def env_response(self, messages: vf.Messages, state: vf.State) -> str:
+            return f"{self.step(len(messages))}"
+
+    env = Author(max_turns=2, rubric=vf.Rubric(right))
+    assert (env.name, env.description) == ("mine", "text")
+    outputs = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"]
+    assert outputs[0]["completion"][1] == {"role": "text", "content": "3"}
+    assert env.tasks == ["an author's"]
+    observation, _ = env.fork().reset(seed=0)
+    assert observation[0]["content"].startswith("question")
+
+
+def test_older_tools_and_timing_names() -> None:
+    tool = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}}}
+    seen: list[vf.State] = []
+    env = vf.SingleTurnEnv(dataset=ROWS, oai_tools=[tool], rubric=vf.Rubric(lambda state: seen.append(state) or 0.0))
+    env.evaluate_sync(Model(), "m", num_examples=1, use_tqdm=False)
+    assert env.oai_tools == seen[0]["oai_tools"] == [tool]
+    assert seen[0].get("oai_tools") == [tool]
+    timing = seen[0]["timing"]
+    assert timing["total_ms"] == timing.total * 1000 > 0
+    assert timing["generation_ms"] == timing.generation.duration * 1000
+
+
+def test_text_prompts_ask_a_completions_client() -> None:
+    env = vf.SingleTurnEnv(dataset=[{"prompt": "Once upon"}], message_type="completion")
+    assert env.client_type == "openai_completions"
+    output = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"][0]
+    assert output["prompt"] == [{"role": "text", "content": "Once upon"}]
+    with pytest.raises(ConfigurationError, match="system_prompt"):
+        vf.SingleTurnEnv(dataset=[{"prompt": "x"}], message_type="completion", system_prompt="no")
+
+
+def test_datasets_are_built_when_asked_for_and_a_seed_shuffles_a_view() -> None:
+    calls = 0
+
+    def build() -> Sequence[Mapping[str, Any]]:
+        nonlocal calls
+        calls += 1
+        return [{"question": str(index), "info": {f"key {index}": index}} for index in range(20)]
+
+    env = vf.SingleTurnEnv(dataset=build)
+    assert env.dataset is None
+    assert calls == 0
+    shuffled = env.get_dataset(seed=3)
+    assert shuffled["example_id"][:] != list(range(20))
+    assert env.get_dataset(n=50)["example_id"][:] == list(range(20))
+    assert env.get_dataset(n=2)[1]["info"] == {"key 1": 1}
+    assert env.dataset is env.build_dataset()
+    assert (calls, env.build_eval_dataset(), env.eval_dataset) == (1, None, None)
+    env.dataset = [{"question": "new"}]
+    assert env.get_dataset()[0]["prompt"] == [{"role": "user", "content": "new"}]

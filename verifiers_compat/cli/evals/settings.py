@@ -1,0 +1,275 @@
+"""From what is said about an evaluation to the evaluation: defaults, model and endpoint, the environment, the run to resume."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import logging
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from verifiers_compat.cli.evals.endpoints import DEFAULT_PATH, read_endpoints, resolve_endpoints_file
+from verifiers_compat.cli.evals.fields import EvalFields
+from verifiers_compat.types import Endpoint, Endpoints, EvalConfig
+from verifiers_compat.utils.env_utils import module_name
+from verifiers_compat.utils.path_utils import find_latest_incomplete_eval_results_path, get_eval_runs_dir, is_valid_eval_results_path
+from vfgym.clients import ClientConfig
+from vfgym.clients.config import EndpointClientConfig, provider_named
+from vfgym.errors import ConfigurationError
+from vfgym.registration import nearest_ids
+from vfgym.results import find_incomplete
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_MODEL = "openai/gpt-4.1-mini"
+DEFAULT_PROVIDER = "prime"
+DEFAULT_ENV_DIR = "./environments"
+DEFAULT_NUM_EXAMPLES = 5
+DEFAULT_ROLLOUTS_PER_EXAMPLE = 3
+DEFAULT_MAX_CONCURRENT = 32
+DEFAULT_HEADERS_FROM_STATE: Mapping[str, str] = {"X-Session-ID": "example_id"}
+
+
+class CommandConfig(EvalConfig):
+    """An evaluation as ``vf-eval`` runs it: what is documented, and what only its own options say."""
+
+    max_concurrent_scoring: int = -1
+    """Most groups (rollouts, where they are scored alone) that are scored at once; -1 for no limit."""
+    redo_errors: bool = False
+    """When resuming, play those rollouts again that ended with an error."""
+
+
+class MissingEnvironment(ConfigurationError):
+    """An environment is not installed, or not in the version that was asked for."""
+
+
+def eval_config(fields: EvalFields) -> CommandConfig:
+    """Return an evaluation with everything filled in: what is said, else the environment's own defaults, else the built-in ones.
+
+    Raises:
+        ConfigurationError: If what is said cannot go together, or names something that is not there.
+    """
+    if not fields.env_id:
+        raise ConfigurationError("an evaluation needs the id of an environment")
+    if fields.hf_hub_dataset_name and not fields.save_to_hf_hub:
+        raise ConfigurationError("hf_hub_dataset_name names a data set on the hub: ask for the upload too (save_to_hf_hub, -H)")
+    env_id = fields.env_id.strip()
+    own = evaluation_defaults(env_id)
+    num_examples = fields.num_examples or own.get("num_examples", DEFAULT_NUM_EXAMPLES)
+    rollouts = fields.rollouts_per_example or own.get("rollouts_per_example", DEFAULT_ROLLOUTS_PER_EXAMPLE)
+    model, client_config = resolve_model(fields)
+    sampling = {"max_tokens": fields.max_tokens, "temperature": fields.temperature}
+    timeout = {} if fields.timeout is None else {"timeout_seconds": fields.timeout}
+    config = CommandConfig(
+        env_id=without_version(env_id),
+        env_args=fields.env_args or {},
+        env_dir_path=fields.env_dir_path or DEFAULT_ENV_DIR,
+        output_dir=fields.output_dir,
+        endpoint_id=fields.endpoint_id,
+        model=model,
+        client_config=client_config,
+        sampling_args={**{name: value for name, value in sampling.items() if value is not None}, **(fields.sampling_args or {})},
+        num_examples=num_examples,
+        rollouts_per_example=rollouts,
+        max_concurrent=DEFAULT_MAX_CONCURRENT if fields.max_concurrent is None else fields.max_concurrent,
+        max_concurrent_scoring=-1 if fields.max_concurrent_scoring is None else fields.max_concurrent_scoring,
+        independent_scoring=bool(fields.independent_scoring),
+        extra_env_kwargs={**(fields.extra_env_kwargs or {}), **timeout},
+        max_retries=fields.max_retries or 0,
+        verbose=bool(fields.verbose),
+        state_columns=fields.state_columns,
+        save_results=bool(fields.save_results or fields.save_to_hf_hub or fields.resume),
+        redo_errors=bool(fields.redo_errors),
+        save_to_hf_hub=bool(fields.save_to_hf_hub),
+        hf_hub_dataset_name=fields.hf_hub_dataset_name,
+    )
+    return config.model_copy(update={"resume_path": run_to_resume(config, fields.resume)}) if fields.resume else config
+
+
+# The model
+
+
+def resolve_model(fields: EvalFields) -> tuple[str, ClientConfig]:
+    """Return the name of the model and where it is.
+
+    A name of the endpoint registry gives both; a provider, then URL, key variable and client type that are given, win over it.
+
+    Raises:
+        ConfigurationError: If there is no such endpoint, provider or client type.
+    """
+    if fields.endpoint_id and fields.model:
+        raise ConfigurationError("endpoint_id names a model of the endpoint registry, so leave model out (or endpoint_id)")
+    alias = fields.endpoint_id or fields.model or DEFAULT_MODEL
+    variants = _endpoints(fields).get(alias)
+    if fields.endpoint_id and not variants:
+        raise ConfigurationError(f"there is no endpoint {fields.endpoint_id!r} in {fields.endpoints_path or DEFAULT_PATH}")
+    shared: dict[str, Any] = {"extra_headers_from_state": dict(fields.headers_from_state or DEFAULT_HEADERS_FROM_STATE)}
+    if variants:
+        model = variants[0]["model"]
+        endpoints = [{**_from_endpoint(variant), **_explicit(fields)} for variant in variants]
+    else:
+        model = alias
+        endpoints = [{**_from_provider(fields.provider or DEFAULT_PROVIDER), **_explicit(fields)}]
+    for endpoint in endpoints:
+        headers = {**endpoint.get("extra_headers", {}), **(fields.headers or {})}
+        if headers:
+            endpoint["extra_headers"] = headers
+    different = [endpoint for i, endpoint in enumerate(endpoints) if endpoint not in endpoints[:i]]
+    if len(different) == 1:
+        return model, ClientConfig(**different[0], **shared)
+    return model, ClientConfig(endpoint_configs=[EndpointClientConfig(**endpoint) for endpoint in different], **shared)
+
+
+def _endpoints(fields: EvalFields) -> Endpoints:
+    file = resolve_endpoints_file(fields.endpoints_path or DEFAULT_PATH)
+    if file is not None:
+        return read_endpoints(file)
+    if fields.endpoints_path is not None:
+        raise ConfigurationError(f"there is no endpoint registry {fields.endpoints_path}")
+    return {}
+
+
+def _from_endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    fields: dict[str, Any] = {"api_base_url": endpoint["url"], "api_key_var": endpoint["key"]}
+    if "api_client_type" in endpoint:
+        fields["client_type"] = endpoint["api_client_type"]
+    if "extra_headers" in endpoint:
+        fields["extra_headers"] = dict(endpoint["extra_headers"])
+    return fields
+
+
+def _from_provider(name: str) -> dict[str, Any]:
+    provider = provider_named(name)
+    return {"api_base_url": provider.url, "api_key_var": provider.key_var, "client_type": provider.client_type}
+
+
+def _explicit(fields: EvalFields) -> dict[str, Any]:
+    """Return what wins over the registry."""
+    given = {"api_base_url": fields.api_base_url, "api_key_var": fields.api_key_var, "client_type": fields.api_client_type}
+    return {
+        **(_from_provider(fields.provider) if fields.provider else {}),
+        **{name: value for name, value in given.items() if value is not None},
+    }
+
+
+# The environment
+
+
+def without_version(env_id: str) -> str:
+    """Return an id without the version that it may name.
+
+    >>> without_version("primeintellect/gsm8k@0.1.2")
+    'primeintellect/gsm8k'
+    """
+    return env_id.partition("@")[0]
+
+
+def check_installed(env_id: str, env_dir_path: str = DEFAULT_ENV_DIR) -> None:
+    """Refuse an environment that is not installed, or is in another version than its id names (``@0.1.2``; any for ``@latest``).
+
+    Raises:
+        MissingEnvironment: If it is not there; the text says how to install it.
+    """
+    name, _, version = env_id.partition("@")
+    if name in gymnasium.registry:
+        return
+    module = module_name(name)
+    if _module_file(module) is None:
+        folder = Path(env_dir_path) / module
+        near = nearest_ids(name)
+        if folder.is_dir():
+            hint = f" Install it with: vf-install {module.replace('_', '-')} -p {env_dir_path}"
+        elif near:
+            hint = f" Did you mean {', '.join(f'`{each}`' for each in near)}?"
+        else:
+            hint = f" Make it with: vf-init {module.replace('_', '-')} -p {env_dir_path}"
+        raise MissingEnvironment(f"the environment {name!r} is not installed: there is no module {module!r}.{hint}")
+    if version and version != "latest":
+        try:
+            installed = importlib.metadata.version(module.replace("_", "-"))
+        except importlib.metadata.PackageNotFoundError:
+            installed = "without a version"
+        if installed != version:
+            raise MissingEnvironment(f"the environment {name!r} is installed ({installed}), but not as version {version}: install that first")
+
+
+def _module_file(module: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    where = spec.origin or next(iter(spec.submodule_search_locations or ()), None)
+    return None if where is None else Path(where)
+
+
+def evaluation_defaults(env_id: str) -> dict[str, int]:
+    """Return what an installed environment says in its ``pyproject.toml`` under ``[tool.verifiers.eval]``.
+
+    Only ``num_examples`` and ``rollouts_per_example`` count. The file lies beside the environment's module (or above its package).
+    """
+    if without_version(env_id) in gymnasium.registry:
+        return {}
+    module = module_name(without_version(env_id))
+    origin = _module_file(module)
+    if origin is None:
+        return {}
+    folders = [origin.parent, origin.parent.parent] if origin.name == "__init__.py" else [origin.parent]
+    for file in (folder / "pyproject.toml" for folder in folders):
+        try:
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            logger.warning("%s cannot be read, so its defaults for evaluations are not used: %s", file, error)
+            continue
+        # Installed wheels put the file of every environment into one directory, where the last one stays.
+        if str(content.get("project", {}).get("name", module)).replace("-", "_").replace(".", "_").lower() != module.lower():
+            continue
+        section = content.get("tool", {}).get("verifiers", {}).get("eval", {})
+        return {name: _checked_default(file, name, section[name]) for name in ("num_examples", "rollouts_per_example") if name in section}
+    return {}
+
+
+def _checked_default(file: Path, name: str, value: Any) -> int:
+    if type(value) is not int or value == 0 or value < -1 or (name == "rollouts_per_example" and value < 1):
+        raise ConfigurationError(f"{file}: {name} in [tool.verifiers.eval] must be a positive number, got {value!r}")
+    return value
+
+
+# The run to resume
+
+
+def run_to_resume(config: EvalConfig, resume: bool | str) -> Path:
+    """Return the directory of the run that goes on.
+
+    Args:
+        config: The evaluation.
+        resume: Its directory; or True for the newest run that fits and is not finished.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    if isinstance(resume, str):
+        if not is_valid_eval_results_path(resume):
+            raise ConfigurationError(f"{resume} holds no results of a run (results.jsonl and metadata.json), so it cannot be resumed")
+        return Path(resume)
+    runs = get_eval_runs_dir(config.env_id, config.model, config.env_dir_path, config.output_dir)
+    if config.num_examples < 0:
+        names = ("env_id", "model", "rollouts_per_example", "env_args")
+        found = find_incomplete(runs, {name: getattr(config, name) for name in names})
+    else:
+        found = find_latest_incomplete_eval_results_path(
+            config.env_id, config.model, config.num_examples, config.rollouts_per_example, config.env_dir_path, config.output_dir
+        )
+    if found is None:
+        raise ConfigurationError(
+            f"there is no run to resume in {runs}: none that is not finished, with {config.rollouts_per_example} rollouts an example and at most"
+            f" {config.num_examples} examples. Leave --resume out to begin a new one"
+        )
+    return found
