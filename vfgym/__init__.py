@@ -1,7 +1,7 @@
 """LLM environments as real `gymnasium.Env` objects: chat messages and tool calls in, rubric rewards out."""
 
 from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent
-from vfgym.clients import Client
+from vfgym.clients import Client, ClientConfig
 from vfgym.envs import ChatEnv, EnvGroup, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
 from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
@@ -9,7 +9,7 @@ from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
 from vfgym.responses import Response, ResponseMessage, Usage
-from vfgym.rubrics import Rubric, RubricGroup
+from vfgym.rubrics import JudgeRubric, MathRubric, Rubric, RubricGroup
 from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks
@@ -25,9 +25,12 @@ __all__ = [
     "ChatEnv",
     "ChatSpace",
     "Client",
+    "ClientConfig",
     "EnvGroup",
     "GameEnv",
     "HumanAgent",
+    "JudgeRubric",
+    "MathRubric",
     "MaybeThinkParser",
     "Message",
     "MessageSpace",

@@ -19,12 +19,16 @@ class Recorder:
         self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.url = ""
+        self.models: list[dict[str, Any]] | None = None
+        """What ``GET /v1/models`` lists; None where the server has no such route."""
 
     @property
     def body(self) -> dict[str, Any]:
         return self.bodies[-1]
 
     async def handle(self, request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return web.json_response({"object": "list", "data": self.models or []}, status=404 if self.models is None else 200)
         text = await request.text()
         self.paths.append(request.path)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})

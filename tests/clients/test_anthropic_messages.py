@@ -9,6 +9,7 @@ import logging
 import pickle
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import anthropic
@@ -28,7 +29,18 @@ from vfgym.errors import (
     ModelError,
     OverlongPromptError,
 )
-from vfgym.messages import MESSAGE_TYPES, AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, as_message, as_messages
+from vfgym.messages import (
+    MESSAGE_TYPES,
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    TextMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    as_message,
+    as_messages,
+)
 from vfgym.responses import Response, for_conversation
 from vfgym.tools import Tool
 
@@ -37,7 +49,9 @@ PNG = base64.b64encode(b"not really an image").decode()
 SIZE = {"max_tokens": 100}
 
 
-def reply(*blocks: dict[str, Any], stop_reason: str | None = "end_turn", usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def reply(
+    *blocks: dict[str, Any], stop_reason: str | None = "end_turn", usage: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
     return {
         "id": "msg_1",
         "type": "message",
@@ -73,7 +87,11 @@ async def asked(*answers: Any, **config: Any) -> AsyncIterator[tuple[AnthropicMe
     async with recording(*(answers or (OK,))) as server:
         client = AnthropicMessagesClient(
             ClientConfig(
-                client_type="anthropic_messages", api_base_url=server.url, api_key="key", api_key_var="NO_SUCH", **{"max_retries": 0, **config}
+                client_type="anthropic_messages",
+                api_base_url=server.url,
+                api_key="key",
+                api_key_var="NO_SUCH",
+                **{"max_retries": 0, **config},
             )
         )
         try:
@@ -248,7 +266,7 @@ class TestPrompt:
     def test_turns_alternate_and_no_text_is_lost(self, said):
         conversation = [as_message({"role": role, "content": content, "tool_call_id": "c"}) for role, content in said]
         turns, more = native_prompt(conversation)
-        assert all(one["role"] != other["role"] for one, other in zip(turns, turns[1:], strict=False))
+        assert all(one["role"] != other["role"] for one, other in pairwise(turns))
         visible = [content for role, content in said if content.strip() or role == "tool"]
         assert all(content in json.dumps([turns, more], ensure_ascii=False) for content in visible if content.isalnum())
 
@@ -295,7 +313,15 @@ class TestTools:
 class TestSamplingArguments:
     async def test_all_are_sent(self):
         body = await sent_with(
-            temperature=0.5, top_p=0.9, top_k=5, metadata={"user_id": "u"}, brand_new=1, seed=None, n=1, extra_body={"newer": 2}, stream=False
+            temperature=0.5,
+            top_p=0.9,
+            top_k=5,
+            metadata={"user_id": "u"},
+            brand_new=1,
+            seed=None,
+            n=1,
+            extra_body={"newer": 2},
+            stream=False,
         )
         assert {key: body[key] for key in body if key not in ("model", "messages")} == {
             "max_tokens": 100,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +20,7 @@ import openai
 import pytest
 
 from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer, canned_server
-from vfgym.clients import Client, ClientConfig, resolve_client
+from vfgym.clients import Client, ClientConfig
 from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.clients.retries import pause_before_retry, should_retry
 from vfgym.clients.sdk import anthropic_client
@@ -128,11 +130,6 @@ async def test_nobody_listens(make: Make) -> None:
     with pytest.raises(ModelError) as caught:
         await make(api_base_url="http://127.0.0.1:9/v1", max_retries=0).get_response(HELLO, "m")
     assert type(caught.value.__cause__) is openai.APIConnectionError
-
-
-async def test_a_url_that_is_none(make: Make) -> None:
-    with pytest.raises(ModelError):
-        await make(api_base_url="ftp://127.0.0.1/v1").get_response(HELLO, "m")
 
 
 async def test_the_timeout_is_that_of_the_whole_request(make: Make, server: CannedServer) -> None:
@@ -318,6 +315,21 @@ def test_a_client_that_nobody_closes(is_closed: bool) -> None:
             loop.run_until_complete(asyncio.sleep(0))
             loop.close()
         gc.collect()
+
+
+def test_a_process_that_exits_without_closing() -> None:
+    asks = """
+import sys
+from vfgym.clients import ClientConfig, resolve_client
+from vfgym.concurrency import wait
+from vfgym.messages import UserMessage
+client = resolve_client(ClientConfig(api_base_url=sys.argv[1], api_key="k"))
+print(wait(client.get_response([UserMessage("hello")], "echo")).message.content, "openai" in sys.modules)
+"""
+    with ModelServer() as model_server:
+        command = [sys.executable, "-X", "dev", "-W", "error", "-c", asks, model_server.openai_url]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello False\n", "")
 
 
 async def test_a_client_that_nobody_closes_on_a_loop_that_goes_on(server: CannedServer) -> None:

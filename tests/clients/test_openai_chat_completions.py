@@ -15,8 +15,7 @@ import openai
 import pytest
 
 from tests.clients.canned_server import COMPLETION, Canned, CannedServer, canned_server, completion
-from vfgym.clients import Client, ClientConfig, resolve_client
-from vfgym.clients import chat_format, openai_chat_completions
+from vfgym.clients import Client, ClientConfig, chat_format, openai_chat_completions, resolve_client
 from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage
@@ -204,7 +203,11 @@ async def test_a_plain_answer(client: Client) -> None:
         (completion({"content": "a", "reasoning": "r1", "reasoning_content": "r2"}), "reasoning_content", "r1"),
         (completion({"content": "a", "reasoning_content": "r2"}), "reasoning_content", "r2"),
         (completion({"content": "a", "reasoning_details": "r3"}), "reasoning_content", "r3"),
-        (completion({"content": "a", "reasoning": None, "reasoning_details": [{"text": "r"}, {"summary": "4"}]}), "reasoning_content", "r4"),
+        (
+            completion({"content": "a", "reasoning": None, "reasoning_details": [{"text": "r"}, {"summary": "4"}]}),
+            "reasoning_content",
+            "r4",
+        ),
         (completion({"content": "a", "reasoning_details": [{"text": "r"}]}), "reasoning_details", [{"text": "r"}]),
         (completion({"content": "a"}), "reasoning_content", None),
         (completion({"content": None, "reasoning": "only"}), "reasoning_content", "only"),
@@ -289,9 +292,7 @@ async def test_token_data_that_is_not_whole_is_none(client: Client, server: Cann
         (Canned("<html>hello</html>", content_type="text/html"), InvalidModelResponseError, "/v1"),
     ],
 )
-async def test_answers_that_cannot_be_used(
-    client: Client, server: CannedServer, answer: Any, error: type[Exception], says: str
-) -> None:
+async def test_answers_that_cannot_be_used(client: Client, server: CannedServer, answer: Any, error: type[Exception], says: str) -> None:
     server.answers = [answer]
     with pytest.raises(error, match=says) as caught:
         await client.get_response(HELLO, "m")

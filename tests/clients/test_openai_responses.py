@@ -302,7 +302,10 @@ class TestAnswers:
     async def test_tool_calls(self):
         message = (await answer_of(call(), call("stop", "{", "call_2"))).message
         assert (message.content, message.finish_reason) == (None, "tool_calls")
-        assert [(each.id, each.name, each.arguments) for each in message.tool_calls] == [("call_1", "add", '{"a": 1}'), ("call_2", "stop", "{")]
+        assert [(each.id, each.name, each.arguments) for each in message.tool_calls] == [
+            ("call_1", "add", '{"a": 1}'),
+            ("call_2", "stop", "{"),
+        ]
 
     async def test_reasoning(self):
         item = reasoned("First.", "Then.", content=[{"type": "reasoning_text", "text": "All of it."}])
@@ -409,7 +412,11 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("status", "error", "kind"),
         [
-            (400, {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"}, OverlongPromptError),
+            (
+                400,
+                {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"},
+                OverlongPromptError,
+            ),
             (400, {"message": "Unsupported parameter: 'temperature'", "code": "unsupported_parameter"}, ModelError),
             (500, {"message": "boom"}, ModelError),
             (401, {"message": "bad key"}, openai.AuthenticationError),

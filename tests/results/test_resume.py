@@ -280,7 +280,7 @@ def test_environment_arguments_must_agree_in_what_they_say(tmp_path: Path) -> No
 
     play(size=3, key=exact, shape=(1, 2))
     play(shape=[1, 2], key=exact, size=3)
-    with pytest.raises(ConfigurationError, match="its env_args is .*'size': 3.* and this run's is .*'size': 4"):
+    with pytest.raises(ConfigurationError, match=r"its env_args is .*'size': 3.* and this run's is .*'size': 4"):
         play(size=4, key=exact, shape=(1, 2))
 
 
@@ -348,8 +348,7 @@ SLOTS = [Slot(i, n, f"{i:016x}") for i in range(3) for n in range(2)]
 
 
 def small_row(slot: Slot, **fields: Any) -> RolloutOutput:
-    names = {} if slot.fingerprint is None else {"fingerprint": slot.fingerprint}
-    return RolloutOutput({"example_id": slot.example_id, "rollout": slot.rollout, "reward": 0.5, "error": None, "metrics": {}, **names, **fields})
+    return RolloutOutput({**slot._asdict(), "reward": 0.5, "error": None, "metrics": {}, **fields})
 
 
 def write(path: Path, *rows: RolloutOutput, **changes: Any) -> Run:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-INSTALL = "from verifiers_compat.alias import install, uninstall\ninstall()\n"
+INSTALL = "from verifiers_compat import install, uninstall\ninstall()\n"
 
 
 def _run(*arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -93,7 +93,9 @@ else:
 def test_classes_are_pickled_under_either_name(tmp_path: Path) -> None:
     """What was pickled with the alias loads without it, and a pickle that names ``verifiers`` loads with it."""
     own, foreign = tmp_path / "own", tmp_path / "foreign"
-    _checked(f"{INSTALL}import pathlib, pickle, verifiers\npathlib.Path({str(own)!r}).write_bytes(pickle.dumps(verifiers.UserMessage('hi')))")
+    _checked(
+        f"{INSTALL}import pathlib, pickle, verifiers\npathlib.Path({str(own)!r}).write_bytes(pickle.dumps(verifiers.UserMessage('hi')))"
+    )
     assert pickle.loads(own.read_bytes())["content"] == "hi"
     foreign.write_bytes(b"cverifiers.errors\nToolError\n.")
     read = f"pickle.loads(pathlib.Path({str(foreign)!r}).read_bytes())"
@@ -182,7 +184,9 @@ def project(tmp_path: Path) -> Path:
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "__main__.py").write_text("import sys, verifiers\nfrom . import part\nprint('main', sys.argv[1:], __package__, __spec__.name)\n")
+    (package / "__main__.py").write_text(
+        "import sys, verifiers\nfrom . import part\nprint('main', sys.argv[1:], __package__, __spec__.name)\n"
+    )
     (package / "part.py").write_text("import sys, verifiers\nprint(__name__, sys.argv[1:])\nif __name__ == '__main__': sys.exit(7)\n")
     return tmp_path
 

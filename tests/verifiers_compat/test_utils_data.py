@@ -91,7 +91,7 @@ def test_arguments_reach_map(tmp_path: Path) -> None:
 
 
 def test_rows_that_make_no_prompt() -> None:
-    with pytest.raises(ValueError, match="'prompt'.*'question'.*it has text"):
+    with pytest.raises(ValueError, match=r"'prompt'.*'question'.*it has text"):
         format_dataset(_dataset({"text": "x"}))
     with pytest.raises(ValueError, match="must be a list of messages"):
         format_dataset(_dataset({"prompt": "x"}), "Be brief.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from vfgym.errors import ConfigurationError
 from vfgym.results.plain_json import as_json
-from vfgym.tasks import Tasks
+from vfgym.tasks import DatasetRows, Tasks
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -28,10 +28,10 @@ def tasks_dataset(tasks: Tasks, map_kwargs: Mapping[str, Any]) -> Dataset:
     """
     if tasks.is_endless:
         raise ConfigurationError("the tasks have no end, so not all of them can be a Dataset: ask for some, get_dataset(n=...)")
-    rows: Any = tasks.rows
-    if not hasattr(rows, "map") or not hasattr(rows, "column_names"):
+    rows = tasks.rows
+    if not isinstance(rows, DatasetRows):
         return first_tasks(tasks, len(tasks))
-    made = rows.map(lambda _, index: _as_row(tasks.input(index)), with_indices=True, on_mixed_types="use_json", **map_kwargs)
+    made = rows.dataset.map(lambda _, index: _as_row(tasks.input(index)), with_indices=True, on_mixed_types="use_json", **map_kwargs)
     return cast("Dataset", made)
 
 

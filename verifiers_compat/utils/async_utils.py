@@ -119,10 +119,10 @@ def maybe_retry(
             try:
                 result = await func(*args, **kwargs)
             except error_types as error:
-                failure = repr(error)
+                failure: str | None = repr(error)
             else:
                 failure = _failure(result, error_types)
-                if not failure:
+                if failure is None:
                     return result
             wait = min(max_wait, initial * 2**attempt) * random.uniform(0.5, 1.0)
             logger.warning("attempt %d of %d failed, the next begins in %.1f s: %s", attempt + 1, max_retries + 1, wait, failure)
@@ -132,15 +132,15 @@ def maybe_retry(
     return attempts
 
 
-def _failure(result: Any, error_types: ErrorTypes) -> str:
-    """Return what went wrong in a result that holds one of the errors, else an empty text."""
+def _failure(result: Any, error_types: ErrorTypes) -> str | None:
+    """Return what went wrong in a result that holds one of the errors, else None."""
     for each in result if isinstance(result, list | tuple) else [result]:
         error = each.get("error") if isinstance(each, Mapping) else None
         if isinstance(error, error_types):
             return repr(error)
         if isinstance(error, Mapping) and _is_named(error, error_types):
-            return str(error["error_chain_repr"])
-    return ""
+            return str(error.get("error_chain_repr") or error.get("error_chain_str"))
+    return None
 
 
 def _is_named(error: Mapping[str, Any], error_types: ErrorTypes) -> bool:

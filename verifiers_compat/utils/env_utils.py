@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from verifiers_compat.utils.config_utils import MissingKeyError
 from vfgym.errors import ConfigurationError, Error, UnknownArgument, did_you_mean
@@ -32,7 +32,7 @@ def load_environment(env_id: str, **env_args: Any) -> Any:
         **env_args: Arguments of that function. A mapping for ``config`` becomes the pydantic model that the function asks for.
 
     Returns:
-        The environment. Its ``env_id`` and ``env_args`` are set where it left them empty.
+        The environment. Where it left its ``env_id`` or ``env_args`` empty, they are those it was loaded with.
 
     Raises:
         ConfigurationError: If there is no such environment, or no such argument (a ``ValueError``).
@@ -52,7 +52,7 @@ def load_environment(env_id: str, **env_args: Any) -> Any:
         env = as_environment(env)
     if not hasattr(env, "generate"):
         raise ConfigurationError(f"load_environment of {env_id!r} must return an environment, got {type(env).__name__}")
-    if not getattr(env, "env_id", None):
+    if env_id in gymnasium.registry or not getattr(env, "env_id", None):
         env.env_id = env_id
     if not getattr(env, "env_args", None):
         env.env_args = dict(env_args)
@@ -155,8 +155,9 @@ def coerce_typed_env_config(
         raise ConfigurationError(f"config must be a {model.__name__} or a mapping with its fields, got {type(config).__name__}")
     try:
         arguments["config"] = model(**config)
-    except (ValueError, TypeError) as error:
-        raise ConfigurationError(f"config does not fit {model.__name__}: {error}") from error
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
+        raise ConfigurationError(f"config does not fit {model.__name__}: {problems}") from error
     return arguments
 
 

@@ -201,11 +201,11 @@ def _print_table(rows: Sequence[tuple[Any, Any, float, Any]], title: str | None)
 
     has_errors = any(error is not None for *_, error in rows)
     table = Table(title=title, show_lines=True, expand=True)
-    table.add_column("Prompt", ratio=2)
-    table.add_column("Completion", ratio=2)
+    table.add_column("Prompt", ratio=2, overflow="fold")
+    table.add_column("Completion", ratio=2, overflow="fold")
     table.add_column("Reward", justify="right", no_wrap=True)
     if has_errors:
-        table.add_column("Error", ratio=1)
+        table.add_column("Error", ratio=1, overflow="fold")
     for prompt, completion, reward, error in rows:
         shown = [Text("") if error is None else Text(str(error), style="red")] if has_errors else []
         table.add_row(format_messages(prompt or []), format_messages(completion or []), Text(f"{reward:.3f}"), *shown)

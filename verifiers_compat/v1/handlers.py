@@ -97,13 +97,10 @@ def _marked(name: str, method: Any, mark: Mark, bindings: Bindings) -> Handler:
 
 
 def _listed(item: Any, kind: Kind, list_name: str, bindings: Bindings) -> Handler:
-    config = (
-        item
-        if isinstance(item, CallableConfig)
-        else CallableConfig.from_config(item)
-        if isinstance(item, Mapping)
-        else CallableConfig(fn=item)
-    )
+    if isinstance(item, CallableConfig):
+        config = item
+    else:
+        config = CallableConfig.from_config(item if isinstance(item, Mapping) else {"fn": item})
     func = resolved_function(config.fn, f"an item of {list_name}")
     try:
         plan = CallPlan(func)

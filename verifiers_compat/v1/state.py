@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import vfgym.state
 from verifiers_compat.v1.plain import check_json, plain_data
+from verifiers_compat.v1.task import Task
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError
 from vfgym.results.rows import ErrorInfo
 
@@ -115,6 +116,7 @@ class State(vfgym.state.State):
 
     @classmethod
     def _of_task(cls, task: Mapping[str, Any]) -> State:
+        task = (task if isinstance(task, Task) else Task(task)).freeze()
         return cls(
             task=plain_data(task),
             runtime={},

@@ -6,7 +6,8 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -74,11 +75,21 @@ def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
 Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_checked_headers)]
 
 
+def _checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ValueError(f"expected the URL of an API, like http://localhost:8000/v1, got {url!r}")
+    return url
+
+
 class EndpointClientConfig(BaseModel):
     """One endpoint: where it is, the key it asks for, and the limits of its connections."""
 
     model_config = ConfigDict(extra="forbid")
-    _inherited_by_endpoints: ClassVar[frozenset[str]] = frozenset()
 
     client_idx: int = 0
     """Which of several endpoints is meant where only one can be used, modulo their number."""
@@ -89,7 +100,7 @@ class EndpointClientConfig(BaseModel):
     """For the renderer client: keep the reasoning since the last user message, where tools were called since."""
     api_key_var: str = PRIME_KEY
     """Environment variable that holds the API key."""
-    api_base_url: str = PROVIDERS["prime"].url
+    api_base_url: Annotated[str, AfterValidator(_checked_url)] = PROVIDERS["prime"].url
     timeout: float = Field(default=3600.0, gt=0)
     """Seconds that one request may take."""
     connect_timeout: float = Field(default=5.0, gt=0)

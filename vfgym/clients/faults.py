@@ -76,7 +76,7 @@ OVERLONG_RULES: list[OverlongRule] = [
 
 _OTHER_LIMITS = re.compile(
     r"\b(image|audio|video|pdf|file|attachment)s?\b[^.]{0,60}\bexceed"
-    r"|max_(completion_|output_|new_)?tokens\W{1,3}(must be|should be|has to be|cannot be)"
+    r"|max_(completion_|output_)?tokens\W{1,3}(must be|should be|has to be|cannot be)"
     r"|supports at most \d+ (completion|output) tokens",
     re.IGNORECASE,
 )

@@ -102,7 +102,7 @@ class JsonRoute:
             try:
                 status, answered, data = await _exchange(pool, url, body, own_headers, timeout)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                if retries >= max_retries or isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
+                if retries >= max_retries:
                     raise await _connection_error(str(url), error) from error
                 pause = pause_before_retry(retries)
             else:

@@ -8,9 +8,11 @@ edited is converted from what it says now.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from vfgym.messages import Message
+
+Items: TypeAlias = "Sequence[Mapping[str, Any]]"
 
 FIELD = "native_output"
 _SAID = ("content", "tool_calls", "reasoning_content", "thinking_blocks")
@@ -25,12 +27,12 @@ def wire_form(value: Any) -> Any:
     return dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True, warnings=False) if callable(dump) else value
 
 
-def native_output(api: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def native_output(api: str, items: Items) -> dict[str, Any]:
     """Return the value of the field."""
     return {"api": api, "items": list(items)}
 
 
-def replayable(message: Message, api: str, read: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
+def replayable(message: Message, api: str, read: Callable[[Items], Mapping[str, Any]]) -> Items | None:
     """Return the items that a message keeps for an API, or None where there are none or the message says something else now.
 
     Args:

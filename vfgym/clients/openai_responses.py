@@ -69,12 +69,17 @@ class OpenAIResponsesClient(ProviderClient["openai.AsyncOpenAI", "list[Item]", "
         """
         parameters, options = checked_sampling_args(sampling_args, "the Responses API")
         parameters = native_parameters(parameters)
+        # In the body as they are: as arguments they would be matched against the SDK's types, which takes openai 3.52 0.5 ms an item.
+        body: dict[str, Any] = {"input": prompt}
         all_tools = [*(tools or ()), *parameters.pop("tools", ())]
         if all_tools:
-            parameters["tools"] = all_tools
-        create = self.client.responses.create
-        arguments = request_arguments(create, parameters, options, kwargs.get("extra_headers"))
-        return await create(model=model, input=prompt, **arguments)  # type: ignore[arg-type]
+            body["tools"] = all_tools
+        options["extra_body"] = {**body, **options.get("extra_body", {})}
+        create: Any = self.client.responses.create
+        response: openai.types.responses.Response = await create(
+            model=model, **request_arguments(create, parameters, options, kwargs.get("extra_headers"))
+        )
+        return response
 
     async def raise_from_native_response(self, response: openai.types.responses.Response) -> None:
         """Raise for an answer that failed, is not finished, or has nothing in it.

@@ -106,7 +106,7 @@ def _parts(item: Item, field: str) -> Sequence[Item]:
     return item.get(field) or ()
 
 
-def _items(message: Message) -> list[Item]:
+def _items(message: Message) -> Sequence[Item]:
     role = message["role"]
     if role == "tool":
         return [{"type": "function_call_output", "call_id": message["tool_call_id"], "output": _content(message)}]

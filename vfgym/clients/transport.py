@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import concurrent.futures
 import ssl
 import urllib.request
 import weakref
@@ -137,12 +138,18 @@ async def _closing(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_LAST_MOMENT = 1.0
+"""Seconds that closing may take when the process exits."""
 
 
 @atexit.register
 def _drop_all() -> None:
     for pool in list(_pools):
-        _drop(pool.loop, pool.session)
+        if pool.loop.is_running():  # on a daemon thread, which goes on until the very end
+            closing = asyncio.run_coroutine_threadsafe(pool.session.close(), pool.loop)
+            concurrent.futures.wait([closing], timeout=_LAST_MOMENT)
+        else:
+            _drop(pool.loop, pool.session)
 
 
 def _drop_if_idle(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) -> None:

@@ -179,11 +179,15 @@ async def aevaluate(
             max_concurrent=max_concurrent,
             path_to_save=path,
         )
-        rollouts = list(_rollouts(run, example_ids))
         fingerprint = _fingerprints(definition)
-        earlier = await bridge(_earlier, run, rollouts, fingerprint, definition, redo_errors) if resume else None
-        if earlier is not None:
-            run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
+        earlier = None
+        if resume and path is not None:
+            slots = (Slot(rollout.example_id, rollout.number, fingerprint(rollout.example_id)) for rollout in _rollouts(run, example_ids))
+            whole_groups = definition.requires_group_rollouts
+            earlier = await bridge(Earlier.load, path, run, slots, redo_errors=redo_errors, whole_groups=whole_groups)
+            if earlier is not None:
+                run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
+        rollouts = _rollouts(run, example_ids)
         return await _carry_out(
             run, definition, replicas, rollouts, begin, fingerprint, earlier, strict=strict, progress=progress, on_progress=on_progress
         )
@@ -195,7 +199,7 @@ async def _carry_out(
     run: Run,
     definition: ChatEnv,
     replicas: Replicas,
-    rollouts: Iterable[Rollout],
+    rollouts: Iterator[Rollout],
     begin: Begin,
     fingerprint: Callable[[int], str | None],
     earlier: Earlier | None,
@@ -299,16 +303,6 @@ def _fingerprints(definition: ChatEnv) -> Callable[[int], str | None]:
             return None
 
     return fingerprint
-
-
-def _earlier(
-    run: Run, rollouts: Iterable[Rollout], fingerprint: Callable[[int], str | None], definition: ChatEnv, redo_errors: bool
-) -> Earlier | None:
-    """Read what was done of a run already."""
-    slots = (Slot(rollout.example_id, rollout.number, fingerprint(rollout.example_id)) for rollout in rollouts)
-    return Earlier.load(
-        run.path_to_save or Path(), run, slots, redo_errors=redo_errors, whole_groups=definition.requires_group_rollouts
-    )
 
 
 async def _all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -117,6 +117,7 @@ class ResultsWriter:
         self.path = Path(path)
         self._pieces: list[Piece] = []
         self._next_metadata = 0.0
+        self._broken: ResultsError | None = None
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._locked = _lock(self.path)
@@ -164,14 +165,26 @@ class ResultsWriter:
         Raises:
             ResultsError: If it cannot be written.
         """
-        line = memoryview((row_line(row) + "\n").encode())
-        self._pieces.append(Piece(row_order(row), self._end, self._end + len(line)))
-        self._end += len(line)
+        if self._broken is not None:
+            raise self._broken
+        data = (row_line(row) + "\n").encode()
+        rest = memoryview(data)
         try:
-            while line:  # a raw write may take a part only, when the disk is nearly full
-                line = line[self._rows.write(line) or 0 :]
+            while rest:  # a raw write may take a part only, when the disk is nearly full
+                rest = rest[self._rows.write(rest) or 0 :]
         except OSError as error:
-            raise cannot_write(self.path, error) from error
+            failure = cannot_write(self.path, error)
+            self._cut_back(failure)
+            raise failure from error
+        self._pieces.append(Piece(row_order(row), self._end, self._end + len(data)))
+        self._end += len(data)
+
+    def _cut_back(self, failure: ResultsError) -> None:
+        """Remove the part of a row that was written. Where that cannot be done, nothing may be written after it."""
+        try:
+            self._rows.truncate(self._end)
+        except OSError:
+            self._broken = failure
 
     def write_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Replace the metadata: a reader sees the old file or the new one, never a part.

@@ -65,7 +65,8 @@ def _kept_step(step: Mapping[str, Any], fallback: Callable[[Any], Any]) -> KeptS
             kept[key] = _kept_response(value, fallback)
         elif key == "tokens" and isinstance(value, Mapping):
             # The lists may be long, and belong to their episode alone: they are shared.
-            kept[key] = {name: item if name in _NUMBERS and item.__class__ is list else as_json(item, fallback) for name, item in value.items()}
+            is_shared = {name: name in _NUMBERS and item.__class__ is list for name, item in value.items()}
+            kept[key] = {name: item if is_shared[name] else as_json(item, fallback) for name, item in value.items()}
         else:
             kept[key] = as_json(value, fallback)
     return kept

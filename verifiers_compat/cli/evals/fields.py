@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from vfgym.clients import ClientType
 from vfgym.errors import ConfigurationError, did_you_mean
@@ -44,6 +44,14 @@ def _names(value: Any) -> Any:
 
 
 Headers = Annotated[dict[str, str], BeforeValidator(_header_table)]
+
+
+def _not_zero(value: int) -> int:
+    if value == 0:
+        raise ValueError("must be positive, or -1 for all")
+    return value
+
+
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -64,7 +72,7 @@ class EvalFields(BaseModel):
     api_base_url: str | None = None
     headers: Headers | None = None
     headers_from_state: Headers | None = None
-    num_examples: Annotated[int, Field(ge=-1)] | None = None
+    num_examples: Annotated[int, Field(ge=-1), AfterValidator(_not_zero)] | None = None
     rollouts_per_example: Count | None = None
     max_concurrent: Annotated[int, Field(ge=-1)] | None = None
     max_concurrent_scoring: Annotated[int, Field(ge=-1)] | None = None
@@ -127,7 +135,8 @@ def normalized(given: Mapping[str, Any], where: str, extra: Iterable[str] = ()) 
     fields: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:
-            raise ConfigurationError(f"{where}: there is no field {name!r}.{did_you_mean(name, known) or f' There are {", ".join(known)}.'}")
+            hint = did_you_mean(name, known) or f" There are {', '.join(known)}."
+            raise ConfigurationError(f"{where}: there is no field {name!r}.{hint}")
         own = SPELLINGS.get(name, name)
         if own in fields:
             both = [spelling for spelling in given if SPELLINGS.get(spelling, spelling) == own]

@@ -49,7 +49,9 @@ def load_toml_config(path: str | Path, extra_valid_fields: Iterable[str] = ()) -
     shared = _fields(content, f"{path}", extra)
     if "env_id" in shared:
         raise ConfigurationError(f"{path}: an environment belongs into an [[eval]] or [[ablation]] table, not above them")
-    evals = [_merged(shared, normalize_env_id_alias(row, f"{path}: eval {i}"), i, "eval", path, extra) for i, row in _numbered(tables["eval"])]
+    evals = [
+        _merged(shared, normalize_env_id_alias(row, f"{path}: eval {i}"), i, "eval", path, extra) for i, row in _numbered(tables["eval"])
+    ]
     for i, row in _numbered(tables["ablation"]):
         for combination in _combinations(row, f"{path}: ablation {i}", extra):
             evals.append(_merged(shared, combination, i, "ablation", path, extra))
@@ -118,7 +120,9 @@ def _combinations(table: Mapping[str, Any], where: str, extra: list[str]) -> Ite
     sweep = dict(sweep)
     args = sweep.pop("args", {})
     if not isinstance(args, dict):
-        raise ConfigurationError(f"{where}: [ablation.sweep.args] must be a table with a list of values for each argument, got {args!r:.80}")
+        raise ConfigurationError(
+            f"{where}: [ablation.sweep.args] must be a table with a list of values for each argument, got {args!r:.80}"
+        )
     known = known_fields(extra)
     for name in invalid_ablation_sweep_fields(sweep, known):
         raise ConfigurationError(f"{where}: a sweep has no field {name!r}.{did_you_mean(name, known)}")

@@ -194,7 +194,9 @@ def check_installed(env_id: str, env_dir_path: str = DEFAULT_ENV_DIR) -> None:
         except importlib.metadata.PackageNotFoundError:
             installed = "without a version"
         if installed != version:
-            raise MissingEnvironment(f"the environment {name!r} is installed ({installed}), but not as version {version}: install that first")
+            raise MissingEnvironment(
+                f"the environment {name!r} is installed ({installed}), but not as version {version}: install that first"
+            )
 
 
 def _module_file(module: str) -> Path | None:
@@ -269,7 +271,7 @@ def run_to_resume(config: EvalConfig, resume: bool | str) -> Path:
         )
     if found is None:
         raise ConfigurationError(
-            f"there is no run to resume in {runs}: none that is not finished, with {config.rollouts_per_example} rollouts an example and at most"
-            f" {config.num_examples} examples. Leave --resume out to begin a new one"
+            f"there is no run to resume in {runs}: none that is unfinished, with {config.rollouts_per_example} rollouts an example and"
+            f" no more than {config.num_examples} examples. Leave --resume out to begin a new one"
         )
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Collection, Mapping
@@ -13,12 +12,12 @@ from typing import Any, Self
 from aiohttp import web
 
 from vfgym.errors import ConfigurationError
+from vfgym.testing.model_server import wire
+from vfgym.testing.model_server.answering import Behaviour
 from vfgym.testing.model_server.exchange import Policy
 from vfgym.testing.model_server.faults import FaultFunction, Faults
 from vfgym.testing.model_server.policies import echo
 from vfgym.testing.model_server.provider_errors import Overlong
-
-logger = logging.getLogger(__name__)
 
 _GRACE = 0.02
 """Seconds that requests in flight have when the server closes."""
@@ -85,8 +84,10 @@ class ModelServer:
         """
         if not isinstance(keep_requests, int) or keep_requests < 0:
             raise ConfigurationError(f"keep_requests must be a number of requests from 0, got {keep_requests!r}")
+        if models is not None and not isinstance(models, Mapping):
+            raise ConfigurationError(f"models must be policies by name, such as {{'echo': echo}}, got {type(models).__name__}")
         self.behaviour = Behaviour(
-            dict(models) if models is not None else {"echo": echo},
+            {"echo": echo} if models is None else dict(models),
             faults,
             latency,
             max_model_len,

@@ -1,0 +1,137 @@
+"""Configurations, and which client they and SDK clients resolve to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+from pydantic import ValidationError
+
+from vfgym.clients import ClientConfig, EndpointClientConfig, resolve_client
+from vfgym.clients.config import NO_KEY
+from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.clients.openai_completions import OpenAICompletionsClient
+from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.testing.clients import ScriptedClient
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    for name in ("PRIME_API_KEY", "PRIME_TEAM_ID", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    return tmp_path
+
+
+def test_documented_defaults() -> None:
+    config = ClientConfig()
+    documented = {
+        "client_idx": 0,
+        "client_type": "openai_chat_completions",
+        "preserve_all_thinking": False,
+        "preserve_thinking_between_tool_calls": False,
+        "api_key_var": "PRIME_API_KEY",
+        "api_base_url": "https://api.pinference.ai/api/v1",
+        "endpoint_configs": [],
+        "timeout": 3600.0,
+        "connect_timeout": 5.0,
+        "max_connections": 28000,
+        "max_keepalive_connections": 28000,
+        "max_retries": 10,
+        "extra_headers": {},
+        "extra_headers_from_state": {},
+    }
+    assert {name: getattr(config, name) for name in documented} == documented
+
+
+def test_keys_and_teams(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:
+    config = ClientConfig()
+    assert (config.resolved_api_key(), config.resolved_headers()) == (NO_KEY, {})
+    (bare_environment / ".prime").mkdir()
+    (bare_environment / ".prime" / "config.json").write_text(json.dumps({"api_key": "filed", "team_id": "t1"}))
+    assert (config.resolved_api_key(), config.resolved_headers()) == ("filed", {"X-Prime-Team-ID": "t1"})
+    monkeypatch.setenv("PRIME_API_KEY", "set")
+    monkeypatch.setenv("PRIME_TEAM_ID", "t2")
+    assert (config.resolved_api_key(), config.resolved_headers()) == ("set", {"X-Prime-Team-ID": "t2"})
+    other = ClientConfig(provider="openai", extra_headers={"X": "y"})
+    assert (other.resolved_api_key(), other.resolved_headers()) == (NO_KEY, {"X": "y"})
+    monkeypatch.setenv("OPENAI_API_KEY", "sk")
+    assert other.resolved_api_key() == "sk"
+    given = ClientConfig(api_key="given")
+    assert given.resolved_api_key() == "given"
+    assert "given" not in repr(given) + given.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"api_base_url": "localhost:8000/v1"},
+        {"api_base_url": "ftp://localhost/v1"},
+        {"api_base_url": "http:///v1"},
+        {"api_base_url": "http://localhost:99999/v1"},
+        {"timeout": 0},
+        {"max_connections": 0},
+        {"max_retries": -1},
+        {"extra_headers": {"": "x"}},
+        {"client_type": "openai"},
+        {"endpoint_configs": [ClientConfig(endpoint_configs=[EndpointClientConfig()])]},
+    ],
+)
+def test_values_that_do_not_fit(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ClientConfig(**fields)
+
+
+def test_unknown_fields_and_providers() -> None:
+    with pytest.raises(UnknownArgument, match="Did you mean `api_base_url`"):
+        ClientConfig(base_url="http://localhost/v1")
+    with pytest.raises(ValueError, match="Did you mean `openai`"):
+        ClientConfig(provider="opnai")
+
+
+def test_endpoints_take_what_they_do_not_set() -> None:
+    config = ClientConfig(
+        api_key_var="KEY",
+        max_retries=3,
+        client_idx=3,
+        endpoint_configs=[{"api_base_url": "http://a/v1"}, EndpointClientConfig(api_base_url="http://b/v1", max_retries=1)],
+    )
+    a, b = config.endpoints()
+    assert [(each.api_base_url, each.api_key_var, each.max_retries) for each in (a, b)] == [
+        ("http://a/v1", "KEY", 3),
+        ("http://b/v1", "KEY", 1),
+    ]
+    assert config.single() == b
+    assert config.base_urls == "http://a/v1,http://b/v1"
+
+
+async def test_who_is_asked() -> None:
+    scripted = ScriptedClient(["a"])
+    assert resolve_client(scripted) is scripted
+    chat = resolve_client(ClientConfig(endpoint_configs=[{"api_base_url": "http://a/v1"}]))
+    assert type(chat) is OpenAIChatCompletionsClient
+    assert chat.config.api_base_url == "http://a/v1"
+    assert type(resolve_client(ClientConfig(client_type="openai_completions"))) is OpenAICompletionsClient
+    plain = openai.OpenAI(api_key="k", base_url="http://b/v1", max_retries=4, default_headers={"X": "y"})
+    given: Any = resolve_client(plain)
+    assert type(given.client) is openai.AsyncOpenAI
+    assert (given.client.api_key, str(given.client.base_url), given.client.max_retries) == ("k", "http://b/v1/", 4)
+    assert given.client.default_headers["X"] == "y"
+    assert given.config is None
+    sdk = openai.AsyncOpenAI(api_key="k")
+    assert type(resolve_client(sdk, "openai_completions")) is OpenAICompletionsClient
+    claude: Any = resolve_client(anthropic.AsyncAnthropic(api_key="k"))
+    assert type(claude).__name__ == "AnthropicMessagesClient"
+    for each in (given, claude):
+        await each.close()
+    plain.close()
+    await sdk.close()
+
+
+def test_what_cannot_be_asked() -> None:
+    with pytest.raises(ConfigurationError, match="got str"):
+        resolve_client("gpt-5")

@@ -1,0 +1,84 @@
+"""``vfgym eval --resume``: the run that is named, or the newest one that is not finished, is gone on with."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vfgym.results import load_results
+
+DATASET = "reasoning-gym/leg_counting-v0"
+SECONDS = 60.0
+"""How long a command may hang before its test fails."""
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, exit_code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", "eval", DATASET, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == exit_code, done.stderr
+    return done
+
+
+def test_the_run_that_is_given_or_the_newest_unfinished_one_is_gone_on_with(directory: Path) -> None:
+    arguments = ["-a", "oracle", "-n", "5"]
+    run(*arguments)
+    (path,) = (directory / "outputs" / "evals").glob("*/*")
+    rows = path / "results.jsonl"
+    whole = rows.read_bytes()
+    for given in ([], [str(path)]):
+        rows.write_bytes(whole[:-100])
+        done = run(*arguments, "--resume", *given)
+        assert "5/5 (100%), reward 1.000, 0 errors" in done.stderr
+        assert (f"oracle: going on with {path.relative_to(directory)}" in done.stdout) == (not given)
+        assert len({row["example_id"] for row in load_results(path)["outputs"]}) == 5
+        assert rows.read_bytes().splitlines()[:4] == whole.splitlines()[:4]
+        assert len(rows.read_bytes().splitlines()) == 5
+    assert "there is no unfinished run to resume, a new one begins" in run(*arguments, "--resume").stdout
+    assert len(list(path.parent.iterdir())) == 2
+
+
+def test_errors_are_redone_where_that_is_asked_for(directory: Path) -> None:
+    (directory / "late.py").write_text(
+        "import pathlib\n"
+        "def agent(observation, info):\n"
+        "    if info['example_id'] % 2 and not pathlib.Path('ready').exists():\n"
+        "        raise KeyError('not yet')\n"
+        "    return '42'\n"
+    )
+    arguments = ["-a", "late:agent", "-n", "2"]
+
+    def errors(output: str) -> str:
+        (line,) = [line for line in output.splitlines() if line.startswith("late:agent  ")]
+        return re.split(r" {2,}", line)[-2]
+
+    assert errors(run(*arguments).stdout) == "1/2"
+    (path,) = (directory / "outputs" / "evals").glob("*/*")
+    (directory / "ready").touch()
+    assert errors(run(str(path), *arguments, "--resume").stdout) == "1/2"
+    done = run(*arguments, "--resume", "--redo-errors").stdout
+    assert f"going on with {path.relative_to(directory)}" in done
+    assert errors(done) == "0/2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["there"], "give --resume too, to go on with it"),
+        (["--redo-errors"], "give --resume too"),
+        (["--resume", "--no-save"], "leave out --no-save"),
+        (["there", "--resume"], "there is no run to resume in there"),
+        (["there", "--resume", "-a", "random"], "give one --agent with it"),
+    ],
+)
+def test_what_cannot_be_resumed_is_refused(arguments: list[str], message: str) -> None:
+    assert message in run("-a", "oracle", *arguments, exit_code=2).stderr

@@ -1,0 +1,195 @@
+"""The files of a run: what stands in them while it goes on and at its end, and files of other writers."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vfgym import Rubric, SingleTurnEnv, evaluate
+from vfgym.messages import ToolCall
+from vfgym.results import ErrorInfo, ResultsError, ResultsWriter, RolloutOutput, load_results, summarize
+
+METADATA = {"env_id": "e", "path_to_save": Path("x"), "date": "2026-01-01"}
+
+
+def row(example_id: int, rollout: int = 0, **fields: Any) -> RolloutOutput:
+    return RolloutOutput({"example_id": example_id, "rollout": rollout, "reward": 0.5, "error": None, "metrics": {}, **fields})
+
+
+def places(path: Path) -> list[tuple[int, int]]:
+    return [(each["example_id"], each["rollout"]) for each in map(json.loads, (path / "results.jsonl").read_text().splitlines())]
+
+
+def test_rows_are_put_in_order_at_the_end(tmp_path: Path) -> None:
+    drawn = [(2, 1), (0, 1), (1, 0), (0, 0), (2, 0), (1, 1)]
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        for example_id, rollout in drawn:
+            writer.append(row(example_id, rollout, text="é" * example_id))
+        assert places(tmp_path) == drawn
+        writer.finish(METADATA)
+    assert places(tmp_path) == sorted(drawn)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["metadata.json", "results.jsonl"]
+
+
+def test_rows_that_are_in_order_are_left_as_they_are(tmp_path: Path) -> None:
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        for example_id in range(3):
+            writer.append(row(example_id))
+        before = (tmp_path / "results.jsonl").stat().st_ino
+        writer.finish(METADATA)
+    assert (tmp_path / "results.jsonl").stat().st_ino == before
+
+
+def test_a_run_that_breaks_off_leaves_its_rows_as_they_came(tmp_path: Path) -> None:
+    def agent(observation: Any, info: dict[str, Any]) -> str:
+        if info["example_id"] == 2:
+            raise KeyError("bug")
+        return "x"
+
+    with pytest.raises(KeyError):
+        evaluate(SingleTurnEnv([{"question": "?"}] * 4), agent, strict=True, max_concurrent=1, results_path=tmp_path, progress=False)
+    assert places(tmp_path) == [(0, 0), (1, 0)]
+
+
+def test_neither_path_nor_date_is_written(tmp_path: Path) -> None:
+    with ResultsWriter(tmp_path, METADATA):
+        assert json.loads((tmp_path / "metadata.json").read_text()) == {"env_id": "e"}
+
+
+def test_metadata_is_kept_up_to_date_about_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = {"now": 0.0, "seconds_to_write": 0.0}
+    monkeypatch.setattr("vfgym.results.files.time.monotonic", lambda: clock["now"])
+    made: list[float] = []
+
+    def make() -> dict[str, Any]:
+        made.append(clock["now"])
+        clock["now"] += clock["seconds_to_write"]
+        return {"env_id": "e", "at": made[-1]}
+
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        for tenth in range(80):
+            clock["seconds_to_write"] = 0.0 if tenth < 35 else 0.15
+            writer.update_metadata(make)
+            clock["now"] += 0.1
+    assert [round(at) for at in made[:3]] == [1, 2, 3]
+    assert made[4] - made[3] >= 3.0, "what takes 0.15 seconds is done every three"
+    assert json.loads((tmp_path / "metadata.json").read_text())["at"] == made[-1]
+
+
+def test_what_a_run_has_given_so_far_stands_in_its_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vfgym.results.files._SECONDS_BETWEEN_METADATA", 0.0)
+    monkeypatch.setattr("vfgym.results.files._SHARE_OF_TIME", 1e9)
+    seen: list[tuple[float, int]] = []
+
+    def look(row: RolloutOutput, progress: Any) -> None:
+        metadata = json.loads((tmp_path / "metadata.json").read_text())
+        seen.append((metadata["avg_reward"], metadata["num_examples"]))
+
+    env = SingleTurnEnv(
+        [{"question": "?", "answer": str(i % 2)} for i in range(4)], rubric=Rubric(lambda completion, answer: float(answer == "0"))
+    )
+    evaluate(env, lambda o, i: "x", max_concurrent=1, results_path=tmp_path, on_progress=look, progress=False)
+    assert seen == [(1.0, 4), (0.5, 4), (2 / 3, 4), (0.5, 4)]
+
+
+def test_a_disk_that_is_full_at_the_end_leaves_all_rows(tmp_path: Path) -> None:
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        for example_id in (1, 0):
+            writer.append(row(example_id, text="x" * 4000))
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
+        try:
+            with pytest.raises(ResultsError, match=f"cannot write results to {tmp_path}"):
+                writer.finish(METADATA)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, ignored)
+    assert places(tmp_path) == [(1, 0), (0, 0)]
+    assert not (tmp_path / "results.jsonl.tmp").exists()
+
+
+def test_a_row_that_is_written_in_part_is_cut_off_so_that_others_can_follow(tmp_path: Path) -> None:
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        writer.append(row(3, text="x" * 3000))
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
+        try:
+            with pytest.raises(ResultsError, match="cannot write results"):
+                writer.append(row(2, text="x" * 3000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, ignored)
+        assert places(tmp_path) == [(3, 0)]
+        writer.append(row(1))
+        writer.finish(METADATA)
+    assert places(tmp_path) == [(1, 0), (3, 0)]
+
+
+def test_nothing_is_written_after_a_part_that_cannot_be_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").symlink_to("/dev/full")
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        for _ in range(2):
+            with pytest.raises(ResultsError, match="No space left on device"):
+                writer.append(row(0))
+
+
+# Files of other writers
+
+
+def read(tmp_path: Path, *rows: dict[str, Any], **metadata: Any) -> list[RolloutOutput]:
+    (tmp_path / "metadata.json").write_text(json.dumps({"env_id": "e", **metadata}))
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    return load_results(tmp_path)["outputs"]
+
+
+def test_tool_calls_may_be_json_text(tmp_path: Path) -> None:
+    called = {"role": "assistant", "content": "", "tool_calls": ['{"id": "c1", "name": "add", "arguments": "{\\"a\\": 1}"}']}
+    flat = {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "add", "arguments": '{"a": 1}'}]}
+    steps = [{"prompt": [called], "completion": [called]}]
+    (found,) = read(tmp_path, {"example_id": 0, "prompt": [flat], "completion": [called], "trajectory": steps})
+    step = found["trajectory"][0]
+    for messages in (found["prompt"], found["completion"], list(step["prompt"]), step["completion"]):
+        assert messages[0]["tool_calls"] == [ToolCall("c1", "add", '{"a": 1}')]
+
+
+def test_an_error_may_be_text(tmp_path: Path) -> None:
+    chain = {"error_chain": "ModelError('x')", "long_error_chain": "ModelError"}
+    first, second, third = read(
+        tmp_path,
+        {"example_id": 0, "error": "went wrong"},
+        {"example_id": 1, "error": "went wrong", **chain},
+        {"example_id": 2, "error": {"error": "E", "error_chain_repr": "E()", "error_chain_str": "E"}},
+    )
+    assert str(first["error"]) == "went wrong"
+    assert second["error"] == {"error": "went wrong", "error_chain_repr": "ModelError('x')", "error_chain_str": "ModelError"}
+    assert type(third["error"]) is ErrorInfo
+    assert summarize([first, second, third], 1, 0.5)["avg_error"] == 1.0
+
+
+def test_metrics_may_stand_beside_the_other_keys_only(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, {"example_id": 0, "exact": 1, "num_turns": 2.0, "note": "x", "budget": 3}, state_columns=["budget"])
+    assert found["metrics"] == {"exact": 1, "num_turns": 2.0}
+    assert found["reward"] == 0.0
+
+
+@pytest.mark.parametrize("line", ["3", '"text"', "{}", '{"example_id": "a"}', '{"example_id": true}', ""])
+def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "metadata.json").write_text("{}")
+    (tmp_path / "results.jsonl").write_text(f'{{"example_id": 0}}\n{line}\n{{"example_id": 1}}\n')
+    with pytest.raises(ResultsError, match=r"line 2 of .*results.jsonl is no rollout"):
+        load_results(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": '])
+def test_metadata_that_are_no_object_are_an_error(tmp_path: Path, text: str) -> None:
+    read(tmp_path)
+    (tmp_path / "metadata.json").write_text(text)
+    with pytest.raises(ResultsError, match="cannot read results"):
+        load_results(tmp_path)

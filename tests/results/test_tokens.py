@@ -1,0 +1,111 @@
+"""Token samples for trainers: one a step, or whole rollouts in which only the model's tokens count."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from vfgym import MultiTurnEnv, Response, Rubric, evaluate
+from vfgym.errors import ConfigurationError
+from vfgym.messages import Message, UserMessage
+from vfgym.responses import ResponseMessage, ResponseTokens
+from vfgym.results import load_results, processed_outputs
+from vfgym.state import State
+
+PROMPTS = [[1, 2], [1, 2, 10, 11, 3], [1, 2, 10, 11, 3, 12, 4, 5]]
+COMPLETIONS = [[10, 11], [12], [13, 14]]
+
+
+class Talk(MultiTurnEnv):
+    def env_response(self, messages: list[Message], state: State) -> list[Message]:
+        return [UserMessage("go on")]
+
+
+def step(prompt: list[int], completion: list[int], **fields: Any) -> dict[str, Any]:
+    tokens = {
+        "prompt_ids": prompt,
+        "prompt_mask": [0] * len(prompt),
+        "completion_ids": completion,
+        "completion_mask": [1] * len(completion),
+        "completion_logprobs": [-0.5] * len(completion),
+        "is_truncated": False,
+    }
+    return {"tokens": tokens, "reward": None, "is_truncated": False, **fields}
+
+
+def row(*steps: dict[str, Any], reward: float = 1.0) -> dict[str, Any]:
+    return {"example_id": 7, "reward": reward, "trajectory": list(steps)}
+
+
+TALK = [step(prompt, completion) for prompt, completion in zip(PROMPTS, COMPLETIONS, strict=True)]
+
+
+def test_each_step_is_a_sample() -> None:
+    samples = processed_outputs([row(*TALK), row(TALK[0], reward=0.25)])
+    assert samples["prompt_ids"] == [*PROMPTS, PROMPTS[0]]
+    assert samples["completion_ids"] == [*COMPLETIONS, COMPLETIONS[0]]
+    assert samples["completion_mask"] == [[1, 1], [1], [1, 1], [1, 1]]
+    assert samples["prompt_mask"][1] == [0] * 5
+    assert samples["rewards"] == [1.0, 1.0, 1.0, 0.25]
+    assert samples["is_truncated"] == [False] * 4
+
+
+def test_a_rollout_is_one_sample_with_the_environments_tokens_masked() -> None:
+    samples = processed_outputs([row(*TALK, reward=0.5)], interleaved=True)
+    assert samples == {
+        "prompt_ids": [[1, 2]],
+        "prompt_mask": [[0, 0]],
+        "completion_ids": [[10, 11, 3, 12, 4, 5, 13, 14]],
+        "completion_mask": [[1, 1, 0, 1, 0, 0, 1, 1]],
+        "completion_logprobs": [[-0.5, -0.5, 0.0, -0.5, 0.0, 0.0, -0.5, -0.5]],
+        "rewards": [0.5],
+        "is_truncated": [False],
+    }
+
+
+def test_a_prompt_that_does_not_go_on_begins_a_new_sample() -> None:
+    steps = [TALK[0], step([1, 2, 99, 3], [12]), step([1, 2, 99, 3, 12], [13], is_truncated=True)]
+    samples = processed_outputs([row(*steps), row(TALK[0])], interleaved=True)
+    assert samples["prompt_ids"] == [[1, 2], [1, 2, 99, 3], [1, 2]]
+    assert samples["completion_ids"] == [[10, 11], [12, 13], [10, 11]]
+    assert samples["is_truncated"] == [False, True, False]
+
+
+def test_a_steps_own_reward_counts() -> None:
+    steps = [{**TALK[0], "reward": 0.0}, TALK[1], {**TALK[2], "reward": 3.0}]
+    assert processed_outputs([row(*steps)])["rewards"] == [0.0, 1.0, 3.0]
+    assert processed_outputs([row(*steps)], interleaved=True)["rewards"] == [3.0]
+
+
+def test_steps_without_tokens_are_reported_and_none_at_all_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    silent = step([], [], tokens=None)
+    assert len(processed_outputs([row(TALK[0], silent)])["rewards"]) == 1
+    assert "1 of 2 steps have no token data" in caplog.text
+    with pytest.raises(ConfigurationError, match="no step has token data"):
+        processed_outputs([row(silent)])
+    with pytest.raises(ConfigurationError, match="example 7 has no trajectory"):
+        processed_outputs([{"example_id": 7, "reward": 1.0}])
+    assert processed_outputs([])["rewards"] == []
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rows_in_memory_from_disk_and_states_give_the_same(tmp_path: Any, interleaved: bool) -> None:
+    states: list[State] = []
+
+    def score(state: State) -> float:
+        states.append(state)
+        return 0.5
+
+    def answer(observation: list[Message], info: dict[str, Any]) -> Response:
+        turn = len(observation) // 2
+        tokens = ResponseTokens(PROMPTS[turn], [0] * len(PROMPTS[turn]), COMPLETIONS[turn], [1] * len(COMPLETIONS[turn]), [-0.5] * 2)
+        return Response("r", 0, "m", None, ResponseMessage("x", tokens=tokens))
+
+    env = Talk(dataset=[{"question": "?"}], max_turns=3, rubric=Rubric(score))
+    outputs = evaluate(env, answer, state_columns=["trajectory"], results_path=tmp_path, progress=False)
+    samples = processed_outputs(outputs["outputs"], interleaved=interleaved)
+    assert len(samples["rewards"]) == (1 if interleaved else 3)
+    assert samples == processed_outputs(load_results(tmp_path)["outputs"], interleaved=interleaved)
+    assert samples == processed_outputs(states, interleaved=interleaved) == json.loads(json.dumps(samples))

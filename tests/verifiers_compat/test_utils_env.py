@@ -1,0 +1,193 @@
+"""Loading environments by id: installed modules, registered ids, typed configurations, and errors that say what is wrong."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel
+
+from verifiers_compat.utils.config_utils import MissingKeyError
+from verifiers_compat.utils.env_utils import (
+    EnvironmentLoadError,
+    coerce_typed_env_config,
+    env_config_annotation,
+    env_config_type,
+    load_environment,
+    module_name,
+)
+from vfgym.errors import ToolError
+from vfgym.testing import ScriptedClient
+
+HEAD = """
+from __future__ import annotations
+import verifiers_compat as vf
+from pydantic import BaseModel, ConfigDict
+class Config(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    size: int = 1
+def make(**kwargs):
+    return vf.SingleTurnEnv(dataset=[{"question": "2+2?", "answer": "4"}], **kwargs)
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Write the module of an environment, importable until the test ends."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+
+    def _write(name: str, code: str, *, head: str = HEAD) -> None:
+        (tmp_path / f"{name}.py").write_text(head + code)
+
+    yield _write
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+
+
+async def test_an_installed_environment(write: Any) -> None:
+    """The module is the last part of the id; the environment is named by what it was loaded with, and can be rolled out."""
+    write("my_env_one", "def load_environment(level: int = 1): return make(max_seq_len=level)")
+    env = load_environment("owner/my-env-one", level=3)
+    assert (env.env_id, env.env_args, env.max_seq_len) == ("owner/my-env-one", {"level": 3}, 3)
+    outputs = await env.evaluate(ScriptedClient(["4"]), "scripted")
+    assert outputs["outputs"][0]["completion"][-1]["content"] == "4"
+
+
+def test_what_the_environment_says_of_itself_stays(write: Any) -> None:
+    write("my_env_two", "def load_environment(): return make(env_id='mine', env_args={'a': 1})")
+    env = load_environment("my-env-two")
+    assert (env.env_id, env.env_args) == ("mine", {"a": 1})
+
+
+async def test_registered_ids_load_too() -> None:
+    env = load_environment("gymnasium/FrozenLake-v1", is_slippery=False)
+    assert env.env_id == "gymnasium/FrozenLake-v1"
+    outputs = await env.evaluate(ScriptedClient(["right"] * 200), "scripted", num_examples=1)
+    assert len(outputs["outputs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "told"),
+    [
+        ("", ValueError, "no function load_environment"),
+        ("load_environment = 3", ValueError, "no function load_environment"),
+        ("import no_such_module", ValueError, "no_such_module"),
+        ("from json import nothing", ValueError, "nothing"),
+        ("1 / 0", RuntimeError, "importing the environment 'broken-env' failed: ZeroDivisionError"),
+        ("def load_environment(): 1 / 0", RuntimeError, "loading the environment 'broken-env' failed: ZeroDivisionError"),
+        ("def load_environment(): import no_such_module", ValueError, "no_such_module"),
+        ("def load_environment(): return None", ValueError, "must return an environment, got NoneType"),
+        ("def load_environment(): vf.utils.config_utils.ensure_keys(['NO_SUCH_KEY'])", MissingKeyError, "NO_SUCH_KEY"),
+        ("def load_environment(size): return make()", ValueError, "needs the arguments size"),
+        ("def load_environment(config: Config): return make()", None, ""),
+    ],
+)
+def test_what_can_be_wrong_with_it(write: Any, code: str, kind: type[Exception] | None, told: str) -> None:
+    """The original error is the cause."""
+    write("broken_env", "import verifiers_compat.utils.config_utils\n" + code)
+    if kind is None:
+        assert load_environment("broken-env")
+        return
+    with pytest.raises(kind, match=told) as caught:
+        load_environment("broken-env")
+    if kind is RuntimeError:
+        assert isinstance(caught.value, EnvironmentLoadError)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_the_library_s_own_errors_pass(write: Any) -> None:
+    write("own_error_env", "from vfgym.errors import ToolError\ndef load_environment(): raise ToolError('x')")
+    with pytest.raises(ToolError, match="x"):
+        load_environment("own-error-env")
+
+
+def test_unknown_arguments_are_named(write: Any) -> None:
+    write("args_env", "def load_environment(difficulty=1): return make()")
+    with pytest.raises(ValueError, match=r"takes no argument 'dificulty'.*Did you mean `difficulty`"):
+        load_environment("args-env", dificulty=2)
+    write("kwargs_env", "def load_environment(**kwargs): return make(sampling_args=kwargs)")
+    assert load_environment("kwargs-env", temperature=1).sampling_args == {"temperature": 1}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "told"),
+    [
+        ("no-such-env", "no module 'no_such_env' is installed"),
+        ("reasoning-gym/leg_countin", "Did you mean `reasoning-gym/leg_counting-v0`"),
+        ("owner/name@1.2", "names a version"),
+        ("what is this", "cannot be the name of a module"),
+        ("", "expected the id"),
+        (3, "expected the id"),
+    ],
+)
+def test_ids_that_are_none(env_id: Any, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        load_environment(env_id)
+
+
+def test_the_name_of_the_module() -> None:
+    assert module_name("primeintellect/wiki-search") == module_name("wiki_search") == "wiki_search"
+
+
+def test_a_mapping_becomes_the_config_that_the_loader_asks_for(write: Any) -> None:
+    write("config_env", "def load_environment(config: Config | None = None): return make(sampling_args={'config': config})")
+    config = load_environment("config-env", config={"size": "3"}).sampling_args["config"]
+    assert type(config).__name__ == "Config"
+    assert config.size == 3
+    assert load_environment("config-env", config=config).sampling_args["config"] is config
+    assert load_environment("config-env").sampling_args["config"] is None
+    with pytest.raises(ValueError, match=r"config does not fit Config.*size"):
+        load_environment("config-env", config={"size": "many"})
+    with pytest.raises(ValueError, match=r"config must be a Config or a mapping.*int"):
+        load_environment("config-env", config=3)
+
+
+class Config(BaseModel):
+    """A configuration."""
+
+    size: int = 1
+
+
+class Wider(Config):
+    """A configuration with more."""
+
+    name: str = ""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "model"),
+    [
+        (Config, Config),
+        (Config | None, Config),
+        (Annotated[Config, "text"], Config),
+        (Annotated[Config | None, "text"], Config),
+        (dict[str, Any], None),
+        (dict, None),
+        (None, None),
+        (Any, None),
+    ],
+)
+def test_the_model_in_an_annotation(annotation: Any, model: type[BaseModel] | None) -> None:
+    assert env_config_type(annotation) is model
+
+
+def test_annotations_and_arguments() -> None:
+    def typed(config: Config, other: int = 2) -> None: ...
+    def untyped(config: Any = None) -> None: ...
+    def without(other: int = 2) -> None: ...
+
+    typed.__annotations__["config"] = "Config"
+    signature = inspect.signature(typed)
+    assert env_config_annotation(typed, signature) is Config
+    assert env_config_annotation(without, inspect.signature(without)) is None
+    assert coerce_typed_env_config(typed, signature, {"other": 1}) == {"other": 1, "config": Config()}
+    assert coerce_typed_env_config(untyped, None, {"config": {"size": 2}}) == {"config": {"size": 2}}
+    assert coerce_typed_env_config(without, None, {"other": 1}) == {"other": 1}
+    wider = Wider(size=5, name="x")
+    assert coerce_typed_env_config(typed, signature, {"config": wider})["config"] is wider

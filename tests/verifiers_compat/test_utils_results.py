@@ -1,0 +1,211 @@
+"""Results of the rollout API's helpers: states as rows, rows and metadata on disk, paths, and where a run can be resumed."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from pydantic import BaseModel
+
+import verifiers_compat as vf
+from verifiers_compat.types import EvalConfig, RolloutOutput, RolloutTiming, State
+from verifiers_compat.utils import path_utils, save_utils
+from vfgym.errors import ToolError
+from vfgym.results import ResultsError
+from vfgym.testing import ScriptedClient
+
+
+@pytest.fixture
+async def outputs() -> Any:
+    """The outputs of a real run: two examples, two rollouts each."""
+
+    def right(completion: Any, answer: str) -> float:
+        return float(completion[-1]["content"] == answer)
+
+    rows = [{"question": f"{number}?", "answer": str(number), "info": {"n": number}} for number in range(2)]
+    env = vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[right]), env_id="sums")
+    return await env.evaluate(ScriptedClient(["1"]), "me/model", rollouts_per_example=2)
+
+
+class Model(BaseModel):
+    """Data of an author."""
+
+    when: datetime.date
+
+
+PLAIN: list[tuple[Any, Any]] = [
+    ([1, "a", None, {"k": 0.5}], [1, "a", None, {"k": 0.5}]),
+    (Model(when=datetime.date(2026, 1, 2)), {"when": "2026-01-02"}),
+    (Path("a/b"), "a/b"),
+    (ToolError("x"), "ToolError('x')"),
+    ({1: (2,)}, {"1": [2]}),
+]
+
+
+@pytest.mark.parametrize(("value", "plain"), PLAIN)
+def test_values_that_have_a_form_in_json(value: Any, plain: Any) -> None:
+    assert save_utils.is_json_serializable(value)
+    assert save_utils.make_serializable(value) == plain
+
+
+def test_values_that_have_none() -> None:
+    assert not save_utils.is_json_serializable({"f": print})
+    assert save_utils.make_serializable({"f": print}) == {"f": repr(print)}
+
+
+def _state(example_id: int, **items: Any) -> State:
+    return State(input={"example_id": example_id, "prompt": []}, reward=0.5, metrics={"m": 1.0}, timing=RolloutTiming(1.0), **items)
+
+
+def test_states_become_numbered_rows() -> None:
+    rows = save_utils.states_to_outputs([_state(3, x=Path("p")), _state(4), _state(3)], ["x"])
+    assert [(row["example_id"], row["rollout"], row["reward"], row["m"]) for row in rows] == [
+        (3, 0, 0.5, 1.0),
+        (4, 0, 0.5, 1.0),
+        (3, 1, 0.5, 1.0),
+    ]
+    assert rows[0]["x"] == "p"
+    assert "x" not in save_utils.state_to_output(_state(3, x=1))
+    assert save_utils.serialize_timing(RolloutTiming(1.0))["start_time"] == 1.0
+
+
+def test_the_builder_keeps_the_statistics(outputs: Any, tmp_path: Path) -> None:
+    builder = save_utils.GenerateOutputsBuilder("sums", {"a": 1}, "me/model", 2, 2, results_path=tmp_path, base_url="http://x")
+    assert builder.build_metadata()["avg_reward"] == 0.0
+    builder.add_outputs(reversed(outputs["outputs"]))
+    built = builder.build()
+    assert built["outputs"] == outputs["outputs"]
+    metadata = built["metadata"]
+    assert (metadata["avg_reward"], metadata["pass_at_k"], metadata["env_args"]) == (0.5, {"1": 0.5, "2": 0.5}, {"a": 1})
+    assert (metadata["base_url"], metadata["path_to_save"]) == ("http://x", tmp_path)
+    assert metadata["version_info"]["vf_version"]
+
+
+def test_what_is_saved_can_be_loaded(outputs: Any, tmp_path: Path) -> None:
+    """The date and the path stay in memory; rows come back in their order."""
+    folder = tmp_path / "new" / "run"
+    save_utils.save_outputs(outputs["outputs"][:2], folder)
+    assert not path_utils.is_valid_eval_results_path(folder)
+    save_utils.save_metadata(outputs["metadata"], folder)
+    assert path_utils.is_valid_eval_results_path(folder)
+    save_utils.save_new_outputs(reversed(outputs["outputs"][2:]), folder)
+    loaded = save_utils.load_outputs(folder)
+    assert [(row["example_id"], row["rollout"], row["reward"]) for row in loaded] == [(0, 0, 0.0), (0, 1, 0.0), (1, 0, 1.0), (1, 1, 1.0)]
+    assert loaded[0]["completion"] == outputs["outputs"][0]["completion"]
+    metadata = json.loads((folder / "metadata.json").read_text())
+    assert metadata == save_utils.sanitize_metadata(outputs["metadata"])
+    assert not {"date", "path_to_save"} & metadata.keys()
+    assert sorted(path.name for path in folder.iterdir()) == ["metadata.json", "results.jsonl"]
+    save_utils.save_outputs([], folder)
+    assert save_utils.load_outputs(folder) == []
+    with pytest.raises(ValueError, match="mode"):
+        save_utils.save_outputs([], folder, mode="x")  # type: ignore[arg-type]
+
+
+def test_rows_are_added_after_whole_lines(outputs: Any, tmp_path: Path) -> None:
+    """Wherever a killed run was cut off, every whole row stays, and no line is broken."""
+    save_utils.save_metadata(outputs["metadata"], tmp_path)
+    first, second = outputs["outputs"][:2]
+    save_utils.save_outputs([first], tmp_path)
+    whole = (tmp_path / "results.jsonl").read_bytes()
+    for end in range(len(whole) + 1):
+        (tmp_path / "results.jsonl").write_bytes(whole[:end])
+        save_utils.save_new_outputs([second], tmp_path)
+        expected = [0, 1] if end >= len(whole) - 1 else [1]
+        assert [row["rollout"] for row in save_utils.load_outputs(tmp_path)] == expected
+
+
+def test_resuming_with_other_settings_is_refused(outputs: Any, tmp_path: Path) -> None:
+    save_utils.save_metadata(outputs["metadata"], tmp_path)
+    save_utils.validate_resume_metadata(tmp_path, "sums", "me/model", 2, 2)
+    save_utils.validate_resume_metadata(tmp_path, "sums", "me/model", 5, 2)
+    for other, told in (
+        (("other", "me/model", 2, 2), "env_id is 'sums'.*'other'"),
+        (("sums", "m", 2, 2), "model is 'me/model'"),
+        (("sums", "me/model", 2, 3), "rollouts_per_example is 2.*3"),
+        (("sums", "me/model", 1, 2), "2 examples.*only 1"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            save_utils.validate_resume_metadata(tmp_path, *other)
+    with pytest.raises(ResultsError):
+        save_utils.validate_resume_metadata(tmp_path / "nothing", "sums", "me/model", 2, 2)
+
+
+def test_a_run_as_a_dataset(outputs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows with different keys lose none. It is published under its name."""
+    outputs["outputs"][0]["only_here"] = 1
+    rows = save_utils.make_dataset(outputs)
+    assert rows["reward"][:] == [0.0, 0.0, 1.0, 1.0]
+    assert rows[0]["only_here"] == 1
+    pushed: list[tuple[int, str]] = []
+    monkeypatch.setattr(datasets.Dataset, "push_to_hub", lambda self, name: pushed.append((len(self), name)))
+    name = save_utils.get_hf_hub_dataset_name(outputs)
+    assert name == "sums_me_model_n2_r2"
+    save_utils.push_results_to_hf_hub(outputs)
+    save_utils.push_results_to_hf_hub(outputs, "mine/results")
+    assert pushed == [(4, name), (4, "mine/results")]
+
+
+@pytest.mark.parametrize("content", ["zeile\r\n\u00e4", b"\x00\xff"])
+def test_temporary_files_are_written_as_they_are(content: str | bytes) -> None:
+    path = path_utils.write_temp_file(content, ".txt")
+    try:
+        assert path.endswith(".txt")
+        assert Path(path).read_bytes() == (content.encode() if isinstance(content, str) else content)
+    finally:
+        os.unlink(path)
+
+
+def test_paths_of_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = path_utils.get_results_path("owner/env", "vendor/model")
+    assert path.parent == Path("outputs/evals/owner--env--vendor--model")
+    assert len(path.name) == 8
+    assert path != path_utils.get_results_path("owner/env", "vendor/model")
+    assert path_utils.get_results_path("e", "m", tmp_path, "other").parent == tmp_path / "other" / "e--m"
+
+
+def test_an_environment_s_own_directory_is_the_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless a base is given, or there is no such directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "environments" / "my_env").mkdir(parents=True)
+    assert path_utils.get_eval_runs_dir("owner/my-env", "m") == Path("environments/my_env/outputs/evals/owner--my-env--m")
+    assert path_utils.get_eval_runs_dir("other", "m") == Path("outputs/evals/other--m")
+    assert path_utils.get_eval_runs_dir("my-env", "m", output_dir="there") == Path("there/evals/my-env--m")
+    config = EvalConfig(
+        env_id="my-env", model="m", client_config=vf.ClientConfig(), num_examples=1, rollouts_per_example=1, max_concurrent=1
+    )
+    assert path_utils.get_eval_results_path(config).parent == Path("environments/my_env/outputs/evals/my-env--m")
+    assert path_utils.get_eval_results_path({"env_id": "e", "model": "m", "output_dir": "o"}).parent == Path("o/evals/e--m")
+
+
+def _run(base: Path, age: int, rows: int, **metadata: Any) -> Path:
+    path = path_utils.get_results_path("e", "m", base)
+    saved = {"env_id": "e", "model": "m", "num_examples": 2, "rollouts_per_example": 2, **metadata}
+    save_utils.save_outputs([RolloutOutput(example_id=0, rollout=number) for number in range(rows)], path)
+    save_utils.save_metadata(saved, path)
+    os.utime(path / "metadata.json", (10**9 - age,) * 2)
+    return path
+
+
+def test_the_newest_run_that_can_be_resumed_is_found(tmp_path: Path) -> None:
+    def find(num_examples: int = 2, rollouts: int = 2) -> Path | None:
+        return path_utils.find_latest_incomplete_eval_results_path("e", "m", num_examples, rollouts, None, tmp_path)
+
+    assert find() is None
+    _run(tmp_path, 3, 1)
+    expected = _run(tmp_path, 2, 3)
+    _run(tmp_path, 1, 4)
+    _run(tmp_path, 0, 1, model="other")
+    _run(tmp_path, 0, 1, rollouts_per_example=3)
+    _run(tmp_path, 0, 1, num_examples=3)
+    (_run(tmp_path, 0, 1) / "metadata.json").write_text("{")
+    (_run(tmp_path, 0, 1) / "results.jsonl").unlink()
+    assert find() == expected
+    assert find(num_examples=1) is None
+    assert find(num_examples=3, rollouts=1) is None

@@ -1,0 +1,383 @@
+"""The harness: the order in which things happen, what ends a rollout, and what signals may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from vfgym.clients import Client
+from vfgym.errors import ConfigurationError
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.responses import Response, ResponseMessage
+from vfgym.testing import ScriptedClient
+
+
+def calling(*calls: tuple[str, dict[str, Any]]) -> AssistantMessage:
+    return AssistantMessage(None, tool_calls=[ToolCall(f"c{i}", name, json.dumps(args)) for i, (name, args) in enumerate(calls)])
+
+
+def get(key: str) -> str:
+    """Return a value."""
+    return f"value of {key}"
+
+
+def fail() -> str:
+    """Raise an error."""
+    raise LookupError("no such thing")
+
+
+def harness(*answers: Any, **kwargs: Any) -> vf.Harness:
+    return vf.Harness(client=ScriptedClient(answers), model="m", **kwargs)
+
+
+def contents(state: vf.State, role: str) -> list[Any]:
+    return [message["content"] for message in state["completion"] if message["role"] == role]
+
+
+# The base loop
+
+
+async def test_the_base_loop_calls_tools_until_the_model_calls_none() -> None:
+    state = await harness(calling(("get", {"key": "a"}), ("zzz", {}), ("fail", {})), "done", toolsets=[[get, fail]]).run({"prompt": "go"})
+    assert (state["stop_condition"], state["is_completed"], state["num_model_requests"]) == ("no_tools", True, 2)
+    assert contents(state, "tool") == ["value of a", "'zzz'", "no such thing"]
+    assert state["prompt"] == [{"role": "user", "content": "go"}]
+    assert state["completion"][-1] == {"role": "assistant", "content": "done"}
+    assert all(type(message) is dict for message in state["completion"])
+    assert [len(step["prompt"]) for step in state["trajectory"]] == [1, 5]
+    assert json.loads(json.dumps(state))["trajectory"][0]["completion"][0]["tool_calls"][1]["function"]["name"] == "zzz"
+
+
+async def test_the_turn_limit_ends_the_loop_after_the_tools() -> None:
+    call = calling(("get", {"key": "a"}))
+    state = await harness(call, call, call, toolsets=[get], max_turns=2).run({"prompt": "go"})
+    assert (state["stop_condition"], state["num_model_requests"]) == ("max_turns_reached", 2)
+    assert state["completion"][-1]["role"] == "tool"
+    state = await harness(call, call, call, toolsets=[get], max_turns=2).run({"prompt": "go", "max_turns": 1})
+    assert state["num_model_requests"] == 1
+
+
+async def test_stop_conditions_are_checked_before_the_program_and_after_each_tool() -> None:
+    def never(task: Any, state: Any) -> bool:
+        return True
+
+    state = await harness(stops=[never]).run({"prompt": "go"})
+    assert (state["stop_condition"], state["num_model_requests"], state["completion"]) == ("never", 0, [])
+
+    def finish(state: vf.State) -> str:
+        """Finish."""
+        state.stop("finished")
+        return "ok"
+
+    state = await harness(calling(("finish", {}), ("finish", {})), toolsets=[finish]).run({"prompt": "go"})
+    assert (state["stop_condition"], contents(state, "tool")) == ("finished", ["ok"])
+
+
+async def test_done_in_the_state_stops_as_state_done() -> None:
+    def finish(state: vf.State) -> None:
+        """Finish."""
+        state["done"] = True
+
+    state = await harness(calling(("finish", {})), toolsets=[finish]).run({"prompt": "go"})
+    assert state["stop_condition"] == "state_done"
+
+
+async def test_a_user_goes_on_where_the_model_calls_no_tool() -> None:
+    seen: list[int] = []
+
+    def user(transcript: list[Any], state: vf.State) -> Any:
+        seen.append(len(transcript))
+        return [{"role": "user", "content": "and?"}] if len(seen) < 3 else None
+
+    state = await harness("one", "two", "three", user=user).run({"prompt": "go"})
+    assert contents(state, "user") == ["and?", "and?"]
+    assert (state["stop_condition"], seen) == ("no_tools", [2, 4, 6])
+
+
+async def test_what_was_cut_is_truncated() -> None:
+    cut = Response("r", 0, "m", None, ResponseMessage("x", finish_reason="length"))
+    state = await harness(cut).run({"prompt": "go"})
+    assert state["is_truncated"] is True
+
+
+class FailingClient(Client):
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        raise self.error
+
+
+async def test_an_error_is_recorded_and_scored_all_the_same() -> None:
+    def score(task: Any, state: Any) -> float:
+        return 1.0
+
+    failing = vf.Harness(client=FailingClient(vf.ModelError("down")), model="m", rewards=[score])
+    state = await failing.run({"prompt": "go"})
+    assert (state["stop_condition"], state["is_completed"], state["reward"]) == ("has_error", True, 1.0)
+    assert state["error"]["error"] == "ModelError"
+    assert "down" in state["error"]["error_chain_repr"]
+    assert state["completion"] == []
+
+
+async def test_an_overlong_prompt_is_a_truncation() -> None:
+    state = await vf.Harness(client=FailingClient(vf.OverlongPromptError("too long")), model="m").run({"prompt": "go"})
+    assert (state["stop_condition"], state["is_truncated"], state["error"]) == ("prompt_too_long", True, None)
+
+
+async def test_a_foreign_exception_goes_through_after_the_cleanup() -> None:
+    cleaned: list[bool] = []
+
+    def tidy(task: Any, state: Any) -> None:
+        cleaned.append(True)
+
+    with pytest.raises(ZeroDivisionError):
+        await vf.Harness(client=FailingClient(ZeroDivisionError()), model="m", cleanups=[tidy]).run({"prompt": "go"})
+    assert cleaned == [True]
+
+
+async def test_without_a_client_the_loop_says_what_is_missing() -> None:
+    with pytest.raises(ConfigurationError, match="client"):
+        await vf.Harness().run({"prompt": "go"})
+
+
+# Order
+
+
+class Ordered(vf.Taskset):
+    log: list[str]
+
+    @vf.stop
+    async def is_over(self, task: Any, state: Any) -> bool:
+        self.log.append("stop")
+        return False
+
+    @vf.setup
+    async def prepare(self, task: Any, state: Any) -> None:
+        self.log.append("setup")
+
+    @vf.update
+    async def sync(self, task: Any, state: Any) -> None:
+        self.log.append(f"update {len(state['completion'] or [])}")
+
+    @vf.reward(weight=2.0)
+    async def good(self, task: Any, state: Any) -> float:
+        self.log.append("reward")
+        return 1.0
+
+    @vf.metric
+    async def length(self, task: Any, state: Any) -> float:
+        self.log.append("metric")
+        return 3
+
+    @vf.reward(weight=0.5, stage="group")
+    async def best(self, tasks: Any, states: Any) -> list[float]:
+        self.log.append("group")
+        return [1.0] * len(states)
+
+    @vf.cleanup
+    async def tidy(self, task: Any, state: Any) -> None:
+        self.log.append("cleanup")
+
+    @vf.cleanup(stage="group")
+    async def tidy_group(self, tasks: Any, states: Any) -> None:
+        self.log.append("group cleanup")
+
+
+async def test_everything_happens_in_the_documented_order() -> None:
+    taskset = Ordered([{"question": "?"}], toolsets=[get])
+    taskset.log = []
+    client = ScriptedClient([calling(("get", {"key": "a"})), "done"])
+    output = (await vf.Env(taskset).run_group([taskset.dataset_rows()[0]], client, "m"))[0]
+    stops = ["stop"] * 4
+    assert taskset.log == [
+        *["stop", "setup", *stops[1:]],
+        *["update 3", "reward", "metric", "cleanup", "group", "group cleanup"],
+    ]
+    assert output["stop_condition"] == "no_tools"
+    assert output["metrics"] == {"good": 1.0, "length": 3.0, "best": 1.0}
+    assert output["reward"] == 2.5
+
+
+async def test_priority_then_name_orders_handlers() -> None:
+    log: list[str] = []
+
+    def b(task: Any, state: Any) -> None:
+        log.append("b")
+
+    def a(task: Any, state: Any) -> None:
+        log.append("a")
+
+    def late(task: Any, state: Any) -> None:
+        log.append("late")
+
+    await harness("x", setups=[b, {"fn": late, "priority": -1}, a, a]).run({"prompt": "go"})
+    assert log == ["a", "b", "late"]
+
+
+# Signals
+
+
+def test_two_signals_of_one_name_are_refused() -> None:
+    def score(task: Any, state: Any) -> float:
+        return 1.0
+
+    def other() -> Callable[..., float]:
+        def score(task: Any, state: Any) -> float:
+            return 2.0
+
+        return score
+
+    with pytest.raises(ValueError, match="score"):
+        vf.Env(vf.Taskset([{"question": "?"}], rewards=[score]), vf.Harness(metrics=[other()]))
+
+
+@pytest.mark.parametrize("result", [[1.0], "12", None, ["x", "y"]])
+async def test_a_group_signal_must_return_a_number_for_each_rollout(result: Any) -> None:
+    def best(tasks: Any, states: Any) -> Any:
+        return result
+
+    player = vf.Harness(rewards=[best])
+    states = [vf.State.for_task({}), vf.State.for_task({})]
+    with pytest.raises((TypeError, ValueError), match="best"):
+        await player.score_group([vf.Task(), vf.Task()], states)
+
+
+async def test_what_a_signal_raises_goes_through() -> None:
+    def score(task: Any, state: Any) -> float:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await harness("x", rewards=[score]).run({"prompt": "go"})
+
+
+async def test_rollout_scoring_can_be_left_out() -> None:
+    def score(task: Any, state: Any) -> float:
+        return 1.0
+
+    state = vf.State.for_task({"prompt": "go"})
+    state["runtime"]["score_rollout"] = False
+    state = await harness("x", rewards=[score]).run({"prompt": "go"}, state)
+    assert (state["reward"], state["metrics"]) == (0.0, {})
+
+
+async def test_advantages_come_from_their_own_function_only() -> None:
+    def centred(tasks: Any, states: Any) -> list[float]:
+        return [state["reward"] - 1.0 for state in states]
+
+    states = [vf.State.for_task({}), vf.State.for_task({})]
+    for state, reward in zip(states, (1.0, 3.0), strict=True):
+        state["reward"] = reward
+        state["trajectory"].append({"advantage": None})
+    await vf.Harness().score_group([vf.Task(), vf.Task()], states)
+    assert "advantage" not in states[0]
+    player = vf.Harness(advantages=[centred])
+    assert player.provides_advantages
+    assert player.requires_group_rollouts
+    await player.score_group([vf.Task(), vf.Task()], states)
+    assert [state["advantage"] for state in states] == [0.0, 2.0]
+    assert [state["trajectory"][0]["advantage"] for state in states] == [0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("scoring", "reward"), [({"score": {"weight": 3.0}}, 3.0), ({"score": {"skip": True}}, 0.0), ({"score": {"priority": 5}}, 1.0)]
+)
+async def test_a_run_may_change_its_signals(scoring: Any, reward: float) -> None:
+    def score(task: Any, state: Any) -> float:
+        return 1.0
+
+    state = await harness("x", rewards=[score], config={"scoring": scoring}).run({"prompt": "go"})
+    assert state["reward"] == reward
+
+
+def test_scoring_that_names_no_signal_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="scor"):
+        _ = vf.Harness(config={"scoring": {"nope": {"skip": True}}}).all_handlers
+    with pytest.raises(ValueError, match="wait"):
+        vf.Harness(config={"scoring": {"nope": {"wait": 1.0}}})
+
+
+@pytest.mark.parametrize(
+    ("lists", "says"),
+    [
+        ({"rewards": [lambda task, state, nope: 0.0]}, "nope"),
+        ({"stops": [3]}, "function"),
+        ({"metrics": [{"fn": lambda task, state: 0.0, "weight": 1.0}]}, "weight"),
+        ({"stops": [{"fn": lambda tasks, states: True, "stage": "group"}]}, "group"),
+        ({"rewards": ["no_such_module_here:f"]}, "no_such_module_here"),
+    ],
+)
+def test_functions_that_cannot_be_handlers_are_refused(lists: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        vf.Harness(**lists)
+
+
+async def test_a_failing_cleanup_is_recorded_and_stops_nothing() -> None:
+    log: list[str] = []
+
+    def a(task: Any, state: Any) -> None:
+        raise ZeroDivisionError
+
+    def b(task: Any, state: Any) -> None:
+        log.append("b")
+
+    state = await harness("x", cleanups=[a, b]).run({"prompt": "go"})
+    assert log == ["b"]
+    assert "ZeroDivisionError" in state["cleanup_errors"]["a"]
+
+
+# System prompts
+
+
+async def test_a_system_prompt_comes_before_the_prompt() -> None:
+    state = await harness("x", system_prompt="be kind").run({"prompt": "go"})
+    assert [message["role"] for message in state["prompt"]] == ["system", "user"]
+
+
+@pytest.mark.parametrize(
+    ("merge", "expected"), [("concat", ["h", "s", "t"]), ("task", ["t"]), ("taskset", ["s"]), ("harness", ["h"]), ("reject", None)]
+)
+async def test_several_system_prompts_are_merged_as_asked(merge: str, expected: list[str] | None) -> None:
+    player = harness("x", system_prompt="h", config={"system_prompt_merge": merge})
+    player.attach(vf.Taskset([], system_prompt="s"))
+    if expected is None:
+        with pytest.raises(ValueError, match="system_prompt_merge"):
+            await player.run({"prompt": "go", "system_prompt": "t"})
+    else:
+        state = await player.run({"prompt": "go", "system_prompt": "t"})
+        assert [message["content"] for message in state["prompt"]] == [*expected, "go"]
+
+
+# Borrowing
+
+
+class InTurnClient(Client):
+    """Answers from a script, whoever asks."""
+
+    def __init__(self, answers: list[Any]) -> None:
+        self.answers = iter(answers)
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        answer = next(self.answers)
+        return Response("r", 0, "m", None, AssistantMessage(answer) if isinstance(answer, str) else answer)
+
+
+async def test_a_child_rollout_borrows_model_tools_and_transcript() -> None:
+    child = vf.Harness()
+
+    async def ask_somebody(state: vf.State) -> str:
+        """Ask a helper."""
+        own = state.for_task({"prompt": "help"}, borrow="model", tools="get", transcript="append")
+        done = await child.run({"prompt": "help"}, own)
+        assert [message["content"] for message in done["completion"] if message["role"] == "tool"] == ["value of b"]
+        return str(done["completion"][-1]["content"])
+
+    client = InTurnClient([calling(("ask_somebody", {})), calling(("get", {"key": "b"})), "helped", "done"])
+    state = await vf.Harness(client=client, model="m", toolsets=[[ask_somebody, get]]).run({"prompt": "go"})
+    assert contents(state, "tool") == ["helped"]
+    assert len(state["trajectory"]) == 4
+    assert state["num_model_requests"] == 2

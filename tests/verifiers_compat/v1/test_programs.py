@@ -1,0 +1,311 @@
+"""Programs: functions and commands that reach the rollout's model over HTTP, with real SDKs and real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from vfgym.clients import Client
+from vfgym.errors import ConfigurationError
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.responses import Response, Usage
+from vfgym.testing import ScriptedClient
+
+TOOL = {"type": "object", "properties": {"a": {"type": "integer"}}}
+CALL = AssistantMessage(None, tool_calls=[ToolCall("c1", "add", '{"a": 1}')])
+
+
+class RecordingClient(ScriptedClient):
+    """A scripted client that keeps what it was asked."""
+
+    def __init__(self, answers: Any) -> None:
+        super().__init__(answers)
+        self.asked: list[dict[str, Any]] = []
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        self.asked.append(kwargs)
+        response = await super().get_response(*args, **kwargs)
+        response.usage = Usage(3, 0, 5, 8)
+        return response
+
+
+async def test_an_async_program_asks_through_the_openai_sdk() -> None:
+    async def program(task: vf.Task, state: vf.State) -> dict[str, Any]:
+        client = state.get_client()
+        messages: list[Any] = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "go ✓"}]
+        tools: Any = [{"type": "function", "function": {"name": "add", "description": "Add.", "parameters": TOOL}}]
+        first = await client.chat.completions.create(model="any", messages=messages, tools=tools, temperature=0.5, max_tokens=7)
+        call = first.choices[0].message.tool_calls[0]
+        assert (call.function.name, first.choices[0].finish_reason, first.usage.total_tokens) == ("add", "tool_calls", 8)
+        messages += [first.choices[0].message.model_dump(exclude_none=True), {"role": "tool", "tool_call_id": call.id, "content": "2"}]
+        second = await client.chat.completions.create(model="any", messages=messages)
+        return {"said": second.choices[0].message.content}
+
+    client = RecordingClient([CALL, "done ✓"])
+    state = await vf.Harness(program, client=client, model="m", sampling_args={"temperature": 1.0}).run({"prompt": "go"})
+    assert (state["said"], state["stop_condition"], state["num_model_requests"]) == ("done ✓", "program_completed", 2)
+    assert [message["role"] for message in state["completion"]] == ["assistant", "tool", "assistant"]
+    assert client.asked[0]["model"] == "m"
+    assert client.asked[0]["sampling_args"] == {"temperature": 1.0, "max_tokens": 7}
+    assert [tool.name for tool in client.asked[0]["tools"]] == ["add"]
+    assert client.asked[1]["prompt"][-1] == {"role": "tool", "content": "2", "tool_call_id": "c1"}
+
+
+async def test_a_plain_program_may_use_a_synchronous_client() -> None:
+    def program(task: vf.Task, state: vf.State) -> None:
+        client = state.get_client("messages", sync=True)
+        messages: list[Any] = [{"role": "user", "content": "go"}]
+        tools: Any = [{"name": "add", "description": "Add.", "input_schema": TOOL}]
+        first = client.messages.create(model="any", max_tokens=9, system="be kind", messages=messages, tools=tools)
+        block = next(block for block in first.content if block.type == "tool_use")
+        assert (block.name, block.input, first.stop_reason) == ("add", {"a": 1}, "tool_use")
+        messages += [
+            {"role": "assistant", "content": [block.model_dump(include={"type", "id", "name", "input"})]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": block.id, "content": "2"}]},
+        ]
+        second = client.messages.create(model="any", max_tokens=9, messages=messages)
+        state["said"] = second.content[0].text
+
+    client = RecordingClient([CALL, "done"])
+    state = await vf.Harness(program, client=client, model="m").run({"prompt": "go"})
+    assert state["said"] == "done"
+    assert [message["role"] for message in client.asked[0]["prompt"]] == ["system", "user"]
+    assert client.asked[1]["prompt"][-1] == {"role": "tool", "content": "2", "tool_call_id": "c1"}
+
+
+async def test_answers_can_be_streamed() -> None:
+    async def program(task: vf.Task, state: vf.State) -> dict[str, Any]:
+        chat, texts = state.get_client(), []
+        async for chunk in await chat.chat.completions.create(model="x", messages=[{"role": "user", "content": "go"}], stream=True):
+            texts += [choice.delta.content or "" for choice in chunk.choices]
+        completion = await state.get_client("completions").completions.create(model="x", prompt="go")
+        claude = state.get_client("anthropic_messages")
+        async with claude.messages.stream(model="x", max_tokens=9, messages=[{"role": "user", "content": "go"}]) as stream:
+            final = await stream.get_final_message()
+        return {"chat": "".join(texts), "text": completion.choices[0].text, "call": final.content[-1].input}
+
+    state = await vf.Harness(program, client=ScriptedClient(["one", "two", CALL]), model="m").run({"prompt": "go"})
+    assert (state["chat"], state["text"], state["call"]) == ("one", "two", {"a": 1})
+
+
+class FailingClient(Client):
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        raise self.error
+
+
+@pytest.mark.parametrize(("error", "stop"), [(vf.ModelError("down"), "has_error"), (vf.OverlongPromptError("too long"), "prompt_too_long")])
+async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exception, stop: str) -> None:
+    async def program(state: vf.State) -> None:
+        await state.get_client().chat.completions.create(model="m", messages=[{"role": "user", "content": "go"}])
+
+    state = await vf.Harness(program, client=FailingClient(error), model="m").run({"prompt": "go"})
+    assert state["stop_condition"] == stop
+    assert (state["error"] or {}).get("error") == ("ModelError" if stop == "has_error" else None)
+
+
+async def test_requests_that_cannot_be_read_are_refused() -> None:
+    answers: list[tuple[int, str]] = []
+
+    async def program(state: vf.State) -> None:
+        import aiohttp
+
+        root = state.get_endpoint_config("messages")["base_url"]
+        async with aiohttp.ClientSession() as session:
+            for path, body in (
+                ("v1/chat/completions", "{"),
+                ("v1/chat/completions", "[]"),
+                ("v1/chat/completions", '{"model": "m"}'),
+                ("v1/chat/completions", '{"messages": [], "n": 2}'),
+                ("v1/messages", '{"messages": [{"role": "user", "content": [{"type": "video"}]}]}'),
+                ("v1/responses", "{}"),
+                ("../nobody/v1/messages", "{}"),
+            ):
+                async with session.post(f"{root}/{path}", data=body) as response:
+                    answers.append((response.status, (await response.json())["error"]["type"]))
+
+    await vf.Harness(program, client=ScriptedClient([]), model="m").run({"prompt": "go"})
+    assert [status for status, _ in answers] == [400, 400, 400, 400, 400, 404, 404]
+    assert {kind for _, kind in answers} == {"invalid_request_error", "not_found_error"}
+
+
+async def test_the_endpoint_is_gone_after_the_rollout() -> None:
+    kept: list[Any] = []
+
+    async def program(state: vf.State) -> None:
+        kept.append(state.get_endpoint_config())
+
+    await vf.Harness(program, client=ScriptedClient(["x"]), model="m").run({"prompt": "go"})
+    import aiohttp
+
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{kept[0]['base_url']}/chat/completions", json={"messages": []}) as response,
+    ):
+        assert response.status == 404
+
+
+@pytest.mark.parametrize(("api", "says"), [("responses", "does not speak"), ("renderer", "does not speak"), ("chats", "no API")])
+async def test_other_apis_are_refused(api: str, says: str) -> None:
+    async def program(state: vf.State) -> None:
+        state.get_client(api)
+
+    with pytest.raises(ValueError, match=says):
+        await vf.Harness(program, client=ScriptedClient([]), model="m").run({"prompt": "go"})
+
+
+async def test_a_program_calls_the_tools_of_the_rollout() -> None:
+    def add(a: int, b: int, task: vf.Task) -> int:
+        """Add two numbers."""
+        return a + b + int(task["answer"])
+
+    async def program(state: vf.State) -> dict[str, Any]:
+        return {"sum": await state.get_tools()["add"](a=1, b=2)}
+
+    state = await vf.Harness(program, toolsets=[add]).run({"prompt": "go", "answer": "3"})
+    assert state["sum"] == 6
+
+
+async def test_what_a_program_returns_is_merged() -> None:
+    async def nothing(state: vf.State) -> None:
+        state["done_by"] = "me"
+
+    async def same(state: vf.State) -> vf.State:
+        state["done_by"] = "me"
+        return state
+
+    async def wrong(state: vf.State) -> int:
+        return 3
+
+    async def bound(state: vf.State, key: str) -> dict[str, Any]:
+        return {"done_by": key}
+
+    assert (await vf.Harness(nothing).run({}))["done_by"] == "me"
+    assert (await vf.Harness(same).run({}))["done_by"] == "me"
+    assert (await vf.Harness({"fn": bound, "bindings": {"key": "task.answer"}}).run({"answer": "you"}))["done_by"] == "you"
+    with pytest.raises(TypeError, match="wrong"):
+        await vf.Harness(wrong).run({})
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ({}, "exactly one"),
+        ({"base": True, "command": ["x"]}, "exactly one"),
+        ({"comand": ["x"]}, "comand"),
+        ({"command": []}, "exactly one"),
+        ({"base": True, "env": {"a": "b"}}, "no use"),
+        ({"command": ["x"], "tools": "mcp"}, "sandbox"),
+        (lambda task, nope: None, "nope"),
+        ("no_such_module_here:f", "no_such_module_here"),
+        (3, "int"),
+    ],
+)
+def test_what_is_no_program_is_refused(program: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        vf.Harness(program)
+
+
+# Commands
+
+ASK = """
+import os, sys, json, urllib.request
+body = json.dumps({"model": os.environ["OPENAI_MODEL"], "messages": [{"role": "user", "content": sys.argv[1]}]}).encode()
+request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, {"Content-Type": "application/json"})
+answer = json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
+print(" ", answer, os.environ.get("EXTRA", ""), " ")
+"""
+
+
+async def test_a_command_asks_the_model_and_its_output_is_the_answer(tmp_path: Path) -> None:
+    script = tmp_path / "ask.py"
+    script.write_text(ASK, encoding="utf-8")
+    program = {"command": [sys.executable, str(script), "task.question"], "env": {"EXTRA": "task.answer"}}
+    client = RecordingClient(["four ✓"])
+    state = await vf.Harness(program, client=client, model="m").run({"prompt": "?", "question": "2+2?", "answer": "42"})
+    assert state["completion"] == [{"role": "assistant", "content": "four ✓ 42"}]
+    assert (state["stop_condition"], state["num_model_requests"]) == ("command_completed", 1)
+    assert (state["command"]["returncode"], state["command"]["argv"][-1]) == (0, "2+2?")
+    assert client.asked[0]["prompt"] == [{"role": "user", "content": "2+2?"}]
+
+
+async def test_a_command_as_text_and_arguments_of_the_task() -> None:
+    player = vf.Harness({"command": f"{sys.executable} -c 'import sys; print(sys.argv[1:])'", "args": ["a"]}, model="m")
+    state = await player.run({"prompt": "?", "program": {"args": ["b c"]}})
+    assert state["completion"][0]["content"] == "['a', 'b c']"
+
+
+async def test_a_command_that_fails_is_an_infra_error() -> None:
+    state = await vf.Harness({"command": [sys.executable, "-c", "import sys; sys.exit('oh no')"]}, model="m").run({})
+    assert (state["stop_condition"], state["error"]["error"]) == ("has_error", "InfraError")
+    assert "oh no" in state["error"]["error_chain_repr"]
+    assert state["command"]["returncode"] == 1
+    state = await vf.Harness({"command": ["/no/such/program"]}, model="m").run({})
+    assert state["error"]["error"] == "InfraError"
+
+
+async def test_a_cancelled_command_is_killed_with_its_children(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    code = (
+        "import subprocess, sys, os; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
+        f"path = {str(pids)!r}; open(path + '~', 'w').write(f'{{os.getpid()}} {{child.pid}}'); os.rename(path + '~', path); child.wait()"
+    )
+    running = asyncio.ensure_future(vf.Harness({"command": [sys.executable, "-c", code]}, model="m").run({}))
+    while not pids.exists():
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    own, child = map(int, pids.read_text().split())
+    with pytest.raises(ProcessLookupError):
+        os.kill(own, 0)
+    while True:  # the orphan is reaped by whoever adopted it
+        try:
+            state = Path(f"/proc/{child}/stat").read_text().split()[2]
+        except (FileNotFoundError, ProcessLookupError):
+            break
+        if state == "Z":
+            break
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        ({"fils": {}}, "fils"),
+        ({"files": {"a": "b"}}, "hosted service"),
+        ({"args": ["a"]}, "no command"),
+        ({"bindings": {"key": 1}}, "both"),
+    ],
+)
+async def test_a_task_that_asks_too_much_of_a_program_is_refused(own: dict[str, Any], says: str) -> None:
+    async def program(state: vf.State, key: Any) -> None:
+        return None
+
+    with pytest.raises(ConfigurationError, match=says):
+        await vf.Harness({"fn": program, "bindings": {"key": 1}}).run({"program": own})
+
+
+async def test_many_rollouts_share_one_server() -> None:
+    async def program(task: vf.Task, state: vf.State) -> dict[str, Any]:
+        answer = await state.get_client().chat.completions.create(model="m", messages=[{"role": "user", "content": task["question"]}])
+        return {"said": answer.choices[0].message.content}
+
+    class Echo(Client):
+        async def get_response(self, prompt: Any, *args: Any, **kwargs: Any) -> Response:
+            await asyncio.sleep(0)
+            return Response("r", 0, "m", None, AssistantMessage(f"echo {prompt[-1]['content']}"))
+
+    player = vf.Harness(program, client=Echo(), model="m")
+    states = await asyncio.gather(*(player.run({"question": str(number)}) for number in range(30)))
+    assert [state["said"] for state in states] == [f"echo {number}" for number in range(30)]
+    assert json.dumps(states[0])

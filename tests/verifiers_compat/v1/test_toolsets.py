@@ -1,0 +1,294 @@
+"""Toolsets: what the model is shown, what is filled in for it, how long objects live, and real tool servers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from vfgym.errors import ConfigurationError
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.testing import ScriptedClient
+
+
+def calling(*calls: tuple[str, dict[str, Any]]) -> AssistantMessage:
+    return AssistantMessage(None, tool_calls=[ToolCall(f"c{i}", name, json.dumps(args)) for i, (name, args) in enumerate(calls)])
+
+
+async def told(toolsets: Any, *calls: tuple[str, dict[str, Any]], task: dict[str, Any] | None = None) -> list[Any]:
+    """Make the calls in one message and return what the model reads."""
+    player = vf.Harness(client=ScriptedClient([calling(*calls), "done"]), model="m", toolsets=toolsets)
+    state = await player.run({"prompt": "go", **(task or {})})
+    await player.teardown()
+    return [message["content"] for message in state["completion"] if message["role"] == "tool"]
+
+
+async def shown(toolsets: Any, task: dict[str, Any] | None = None) -> list[str]:
+    """Return the names of the tools that a rollout may use."""
+    names: list[str] = []
+
+    def look(task: Any, state: vf.State) -> None:
+        names.extend(state.get_tools())
+
+    await vf.Harness(program=look, toolsets=toolsets).run({"prompt": "go", **(task or {})})
+    return names
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def sub(a: int, b: int) -> int:
+    """Subtract a number."""
+    return a - b
+
+
+async def test_visibility() -> None:
+    assert await shown([add, sub]) == ["add", "sub"]
+    assert await shown([vf.Toolset([add, sub], show=["sub"])]) == ["sub"]
+    assert await shown([vf.Toolset([add, sub], hide=["sub"])]) == ["add"]
+    assert await shown([vf.Toolset([add, vf.Toolset([sub])], hide=["sub"])]) == ["add"]
+    assert await shown([add, sub], {"tools": {"show": ["sub"]}}) == ["sub"]
+    assert await shown([add, sub], {"tools": {"hide": ["sub"]}}) == ["add"]
+    named = {"plus": [add], "minus": [sub]}
+    assert await shown(named) == ["add", "sub"]
+    assert await shown(named, {"toolsets": {"show": ["minus"]}}) == ["sub"]
+    assert await shown(named, {"toolsets": {"hide": ["minus"]}}) == ["add"]
+    assert await shown({"plus": [add]}, {"toolsets": {"more": {"tools": [f"{__name__}:sub"]}}} if "tests" in __name__ else None) is not None
+
+
+async def test_names_must_exist_and_be_unique() -> None:
+    with pytest.raises(ConfigurationError, match="not both"):
+        vf.Toolset([add], show=["add"], hide=["add"])
+    with pytest.raises(ConfigurationError, match="ad"):
+        vf.Toolset([add], show=["ad"])
+    with pytest.raises(ConfigurationError, match="add"):
+        await shown([add, vf.Toolset([add])])
+    with pytest.raises(ConfigurationError, match="nope"):
+        await shown([add], {"tools": {"show": ["nope"]}})
+    with pytest.raises(ConfigurationError, match="nope"):
+        await shown({"plus": [add]}, {"toolsets": {"hide": ["nope"]}})
+
+
+async def test_a_sandbox_is_refused_with_a_reason() -> None:
+    for make in (
+        lambda: vf.Toolset([add], sandbox={}),
+        lambda: vf.Harness(sandbox={"image": "x"}),
+        lambda: vf.User(lambda state: None, sandbox=True),
+        lambda: vf.Harness(program={"command": ["x"], "sandbox": {}}),
+        lambda: vf.Harness(program={"command": ["x"], "files": {"a": "b"}}),
+    ):
+        with pytest.raises(ConfigurationError, match="hosted service"):
+            make()
+
+
+# Bindings
+
+
+def secret(text: str, key: str, task: vf.Task, state: vf.State, runtime: dict[str, Any]) -> str:
+    """Tell what was filled in."""
+    return f"{text} {key} {task['answer']} {state['info']['level']} {runtime['max_turns']}"
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("task.info.name", "n"),
+        ({"task": "info.names.1"}, "b"),
+        ("state.info.name", "n"),
+        ("runtime.max_turns", "10"),
+        ("plain text", "plain text"),
+        (7, "7"),
+        (lambda task: task["answer"] * 2, "4242"),
+        ({"fn": "posixpath:basename"}, None),
+    ],
+)
+async def test_hidden_arguments_are_filled_in(source: Any, value: str | None) -> None:
+    if value is None:
+        with pytest.raises(TypeError):
+            await (
+                vf.Harness(toolsets=[vf.Toolset([secret], bindings={"secret.key": source})])
+                .toolsets[0]
+                .bindings.values("secret", vf.Task(), vf.State())
+            )
+        return
+    toolset = vf.Toolset([secret], bindings={"secret.key": source})
+    task = {"answer": "42", "info": {"level": 3, "name": "n", "names": ["a", "b"]}}
+    assert await told([toolset], ("secret", {"text": "hi"}), task=task) == [f"hi {value} 42 3 10"]
+
+
+async def test_the_model_neither_sees_nor_sets_hidden_arguments() -> None:
+    toolset = vf.Toolset([secret], bindings={"secret.key": "k"})
+    task = {"answer": "42", "info": {"level": 3}}
+    [text] = await told([toolset], ("secret", {"text": "hi", "key": "mine"}), task=task)
+    assert "unknown argument" in text
+    [text] = await told([toolset], ("secret", {"text": "hi", "state": {}}), task=task)
+    assert "unknown argument" in text
+    definitions: list[Any] = []
+
+    def look(state: vf.State) -> None:
+        running = state.running
+        assert running is not None
+        definitions.append(running.tools["secret"].definition.parameters)
+
+    await vf.Harness(program=look, toolsets=[toolset]).run({"prompt": "go"})
+    assert list(definitions[0]["properties"]) == ["text"]
+
+
+async def test_a_tool_may_call_another() -> None:
+    async def twice(a: int, other: Any) -> int:
+        """Add a number to itself."""
+        return int(await other(a=a, b=a))
+
+    toolset = vf.Toolset([add, twice], bindings={"twice.other": "tools.add"})
+    assert await told([toolset], ("twice", {"a": 4})) == ["8"]
+
+
+class Counter:
+    """Counts, and knows whether it was closed."""
+
+    made: list[Counter] = []
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_closed = False
+        Counter.made.append(self)
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+def counted(scope: Any) -> vf.Toolset:
+    def count(counter: Counter) -> int:
+        """Count."""
+        counter.count += 1
+        return counter.count
+
+    return vf.Toolset([count], bindings={"count.counter": "objects.counter"}, objects={"counter": Counter}, scope=scope)
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected", "made"),
+    [("rollout", [["1", "2"], ["1", "2"]], 2), ("global", [["1", "2"], ["3", "4"]], 1), (None, [["1", "2"], ["1", "2"]], 2)],
+)
+async def test_objects_live_as_long_as_their_scope(scope: Any, expected: list[list[str]], made: int) -> None:
+    Counter.made = []
+    player = vf.Harness(client=ScriptedClient([calling(("count", {}), ("count", {})), "done"]), model="m", toolsets=[counted(scope)])
+    texts = []
+    for _ in range(2):
+        state = await player.run({"prompt": "go"})
+        texts.append([message["content"] for message in state["completion"] if message["role"] == "tool"])
+        assert all(counter.is_closed for counter in Counter.made) == (scope != "global")
+    assert texts == expected
+    await player.teardown()
+    assert len(Counter.made) == made
+    assert all(counter.is_closed for counter in Counter.made)
+
+
+async def test_the_rollouts_of_a_group_share_its_objects() -> None:
+    Counter.made = []
+
+    def best(tasks: Any, states: Any) -> list[float]:
+        assert not any(counter.is_closed for counter in Counter.made)
+        return [0.0] * len(states)
+
+    env = vf.Env(vf.Taskset([{"question": "a"}, {"question": "b"}], toolsets=[counted("group")], rewards=[best]))
+    client = ScriptedClient([calling(("count", {})), "done"])
+    outputs = await env.evaluate(client, "m", rollouts_per_example=3)
+    counts = [message["content"] for row in outputs["outputs"] for message in row["completion"] if message["role"] == "tool"]
+    assert sorted(counts) == ["1", "1", "2", "2", "3", "3"]
+    assert [counter.is_closed for counter in Counter.made] == [True, True]
+
+
+def test_bindings_that_lead_nowhere_are_refused() -> None:
+    for bindings, says in (
+        ({"add": "x"}, "function.argument"),
+        ({"ad.a": "x"}, "ad"),
+        ({"add.c": "x"}, "argument"),
+        ({"add.a": "objects.x"}, "object"),
+    ):
+        with pytest.raises(ConfigurationError, match=says):
+            vf.Toolset([add], bindings=bindings)
+
+
+async def test_a_path_that_leads_nowhere_is_told() -> None:
+    [text] = await told([vf.Toolset([add], bindings={"add.a": "task.info.nope"})], ("add", {"b": 1}))
+    assert "task.info.nope" in text
+
+
+async def test_handlers_of_a_toolset_take_part() -> None:
+    log: list[str] = []
+
+    class Logged(vf.Toolset):
+        @vf.setup
+        def begin(self, task: Any, state: Any) -> None:
+            log.append("setup")
+
+        @vf.cleanup
+        def end(self, task: Any, state: Any) -> None:
+            log.append("cleanup")
+
+        @vf.teardown
+        def leave(self) -> None:
+            log.append("teardown")
+
+    assert await told([Logged([add])], ("add", {"a": 1, "b": 2})) == ["3"]
+    assert log == ["setup", "cleanup", "teardown"]
+
+
+async def test_a_user_has_bindings_too() -> None:
+    said: list[Any] = []
+
+    def user(state: vf.State, counter: Counter, name: str) -> Any:
+        counter.count += 1
+        said.append((counter.count, name))
+        return "more" if counter.count < 2 else None
+
+    simulated = vf.User(user, bindings={"counter": "objects.counter", "name": "task.answer"}, objects={"counter": Counter})
+    await vf.Harness(client=ScriptedClient(["a", "b"]), model="m", user=simulated).run({"prompt": "go", "answer": "42"})
+    assert said == [(1, "42"), (2, "42")]
+
+
+def test_taskset_and_harness_cannot_both_have_a_user() -> None:
+    with pytest.raises(ConfigurationError, match="user"):
+        vf.Env(vf.Taskset([{"question": "?"}], user=lambda state: None), vf.Harness(user=lambda state: None))
+
+
+# Tool servers
+
+SERVER = """
+import os
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("test", log_level="CRITICAL")
+
+@server.tool()
+def shout(text: str) -> str:
+    return text.upper() + os.environ.get("MARK", "")
+
+@server.tool()
+def whoami() -> str:
+    return f"{os.getpid()}"
+
+@server.tool()
+def fail() -> str:
+    raise ValueError("no")
+
+server.run()
+"""
+
+
+async def test_a_tool_server(tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    script = tmp_path / "server.py"
+    script.write_text(SERVER, encoding="utf-8")
+    server = vf.MCPTool(sys.executable, [str(script)], env={"MARK": "!"})
+    toolset = vf.Toolset([server, add], hide=["whoami"])
+    texts = await told([toolset], ("shout", {"text": "hi"}), ("fail", {}), ("add", {"a": 1, "b": 1}), ("whoami", {}))
+    assert texts[0] == "HI!"
+    assert "fail" in texts[1]
+    assert texts[2:] == ["2", "'whoami'"]

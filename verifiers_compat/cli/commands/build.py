@@ -1,0 +1,14 @@
+"""``vf-build``, which does not exist here (see `verifiers_compat.cli.commands.unavailable`)."""
+
+from typing import NoReturn
+
+from verifiers_compat.cli.commands.unavailable import refuse
+
+
+def main() -> NoReturn:
+    """Say why, and exit with 2."""
+    refuse("vf-build")
+
+
+if __name__ == "__main__":
+    main()

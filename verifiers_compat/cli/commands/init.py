@@ -1,0 +1,110 @@
+"""``vf-init``: make the project of a new environment."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from verifiers_compat.cli.program import Debug, new_app, run
+from verifiers_compat.cli.templates import MODULE, PACKAGE_INIT, PYPROJECT, README, filled
+from vfgym.errors import ConfigurationError
+
+app = new_app("vf-init", "Make the project of a new environment.")
+
+_TAKEN = frozenset({"verifiers", "verifiers_compat", "vfgym", "gymnasium", "datasets", "numpy", "openai", "anthropic", "pydantic"})
+"""Modules that an environment must not hide, beside those of Python."""
+
+
+def module_of(env: str) -> str:
+    """Return the module of an environment that is to be made.
+
+    >>> module_of("word-count")
+    'word_count'
+
+    Raises:
+        ConfigurationError: If it cannot be a module, or there is one of that name which it would hide.
+    """
+    if "/" in env:
+        raise ConfigurationError(
+            f"{env!r} names an owner: a new environment has only a name of its own, such as {env.rpartition('/')[2]!r}"
+        )
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*", env):
+        raise ConfigurationError(f"an environment is named with letters, digits, '-' and '_', and a letter first; got {env!r}")
+    module = env.replace("-", "_").lower()
+    if keyword.iskeyword(module) or keyword.issoftkeyword(module) or module in sys.stdlib_module_names or module in _TAKEN:
+        raise ConfigurationError(f"{module!r} is a word or module that Python programs use: choose another name, such as {env + '-env'!r}")
+    return module
+
+
+@app.command()
+def init(
+    env: Annotated[str, typer.Argument(metavar="ENV", help="Name of the environment, such as word-count.")],
+    path: Annotated[Path, typer.Option("--path", "-p", metavar="DIR", help="The project goes into a directory below DIR.")] = Path(
+        "environments"
+    ),
+    rewrite_readme: Annotated[bool, typer.Option("--rewrite-readme", help="Write README.md anew; other files are never replaced.")] = False,
+    multi_file: Annotated[bool, typer.Option("--multi-file", help="Make a package instead of one module.")] = False,
+    openenv: Annotated[bool, typer.Option("--openenv", help="Refused: OpenEnv projects need hosted sandboxes.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Make the project of a new environment."""
+    if openenv:
+        raise ConfigurationError("--openenv makes a project that runs in hosted sandboxes, which there are none of here: leave it out")
+    folder = write_project(module_of(env), path, is_package=multi_file, rewrites_readme=rewrite_readme)
+    name = folder.name.replace("_", "-")
+    print(f"\nnext: vf-install {name} -p {path}\n      vf-eval {name}")
+
+
+def write_project(module: str, path: Path, *, is_package: bool = False, rewrites_readme: bool = False) -> Path:
+    """Write the files of an environment, but for those that are there already, and tell of each.
+
+    Args:
+        module: Name of its module.
+        path: The project is a directory below this one.
+        is_package: Whether the environment is a package instead of a single module.
+        rewrites_readme: Whether a README.md that is there is replaced.
+
+    Returns:
+        The directory of the project.
+    """
+    folder = path / module
+    shape = "package" if is_package else "module"
+    other = folder / f"{module}.py" if is_package else folder / module
+    if other.exists():
+        raise ConfigurationError(f"{other} is there already, so the environment cannot be a {shape}: remove it, or choose the other form")
+    included = f"{module}/**" if is_package else f"{module}.py"
+    files = {
+        "README.md": filled(README, module),
+        "pyproject.toml": filled(PYPROJECT, module, included=included),
+    }
+    if is_package:
+        files[f"{module}/__init__.py"] = filled(PACKAGE_INIT, module)
+    files[f"{module}/{module}.py" if is_package else f"{module}.py"] = filled(MODULE, module)
+    for name, text in files.items():
+        file = folder / name
+        if file.exists() and not (rewrites_readme and name == "README.md"):
+            print(f"kept    {file}")
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        print(f"written {file}")
+    return folder
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command, and exit.
+
+    Args:
+        arguments: The arguments; by default those of the process.
+    """
+    run(app, arguments)
+
+
+if __name__ == "__main__":
+    main()

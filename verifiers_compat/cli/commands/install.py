@@ -1,0 +1,164 @@
+"""``vf-install``: install an environment and what it needs, beside this library."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from verifiers_compat.cli.program import FAILED, Debug, new_app, note, run
+from vfgym.errors import ConfigurationError
+
+app = new_app("vf-install", "Install an environment and what it needs, beside this library.")
+
+REPOSITORY = "https://github.com/PrimeIntellect-ai/verifiers"
+
+
+@app.command()
+def install(
+    env: Annotated[
+        str,
+        typer.Argument(metavar="ENV", help="An environment below DIR (word-count, word-count[extra]), a project's directory, or a wheel."),
+    ],
+    path: Annotated[Path, typer.Option("--path", "-p", metavar="DIR", help="Where environments are developed.")] = Path("environments"),
+    from_repo: Annotated[bool, typer.Option("--from-repo", "-r", help="Take it from environments/ in a git repository.")] = False,
+    branch: Annotated[str, typer.Option("--branch", "-b", help="Branch or tag of that repository.")] = "main",
+    repository: Annotated[str, typer.Option("--repository", metavar="URL", help="That repository.")] = REPOSITORY,
+    debug: Debug = False,
+) -> None:
+    """Install an environment and what it needs, beside this library.
+
+    The requirement `verifiers` of published environments is left out: this library offers it. uv is used where it is installed, else
+    pip; options of theirs go into environment variables (UV_..., PIP_...).
+    """
+    name, extras = _name_and_extras(env)
+    if from_repo:
+        with tempfile.TemporaryDirectory() as clone:
+            folder = _cloned(repository, branch, Path(clone))
+            code = install_target(_project(name, folder / "environments"), extras, is_editable=False)
+    else:
+        target = _local(name, path)
+        code = install_target(target, extras, is_editable=target.suffix != ".whl")
+    raise typer.Exit(code)
+
+
+def _name_and_extras(env: str) -> tuple[str, list[str]]:
+    match = re.fullmatch(r"(.*?)(?:\[([^\]]*)\])?", env)
+    name, extras = (match[1], match[2]) if match else (env, None)
+    return name, [extra.strip() for extra in (extras or "").split(",") if extra.strip()]
+
+
+def _local(name: str, path: Path) -> Path:
+    """Return the wheel or project that is meant."""
+    given = Path(name)
+    if given.suffix == ".whl":
+        if not given.is_file():
+            raise ConfigurationError(f"there is no wheel {name}")
+        return given
+    if "/" in name and (given / "pyproject.toml").is_file():
+        return given
+    if "@" in name or re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        raise ConfigurationError(
+            f"{name!r} is on the hosted hub of environments, which vf-install does not ask: download its wheel there and run"
+            " vf-install PATH/TO/WHEEL.whl"
+        )
+    return _project(name, path)
+
+
+def _project(name: str, path: Path) -> Path:
+    folder = path / name.replace("-", "_")
+    if not folder.is_dir():
+        there = sorted(each.parent.name for each in path.glob("*/pyproject.toml"))
+        known = f"there are {', '.join(there)}" if there else "there are none"
+        raise ConfigurationError(f"there is no environment {name!r} in {path}: no directory {folder.name}; {known}")
+    return folder
+
+
+def _cloned(repository: str, branch: str, folder: Path) -> Path:
+    command = ["git", "clone", "--quiet", "--depth", "1", "--branch", branch, "--", repository, str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise ConfigurationError("--from-repo needs git, which is not installed") from None
+    if done.returncode:
+        raise ConfigurationError(f"{branch} of {repository} cannot be cloned: {done.stderr.strip()}")
+    return folder
+
+
+def install_target(target: Path, extras: Sequence[str] = (), *, is_editable: bool) -> int:
+    """Install what a project or wheel requires, then itself.
+
+    Args:
+        target: Directory of the project, or the wheel.
+        extras: Its extras that are wanted.
+        is_editable: Whether later changes of the project take effect at once.
+
+    Returns:
+        The exit code.
+    """
+    from verifiers_compat.cli.requirements import REPLACED, constraints, requirements_of
+
+    requirements = requirements_of(target, extras)
+    for extra in requirements.unknown_extras:
+        note(f"nothing here stands for the extra {REPLACED}[{extra}]: install what the environment needs of it yourself")
+    installer = _installer()
+    if requirements.install:
+        with tempfile.TemporaryDirectory() as folder:
+            limits = Path(folder, "constraints.txt")
+            limits.write_text("\n".join(constraints()) + "\n", encoding="utf-8")
+            options = ["--constraint", str(limits)]
+            if installer[0] != sys.executable:
+                # Only uv can leave out what is required further down: for pip, the constraints above keep it from doing harm.
+                overrides = Path(folder, "overrides.txt")
+                overrides.write_text(f"{REPLACED}; python_version < '0'\n", encoding="utf-8")
+                options += ["--override", str(overrides)]
+            code = _run([*installer, *options, *requirements.install])
+        if code:
+            note(
+                "nothing of the environment was installed. This library needs newer versions of some libraries than older environments allow"
+            )
+            return FAILED
+    code = _run([*installer, "--no-deps", *(["--editable"] if is_editable else []), str(target.resolve())])
+    if code:
+        return FAILED
+    print(f"installed {requirements.name}")
+    if requirements.replaced:
+        left_out = ", ".join(requirements.replaced)
+        print(
+            f"left out  {left_out}: vfgym offers it (verifiers_compat). `pip check` calls it missing, which does no harm: vf-eval lets"
+            " `import verifiers` mean this library"
+        )
+    return 0
+
+
+def _installer() -> list[str]:
+    """Return the command that installs into this environment: uv's, else pip's."""
+    uv = shutil.which("uv")
+    if uv is not None:
+        return [uv, "pip", "install", "--python", sys.executable]
+    return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+
+
+def _run(command: Sequence[str]) -> int:
+    print("$", *command, flush=True)
+    return subprocess.run(command, check=False).returncode
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command, and exit: with 0, 1 (not installed) or 2 (refused).
+
+    Args:
+        arguments: The arguments; by default those of the process.
+    """
+    run(app, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Commands that are documented and do not exist here: they say why, and exit with 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import NoReturn
+
+from verifiers_compat.cli.program import REFUSED
+
+REASONS: Mapping[str, str] = {
+    "vf-build": "OpenEnv images are built for hosted sandboxes, which there are none of here",
+    "vf-gepa": "prompts are not optimised here; vf-eval compares prompts that you write (a sweep over an argument of the environment)",
+    "vf-rl": "there is no trainer here; a trainer that speaks the rollout API uses Environment.generate",
+    "vf-train": "there is no trainer here; a trainer that speaks the rollout API uses Environment.generate",
+    "vf-tui": "there is no full-screen viewer here; results.jsonl and metadata.json are read by vfgym.results.load_results",
+    "vf-vllm": "vLLM is not wrapped here; start its own server, and use vf-eval --provider vllm",
+}
+"""Why each command does not exist."""
+
+
+def refuse(command: str) -> NoReturn:
+    """Say that a command does not exist, and exit."""
+    print(f"error: {command} does not exist here: {REASONS[command]}", file=sys.stderr)
+    sys.exit(REFUSED)

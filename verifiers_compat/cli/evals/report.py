@@ -1,0 +1,196 @@
+"""What is printed about the results of a run: plain text, in sections."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from verifiers_compat.utils.async_utils import EventLoopLagStats
+from verifiers_compat.utils.logging_utils import print_prompt_completions_sample, print_time
+
+MAX_VALUES = 100
+"""How many single values a line shows."""
+
+_SPANS = ("total", "setup", "generation", "model", "env", "scoring", "overhead")
+
+
+def to_col_order(list_of_dicts: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return rows as columns. A row that has not all keys has None there.
+
+    >>> to_col_order([{"a": 1, "b": 2}, {"a": 3}])
+    {'a': [1, 3], 'b': [2, None]}
+    """
+    rows = list(list_of_dicts)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def output_env_id(output: Mapping[str, Any]) -> str | None:
+    """Return the name by which an `EnvGroup` routed an output (the outermost group's), or None."""
+    info = output.get("info")
+    route = info.get("env_id") if isinstance(info, Mapping) else None
+    if isinstance(route, Sequence) and not isinstance(route, str):
+        route = route[0] if route else None
+    return None if route is None else str(route)
+
+
+def get_env_outputs(results: Mapping[str, Any], env_id: str) -> list[Mapping[str, Any]]:
+    """Return the outputs of a run that belong to one environment of a group."""
+    return [output for output in results["outputs"] if output_env_id(output) == env_id]
+
+
+def print_results(
+    results: Mapping[str, Any],
+    num_samples: int = 1,
+    *,
+    is_abbreviated: bool = False,
+    event_loop_lag: EventLoopLagStats | None = None,
+) -> None:
+    """Print what came out of a run.
+
+    Args:
+        results: What `generate` or `evaluate` gave.
+        num_samples: How many rollouts are shown in full.
+        is_abbreviated: Print the means only.
+        event_loop_lag: How late the event loop was, where it was measured.
+    """
+    metadata = results["metadata"]
+    print("--- Evaluation ---")
+    print(f"Environment: {metadata['env_id']}")
+    if metadata["env_args"]:
+        print(f"Arguments: {', '.join(f'{name}={value!r}' for name, value in metadata['env_args'].items())}")
+    print(f"Model: {metadata['model']}")
+    print(f"Provider: {metadata['base_url']}")
+    print(f"Examples: {metadata['num_examples']}")
+    print(f"Rollouts per example: {metadata['rollouts_per_example']}")
+    if not is_abbreviated and results["outputs"] and num_samples > 0:
+        print("--- Example ---")
+        print_prompt_completions_sample(outputs=results, n=num_samples)
+    print("--- All ---")
+    print_rewards(results, shows_values=not is_abbreviated)
+    print_info(results)
+    if not is_abbreviated:
+        print_timing(results)
+    print_usage(results)
+    _print_environments(results)
+    if event_loop_lag is not None and event_loop_lag.count and not is_abbreviated:
+        lag = event_loop_lag
+        print(f"Event loop lag: mean {print_time(lag.mean)}, p99 {print_time(lag.p99)}, max {print_time(lag.max)}")
+
+
+def print_rewards(results: Mapping[str, Any], *, shows_values: bool = True) -> None:
+    """Print the rewards and metrics of a run: mean, standard deviation, pass@k, and the values of each rollout.
+
+    Args:
+        results: What `generate` or `evaluate` gave.
+        shows_values: Whether single values are printed, in a line for each rollout of an example: ``r1`` for the first ones.
+    """
+    outputs, metadata = results["outputs"], results["metadata"]
+    print("Rewards:")
+    _print_numbers("reward", [(output, output["reward"]) for output in outputs], shows_values)
+    for mark, name in (("@", "pass_at_k"), ("^", "pass_all_k")):
+        if metadata.get(name):
+            print(", ".join(f"pass{mark}{k}: {_rounded(value)}" for k, value in metadata[name].items()))
+    for metric in dict.fromkeys(name for output in outputs for name in output["metrics"]):
+        numbers = [(output, output["metrics"][metric]) for output in outputs if metric in output["metrics"]]
+        _print_numbers(metric, numbers, shows_values)
+
+
+def print_info(results: Mapping[str, Any]) -> None:
+    """Print how the rollouts of a run ended: truncated, by which stop conditions, and with which errors."""
+    outputs = results["outputs"]
+    if not outputs:
+        return
+    print("Info:")
+    print(f"is_truncated: {_rounded(_share(output['is_truncated'] for output in outputs))}")
+    stops = Counter(str(output.get("stop_condition")) for output in outputs)
+    print(f"stop_conditions: {_distribution(stops, len(outputs))}")
+    errors = Counter(output.get("long_error_chain") or str(output["error"]) for output in outputs if output["error"] is not None)
+    print(f"errors: {_rounded(errors.total() / len(outputs))}")
+    for chain, count in errors.most_common():
+        first = next(output["error"] for output in outputs if (output.get("long_error_chain") or str(output["error"])) == chain)
+        print(f"  {chain}: {count} of {len(outputs)}, the first is {first}")
+    failed = Counter(name for output in outputs for name in output.get("metrics_errors", ()))
+    for name, count in failed.most_common():
+        example = next(output["metrics_errors"][name] for output in outputs if name in output.get("metrics_errors", ()))
+        print(f"  reward function {name} failed in {count} of {len(outputs)} rollouts: {example}")
+
+
+def print_timing(results: Mapping[str, Any]) -> None:
+    """Print where the time of the rollouts went: shortest, mean and longest, for each part of a rollout."""
+    seconds: defaultdict[str, list[float]] = defaultdict(list)
+    for output in results["outputs"]:
+        timing = output.get("timing") or {}
+        for name in _SPANS:
+            value = timing.get(name)
+            value = value.get("duration") if isinstance(value, Mapping) else value
+            if isinstance(value, int | float):
+                seconds[name].append(value)
+    if not seconds:
+        return
+    print("Timing:")
+    for name in _SPANS:
+        if seconds[name]:
+            each = seconds[name]
+            shortest, mean, longest = (print_time(value) for value in (min(each), statistics.fmean(each), max(each)))
+            print(f"{name}: min - {shortest}, mean - {mean}, max - {longest}")
+
+
+def print_usage(results: Mapping[str, Any]) -> None:
+    """Print the mean tokens of a rollout, where any were reported."""
+    usage = results["metadata"].get("usage")
+    if usage:
+        print("Usage:")
+        for name, value in usage.items():
+            print(f"{name} (avg): {value:.1f}")
+
+
+def _print_environments(results: Mapping[str, Any]) -> None:
+    names = list(dict.fromkeys(name for name in map(output_env_id, results["outputs"]) if name is not None))
+    if len(names) < 2:
+        return
+    print("Environments:")
+    for name in names:
+        outputs = get_env_outputs(results, name)
+        errors = sum(output["error"] is not None for output in outputs)
+        rewards = [output["reward"] for output in outputs]
+        print(f"{name}: avg - {_mean(rewards)}, std - {_spread(rewards)}, rollouts - {len(outputs)}, errors - {errors}")
+
+
+def _print_numbers(name: str, numbers: Sequence[tuple[Mapping[str, Any], float]], shows_values: bool) -> None:
+    values = [value for _, value in numbers]
+    print(f"{name}: avg - {_mean(values)}, std - {_spread(values)}")
+    if not shows_values:
+        return
+    by_rollout: defaultdict[int, list[float]] = defaultdict(list)
+    seen: Counter[Any] = Counter()
+    for output, value in numbers:
+        by_rollout[output.get("rollout", seen[output["example_id"]])].append(value)
+        seen[output["example_id"]] += 1
+    for rollout, each in sorted(by_rollout.items()):
+        shown = ", ".join(str(_rounded(value)) for value in each[:MAX_VALUES])
+        more = f", ... ({len(each)} in all)" if len(each) > MAX_VALUES else ""
+        print(f"r{rollout + 1}: [{shown}{more}]")
+
+
+def _distribution(counts: Counter[str], total: int) -> str:
+    return ", ".join(f"{name}: {_rounded(count / total)}" for name, count in counts.most_common())
+
+
+def _share(values: Iterable[Any]) -> float:
+    return statistics.fmean(bool(value) for value in values)
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{statistics.fmean(values):.3f}" if values else "none"
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{statistics.pstdev(values):.3f}" if values and all(map(math.isfinite, values)) else "none"
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), 3)

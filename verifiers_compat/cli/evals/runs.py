@@ -1,0 +1,234 @@
+"""Carrying evaluations out: environments are loaded one after the other, their rollouts run at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verifiers_compat.alias import ALIAS, AliasFinder, install
+from verifiers_compat.cli.evals.report import print_results
+from verifiers_compat.cli.evals.settings import CommandConfig
+from verifiers_compat.envs.api import RolloutAPI
+from verifiers_compat.types import (
+    EvalConfig,
+    EvalRunConfig,
+    GenerateOutputs,
+    LogCallback,
+    ProgressCallback,
+    StartCallback,
+)
+from verifiers_compat.utils.async_utils import EventLoopLagMonitor, EventLoopLagStats
+from verifiers_compat.utils.env_utils import load_environment
+from verifiers_compat.utils.path_utils import get_eval_results_path
+from vfgym.envs.chat import ChatEnv
+from vfgym.errors import ConfigurationError
+
+logger = logging.getLogger("verifiers_compat")
+
+_SECONDS_BETWEEN_HEARTBEATS = 60.0
+_LONGEST_HEARTBEAT = 10.0
+"""Seconds that a heartbeat may take."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation whose environment is loaded."""
+
+    config: EvalConfig
+    env: Any
+    results_path: Path | None
+    """Where its results go; None where they are not saved."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What came of an evaluation: its results, or what kept it from having any."""
+
+    evaluation: Evaluation
+    results: GenerateOutputs | None
+    error: Exception | None = None
+
+
+def use_alias(*, wins: bool) -> None:
+    """Let ``import verifiers`` mean this library, for environments that are written for it.
+
+    Args:
+        wins: Whether it does so even where `verifiers` itself is installed, which comes first otherwise.
+    """
+    if wins or not is_peer_installed():
+        install()
+
+
+def is_peer_installed() -> bool:
+    """Say whether `verifiers` itself can be imported."""
+    finders = [finder for finder in sys.meta_path if not isinstance(finder, AliasFinder)]
+    return any(finder.find_spec(ALIAS, None) is not None for finder in finders)
+
+
+def prepared(config: EvalConfig) -> Evaluation:
+    """Load the environment of an evaluation, set what is to be set on it, and choose where results go.
+
+    Raises:
+        ConfigurationError: If the environment cannot be loaded, or does not belong to this library.
+    """
+    env = load_environment(config.env_id, **config.env_args)
+    if not isinstance(env, RolloutAPI):
+        kind = f"{type(env).__module__}.{type(env).__qualname__}"
+        raise ConfigurationError(
+            f"the environment {config.env_id!r} is a {kind}, made with another library: where verifiers itself is installed, an environment"
+            " gets that. Run vf-eval with --alias, which lets `import verifiers` mean this one"
+        )
+    for name in config.extra_env_kwargs:
+        if not hasattr(env, name) and not hasattr(env, f"set_{name}"):
+            logger.warning("%s has no attribute %r so far: extra_env_kwargs adds it, and perhaps nobody reads it", config.env_id, name)
+    env.set_kwargs(**config.extra_env_kwargs)
+    path = config.resume_path or (get_eval_results_path(config) if config.save_results else None)
+    return Evaluation(config, env, path)
+
+
+async def play(
+    evaluation: Evaluation,
+    on_start: StartCallback | None = None,
+    on_progress: ProgressCallback | list[ProgressCallback] | None = None,
+    on_log: LogCallback | None = None,
+) -> GenerateOutputs:
+    """Carry one evaluation out."""
+    config = evaluation.config
+    further: dict[str, Any] = {}
+    if isinstance(config, CommandConfig):
+        further = {"max_concurrent_scoring": config.max_concurrent_scoring, "redo_errors": config.redo_errors}
+    outputs: GenerateOutputs = await evaluation.env.evaluate(
+        config.client_config,
+        config.model,
+        sampling_args=config.sampling_args,
+        num_examples=config.num_examples,
+        rollouts_per_example=config.rollouts_per_example,
+        max_concurrent=config.max_concurrent,
+        results_path=evaluation.results_path,
+        state_columns=config.state_columns,
+        save_results=evaluation.results_path is not None,
+        push_to_hf_hub=config.save_to_hf_hub,
+        hf_hub_dataset_name=config.hf_hub_dataset_name,
+        independent_scoring=config.independent_scoring,
+        max_retries=config.max_retries,
+        on_start=on_start,
+        on_progress=on_progress,
+        on_log=on_log,
+        **further,
+    )
+    return outputs
+
+
+async def run_evaluation(
+    config: EvalConfig,
+    on_start: StartCallback | None = None,
+    on_log_file: Callable[[Path], None] | None = None,
+    on_progress: ProgressCallback | list[ProgressCallback] | None = None,
+    on_log: LogCallback | None = None,
+) -> GenerateOutputs:
+    """Load the environment of an evaluation and carry the evaluation out.
+
+    Args:
+        config: The evaluation.
+        on_start: See `Environment.generate`.
+        on_log_file: There is no server process here that would log to a file, so it cannot be given.
+        on_progress: See `Environment.generate`.
+        on_log: See `Environment.generate`.
+
+    Raises:
+        ConfigurationError: If the environment cannot be loaded, or `on_log_file` is given.
+    """
+    if on_log_file is not None:
+        raise ConfigurationError("on_log_file names the log of a server process, and there is none: everything is logged in this process")
+    evaluation = prepared(config)
+    try:
+        return await play(evaluation, on_start, on_progress, on_log)
+    finally:
+        await _torn_down([evaluation])
+
+
+async def run_evaluations(config: EvalRunConfig) -> list[GenerateOutputs]:
+    """Carry several evaluations out at the same time, and print their results.
+
+    Returns:
+        The results, in the order of the evaluations.
+
+    Raises:
+        Exception: What kept the first of those that broke off from going on, when all others are done.
+    """
+    finished, lag = await finish_all([prepared(each) for each in config.evals])
+    for each in finished:
+        if each.results is not None:
+            print_results(each.results, event_loop_lag=lag)
+    errors = [each.error for each in finished if each.error is not None]
+    if errors:
+        raise errors[0]
+    return [each.results for each in finished if each.results is not None]
+
+
+async def finish_all(evaluations: Sequence[Evaluation], *, heartbeat_url: str | None = None) -> tuple[list[Finished], EventLoopLagStats]:
+    """Carry several evaluations out at the same time. One that breaks off does not stop the others.
+
+    Args:
+        evaluations: The evaluations.
+        heartbeat_url: A URL that is asked for now and every minute, so that a monitor sees the run alive.
+
+    Returns:
+        What came of each, in order; and how late the event loop was.
+    """
+    monitor = EventLoopLagMonitor()
+    try:
+        async with monitor, _heartbeat(heartbeat_url):
+            finished = await asyncio.gather(*map(_finished, evaluations))
+    finally:
+        await _torn_down(evaluations)
+    return finished, monitor.get_stats()
+
+
+async def _finished(evaluation: Evaluation) -> Finished:
+    try:
+        return Finished(evaluation, await play(evaluation))
+    except Exception as error:
+        logger.debug("the evaluation of %s broke off", evaluation.config.env_id, exc_info=True)
+        return Finished(evaluation, None, error)
+
+
+async def _torn_down(evaluations: Sequence[Evaluation]) -> None:
+    for evaluation in evaluations:
+        # Called on the class: an author's code may use the name for something of its own.
+        await ChatEnv.aclose(evaluation.env.definition)
+
+
+@contextlib.asynccontextmanager
+async def _heartbeat(url: str | None) -> AsyncIterator[None]:
+    if url is None:
+        yield
+        return
+    beating = asyncio.create_task(_beat(url))
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+
+
+async def _beat(url: str) -> None:
+    import aiohttp
+
+    has_failed = False
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_LONGEST_HEARTBEAT)) as session:
+        while True:
+            try:
+                async with session.get(url) as answer:
+                    answer.raise_for_status()
+            except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+                if not has_failed:
+                    logger.warning("the heartbeat to %s fails: %s", url, error)
+                has_failed = True
+            await asyncio.sleep(_SECONDS_BETWEEN_HEARTBEATS)

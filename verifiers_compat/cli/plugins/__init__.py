@@ -1,0 +1,1 @@
+"""Plugins for the command lines of others."""

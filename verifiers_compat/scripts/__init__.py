@@ -1,0 +1,1 @@
+"""The older places of the commands (see `verifiers_compat.cli.commands`)."""

@@ -1,0 +1,8 @@
+"""The older place of ``vf-setup`` (see `verifiers_compat.cli.commands.setup`)."""
+
+from verifiers_compat.cli.commands.setup import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    main()
