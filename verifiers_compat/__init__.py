@@ -6,6 +6,7 @@ are imported when they are first asked for; names that are left out say why.
 
 from typing import TYPE_CHECKING
 
+from verifiers_compat.alias import API_VERSION
 from verifiers_compat.envs.adapted import as_environment
 from verifiers_compat.envs.env_group import EnvGroup
 from verifiers_compat.envs.environment import Environment
@@ -34,6 +35,9 @@ from vfgym.errors import (
 from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.rubrics import Rubric, RubricGroup
+
+__version__ = API_VERSION
+"""The version of the rollout API that is offered."""
 
 if TYPE_CHECKING:
     from verifiers_compat.alias import install, uninstall

@@ -189,9 +189,7 @@ class ResponseMessage(_WritableMessage, responses.ResponseMessage):
     __slots__ = ()
 
 
-MESSAGE_TYPES: MessageTypes = {
-    role: cls for cls in (SystemMessage, UserMessage, AssistantMessage, ToolMessage, TextMessage) for role in cls.ROLES
-}
+MESSAGE_TYPES = MessageTypes(SystemMessage, UserMessage, AssistantMessage, ToolMessage, TextMessage)
 """The writable message classes, by role."""
 
 __all__ = [

@@ -6,6 +6,7 @@ from vfgym.envs import ChatEnv, EnvGroup, GameEnv, MultiTurnEnv, SingleTurnEnv, 
 from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
+from vfgym.model_agent import ModelAgent
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
 from vfgym.responses import Response, ResponseMessage, Usage
@@ -34,6 +35,7 @@ __all__ = [
     "MaybeThinkParser",
     "Message",
     "MessageSpace",
+    "ModelAgent",
     "MultiTurnEnv",
     "NewMessages",
     "OracleAgent",

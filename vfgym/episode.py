@@ -93,7 +93,8 @@ def score_together(definition: ChatEnv, states: list[State]) -> Steps[None]:
         scores = [Score() for _ in states]
     for state, score in zip(states, scores, strict=True):
         apply_score(state, score)
-    apply_advantages(states)
+    if not (definition.score_rollouts and rubric.provides_advantages):
+        apply_advantages(states)
     if definition.score_rollouts:
         for state in states:
             yield from rubric.cleanup_steps(state)

@@ -21,8 +21,14 @@ T = TypeVar("T")
 Content: TypeAlias = "str | list[dict[str, Any]]"
 """What a message says: text, or a list of parts (``{"type": "text" | "image_url" | "input_audio" | ..., ...}``)."""
 
-MessageTypes: TypeAlias = "Mapping[str, type[Message]]"
-"""The class that stands for each role."""
+
+class MessageTypes(dict[str, "type[Message]"]):
+    """The class that stands for each role."""
+
+    def __init__(self, *classes: type[Message]) -> None:
+        """Take the classes; each says what its roles are."""
+        super().__init__({role: cls for cls in classes for role in cls.ROLES})
+        self.classes = frozenset(classes)
 
 
 class _Field:
@@ -273,9 +279,7 @@ class ToolMessage(Message):
             raise InvalidMessage(f"a tool message needs tool_call_id (a string): which call it answers; got {self.tool_call_id!r}")
 
 
-MESSAGE_TYPES: MessageTypes = {
-    role: cls for cls in (SystemMessage, UserMessage, AssistantMessage, ToolMessage, TextMessage) for role in cls.ROLES
-}
+MESSAGE_TYPES = MessageTypes(SystemMessage, UserMessage, AssistantMessage, ToolMessage, TextMessage)
 """The immutable message classes, by role."""
 
 _REQUIRED_IN_PART = {"text": "text", "image_url": "image_url", "input_audio": "input_audio"}
@@ -383,7 +387,7 @@ def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = 
     Raises:
         InvalidMessage: If it is none of these; the text names the message.
     """
-    if types is MESSAGE_TYPES and value.__class__ is list and all([isinstance(item, Message) for item in value]):
+    if value.__class__ is list and types.classes.issuperset([item.__class__ for item in value]):
         return value.copy()
     if isinstance(value, str):
         return [types["text"](value)]

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.agents import Answering, seat_of
-from vfgym.clients import Client, ClientConfig, SamplingArgs, resolve_client
+from vfgym.clients import Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
 from vfgym.responses import Response
@@ -43,6 +43,8 @@ class ModelAgent:
         endpoints = client_or_config.endpoints() if isinstance(client_or_config, ClientConfig) else [client_or_config]
         self.clients: list[Client] = [resolve_client(each) for each in endpoints]
         """Who is asked: one client for each endpoint."""
+        self.base_urls = client_or_config.base_urls if isinstance(client_or_config, EndpointClientConfig) else ""
+        """Where the model is, where that is known; several URLs are joined by commas."""
         self._turns = itertools.cycle(self.clients)
 
     def for_episode(self, env: gym.Env[Any, Any]) -> Answering:

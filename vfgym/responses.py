@@ -80,10 +80,10 @@ class Response:
     def tokens(self) -> ResponseTokens | None:
         """Token data of the answer, where the client asked for it."""
         message = self.message
-        return message.tokens if message.__class__ is ResponseMessage else None
+        return message.tokens if isinstance(message, ResponseMessage) else None
 
     @property
     def is_truncated(self) -> bool:
         """Whether the answer was cut by a token limit."""
         message = self.message
-        return message.__class__ is ResponseMessage and (bool(message.is_truncated) or message.finish_reason == "length")
+        return isinstance(message, ResponseMessage) and (bool(message.is_truncated) or message.finish_reason == "length")

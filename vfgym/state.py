@@ -245,7 +245,8 @@ class TimeSpan:
 
     def model_dump(self) -> dict[str, float]:
         """Return the span as plain data."""
-        return {"start": self.start, "end": self.end, "duration": self.duration}
+        start, end = self.start, self.end
+        return {"start": start, "end": end, "duration": end - start if end > 0 else 0.0}
 
     def __repr__(self) -> str:
         return f"TimeSpan(start={self.start}, end={self.end})"
@@ -281,11 +282,13 @@ class TimeSpans:
     def model_dump(self) -> dict[str, Any]:
         """Return the spans as plain data."""
         times = self._times
-        spans = [
-            {"start": start, "end": end, "duration": end - start if end > 0 else 0.0}
-            for start, end in zip(times[::2], times[1::2], strict=True)
-        ]
-        return {"spans": spans, "duration": self.duration}
+        spans = []
+        total = 0.0
+        for start, end in zip(times[::2], times[1::2], strict=True):
+            duration = end - start if end > 0 else 0.0
+            total += duration
+            spans.append({"start": start, "end": end, "duration": duration})
+        return {"spans": spans, "duration": total}
 
 
 class RolloutTiming:
@@ -318,7 +321,8 @@ class RolloutTiming:
 
     def model_dump(self) -> dict[str, Any]:
         """Return the timing as plain data, derived values included."""
-        setup, scoring, model, env = (span.model_dump() for span in (self.setup, self.scoring, self.model, self.env))
+        setup, scoring = self.setup.model_dump(), self.scoring.model_dump()
+        model, env = self.model.model_dump(), self.env.model_dump()
         total = self.total
         return {
             "start_time": self.start_time,

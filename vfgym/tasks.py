@@ -170,6 +170,12 @@ class Tasks:
         return self._rows is not None or not callable(self._source) or hasattr(self._source, "__getitem__")
 
     @property
+    def renames_ids(self) -> bool:
+        """Whether rows have an ``example_id`` that is no integer, and is called ``src_id`` then."""
+        rows = self.rows
+        return not self._own_ids and not self.is_endless and len(self) > 0 and "example_id" in rows[0]
+
+    @property
     def is_endless(self) -> bool:
         """Whether the source has no length."""
         return not hasattr(self.rows if self._rows is None else self._rows, "__len__")

@@ -60,6 +60,8 @@ class CannedServer:
         self.headers: list[Mapping[str, str]] = []
         self.peers: set[Any] = set()
         self.left = asyncio.Event()
+        self.gate: asyncio.Barrier | None = None
+        """Holds requests back until as many have come."""
         self.url = ""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -68,6 +70,8 @@ class CannedServer:
         self.paths.append(request.path_qs)
         self.headers.append(request.headers)
         self.peers.add(request.transport.get_extra_info("peername"))
+        if self.gate is not None:
+            await self.gate.wait()
         answer = self.routes.get(request.path)
         if callable(answer):
             answer = answer(self.bodies[-1])

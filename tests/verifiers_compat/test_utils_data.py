@@ -72,6 +72,12 @@ def test_multimodal_examples_keep_their_parts() -> None:
     assert rows[0]["prompt"] == [*shots, {"role": "user", "content": "2+2?"}]
 
 
+def test_a_text_stands_beside_parts_and_numbers_stay_text() -> None:
+    prompt = [{"role": "user", "content": [{"type": "text", "text": "1+1?"}]}]
+    rows = format_dataset(_dataset({"prompt": prompt}), "42")
+    assert rows[0]["prompt"] == [{"role": "system", "content": "42"}, *prompt]
+
+
 @pytest.mark.parametrize(
     ("ids", "expected", "source"),
     [([7, 9], [7, 9], None), (["a", "b"], [0, 1], ["a", "b"]), ([1.5, 2.5], [0, 1], [1.5, 2.5])],

@@ -107,10 +107,10 @@ def test_what_is_saved_can_be_loaded(outputs: Any, tmp_path: Path) -> None:
         save_utils.save_outputs([], folder, mode="x")  # type: ignore[arg-type]
 
 
-def test_rows_are_added_after_whole_lines(outputs: Any, tmp_path: Path) -> None:
+def test_rows_are_added_after_whole_lines(tmp_path: Path) -> None:
     """Wherever a killed run was cut off, every whole row stays, and no line is broken."""
-    save_utils.save_metadata(outputs["metadata"], tmp_path)
-    first, second = outputs["outputs"][:2]
+    save_utils.save_metadata({}, tmp_path)
+    first, second = (RolloutOutput(example_id=0, rollout=number) for number in range(2))
     save_utils.save_outputs([first], tmp_path)
     whole = (tmp_path / "results.jsonl").read_bytes()
     for end in range(len(whole) + 1):

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from verifiers_compat.utils.config_utils import MissingKeyError
 from vfgym.cli.app import Debug, Options
 from vfgym.errors import ConfigurationError, Error
 
@@ -39,7 +40,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> None:
     options = Options()
     try:
         app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name=app.info.name, obj=options)
-    except Error as error:
+    except (Error, MissingKeyError) as error:
         if options.shows_tracebacks:
             raise
         print(f"error: {error}", file=sys.stderr)

@@ -11,7 +11,7 @@ import importlib.metadata
 import re
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ def _check_own(requirement: Requirement, name: str) -> None:
         raise ConfigurationError(f"{name} requires {requirement}, and {version} is installed: update {OWN}, or install an older {name}")
 
 
-def _applying(texts: Iterable[str], extras: list[str], where: str) -> Iterator[Requirement]:
+def _applying(texts: Iterable[str], extras: Sequence[str], where: str) -> Iterator[Requirement]:
     """Give the requirements whose markers hold here, for any of the extras that are wanted."""
     for text in texts:
         try:
@@ -118,13 +118,13 @@ def _applying(texts: Iterable[str], extras: list[str], where: str) -> Iterator[R
 def _of_project(folder: Path) -> tuple[str, list[str]]:
     file = folder / "pyproject.toml"
     try:
-        project = tomllib.loads(file.read_text(encoding="utf-8")).get("project")
+        project: Any = tomllib.loads(file.read_text(encoding="utf-8")).get("project")
     except FileNotFoundError:
         raise ConfigurationError(f"{folder} is no project: it has no pyproject.toml") from None
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from error
     name = project.get("name") if isinstance(project, dict) else None
-    if not isinstance(name, str):
+    if not isinstance(project, dict) or not isinstance(name, str):
         raise ConfigurationError(f"{file} needs a table [project] with a name")
     for field in ("dependencies", "optional-dependencies"):
         if field in project.get("dynamic", ()):

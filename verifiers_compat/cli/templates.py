@@ -67,7 +67,8 @@ requires-python = ">=3.11"
 dependencies = ["vfgym>=$version"]
 
 [tool.hatch.build]
-include = ["$included", "pyproject.toml"]
+include = ["$included", "pyproject.toml"]  # the latter for the defaults below
+dev-mode-dirs = ["."]
 
 [tool.verifiers.eval]
 num_examples = 5

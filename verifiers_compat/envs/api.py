@@ -416,7 +416,7 @@ class RolloutAPI:
     @property
     def provides_advantages(self) -> bool:
         """Whether the rubric brings advantages of its own, beyond the reward minus the group's mean."""
-        return bool(getattr(self.definition.rubric, "provides_advantages", False))
+        return self.definition.rubric.provides_advantages
 
     async def start_server(self, address: str | None = None, **options: Any) -> None:
         """There is no server process here: rollouts run in this one.
@@ -473,7 +473,7 @@ class RolloutAPI:
             rollouts_per_example=inputs.rollouts_per_example,
             pass_threshold=definition.pass_threshold,
             version_info=version_info(definition),
-            seed=0,
+            seed=None,
             state_columns=list(settings.state_columns),
             max_concurrent=settings.max_concurrent,
             path_to_save=path,

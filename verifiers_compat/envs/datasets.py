@@ -5,11 +5,12 @@ Inside, tasks stay rows: a Dataset needs one type for each column, and fills wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from vfgym.errors import ConfigurationError
-from vfgym.results.plain_json import as_json
+from vfgym.results.dataset import json_column_text, rows_dataset
+from vfgym.results.plain_json import NotPlain, as_json
 from vfgym.tasks import DatasetRows, Tasks
 
 if TYPE_CHECKING:
@@ -31,25 +32,35 @@ def tasks_dataset(tasks: Tasks, map_kwargs: Mapping[str, Any]) -> Dataset:
     rows = tasks.rows
     if not isinstance(rows, DatasetRows):
         return first_tasks(tasks, len(tasks))
-    made = rows.dataset.map(lambda _, index: _as_row(tasks.input(index)), with_indices=True, on_mixed_types="use_json", **map_kwargs)
+    from datasets import Features, Json, Value
+
+    dataset = rows.dataset
+    features = {**dataset.features, "prompt": Json(), "example_id": Value("int64")}
+    if tasks.renames_ids:
+        features["src_id"] = dataset.features["example_id"]
+    made = dataset.map(_prompt_and_id, with_indices=True, fn_kwargs={"tasks": tasks}, features=Features(features), **map_kwargs)
     return cast("Dataset", made)
 
 
+def _prompt_and_id(row: Mapping[str, Any], index: int, tasks: Tasks) -> dict[str, Any]:
+    task = tasks.input(index)
+    kept = {"src_id": task["src_id"]} if tasks.renames_ids else {}
+    return {**kept, "prompt": json_column_text(as_json(task["prompt"])), "example_id": task["example_id"]}
+
+
 def first_tasks(tasks: Tasks, count: int) -> Dataset:
-    """Return the first `count` tasks as a Dataset."""
-    return rows_dataset([_as_row(tasks.input(index)) for index in range(count)])
+    """Return the first `count` tasks as a Dataset: a column of mixed types holds JSON.
 
-
-def rows_dataset(rows: Sequence[Mapping[str, Any]]) -> Dataset:
-    """Return rows as a Dataset with the columns of all of them; a column of mixed types holds JSON."""
-    from datasets import Dataset
-
-    columns = dict.fromkeys(key for row in rows for key in row)
-    return cast("Dataset", Dataset.from_dict({name: [row.get(name) for row in rows] for name in columns}, on_mixed_types="use_json"))
-
-
-def _as_row(task: Mapping[str, Any]) -> dict[str, Any]:
-    return {**task, "prompt": as_json(task["prompt"])}
+    Raises:
+        ConfigurationError: If something in a row has no form in JSON.
+    """
+    rows = []
+    for index in range(count):
+        try:
+            rows.append(as_json(tasks.input(index)))
+        except NotPlain as error:
+            raise ConfigurationError(f"row {index} cannot be part of a Dataset: {error}") from None
+    return rows_dataset(rows, free=("prompt",))
 
 
 def view_of(dataset: Dataset, n: int, seed: int | None) -> Dataset:

@@ -164,14 +164,14 @@ class ToolsetConfig(_Handlers):
     sandbox: object | None = None
 
 
-class _Runner(_Handlers):
+class _Participant(_Handlers):
     system_prompt: object | None = None
     user: object | None = None
     toolsets: object = ()
     scoring: dict[str, ScoringConfig] = {}
 
 
-class TasksetConfig(_Runner):
+class TasksetConfig(_Participant):
     """A taskset."""
 
     taskset_id: str | None = None
@@ -179,7 +179,7 @@ class TasksetConfig(_Runner):
     eval_source: object | None = None
 
 
-class HarnessConfig(_Runner):
+class HarnessConfig(_Participant):
     """A harness."""
 
     program: object | None = None

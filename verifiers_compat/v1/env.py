@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 import uuid
 from collections import deque
@@ -25,7 +26,12 @@ from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
 from vfgym.tasks import Row
 
-_OWN_TO_EPISODE = frozenset({"task", "timing", "trajectory", "trajectory_id", "example_id", "info", "error", "prompt", "completion"})
+_OWN_TO_EPISODE = frozenset(
+    {
+        *("task", "timing", "trajectory", "trajectory_id", "example_id", "info", "error", "prompt", "completion"),
+        *("input", "client", "model", "sampling_args", "tool_defs", "usage", "usage_tracker", "final_env_response"),
+    }
+)
 """Items that the environment's state has in its own form."""
 
 
@@ -170,7 +176,7 @@ class Env(Environment):
         if slots is None:
             slots = GroupSlots(1)
         task, state = await slots.take(self.taskset, task)
-        as_it_was = state.__copy__()
+        as_it_was = copy.deepcopy(state)
         generation = episode["timing"].generation
         generation.start = time.time()
         state.handles = Handles(

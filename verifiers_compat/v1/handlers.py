@@ -97,10 +97,8 @@ def _marked(name: str, method: Any, mark: Mark, bindings: Bindings) -> Handler:
 
 
 def _listed(item: Any, kind: Kind, list_name: str, bindings: Bindings) -> Handler:
-    if isinstance(item, CallableConfig):
-        config = item
-    else:
-        config = CallableConfig.from_config(item if isinstance(item, Mapping) else {"fn": item})
+    fields = item if isinstance(item, CallableConfig | Mapping) else {"fn": item}
+    config = CallableConfig.from_config(fields)
     func = resolved_function(config.fn, f"an item of {list_name}")
     try:
         plan = CallPlan(func)

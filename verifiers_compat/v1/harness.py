@@ -11,12 +11,13 @@ from typing import Any
 from verifiers_compat.v1.bindings import Scope
 from verifiers_compat.v1.config import HarnessConfig, deep_merge, refuse_sandbox
 from verifiers_compat.v1.handlers import Handlers, run_all, score_group, score_rollout
+from verifiers_compat.v1.participant import Participant
 from verifiers_compat.v1.plain import plain_messages
 from verifiers_compat.v1.programs import Program, as_program
 from verifiers_compat.v1.runtime import GROUP_KEY, Runtime, elapsed_ms, shielded
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
-from verifiers_compat.v1.taskset import Runner, Taskset
+from verifiers_compat.v1.taskset import Taskset
 from verifiers_compat.v1.user import User
 from vfgym.errors import ConfigurationError, Error
 from vfgym.lifecycle import stop, update
@@ -24,7 +25,7 @@ from vfgym.lifecycle import stop, update
 Merge = ("reject", "concat", "task", "taskset", "harness")
 
 
-class Harness(Runner):
+class Harness(Participant):
     """Plays tasks: by the base loop (ask the model, call its tools), or by a program of its own.
 
     Mark methods of a subclass (``@vf.setup``, ``@vf.reward``, ...), or give functions.
@@ -100,13 +101,15 @@ class Harness(Runner):
         if self.taskset is not None and self.taskset is not taskset:
             raise ConfigurationError("a harness plays the tasks of one taskset: make another harness for another taskset")
         self.taskset = taskset
-        self.__dict__.pop("all_handlers", None)
-        _ = self.all_handlers
+        self.all_handlers = self._merged_handlers()
         self.resolved_user()
 
     @functools.cached_property
     def all_handlers(self) -> Handlers:
         """The handlers and signals of harness and taskset."""
+        return self._merged_handlers()
+
+    def _merged_handlers(self) -> Handlers:
         if self.taskset is None:
             return Handlers(self.handlers, self.scoring)
         return Handlers([*self.taskset.handlers, *self.handlers], {**self.taskset.scoring, **self.scoring})

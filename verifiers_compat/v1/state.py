@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import vfgym.state
+from verifiers_compat import types
 from verifiers_compat.v1.plain import check_json, plain_data
 from verifiers_compat.v1.task import Task
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError
@@ -85,7 +86,7 @@ class _ForTask:
         return for_task
 
 
-class State(vfgym.state.State):
+class State(types.State):
     """What a rollout leaves behind. All of it must have a form in JSON when the rollout is over.
 
     ``is_completed``, ``stop_condition``, ``is_truncated`` and ``error`` are written by the harness alone: call `stop`, or

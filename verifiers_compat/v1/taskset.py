@@ -7,14 +7,11 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from verifiers_compat.v1.bindings import Bindings
-from verifiers_compat.v1.config import ScoringConfig, TasksetConfig, resolved_reference
-from verifiers_compat.v1.handlers import Handler, collected
-from verifiers_compat.v1.plain import plain_data, system_messages
+from verifiers_compat.v1.config import TasksetConfig, resolved_reference
+from verifiers_compat.v1.participant import Participant
+from verifiers_compat.v1.plain import plain_data
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import InvalidTask, Task
-from verifiers_compat.v1.toolset import Toolset, as_toolset
-from verifiers_compat.v1.user import as_user
 from vfgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,56 +21,7 @@ Source: TypeAlias = "Iterable[Mapping[str, Any]] | Any"
 """Rows, or a function without arguments that returns them, or a ``"module:object"`` reference to either."""
 
 
-class Runner:
-    """What a taskset and a harness have in common: system prompt, user, toolsets, handlers and signals."""
-
-    def __init__(self, config: Any, system_prompt: Any, user: Any, toolsets: Any, lists: Mapping[str, Iterable[Any] | None]) -> None:
-        """Take the parts: those of code, then those of the configuration.
-
-        Raises:
-            ConfigurationError: If one does not fit.
-        """
-        name = type(self).__name__
-        given_prompt = config.system_prompt if system_prompt is None else system_prompt
-        self.system_prompt = system_messages(resolved_prompt(given_prompt), f"the system_prompt of {name}")
-        self.user = as_user(config.user if user is None else user)
-        self.toolsets, self.named_toolsets = _collected_toolsets(toolsets, config.toolsets)
-        own = {list_name: [*(given or ()), *getattr(config, list_name)] for list_name, given in lists.items()}
-        self._handlers = collected(self, own, Bindings(self))
-        self.scoring: dict[str, ScoringConfig] = config.scoring
-
-    @property
-    def handlers(self) -> list[Handler]:
-        """The handlers and signals of its own, and those of its toolsets."""
-        toolsets = (*self.toolsets, *self.named_toolsets.values())
-        return [*self._handlers, *(handler for toolset in toolsets for handler in toolset.handlers)]
-
-
-def resolved_prompt(value: Any) -> Any:
-    """Return a system prompt; ``{"path": file}`` is read from a file of UTF-8 text."""
-    if isinstance(value, Mapping) and set(value) == {"path"}:
-        with open(value["path"], encoding="utf-8", newline="") as file:
-            return file.read()
-    return value
-
-
-def _collected_toolsets(*sources: Any) -> tuple[list[Toolset], dict[str, Toolset]]:
-    toolsets: list[Toolset] = []
-    named: dict[str, Toolset] = {}
-    for source in sources:
-        if isinstance(source, Mapping):
-            for name, value in source.items():
-                if name in named:
-                    raise ConfigurationError(f"there are two toolsets called {name!r}")
-                named[name] = as_toolset(value)
-        elif isinstance(source, Toolset):
-            toolsets.append(source)
-        else:
-            toolsets += [as_toolset(value) for value in source or ()]
-    return toolsets, named
-
-
-class Taskset(Runner):
+class Taskset(Participant):
     """Tasks, and what belongs to them: tools, a user, stop conditions, rewards.
 
     Mark methods of a subclass (``@vf.reward``, ``@vf.stop``, ...), or give functions. Handlers ask for ``task`` and ``state``

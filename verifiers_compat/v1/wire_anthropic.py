@@ -16,7 +16,7 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool
 
 
 def _parse(body: Mapping[str, Any]) -> Request:
-    fields, sampling_args = request_fields(body, "messages", "system", "tools", "stop_sequences")
+    fields, sampling_args = request_fields(body, "messages", "system", "tools", "tool_choice", "stop_sequences")
     messages: list[dict[str, Any]] = []
     if fields.get("system"):
         messages.append({"role": "system", "content": _system_text(fields["system"])})
@@ -26,9 +26,18 @@ def _parse(body: Mapping[str, Any]) -> Request:
         Tool(name=tool["name"], description=tool.get("description") or "", parameters=tool["input_schema"])
         for tool in fields.get("tools") or []
     ]
+    if fields.get("tool_choice"):
+        sampling_args["tool_choice"] = _tool_choice(fields["tool_choice"])
     if fields.get("stop_sequences"):
         sampling_args["stop"] = fields["stop_sequences"]
     return Request(as_messages(messages), tools, sampling_args, bool(body.get("stream")))
+
+
+def _tool_choice(choice: Mapping[str, Any]) -> Any:
+    """Return which tools may be called, as chat completions spell it."""
+    if choice["type"] == "tool":
+        return {"type": "function", "function": {"name": choice["name"]}}
+    return {"auto": "auto", "any": "required", "none": "none"}[choice["type"]]
 
 
 def _system_text(system: Any) -> str:

@@ -84,9 +84,25 @@ def evaluate(
     ] = None,
     *,
     agent: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option("--agent", "-a", metavar="AGENT", help="random, oracle, human or module:callable; may be given several times."),
-    ],
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", metavar="MODEL", help="A model to ask; may be given several times.")
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option("--provider", "-p", help="Where the models are: openai, anthropic, openrouter, vllm, ...")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option("--base-url", "-b", metavar="URL", help="Where the models are, as a URL.")] = None,
+    api_key_var: Annotated[
+        str | None, typer.Option("--api-key-var", "-k", metavar="NAME", help="Environment variable that holds the API key.")
+    ] = None,
+    client_type: Annotated[
+        str | None, typer.Option("--client-type", metavar="TYPE", help="The API that the models speak: openai_responses, ...")
+    ] = None,
+    sampling_args: Annotated[
+        str, typer.Option("--sampling-args", "-S", metavar="JSON", help="Generation parameters, as JSON: '{\"temperature\": 0.7}'.")
+    ] = "{}",
     num_examples: Annotated[int, typer.Option("--num-examples", "-n", help="Tasks to play; -1 for all.")] = 20,
     rollouts_per_example: Annotated[int, typer.Option("--rollouts-per-example", "-r", help="Episodes of each task.")] = 1,
     max_concurrent: Annotated[int, typer.Option("--max-concurrent", "-c", help="Most episodes at once; -1 for no limit.")] = 64,
@@ -104,8 +120,8 @@ def evaluate(
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Let agents play an environment's evaluation tasks, and compare them."""
-    from vfgym.cli.compare import Settings, compare
+    """Let agents and models play an environment's evaluation tasks, and compare them."""
+    from vfgym.cli.compare import Models, Settings, compare
 
     settings = Settings(
         env_id=env_id,
@@ -120,7 +136,15 @@ def evaluate(
         resumed_path=path,
         redo_errors=redo_errors,
     )
-    raise typer.Exit(compare(settings, agent, plot))
+    models = Models(
+        names=model or (),
+        provider=provider,
+        base_url=base_url,
+        api_key_var=api_key_var,
+        client_type=client_type,
+        sampling_args=_parsed(sampling_args, "--sampling-args"),
+    )
+    raise typer.Exit(compare(settings, agent or (), models, plot))
 
 
 @app.command("check")
@@ -144,11 +168,56 @@ def play(
     play_in_terminal(env_id, _parsed(env_args), seed)
 
 
-def _parsed(env_args: str) -> dict[str, Any]:
+@app.command("serve-model")
+def serve_model(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="echo, random, scripted, oracle, module:callable or NAME=module:callable."),
+    ] = None,
+    port: Annotated[int, typer.Option("--port", "-p", help="Port to listen on; 0 for any free one.")] = 8000,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    script: Annotated[Path | None, typer.Option("--script", metavar="FILE", help="Answers of the model scripted: JSON or JSONL.")] = None,
+    env_id: Annotated[str | None, typer.Option("--env", metavar="ID", help="Environment whose answers the model oracle knows.")] = None,
+    seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of the model random and of the faults.")] = 0,
+    latency: Annotated[float, typer.Option("--latency", help="Seconds before each answer.")] = 0.0,
+    max_model_len: Annotated[int | None, typer.Option("--max-model-len", help="Most tokens (bytes) of a prompt and its answer.")] = None,
+    api_keys: Annotated[list[str] | None, typer.Option("--api-key", metavar="KEY", help="A key to accept; any if none is given.")] = None,
+    rate_limited: Annotated[float, typer.Option("--rate-limited", metavar="P", help="Share of requests that get status 429.")] = 0.0,
+    retry_after: Annotated[float, typer.Option("--retry-after", help="Seconds that these are told to wait.")] = 0.01,
+    server_error: Annotated[float, typer.Option("--server-error", metavar="P", help="Share that gets status 500.")] = 0.0,
+    cut_connection: Annotated[float, typer.Option("--cut-connection", metavar="P", help="Share whose connection is cut.")] = 0.0,
+    hung: Annotated[float, typer.Option("--hung", metavar="P", help="Share that is never answered.")] = 0.0,
+    empty_reply: Annotated[float, typer.Option("--empty-reply", metavar="P", help="Share answered with nothing.")] = 0.0,
+    malformed_json: Annotated[float, typer.Option("--malformed-json", metavar="P", help="Share answered with broken JSON.")] = 0.0,
+    overlong: Annotated[float, typer.Option("--overlong", metavar="P", help="Share told that the prompt is too long.")] = 0.0,
+    debug: Debug = False,
+) -> None:
+    """Serve models that are functions (echo, random, your own) over the APIs of OpenAI and Anthropic, until Ctrl-C."""
+    from vfgym.cli.serve_model import Settings, serve_model
+    from vfgym.testing.model_server import Faults
+
+    faults = Faults(seed, rate_limited, server_error, cut_connection, hung, empty_reply, malformed_json, overlong, retry_after)
+    serve_model(
+        Settings(
+            models=models or (),
+            script=script,
+            env_id=env_id,
+            seed=seed,
+            host=host,
+            port=port,
+            latency=latency,
+            max_model_len=max_model_len,
+            api_keys=api_keys or (),
+            faults=faults,
+        )
+    )
+
+
+def _parsed(text: str, option: str = "--env-args") -> dict[str, Any]:
     try:
-        parsed = json.loads(env_args)
+        parsed = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigurationError(f"--env-args must be JSON, got {env_args!r}: {error}") from None
+        raise ConfigurationError(f"{option} must be JSON, got {text!r}: {error}") from None
     if not isinstance(parsed, dict):
-        raise ConfigurationError(f"--env-args must be a JSON object, such as '{{\"max_turns\": 5}}', got {env_args!r}")
+        raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"max_turns\": 5}}', got {text!r}")
     return parsed

@@ -5,17 +5,21 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+from pydantic import ValidationError
 
-from vfgym.agents import EndOfInput, import_named, load_agent
+from vfgym.agents import Agent, EndOfInput, import_named, load_agent
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
+from vfgym.clients import PROVIDERS, ClientConfig, is_authentication_error
+from vfgym.concurrency import run_to_end
 from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.evaluation import evaluate
+from vfgym.model_agent import ModelAgent
 from vfgym.results import GenerateOutputs, find_incomplete
 from vfgym.results.files import METADATA, default_results_path
 
@@ -45,8 +49,50 @@ class Settings:
     redo_errors: bool
 
 
-def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
-    """Let each agent play, and print a table.
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """Models that play, and where they are."""
+
+    names: Sequence[str] = ()
+    provider: str | None = None
+    base_url: str | None = None
+    api_key_var: str | None = None
+    client_type: str | None = None
+    sampling_args: dict[str, Any] = field(default_factory=dict)
+
+    def agents(self) -> dict[str, Agent]:
+        """Return an agent for each model.
+
+        Raises:
+            ConfigurationError: If it does not say where the models are, or does so in a way that cannot work.
+        """
+        given: dict[str, Any] = {
+            "provider": self.provider,
+            "api_base_url": self.base_url,
+            "api_key_var": self.api_key_var,
+            "client_type": self.client_type,
+        }
+        fields = {name: value for name, value in given.items() if value is not None}
+        if not self.names:
+            if fields or self.sampling_args:
+                raise ConfigurationError(
+                    "--provider, --base-url, --api-key-var, --client-type and --sampling-args are about a --model: name one"
+                )
+            return {}
+        if self.provider is None and self.base_url is None:
+            raise ConfigurationError(f"say where {self.names[0]} is: --provider ({', '.join(PROVIDERS)}) or --base-url URL")
+        if self.base_url is not None and self.provider is None and self.api_key_var is None:
+            fields["api_key_var"] = PROVIDERS["openai"].key_var
+        try:
+            config = ClientConfig(**fields)
+        except ValidationError as error:
+            reasons = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            raise ConfigurationError(f"the models cannot be asked like this: {reasons}") from None
+        return {name: ModelAgent(config, name, self.sampling_args) for name in self.names}
+
+
+def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path | None) -> int:
+    """Let each agent and each model play, and print a table.
 
     Returns:
         The exit code.
@@ -58,9 +104,11 @@ def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
     """
     if plot is not None:
         _check_plot(plot)
-    _check_resume(settings, names)
+    _check_resume(settings, [*names, *models.names])
     check_id(settings.env_id)
-    agents = {name: load_agent(name) for name in names}
+    agents = {**{name: load_agent(name) for name in names}, **models.agents()}
+    if not agents:
+        raise ConfigurationError("say who plays: --agent random, --agent module:callable, --model MODEL --provider PROVIDER, ...")
     results: dict[str, GenerateOutputs] = {}
     path: Path | None = None
     try:
@@ -83,6 +131,14 @@ def compare(settings: Settings, names: Sequence[str], plot: Path | None) -> int:
     except (KeyboardInterrupt, EndOfInput):
         print("\nstopped" if path is None else f"\nstopped: what was finished is in {path}")
         return INTERRUPTED
+    except Exception as error:
+        if not is_authentication_error(error):
+            raise
+        raise ConfigurationError("\n".join([str(error), *getattr(error, "__notes__", [])])) from error
+    finally:
+        for agent in agents.values():
+            if isinstance(agent, ModelAgent):
+                run_to_end(agent.close())
     _print_comparison(results)
     if plot is not None:
         try:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
+from vfgym.clients import native_output
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.faults import says_overlong
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
@@ -20,7 +21,7 @@ from vfgym.responses import FinishReason, Response, ResponseMessage, ResponseTok
 
 logger = logging.getLogger(__name__)
 
-HELD_BACK = ResponseMessage.OWN_FIELDS | {"thinking_blocks", "native_output"}
+HELD_BACK = ResponseMessage.OWN_FIELDS | {"thinking_blocks", native_output.FIELD}
 """Fields of a message that are not sent: what belongs to one answer, and what another provider's client keeps there."""
 
 REQUEST_OPTIONS = ("extra_headers", "extra_query", "extra_body", "timeout")

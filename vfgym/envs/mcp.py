@@ -13,6 +13,8 @@ from vfgym.lifecycle import forget_teardown, teardown
 from vfgym.tools import Tool, ToolFunction
 from vfgym.tools.mcp import MCPServerConfig, MCPSession
 
+__all__ = ["MCPEnv", "MCPServerConfig", "RemoteTool", "mcp_error_text"]
+
 
 def mcp_error_text(error: Exception) -> str:
     """Return what the model is told of an error: its text, marked as an error."""

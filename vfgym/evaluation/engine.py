@@ -7,20 +7,21 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vfgym.agents import Agent, HumanAgent, agent_name, as_agent, per_episode
-from vfgym.concurrency import background_loop, bridge, in_bridge, in_event_loop, wait
+from vfgym.concurrency import all_of, bridge, run_to_end, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
 from vfgym.evaluation.play import Begin, Rollout, play
 from vfgym.evaluation.progress import ProgressCallback, reporting
 from vfgym.evaluation.recorder import Recorder
 from vfgym.evaluation.replicas import EnvLike, Replicas
+from vfgym.model_agent import ModelAgent
 from vfgym.results import Earlier, GenerateOutputs, ResultsError, ResultsWriter, Run, Slot, fingerprint_of
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
@@ -108,21 +109,7 @@ def evaluate(
         progress=progress,
         on_progress=on_progress,
     )
-    loop = background_loop()
-    if in_bridge() or (in_event_loop() and asyncio.get_running_loop() is loop):
-        return wait(run)
-
-    async def begin() -> asyncio.Task[GenerateOutputs]:
-        return asyncio.ensure_future(run)
-
-    task = asyncio.run_coroutine_threadsafe(begin(), loop).result()
-    try:
-        asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
-    except BaseException:  # KeyboardInterrupt: let the run close its environments and files before the process ends
-        loop.call_soon_threadsafe(task.cancel)
-        asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
-        raise
-    return task.result()
+    return run_to_end(run)
 
 
 async def aevaluate(
@@ -178,16 +165,21 @@ async def aevaluate(
             state_columns=list(state_columns),
             max_concurrent=max_concurrent,
             path_to_save=path,
+            base_url=agent.base_urls if isinstance(agent, ModelAgent) else "",
+            sampling_args=dict(agent.sampling_args) if isinstance(agent, ModelAgent) else {},
         )
         fingerprint = _fingerprints(definition)
         earlier = None
         if resume and path is not None:
-            slots = (Slot(rollout.example_id, rollout.number, fingerprint(rollout.example_id)) for rollout in _rollouts(run, example_ids))
+            slots = (
+                Slot(rollout.example_id, rollout.number, fingerprint(rollout.example_id))
+                for rollout in _rollouts(seed, rollouts_per_example, example_ids)
+            )
             whole_groups = definition.requires_group_rollouts
             earlier = await bridge(Earlier.load, path, run, slots, redo_errors=redo_errors, whole_groups=whole_groups)
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-        rollouts = _rollouts(run, example_ids)
+        rollouts = _rollouts(seed, rollouts_per_example, example_ids)
         return await _carry_out(
             run, definition, replicas, rollouts, begin, fingerprint, earlier, strict=strict, progress=progress, on_progress=on_progress
         )
@@ -232,8 +224,7 @@ async def _carry_out(
 
         num_workers = min(n for n in (total - len(done), run.max_concurrent, replicas.most) if n != -1)
         try:
-            if num_workers:
-                await _all_of([bridge(work) for _ in range(num_workers)])
+            await all_of([bridge(work) for _ in range(num_workers)])
             outputs = run.outputs(recorder.outputs)
             if writer is not None:
                 writer.finish(outputs["metadata"])
@@ -279,13 +270,13 @@ def _example_ids(definition: ChatEnv, num_examples: int) -> list[int]:
     return example_ids
 
 
-def _rollouts(run: Run, example_ids: Sequence[int]) -> Iterator[Rollout]:
+def _rollouts(seed: int, rollouts_per_example: int, example_ids: Sequence[int]) -> Iterator[Rollout]:
     """Give each rollout of each example, one example after the other.
 
     A rollout's seed follows from its example's place, its number and the run's seed alone, whatever else is played.
     """
-    numbers = range(run.rollouts_per_example)
-    seeds = [np.random.SeedSequence([run.seed, number]).generate_state(len(example_ids)).tolist() for number in numbers]
+    numbers = range(rollouts_per_example)
+    seeds = [np.random.SeedSequence([seed, number]).generate_state(len(example_ids)).tolist() for number in numbers]
     for position, example_id in enumerate(example_ids):
         for number in numbers:
             yield Rollout(example_id, number, seeds[number][position])
@@ -303,16 +294,3 @@ def _fingerprints(definition: ChatEnv) -> Callable[[int], str | None]:
             return None
 
     return fingerprint
-
-
-async def _all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run coroutines together. The first that raises cancels the others; this returns once all have ended."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)

@@ -12,7 +12,10 @@ import gymnasium as gym
 
 from vfgym.agents import Answering
 from vfgym.calls import function_name, is_awaitable
+from vfgym.clients import is_authentication_error
 from vfgym.concurrency import wait
+from vfgym.envs.chat import ChatEnv
+from vfgym.episode import BaseEpisode
 from vfgym.errors import Error, InvalidAction
 from vfgym.evaluation.replicas import Replica
 from vfgym.lifecycle import is_blocking
@@ -40,6 +43,8 @@ class Played(NamedTuple):
     """An episode that was played, as far as it went."""
 
     rollout: Rollout
+    definition: ChatEnv
+    """The environment that played it: one of a group's, where the environment is a group."""
     state: State | None
     """The episode; None if it could not begin."""
     seen_return: float
@@ -51,15 +56,16 @@ class Played(NamedTuple):
 def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     """Play one episode to its end.
 
-    An exception of the environment or the agent becomes the episode's error. Only `begin`, which asks the agent for what
-    answers in this episode, may raise: an agent that is set up wrong would fail in every episode.
+    An exception of the environment or the agent becomes the episode's error, but for two that would come in every episode:
+    one of `begin`, which asks the agent for what answers in this episode, and a refused API key.
     """
     env, seat = replica
     try:
         observation, info = env.reset(seed=rollout.seed, options={"example_id": rollout.example_id, "split": "eval"})
     except Exception as error:
-        return Played(rollout, None, 0.0, error)
+        return Played(rollout, seat.definition, None, 0.0, error)
     answer = begin(env)
+    definition = cast(BaseEpisode, seat.episode).definition
     state = cast(State, seat.state)
     seen_return = 0.0
     failure: Exception | None = None
@@ -83,8 +89,10 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
         if state["reward"] is None or not state["is_completed"]:
             seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
     except Exception as error:
-        return Played(rollout, state, seen_return, error)
-    return Played(rollout, cast(State, seat.state), seen_return, failure)
+        return Played(rollout, definition, state, seen_return, error)
+    if failure is not None and is_authentication_error(failure):
+        raise failure
+    return Played(rollout, definition, cast(State, seat.state), seen_return, failure)
 
 
 def _asked(answer: Answering, observation: list[Message], info: dict[str, Any]) -> Any:

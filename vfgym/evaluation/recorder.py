@@ -6,13 +6,12 @@ Plain synchronous code, like what plays: it waits for async reward functions ins
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from vfgym.calls import is_awaitable
-from vfgym.concurrency import wait
+from vfgym.concurrency import run_sync
 from vfgym.envs.chat import ChatEnv
+from vfgym.episode import score_together
 from vfgym.evaluation.play import Played
 from vfgym.results import ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.state import State
@@ -70,20 +69,12 @@ class Recorder:
     def _scored(self, group: list[Played]) -> list[Played]:
         """Score the episodes of one example together; those that broke off have no part in it."""
         states = [played.state for played in group if played.state is not None and played.error is None]
-        rubric = self._definition.rubric
-        started = time.time()
         try:
             if states:
-                result = rubric.score_group(states)
-                if is_awaitable(result):
-                    wait(result)
-            for state in states:
-                wait(rubric.cleanup(state))
+                run_sync(score_together(group[0].definition, states))
         except Exception as error:
             logger.exception("scoring the group of example %s failed", group[0].rollout.example_id)
             return [played if played.error is not None else played._replace(error=error) for played in group]
-        for state in states:
-            state["timing"].scoring.start, state["timing"].scoring.end = started, time.time()
         return group
 
     def _keep(self, played: Played) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs
@@ -41,29 +41,46 @@ def results_dataset(outputs: GenerateOutputs | Sequence[Mapping[str, Any]]) -> D
     Args:
         outputs: What a run gave, or its rows.
     """
+    rows = outputs["outputs"] if isinstance(outputs, Mapping) else outputs
+    return rows_dataset([as_json(row, fallback=repr) for row in rows], typed=_TYPED, free=_FREE, kinds=("float64", "string", "bool"))
+
+
+def rows_dataset(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    typed: Mapping[str, str] | None = None,
+    free: Collection[str] = (),
+    kinds: Sequence[str] = ("int64", "float64", "string", "bool"),
+) -> Dataset:
+    """Return rows of plain JSON data as a data set, with a column for each key that any of them has.
+
+    Args:
+        rows: The rows.
+        typed: The type that a column has if its values fit.
+        free: Columns that are JSON in any case.
+        kinds: Types that a column may have otherwise; the first that fits all its values, else JSON.
+    """
     from datasets import Dataset, Features, Json, Value
 
-    rows = outputs["outputs"] if isinstance(outputs, Mapping) else outputs
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns: dict[str, list[Any]] = {}
     features: dict[str, Any] = {}
     for name in names:
-        values = [as_json(row.get(name), fallback=repr) for row in rows]
-        kind = None if name in _FREE else _common_type(name, values)
+        values = [row.get(name) for row in rows]
+        candidates = (*((typed or {}).get(name, ""),), *kinds)
+        kind = None if name in free else _common_type([kind for kind in candidates if kind], values)
         if kind is None:
-            features[name], columns[name] = Json(), [None if value is None else _json_text(value) for value in values]
+            features[name], columns[name] = Json(), [None if value is None else json_column_text(value) for value in values]
         else:
             features[name] = Value(kind)
             columns[name] = [_as_utf8(value) if isinstance(value, str) else value for value in values]
     return Dataset.from_dict(columns, features=Features(features))
 
 
-def _common_type(name: str, values: Sequence[Any]) -> str | None:
-    """Return the type of a column; None if it has to be JSON."""
+def _common_type(kinds: Sequence[str], values: Sequence[Any]) -> str | None:
+    """Return the first of several types that all values fit; None if they have to be JSON."""
     present = [value for value in values if value is not None]
-    if name in _TYPED and _fits(_TYPED[name], present):
-        return _TYPED[name]
-    return next((kind for kind in ("float64", "string", "bool") if present and _fits(kind, present)), None)
+    return next((kind for kind in kinds if _fits(kind, present)), None) if present else None
 
 
 def _fits(kind: str, values: Sequence[Any]) -> bool:
@@ -72,8 +89,11 @@ def _fits(kind: str, values: Sequence[Any]) -> bool:
     return all(type(value) in types and not (type(value) is int and abs(value) >= limit) for value in values)
 
 
-def _json_text(value: Any) -> str:
-    # Encoded here: a column of JSON would take text that happens to be JSON ("42") for what it says.
+def json_column_text(value: Any) -> str:
+    """Return what goes into a column of JSON for a value.
+
+    Encoded beforehand, since such a column takes text that happens to be JSON ("42") for what it says (datasets 5.2).
+    """
     return _as_utf8(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 

@@ -51,7 +51,7 @@ class GenerateMetadata(Summary):
     version_info: VersionInfo
     versions: dict[str, str]
     """Versions of Python and of the packages that decide what an episode is."""
-    seed: int
+    seed: int | None
     state_columns: list[str]
     max_concurrent: int
     path_to_save: Path | None
@@ -76,7 +76,8 @@ class Run:
     rollouts_per_example: int
     pass_threshold: float
     version_info: VersionInfo
-    seed: int
+    seed: int | None
+    """None for a run whose rollouts draw fresh random numbers."""
     state_columns: list[str]
     max_concurrent: int
     path_to_save: Path | None

@@ -122,10 +122,26 @@ class Rubric:
         """The weights of `funcs`."""
         return [function.weight for function in self.functions]
 
+    # By these names published packages read them.
+
+    def _get_reward_func_names(self) -> list[str]:
+        return [function.name for function in self.functions]
+
+    def _get_reward_funcs(self) -> list[Callable[..., Any]]:
+        return self.funcs
+
+    def _get_reward_weights(self) -> list[float]:
+        return self.weights
+
     @property
     def metric_names(self) -> list[str]:
         """Names of the metrics, in order: those of `funcs`, then those of the step functions."""
         return [function.name for function in (*self._functions, *self._step_functions)]
+
+    @property
+    def provides_advantages(self) -> bool:
+        """Whether `score_group` sets advantages of its own; else they are the rewards minus the group's mean."""
+        return False
 
     @property
     def has_group_rewards(self) -> bool:
@@ -152,7 +168,8 @@ class Rubric:
         scores = await run_async(self.group_scoring_steps(states))
         for state, score in zip(states, scores, strict=True):
             apply_score(state, score)
-        apply_advantages(states)
+        if not self.provides_advantages:
+            apply_advantages(states)
 
     def scored_alone(self, state: State) -> Steps[None]:
         """Score one episode, as steps (see `score_rollout`)."""

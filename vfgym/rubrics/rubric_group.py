@@ -64,6 +64,11 @@ class RubricGroup(Rubric):
         return any(rubric.has_group_rewards for rubric in self.rubrics)
 
     @property
+    def provides_advantages(self) -> bool:
+        """Whether some rubric sets advantages of its own."""
+        return any(rubric.provides_advantages for rubric in self.rubrics)
+
+    @property
     def group_function_names(self) -> list[str]:
         """Names of the functions of all rubrics that need a whole group."""
         return [name for rubric in self.rubrics for name in rubric.group_function_names]

@@ -120,6 +120,23 @@ async def test_a_group_of_rows_of_their_own() -> None:
     assert (taskset.groups, sorted(row["reward"] for row in outputs)) == ([("0", 2)], [0.0, 11.0])
 
 
+async def test_a_repeated_rollout_starts_from_what_the_failed_one_started_from() -> None:
+    class Flaky(ScriptedClient):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+            if self.calls == 1:
+                self.calls += 1
+                raise vf.InfraError("gone")
+            return await super().get_response(*args, **kwargs)
+
+    taskset = Together(ROWS[:1], toolsets=[add])
+    taskset.groups = []
+    client = Flaky([CALL, "x"])
+    outputs = await vf.Env(taskset).evaluate(client, "m", rollouts_per_example=2, max_retries=1, state_columns=["num_model_requests"])
+    assert taskset.groups == [("0", 2)]
+    assert sorted(row["reward"] for row in outputs["outputs"]) == [0.0, 11.0]
+    assert [(row["error"], row["num_model_requests"]) for row in outputs["outputs"]] == [(None, 2), (None, 2)]
+
+
 async def test_scoring_can_be_switched_off() -> None:
     env = vf.Env(vf.Taskset(ROWS[:1], rewards=[correct]), score_rollouts=False)
     [row] = (await env.evaluate(ScriptedClient(["0"]), "m"))["outputs"]

@@ -63,7 +63,8 @@ async def test_a_plain_program_may_use_a_synchronous_client() -> None:
         client = state.get_client("messages", sync=True)
         messages: list[Any] = [{"role": "user", "content": "go"}]
         tools: Any = [{"name": "add", "description": "Add.", "input_schema": TOOL}]
-        first = client.messages.create(model="any", max_tokens=9, system="be kind", messages=messages, tools=tools)
+        choice: Any = {"type": "any"}
+        first = client.messages.create(model="any", max_tokens=9, system="be kind", messages=messages, tools=tools, tool_choice=choice)
         block = next(block for block in first.content if block.type == "tool_use")
         assert (block.name, block.input, first.stop_reason) == ("add", {"a": 1}, "tool_use")
         messages += [
@@ -77,6 +78,7 @@ async def test_a_plain_program_may_use_a_synchronous_client() -> None:
     state = await vf.Harness(program, client=client, model="m").run({"prompt": "go"})
     assert state["said"] == "done"
     assert [message["role"] for message in client.asked[0]["prompt"]] == ["system", "user"]
+    assert client.asked[0]["sampling_args"] == {"max_tokens": 9, "tool_choice": "required"}
     assert client.asked[1]["prompt"][-1] == {"role": "tool", "content": "2", "tool_call_id": "c1"}
 
 

@@ -90,7 +90,7 @@ def test_fields_of_a_task_are_normalised() -> None:
 def test_a_state_starts_from_its_task_without_the_answer() -> None:
     task = vf.Task(prompt="hi", answer="42", info={"a": 1}, example_id=3).freeze()
     state = vf.State.for_task(task)
-    assert isinstance(state, vf0.State | dict)
+    assert isinstance(state, vf0.State)
     assert state["task"] == task
     assert (state["prompt"], state["info"], state["example_id"]) == (task["prompt"], {"a": 1}, 3)
     assert (state["trajectory"], state["metrics"], state["reward"], state["completion"]) == ([], {}, 0.0, None)

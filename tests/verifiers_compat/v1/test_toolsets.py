@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,14 @@ async def test_visibility() -> None:
     assert await shown(named) == ["add", "sub"]
     assert await shown(named, {"toolsets": {"show": ["minus"]}}) == ["sub"]
     assert await shown(named, {"toolsets": {"hide": ["minus"]}}) == ["add"]
-    assert await shown({"plus": [add]}, {"toolsets": {"more": {"tools": [f"{__name__}:sub"]}}} if "tests" in __name__ else None) is not None
+
+
+async def test_a_task_may_bring_a_toolset_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "v1_tools.py").write_text("def half(a: int) -> float:\n    return a / 2\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    more = {"toolsets": {"more": {"tools": ["v1_tools:half"]}}}
+    assert await shown({"plus": [add]}, more) == ["add", "half"]
+    assert await told({"plus": [add]}, ("half", {"a": 3}), task=more) == ["1.5"]
 
 
 async def test_names_must_exist_and_be_unique() -> None:
@@ -105,18 +113,10 @@ def secret(text: str, key: str, task: vf.Task, state: vf.State, runtime: dict[st
         ("plain text", "plain text"),
         (7, "7"),
         (lambda task: task["answer"] * 2, "4242"),
-        ({"fn": "posixpath:basename"}, None),
+        ({"fn": "os:getcwd"}, os.getcwd()),
     ],
 )
-async def test_hidden_arguments_are_filled_in(source: Any, value: str | None) -> None:
-    if value is None:
-        with pytest.raises(TypeError):
-            await (
-                vf.Harness(toolsets=[vf.Toolset([secret], bindings={"secret.key": source})])
-                .toolsets[0]
-                .bindings.values("secret", vf.Task(), vf.State())
-            )
-        return
+async def test_hidden_arguments_are_filled_in(source: Any, value: str) -> None:
     toolset = vf.Toolset([secret], bindings={"secret.key": source})
     task = {"answer": "42", "info": {"level": 3, "name": "n", "names": ["a", "b"]}}
     assert await told([toolset], ("secret", {"text": "hi"}), task=task) == [f"hi {value} 42 3 10"]

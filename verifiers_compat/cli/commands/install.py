@@ -62,7 +62,7 @@ def _local(name: str, path: Path) -> Path:
         if not given.is_file():
             raise ConfigurationError(f"there is no wheel {name}")
         return given
-    if "/" in name and (given / "pyproject.toml").is_file():
+    if ("/" in name or name in (".", "..")) and (given / "pyproject.toml").is_file():
         return given
     if "@" in name or re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise ConfigurationError(
@@ -112,18 +112,18 @@ def install_target(target: Path, extras: Sequence[str] = (), *, is_editable: boo
     if requirements.install:
         with tempfile.TemporaryDirectory() as folder:
             limits = Path(folder, "constraints.txt")
-            limits.write_text("\n".join(constraints()) + "\n", encoding="utf-8")
             options = ["--constraint", str(limits)]
-            if installer[0] != sys.executable:
-                # Only uv can leave out what is required further down: for pip, the constraints above keep it from doing harm.
+            lines = constraints()
+            if installer[0] == sys.executable:
+                lines.append(f"{REPLACED}<0")  # pip cannot leave out what is required further down, so it refuses that
+            else:
                 overrides = Path(folder, "overrides.txt")
                 overrides.write_text(f"{REPLACED}; python_version < '0'\n", encoding="utf-8")
                 options += ["--override", str(overrides)]
+            limits.write_text("\n".join(lines) + "\n", encoding="utf-8")
             code = _run([*installer, *options, *requirements.install])
         if code:
-            note(
-                "nothing of the environment was installed. This library needs newer versions of some libraries than older environments allow"
-            )
+            note("the environment was not installed: what it needs has to go together with what this library needs")
             return FAILED
     code = _run([*installer, "--no-deps", *(["--editable"] if is_editable else []), str(target.resolve())])
     if code:

@@ -99,7 +99,7 @@ def _toml_rows(file: Path) -> list[tuple[str, Mapping[str, Any]]]:
     if unknown is not None:
         raise ConfigurationError(f"{file}: expected tables [[endpoint]], got {unknown!r}")
     rows = [row for name in ("endpoint", "endpoints") for row in _as_list(file, content.get(name, []))]
-    named = []
+    named: list[tuple[str, Mapping[str, Any]]] = []
     for number, row in enumerate(rows, start=1):
         endpoint_id = row.get("endpoint_id")
         if not isinstance(endpoint_id, str) or not endpoint_id:

@@ -37,7 +37,6 @@ def load_toml_config(path: str | Path, extra_valid_fields: Iterable[str] = ()) -
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"the config file {path} cannot be read: {error}") from error
     extra = list(extra_valid_fields)
-    # Python's parser has no way to tell `eval = 3` from a table that was not meant as a list.
     tables = {name: content.pop(name, []) for name in _TABLES}
     for name, rows in tables.items():
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -139,8 +138,8 @@ def _combinations(table: Mapping[str, Any], where: str, extra: list[str]) -> Ite
             if not isinstance(each, list) or not each:
                 raise ConfigurationError(f"{where}, {place}: {name} must be a list of values, got {each!r:.80}")
     axes = [("field", name, each) for name, each in sweep.items()] + [("argument", name, each) for name, each in args.items()]
-    for values in itertools.product(*(each for _, _, each in axes)):
-        chosen = {name: value for (kind, name, _), value in zip(axes, values, strict=True) if kind == "field"}
-        chosen_args = {name: value for (kind, name, _), value in zip(axes, values, strict=True) if kind == "argument"}
-        own_args = {"env_args": {**fixed_args, **chosen_args}} if fixed_args or chosen_args else {}
-        yield {**fixed, **chosen, **own_args}
+    for combination in itertools.product(*(each for _, _, each in axes)):
+        chosen: dict[str, dict[str, Any]] = {"field": {}, "argument": dict(fixed_args)}
+        for (kind, name, _), value in zip(axes, combination, strict=True):
+            chosen[kind][name] = value
+        yield {**fixed, **chosen["field"], **({"env_args": chosen["argument"]} if chosen["argument"] else {})}

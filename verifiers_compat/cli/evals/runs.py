@@ -67,8 +67,8 @@ def use_alias(*, wins: bool) -> None:
 
 def is_peer_installed() -> bool:
     """Say whether `verifiers` itself can be imported."""
-    finders = [finder for finder in sys.meta_path if not isinstance(finder, AliasFinder)]
-    return any(finder.find_spec(ALIAS, None) is not None for finder in finders)
+    found = (finder.find_spec(ALIAS, None) for finder in sys.meta_path if not isinstance(finder, AliasFinder))
+    return any(spec is not None and spec.origin is not None for spec in found)  # a mere directory of that name has no origin
 
 
 def prepared(config: EvalConfig) -> Evaluation:
@@ -88,6 +88,8 @@ def prepared(config: EvalConfig) -> Evaluation:
         if not hasattr(env, name) and not hasattr(env, f"set_{name}"):
             logger.warning("%s has no attribute %r so far: extra_env_kwargs adds it, and perhaps nobody reads it", config.env_id, name)
     env.set_kwargs(**config.extra_env_kwargs)
+    # Results name what was loaded, and so find the run again that is resumed; games have other names for themselves.
+    env.definition.env_id, env.definition.env_args = config.env_id, dict(config.env_args)
     path = config.resume_path or (get_eval_results_path(config) if config.save_results else None)
     return Evaluation(config, env, path)
 

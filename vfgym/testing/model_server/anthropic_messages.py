@@ -25,7 +25,7 @@ from vfgym.testing.model_server.asked import (
     without,
 )
 from vfgym.testing.model_server.exchange import ModelRequest, RequestRefused
-from vfgym.testing.model_server.generation import PIECE, Generation
+from vfgym.testing.model_server.generation import Generation, chopped
 
 _SIGNED = "vfgym-"
 """How the signatures of this server begin; it checks no others."""
@@ -250,20 +250,16 @@ def _deltas(block: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, An
     """Return a block as it is announced, and what is then added to it."""
     match block["type"]:
         case "text":
-            return {**block, "text": ""}, [{"type": "text_delta", "text": text} for text in _chopped(block["text"])]
+            return {**block, "text": ""}, [{"type": "text_delta", "text": text} for text in chopped(block["text"])]
         case "thinking":
-            deltas = [{"type": "thinking_delta", "thinking": text} for text in _chopped(block["thinking"])]
+            deltas = [{"type": "thinking_delta", "thinking": text} for text in chopped(block["thinking"])]
             signed = {"type": "signature_delta", "signature": block["signature"]}
             return {**block, "thinking": "", "signature": ""}, [*deltas, signed]
         case "tool_use":
             text = json.dumps(block["input"])
-            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in _chopped(text)]
+            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in chopped(text)]
         case _:
             return dict(block), []
-
-
-def _chopped(text: str) -> list[str]:
-    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
 
 
 MESSAGES = Api("messages", _read, _write, _stream)

@@ -49,6 +49,11 @@ class Asked:
         """Whether the answer is streamed."""
         return bool(self.body.get("stream"))
 
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream of OpenAI's completions ends with the usage."""
+        return bool(read_object(self.body, "stream_options").get("include_usage"))
+
     def prompt_ids(self, index: int = 0) -> list[int]:
         """Return the token ids of the prompt of one of the requests."""
         request = self.requests[index]
@@ -207,6 +212,20 @@ def read_integer(body: Mapping[str, Any], name: str, default: int | None = None,
         return default
     if not isinstance(value, int) or isinstance(value, bool) or value < low:
         raise RequestRefused(400, f"{name} must be an integer from {low}, got {value!r}", param=name)
+    return value
+
+
+def read_object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return an object of a body, empty where it is absent or null.
+
+    Raises:
+        RequestRefused: If it is something else.
+    """
+    value = body.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise RequestRefused(400, f"{name} must be an object, got {value!r:.120}", param=name)
     return value
 
 

@@ -14,7 +14,10 @@ from vfgym.testing.model_server.exchange import Reply
 from vfgym.testing.model_server.tokenizer import END, answer_pieces, count, parse_answer, shortened, token_ids
 
 PIECE = 16
-"""Characters of one piece of a stream."""
+"""Characters of one piece of a stream, at least."""
+
+MOST_PIECES = 256
+"""Pieces of a stream; those of a longer answer are bigger."""
 
 
 class Piece(NamedTuple):
@@ -67,15 +70,15 @@ class Generation:
 
     def pieces(self) -> Iterator[Piece]:
         """Return the answer in pieces, in order. The end of the message belongs to none of them."""
-        reasoning = list(_chopped(self.reasoning or ""))
+        reasoning = list(chopped(self.reasoning or ""))
         for number, text in enumerate(reasoning):
             markers = (number == 0) + (number == len(reasoning) - 1)
             yield Piece("reasoning", 0, text, count([text]) + markers)
-        for text in _chopped(self.text or ""):
+        for text in chopped(self.text or ""):
             yield Piece("text", 0, text, count([text]))
         for index, call in enumerate(self.calls):
             yield Piece("call", index, "", count([call.name]) + 2)
-            for text in _chopped(call.arguments):
+            for text in chopped(call.arguments):
                 yield Piece("arguments", index, text, count([text]))
 
 
@@ -127,5 +130,7 @@ def _cut(made: Generation, max_tokens: int) -> None:
     made.finish_reason, made.stop_sequence = "length", None
 
 
-def _chopped(text: str) -> Iterator[str]:
-    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+def chopped(text: str) -> Iterator[str]:
+    """Return a text in pieces, as a stream delivers it."""
+    size = max(PIECE, len(text) // MOST_PIECES)
+    return (text[start : start + size] for start in range(0, len(text), size))

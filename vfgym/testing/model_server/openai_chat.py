@@ -38,13 +38,15 @@ _READ_APART = ("model", "messages", "tools", "tokens", "stream", "stream_options
 
 
 def _read_chat(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> Asked:
+    model = read_model(body)
     messages = checked_messages(body.get("messages"))
     check_tool_answers(messages)
     offered = read_chat_tools(body)
-    return _asked("chat", body, headers, number, messages, offered, None, conversation_tokens(messages, offered.text))
+    return _asked("chat", model, body, headers, number, messages, offered, None, conversation_tokens(messages, offered.text))
 
 
 def _read_tokens(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> Asked:
+    model = read_model(body)
     ids = body.get("tokens")
     if not isinstance(ids, list) or not ids:
         raise RequestRefused(400, f"tokens must be a list of at least one token id, got {ids!r:.120}", param="tokens")
@@ -58,7 +60,7 @@ def _read_tokens(body: Mapping[str, Any], headers: Mapping[str, str], number: in
     if messages[0]["role"] != "text" and ids[-1] != IDS["assistant"]:
         raise RequestRefused(400, "tokens: the prompt must end with the beginning of an assistant message", param="tokens")
     offered = read_chat_tools(body)
-    return _asked("tokens", body, headers, number, messages, offered if offered.tools else in_prompt, ids, len(ids))
+    return _asked("tokens", model, body, headers, number, messages, offered if offered.tools else in_prompt, ids, len(ids))
 
 
 def read_chat_tools(body: Mapping[str, Any]) -> Toolbox:
@@ -80,6 +82,7 @@ def _chat_tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _asked(
     api: ApiName,
+    model: str,
     body: Mapping[str, Any],
     headers: Mapping[str, str],
     number: int,
@@ -88,7 +91,6 @@ def _asked(
     prompt_ids: Sequence[int] | None,
     prompt_tokens: int,
 ) -> Asked:
-    model = read_model(body)
     num_choices = read_integer(body, "n", 1) or 1
     choice = checked_tool_choice(_tool_choice(body.get("tool_choice")), offered.tools)
     sampling_args = without(body, *_READ_APART)
@@ -189,8 +191,7 @@ def _head(asked: Asked, kind: str) -> dict[str, Any]:
 def _stream(asked: Asked, generations: Sequence[Generation]) -> Iterator[bytes]:
     head = _head(asked, "chat.completion.chunk")
     wants_ids = bool(asked.body.get("return_token_ids"))
-    wants_usage = bool((asked.body.get("stream_options") or {}).get("include_usage"))
-    rest: dict[str, Any] = {"usage": None} if wants_usage else {}
+    rest: dict[str, Any] = {"usage": None} if asked.wants_usage else {}
     for index, generation in enumerate(generations):
         first = {"prompt_token_ids": asked.prompt_ids()} if wants_ids and index == 0 else {}
         opening = {"index": index, "delta": {"role": "assistant", "content": ""}, "logprobs": None, "finish_reason": None}
@@ -204,7 +205,7 @@ def _stream(asked: Asked, generations: Sequence[Generation]) -> Iterator[bytes]:
         closing = {"index": index, "delta": {}, "finish_reason": generation.finish_reason}
         closing |= _token_fields(asked, generation, wants_ids, start, None)
         yield event({**head, "choices": [closing], **rest})
-    if wants_usage:
+    if asked.wants_usage:
         yield event({**head, "choices": [], "usage": usage_fields(asked.usage(generations))})
     yield DONE
 

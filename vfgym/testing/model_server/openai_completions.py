@@ -103,15 +103,14 @@ def _write(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
 
 def _stream(asked: Asked, generations: Sequence[Generation]) -> Iterator[bytes]:
     head = _head(asked)
-    wants_usage = bool((asked.body.get("stream_options") or {}).get("include_usage"))
-    rest: dict[str, Any] = {"usage": None} if wants_usage else {}
+    rest: dict[str, Any] = {"usage": None} if asked.wants_usage else {}
     for index, generation in enumerate(generations):
         _checked_text(generation)
         for piece in generation.pieces():
             choice = {"text": piece.text, "index": index, "logprobs": None, "finish_reason": None}
             yield event({**head, "choices": [choice], **rest})
         yield event({**head, "choices": [{"text": "", **_choice(asked, generation, index)}], **rest})
-    if wants_usage:
+    if asked.wants_usage:
         yield event({**head, "choices": [], "usage": usage_fields(asked.usage(generations))})
     yield DONE
 

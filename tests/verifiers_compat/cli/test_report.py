@@ -1,0 +1,101 @@
+"""What is printed about results, and how rows become columns: also where rows differ, fail or are missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from verifiers_compat.utils.eval_utils import (
+    get_env_outputs,
+    output_env_id,
+    print_info,
+    print_results,
+    print_rewards,
+    print_timing,
+    print_usage,
+    to_col_order,
+)
+from vfgym.results import summarize
+
+
+def row(example_id: int, reward: float, **fields: Any) -> dict[str, Any]:
+    start = {"prompt": [{"role": "user", "content": "?"}], "completion": [], "reward": reward, "error": None, "metrics": {}}
+    return {"example_id": example_id, **start, "is_truncated": False, "stop_condition": "done", **fields}
+
+
+def run(*rows: dict[str, Any], rollouts: int = 1) -> dict[str, Any]:
+    what = {"env_id": "e", "env_args": {"x": 1}, "model": "m", "base_url": "u", "num_examples": len(rows), "rollouts_per_example": rollouts}
+    return {"outputs": list(rows), "metadata": {**what, **summarize(rows, rollouts, 0.5)}}
+
+
+def test_rows_become_columns_with_none_where_a_key_is_missing() -> None:
+    assert to_col_order([{"a": 1}, {"b": 2}]) == {"a": [1, None], "b": [None, 2]}
+    assert to_col_order([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("info", "env_id"), [({"env_id": "a"}, "a"), ({"env_id": ["a", "b"]}, "a"), ({"env_id": []}, None), ({}, None), (None, None)]
+)
+def test_the_route_of_an_output_is_its_outermost_name(info: Any, env_id: str | None) -> None:
+    assert output_env_id({"info": info}) == env_id
+    assert get_env_outputs({"outputs": [{"info": info}]}, "a") == ([{"info": info}] if env_id == "a" else [])
+
+
+def test_rewards_of_uneven_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    results = run(row(0, 1.0, metrics={"m": 1.0}), row(0, 0.0), row(1, 0.1234), rollouts=2)
+    print_rewards(results)
+    assert capsys.readouterr().out.splitlines() == [
+        "Rewards:",
+        "reward: avg - 0.374, std - 0.445",
+        "r1: [1.0, 0.123]",
+        "r2: [0.0]",
+        "pass@1: 0.5, pass@2: 1.0",
+        "pass^1: 0.5, pass^2: 0.0",
+        "m: avg - 1.000, std - 0.000",
+        "r1: [1.0]",
+    ]
+
+
+def test_long_lines_say_how_many_values_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rewards(run(*(row(i, 1.0) for i in range(150))))
+    assert "1.0, ... (150 in all)]" in capsys.readouterr().out
+
+
+def test_errors_are_counted_by_kind_and_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {"error": "ToolError('x')", "long_error_chain": "ToolError", "stop_condition": "has_error"}
+    print_info(run(row(0, 0.0, **failed), row(1, 0.0, **failed), row(2, 1.0, is_truncated=True), row(3, 1.0, metrics_errors={"f": "ouch"})))
+    assert capsys.readouterr().out.splitlines() == [
+        "Info:",
+        "is_truncated: 0.25",
+        "stop_conditions: has_error: 0.5, done: 0.5",
+        "errors: 0.5",
+        "  ToolError: 2 of 4, the first is ToolError('x')",
+        "  reward function f failed in 1 of 4 rollouts: ouch",
+    ]
+
+
+def test_timing_and_usage_are_printed_where_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
+    print_timing(run(row(0, 0.0)))
+    print_usage(run(row(0, 0.0)))
+    assert capsys.readouterr().out == ""
+    timing = [{"total": seconds, "model": {"duration": seconds / 2, "spans": []}} for seconds in (1.0, 3.0)]
+    results = run(*(row(i, 0.0, timing=each, token_usage={"input_tokens": 10.0 * i}) for i, each in enumerate(timing)))
+    print_timing(results)
+    print_usage(results)
+    assert capsys.readouterr().out.splitlines() == [
+        "Timing:",
+        "total: min - 1.0s, mean - 2.0s, max - 3.0s",
+        "model: min - 500ms, mean - 1.0s, max - 1.5s",
+        "Usage:",
+        "input_tokens (avg): 5.0",
+    ]
+
+
+def test_a_run_without_rows_and_rows_without_numbers_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_results(run())
+    assert "reward: avg - none, std - none" in capsys.readouterr().out
+    print_results(run(row(0, float("nan")), row(1, 1.0)))
+    out = capsys.readouterr().out
+    assert "reward: avg - nan, std - none" in out
+    assert "Arguments: x=1" in out

@@ -1,0 +1,433 @@
+"""``vf-eval``, against a server on this machine: what is asked, what is printed and saved, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from verifiers_compat.cli.commands.eval import main
+from verifiers_compat.types import ClientConfig, EvalConfig, EvalRunConfig
+from verifiers_compat.utils.eval_utils import quiet_datasets, run_evaluation, run_evaluations
+from vfgym.errors import ConfigurationError
+from vfgym.results import ResultsError, load_results
+from vfgym.testing.model_server import ModelServer, Reply, scripted
+
+VfEval = Callable[..., Any]
+SECONDS = 60.0
+"""How long a command may hang before its test fails."""
+
+
+def saved(workspace: Path) -> list[Path]:
+    return sorted(file.parent for file in workspace.rglob("results.jsonl"))
+
+
+def test_prints_what_came_out_in_sections(vf_eval: VfEval, server: ModelServer) -> None:
+    done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "2", "-r", "2")
+    assert done.code == 0, done.err
+    for line in (
+        *("Environment: yes-no", "Model: yes", f"Provider: {server.openai_url}", "Examples: 2", "Rollouts per example: 2"),
+        *("Rewards:", "reward: avg - 1.000, std - 0.000", "r1: [1.0, 1.0]", "r2: [1.0, 1.0]", "pass@1: 1.0, pass@2: 1.0"),
+        *("pass^1: 1.0, pass^2: 1.0", "is_right: avg - 1.000, std - 0.000"),
+        *("Info:", "is_truncated: 0.0", "stop_conditions: max_turns_reached: 1.0", "errors: 0.0", "Timing:", "Usage:"),
+    ):
+        assert line in done.out.splitlines()
+    assert "Is 0 a number?" in done.out
+    assert server.num_requests == 4
+
+
+def test_an_abbreviated_summary_has_no_single_values(vf_eval: VfEval, server: ModelServer) -> None:
+    done = vf_eval("yes-no", "-m", "no", "-b", server.openai_url, "-n", "1", "-r", "1", "-A", "-d")
+    assert done.code == 0
+    assert "reward: avg - 0.000" in done.out
+    assert not [line for line in done.out.splitlines() if line.startswith(("r1:", "Timing:", "--- Example"))]
+
+
+def test_what_the_options_say_reaches_the_model(vf_eval: VfEval, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "secret")
+    done = vf_eval(
+        *("owner/yes-no", "-m", "yes", "-b", server.openai_url, "-k", "MY_KEY", "-n", "1", "-r", "1", "-t", "9", "-T", "0.5"),
+        *("-S", '{"seed": 3}', "--header", "X-Mine: 1", "--header-from-state", "X-Row: example_id", "-c", "1"),
+    )
+    assert done.code == 0, done.err
+    (request,) = server.requests
+    assert {name: request.headers[name] for name in ("X-Mine", "X-Row", "Authorization")} == {
+        **{"X-Mine": "1", "X-Row": "0"},
+        "Authorization": "Bearer secret",
+    }
+    assert "X-Session-ID" not in request.headers
+    assert (request.body["max_completion_tokens"], request.body["temperature"], request.body["seed"]) == (9, 0.5, 3)
+
+
+def test_results_go_where_they_are_asked_to_with_the_columns(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    arguments = (
+        "yes-no",
+        "-m",
+        "yes",
+        "-b",
+        server.openai_url,
+        "-n",
+        "2",
+        "-r",
+        "1",
+        "-a",
+        '{"answer": "no"}',
+        "-C",
+        "trajectory_id,model",
+    )
+    assert vf_eval(*arguments).code == 0
+    assert saved(workspace) == []
+    assert vf_eval(*arguments, "-s", "-o", "runs").code == 0
+    (path,) = saved(workspace)
+    assert path.parent == workspace / "runs" / "evals" / "yes-no--yes"
+    results = load_results(path)
+    assert results["metadata"]["env_args"] == {"answer": "no"}
+    assert [(row["reward"], row["model"], bool(row["trajectory_id"])) for row in results["outputs"]] == [(0.0, "yes", True)] * 2
+
+
+def test_results_go_beside_an_environment_that_is_developed_here(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    (workspace / "envs" / "yes_no").mkdir(parents=True)
+    done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "1", "-r", "1", "-s", "-p", "./envs")
+    assert done.code == 0
+    (path,) = saved(workspace)
+    assert path.is_relative_to(workspace / "envs" / "yes_no" / "outputs" / "evals")
+    assert f"Results: {path.relative_to(workspace)}" in done.out
+
+
+def test_attributes_are_set_on_the_environment_once(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    (workspace / "modules" / "counted.py").write_text(
+        "import verifiers as vf\n"
+        "calls = []\n"
+        "class Env(vf.SingleTurnEnv):\n"
+        "    def set_level(self, level): calls.append(level)\n"
+        "def load_environment():\n"
+        "    return Env(dataset=[{'question': '?'}], rubric=vf.Rubric(funcs=[lambda state: float(len(calls))]))\n"
+    )
+    done = vf_eval("counted", "-m", "yes", "-b", server.openai_url, "-r", "2", "-x", '{"level": 2, "colour": 1}', "--timeout", "30")
+    assert done.code == 0, done.err
+    assert "reward: avg - 1.000" in done.out
+    assert "has no attribute 'colour' so far" in done.err
+    assert "'level'" not in done.err
+
+
+def test_a_registered_environment_needs_no_package(vf_eval: VfEval, workspace: Path) -> None:
+    with ModelServer({"right": scripted(["right"] * 50)}) as server:
+        done = vf_eval("gymnasium/CartPole-v1", "-m", "right", "-b", server.openai_url, "-n", "2", "-r", "1", "-s")
+    assert done.code == 0, done.err
+    (path,) = saved(workspace)
+    assert {row["stop_condition"] for row in load_results(path)["outputs"]} <= {"game_over", "has_final_env_response", "terminated"}
+    assert "Environment: gymnasium/CartPole-v1" in done.out
+
+
+def test_variants_of_an_endpoint_take_turns(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    with ModelServer({"yes": scripted(["yes"])}) as other:
+        places = f"{server.openai_url},{other.openai_url}"
+        rows = [f'[[endpoint]]\nendpoint_id = "both"\nmodel = "yes"\nurl = "{each.openai_url}"\nkey = "K"\n' for each in (server, other)]
+        (workspace / "endpoints.toml").write_text("".join(rows))
+        done = vf_eval("yes-no", "-m", "both", "-e", "endpoints.toml", "-n", "4", "-r", "2", "-c", "1")
+    assert done.code == 0
+    assert (server.num_requests, other.num_requests) == (4, 4)
+    assert f"Provider: {places}" in done.out
+
+
+def test_a_group_is_reported_by_environment_though_its_metrics_differ(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    (workspace / "modules" / "grouped.py").write_text(
+        "import verifiers as vf\n"
+        "def short(completion): return 1.0\n"
+        "def long(completion): return 0.0\n"
+        "def load_environment():\n"
+        "    rows = [{'question': '?', 'answer': 'a'}] * 2\n"
+        "    envs = [vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[f])) for f in (short, long)]\n"
+        "    return vf.EnvGroup(envs=envs, env_names=['a', 'b'])\n"
+    )
+    done = vf_eval("grouped", "-m", "yes", "-b", server.openai_url, "-n", "-1", "-r", "2")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert "a: avg - 1.000, std - 0.000, rollouts - 4, errors - 0" in lines
+    assert "b: avg - 0.000, std - 0.000, rollouts - 4, errors - 0" in lines
+
+
+# Several at once
+
+
+def test_a_config_file_runs_several_evaluations(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    (workspace / "config.toml").write_text(
+        f'api_base_url = "{server.openai_url}"\nnum_examples = 1\nrollouts_per_example = 1\nsave_results = true\n'
+        '[[eval]]\nenv_id = "yes-no"\nmodel = "yes"\n'
+        '[[ablation]]\nenv_id = "yes-no"\nmodel = "no"\n[ablation.sweep.args]\nanswer = ["yes", "no"]\n'
+    )
+    done = vf_eval("config.toml")
+    assert done.code == 0, done.err
+    metadata = [load_results(path)["metadata"] for path in saved(workspace)]
+    found = sorted((each["model"], each["env_args"].get("answer"), each["avg_reward"]) for each in metadata)
+    assert found == [("no", "no", 1.0), ("no", "yes", 0.0), ("yes", None, 1.0)]
+    assert done.out.count("--- Evaluation ---") == 3
+
+
+def test_evaluations_run_at_the_same_time(vf_eval: VfEval, workspace: Path) -> None:
+    both = threading.Barrier(2, timeout=SECONDS)
+
+    async def meet(request: object) -> str:
+        await asyncio.to_thread(both.wait)  # passes only when both evaluations ask
+        return "yes"
+
+    with ModelServer({"meet": meet}) as server:
+        (workspace / "config.toml").write_text(
+            f'api_base_url = "{server.openai_url}"\nmodel = "meet"\nnum_examples = 1\nrollouts_per_example = 1\n'
+            '[[eval]]\nenv_id = "yes-no"\n[[eval]]\nenv_id = "yes-no"\n'
+        )
+        assert vf_eval("config.toml").code == 0
+
+
+def test_an_evaluation_that_breaks_off_does_not_stop_the_others(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    (workspace / "config.toml").write_text(
+        f'api_base_url = "{server.openai_url}"\nnum_examples = 1\nrollouts_per_example = 1\n'
+        '[[eval]]\nenv_id = "yes-no"\nmodel = "yes"\n[[eval]]\nenv_id = "yes-no"\nmodel = "yes"\nsave_results = true\noutput_dir = "file"\n'
+    )
+    (workspace / "file").write_text("no directory")
+    done = vf_eval("config.toml")
+    assert done.code == 1
+    assert "reward: avg - 1.000" in done.out
+    assert "error: yes-no: cannot read results from file/evals" in done.err
+
+
+# Resuming
+
+
+def test_a_stopped_run_is_saved_and_resumed(vf_eval: VfEval, workspace: Path) -> None:
+    is_stuck = threading.Event()
+
+    async def gets_stuck(request: Any) -> Reply:
+        if request.number > 3:
+            is_stuck.set()
+            await asyncio.Event().wait()
+        return Reply("yes")
+
+    code = "import sys; sys.path.insert(0, 'modules'); from verifiers_compat.cli.commands.eval import main; main()"
+    arguments = ["yes-no", "-m", "yes", "-n", "6", "-r", "1", "-a", '{"num_examples": 6}', "--max-concurrent-generation", "1", "-i"]
+    with ModelServer({"yes": gets_stuck}) as server:
+        command = [sys.executable, "-c", code, *arguments, "-s", "-b", server.openai_url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert is_stuck.wait(SECONDS)
+                process.send_signal(signal.SIGINT)
+                _, err = process.communicate(timeout=SECONDS)
+            finally:
+                process.kill()
+    assert process.returncode == 130, err
+    (path,) = saved(workspace)
+    assert f"stopped: what was finished is in {path.relative_to(workspace)}" in err
+    assert len(load_results(path)["outputs"]) == 3
+
+    with ModelServer({"yes": scripted(["yes"])}) as server:
+        done = vf_eval(*arguments, "-b", server.openai_url, "--resume")
+        assert done.code == 0, done.err
+        assert server.num_requests == 3
+    assert saved(workspace) == [path]
+    assert [row["reward"] for row in load_results(path)["outputs"]] == [1.0] * 6
+
+    with ModelServer({"yes": scripted(["yes"])}) as server:
+        done = vf_eval(*arguments, "-b", server.openai_url, "--resume")
+        assert (done.code, server.num_requests) == (2, 0)
+        assert "there is no run to resume" in done.err
+        done = vf_eval(*arguments, "-b", server.openai_url, "-R", str(path))
+        assert (done.code, server.num_requests) == (0, 0)
+
+
+def test_the_run_with_the_same_settings_is_resumed(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    arguments = ("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "2", "-r", "1", "-s")
+    for answer in ("yes", "no"):
+        assert vf_eval(*arguments, "-a", json.dumps({"answer": answer})).code == 0
+    for path in saved(workspace):  # as a killed run leaves it
+        rows = (path / "results.jsonl").read_text().splitlines(keepends=True)
+        (path / "results.jsonl").write_text(rows[0])
+    done = vf_eval(*arguments, "-a", '{"answer": "yes"}', "--resume")
+    assert done.code == 0, done.err
+    assert server.num_requests == 5
+    counts = {load_results(path)["metadata"]["env_args"]["answer"]: len(load_results(path)["outputs"]) for path in saved(workspace)}
+    assert counts == {"yes": 2, "no": 1}
+
+
+def test_a_finished_run_is_resumed_with_more_examples(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    arguments = ("yes-no", "-m", "yes", "-b", server.openai_url, "-r", "2")
+    assert vf_eval(*arguments, "-n", "1", "-s").code == 0
+    assert vf_eval(*arguments, "-n", "3", "-R").code == 0
+    assert server.num_requests == 6
+    (path,) = saved(workspace)
+    assert load_results(path)["metadata"]["num_examples"] == 3
+
+
+def test_rollouts_with_an_error_are_played_again_where_that_is_asked_for(vf_eval: VfEval, workspace: Path) -> None:
+    arguments = ("yes-no", "-m", "yes", "-n", "2", "-r", "1", "-s")
+    with ModelServer({"yes": scripted([])}) as broken:
+        done = vf_eval(*arguments, "-b", broken.openai_url)
+    assert done.code == 1
+    assert "errors: 1.0" in done.out
+    (path,) = saved(workspace)
+    with ModelServer({"yes": scripted(["yes"])}) as server:
+        assert vf_eval(*arguments, "-b", server.openai_url, "-R", str(path)).code == 1
+        assert server.num_requests == 0
+        assert vf_eval(*arguments, "-b", server.openai_url, "-R", str(path), "--redo-errors").code == 0
+        assert server.num_requests == 2
+
+
+# What goes wrong
+
+
+def test_environments_that_are_not_there_are_all_named(vf_eval: VfEval, workspace: Path) -> None:
+    (workspace / "config.toml").write_text('[[eval]]\nid = "yes-no"\n[[eval]]\nid = "no-such"\n[[eval]]\nid = "nor/any-such@1"\n')
+    done = vf_eval("config.toml")
+    assert done.code == 1
+    assert [line.partition(" is not")[0] for line in done.err.splitlines()] == [
+        "error: the environment 'no-such'",
+        "error: the environment 'nor/any-such'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("yes-no", "--fullscreen"), "no full-screen display"),
+        (("yes-no", "-d", "-f"), "together with --disable-tui"),
+        (("yes-no", "-a", "{"), "--env-args must be JSON"),
+        (("yes-no", "-S", "[]"), "--sampling-args must be a JSON object"),
+        (("yes-no", "-a", '{"anwser": 1}'), "takes no argument 'anwser'.*Did you mean `answer`"),
+        (("yes-no", "-a", '{"key": "NO_SUCH_KEY"}'), "NO_SUCH_KEY"),
+        (("yes-no", "-a", '{"fails": true}'), "no luck"),
+        (("yes-no", "-p", "openapi"), "Did you mean `openai`"),
+        (("yes-no", "-p", "./a", "--env-dir-path", "./b"), "both name the directory"),
+        (("yes-no", "-e", "none.toml"), "no endpoint registry none.toml"),
+        (("yes-no", "-R", "none"), "none holds no results"),
+        (("yes-no", "-D", "name"), "save_to_hf_hub"),
+        (("none.toml",), "cannot be read"),
+        (("none.toml", "-m", "x", "-s"), "have to stand in it: --model, --save-results"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_line(vf_eval: VfEval, arguments: tuple[str, ...], message: str) -> None:
+    done = vf_eval(*arguments)
+    assert done.code == 2
+    assert len([line for line in done.err.splitlines() if line.startswith("error: ")]) == 1
+    assert "Traceback" not in done.err
+    assert re.search(message, done.err, re.DOTALL)
+
+
+def test_debug_shows_the_traceback() -> None:
+    with pytest.raises(ConfigurationError, match="must be JSON"):
+        main(["yes-no", "-a", "{", "--debug"])
+
+
+def test_options_that_cannot_mean_anything_here_are_named(vf_eval: VfEval, server: ModelServer) -> None:
+    done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "1", "-r", "1", "-w", "4", "--disable-env-server", "-N")
+    assert done.code == 0
+    assert [line.split()[1] for line in done.err.splitlines() if line.startswith("note:")] == [
+        *("--no-interleave-scoring", "--num-workers", "--disable-env-server")
+    ]
+
+
+def test_a_heartbeat_is_sent(vf_eval: VfEval, server: ModelServer) -> None:
+    done = vf_eval(
+        "yes-no", "-m", "yes", "-b", server.openai_url, "-n", "4", "-r", "3", "-c", "1", "--heartbeat-url", f"{server.url}/health"
+    )
+    assert done.code == 0
+    assert [request.path for request in server.requests].count("/health") == 1
+
+
+# Where `verifiers` itself is installed
+
+
+def test_an_installed_peer_comes_first_unless_the_alias_is_asked_for(server: ModelServer, workspace: Path) -> None:
+    peer = workspace / "modules" / "verifiers"
+    peer.mkdir()
+    (peer / "__init__.py").write_text("class Environment:\n    def generate(self): ...\n")
+    (workspace / "modules" / "foreign.py").write_text(
+        "import verifiers as vf\n"
+        "def load_environment():\n"
+        "    if not hasattr(vf, 'SingleTurnEnv'): return vf.Environment()\n"
+        "    return vf.SingleTurnEnv(dataset=[{'question': '?'}], rubric=vf.Rubric(funcs=[lambda completion: 1.0]))\n"
+    )
+    command = [sys.executable, "-m", "verifiers_compat.cli.commands.eval", "foreign", "-m", "yes", "-b", server.openai_url, "-r", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(workspace / "modules")}
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *more], capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
+
+    refused = run()
+    assert refused.returncode == 2
+    assert "Run vf-eval with --alias" in refused.stderr
+    done = run("--alias")
+    assert done.returncode == 0, done.stderr
+    assert "reward: avg - 1.000" in done.stdout
+
+
+# From Python
+
+
+def frozen_lake(server: ModelServer, **fields: Any) -> EvalConfig:
+    return EvalConfig(
+        env_id="gymnasium/FrozenLake-v1",
+        env_args={"max_turns": 1},
+        model="yes",
+        client_config=ClientConfig(api_base_url=server.openai_url, api_key="none"),
+        num_examples=2,
+        rollouts_per_example=2,
+        max_concurrent=2,
+        **fields,
+    )
+
+
+async def test_run_evaluation_gives_the_results(server: ModelServer) -> None:
+    progress: list[int] = []
+    config = frozen_lake(server)
+    results = await run_evaluation(config, on_progress=lambda every, new, metadata: progress.append(len(new)))
+    assert len(results["outputs"]) == sum(progress) == 4
+    assert json.loads(json.dumps(results["metadata"]["env_args"])) == {"max_turns": 1}
+    with pytest.raises(ValueError, match="there is none"):
+        await run_evaluation(config, on_log_file=print)
+
+
+async def test_run_evaluations_prints_what_came_out_and_raises_what_went_wrong(
+    server: ModelServer, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = await run_evaluations(EvalRunConfig(evals=[frozen_lake(server), frozen_lake(server, independent_scoring=True)]))
+    assert [len(each["outputs"]) for each in results] == [4, 4]
+    assert capsys.readouterr().out.count("--- Evaluation ---") == 2
+    (workspace / "file").write_text("no directory")
+    with pytest.raises(ResultsError, match="file"):
+        await run_evaluations(EvalRunConfig(evals=[frozen_lake(server, save_results=True, output_dir="file"), frozen_lake(server)]))
+    assert capsys.readouterr().out.count("--- Evaluation ---") == 1
+
+
+def test_there_is_no_full_screen_display() -> None:
+    with pytest.raises(ImportError, match="run_evaluations prints plain text"):
+        from verifiers_compat.utils.eval_utils import run_evaluations_tui  # noqa: F401
+
+
+def test_datasets_are_quiet_inside_a_with() -> None:
+    before = logging.getLogger("datasets").level
+    with quiet_datasets():
+        assert datasets.are_progress_bars_disabled()
+        assert logging.getLogger("datasets").level == logging.ERROR
+    assert not datasets.are_progress_bars_disabled()
+    assert logging.getLogger("datasets").level == before
+
+
+def test_results_are_pushed_to_the_hub_where_that_is_asked_for(
+    vf_eval: VfEval, server: ModelServer, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pushed: list[tuple[str, int]] = []
+    monkeypatch.setattr(datasets.Dataset, "push_to_hub", lambda dataset, name, **options: pushed.append((name, len(dataset))))
+    assert vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "2", "-r", "2", "-H", "-D", "me/results").code == 0
+    assert pushed == [("me/results", 4)]
+    assert len(saved(workspace)) == 1

@@ -1,0 +1,914 @@
+"""The compatibility matrix: for each documented input the documented result, value for value.
+
+Each test of the first part is one row of the matrix. The tables that rows refer to follow: how a rollout ends, what tools answer,
+format scores, marked answers, pass@k, cut token data, and token usage. The last part is runs that were once observed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+import verifiers_compat as vf
+from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
+from vfgym.testing import ScriptedClient
+from vfgym.testing.model_server import Faults, ModelServer, Reply
+
+ROW = {"question": "1 + 1?", "answer": "2"}
+
+
+def right(completion: vf.Messages, answer: str) -> float:
+    return float(bool(completion) and completion[-1]["content"] == answer)
+
+
+def single(*rows: dict[str, Any], **kwargs: Any) -> vf.SingleTurnEnv:
+    return vf.SingleTurnEnv(dataset=Dataset.from_list(list(rows or [ROW])), rubric=vf.Rubric(right), **kwargs)
+
+
+def look(key: str) -> str:
+    """Look something up."""
+    return f"value of {key}"
+
+
+class Talk(vf.MultiTurnEnv):
+    """Answers each message with its number."""
+
+    async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+        return [{"role": "user", "content": f"turn {len(state['trajectory'])}"}]
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(max_model_len=200) as running:
+        yield running
+
+
+def asking(server: ModelServer, **fields: Any) -> vf.ClientConfig:
+    return vf.ClientConfig(api_base_url=server.openai_url, api_key="sk-test", max_retries=0, **fields)
+
+
+# Prompts
+
+
+def test_question_with_system_prompt_and_few_shot() -> None:
+    shots = [{"role": "user", "content": "0 + 0?"}, {"role": "assistant", "content": "0"}]
+    env = single(system_prompt="Calculate.", few_shot=shots)
+    assert env.get_dataset()[0]["prompt"] == [
+        {"role": "system", "content": "Calculate."},
+        *shots,
+        {"role": "user", "content": "1 + 1?"},
+    ]
+
+
+def test_a_prompt_with_its_own_system_message_stays_as_it_is() -> None:
+    prompt = [{"role": "system", "content": "Mine."}, {"role": "user", "content": "hi"}]
+    assert single({"prompt": prompt}, system_prompt="Yours.").get_dataset()[0]["prompt"] == prompt
+    assert roles(single({"prompt": prompt[1:]}, system_prompt="Yours.").get_dataset()[0]["prompt"]) == ["system", "user"]
+
+
+def test_a_string_example_id_column_is_renamed_and_rows_are_numbered() -> None:
+    dataset = single({**ROW, "example_id": "x7"}, {**ROW, "example_id": "x9"}).get_dataset()
+    assert dataset["src_id"][:] == ["x7", "x9"]
+    assert dataset["example_id"][:] == [0, 1]
+
+
+def test_an_integer_example_id_column_is_kept() -> None:
+    assert single({**ROW, "example_id": 7}, {**ROW, "example_id": 3}).get_dataset()["example_id"][:] == [7, 3]
+
+
+# How rollouts end
+
+
+async def test_single_turn_ok() -> None:
+    (output,) = await evaluated(single(), "2")
+    assert (output["stop_condition"], output["is_completed"], output["is_truncated"], output["error"]) == (
+        "max_turns_reached",
+        True,
+        False,
+        None,
+    )
+    assert output["metrics"] == {"right": 1.0, "num_turns": 1.0}
+
+
+async def test_finish_reason_length() -> None:
+    (output,) = await evaluated(single(), response("2", finish_reason="length"))
+    assert (output["is_truncated"], output["stop_condition"]) == (True, "max_turns_reached")
+
+
+async def test_finish_reason_length_over_http() -> None:
+    with ModelServer({"m": lambda request: Reply("cut", finish_reason="length")}) as server:
+        (output,) = (await single().evaluate(asking(server), "m", use_tqdm=False))["outputs"]
+    assert (output["is_truncated"], output["stop_condition"], output["completion"][-1]["content"]) == (True, "max_turns_reached", "cut")
+
+
+@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "openai_completions", "anthropic_messages"])
+async def test_overlong(server: ModelServer, client_type: Any) -> None:
+    env = single({"question": "many words " * 500, "answer": "2"})
+    config = asking(server, client_type=client_type)
+    if client_type == "anthropic_messages":
+        config = config.model_copy(update={"api_base_url": server.url})
+    (output,) = (await env.evaluate(config, "echo", {"max_tokens": 10}, use_tqdm=False))["outputs"]
+    assert (output["stop_condition"], output["is_truncated"], output["error"], output["completion"]) == ("prompt_too_long", True, None, [])
+
+
+async def test_model_exception() -> None:
+    with ModelServer(faults=Faults(server_error=1.0)) as server:
+        (output,) = (await single().evaluate(asking(server), "echo", use_tqdm=False))["outputs"]
+    assert output["error"]["error"] == "ModelError"
+    assert output["error"]["error_chain_str"] == "ModelError -> InternalServerError"
+    assert output["stop_condition"] == "has_error"
+
+
+async def test_timeout() -> None:
+    async def hang() -> Any:
+        await asyncio.Event().wait()
+
+    env = Talk(dataset=[ROW], timeout_seconds=0.05)
+    client = Model(lambda number, state: "first" if number == 0 else hang())
+    state = await env.rollout(env.get_dataset()[0], client, "m")
+    assert (state["stop_condition"], state["timed_out"], state["is_truncated"], state["is_completed"]) == (
+        "timeout_reached",
+        True,
+        False,
+        True,
+    )
+    assert state["error"] is None
+    assert state["completion"][0]["content"] == "first"
+
+
+async def test_tool_env_that_always_calls_with_two_turns() -> None:
+    env = vf.ToolEnv(tools=[look], max_turns=2, dataset=[ROW])
+    call = calling(("look", {"key": "a"}))
+    state = await rolled_out(env, call, call, call)
+    assert roles(state["completion"]) == ["assistant", "tool", "assistant"]
+    assert state["stop_condition"] == "max_turns_reached"
+
+
+async def test_final_env_response() -> None:
+    class Ends(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            state["final_env_response"] = [{"role": "user", "content": "over"}]
+            return state["final_env_response"]
+
+    env = Ends(dataset=[ROW])
+    client = Model()
+    state = await env.rollout(env.get_dataset()[0], client, "m")
+    assert state["stop_condition"] == "has_final_env_response"
+    assert [(message["role"], message["content"]) for message in state["completion"]] == [("assistant", "1"), ("user", "over")]
+    assert len(state["timing"].env.spans) == 1
+    assert client.calls == 1
+
+
+async def test_string_env_response_becomes_a_text_message() -> None:
+    class Texts(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> Any:
+            return "more"
+
+    state = await rolled_out(Texts(dataset=[ROW], max_turns=2), "a", "b")
+    assert state["completion"][1] == {"role": "text", "content": "more"}
+
+
+async def test_a_text_message_reaches_a_chat_api_as_a_user_message() -> None:
+    class Texts(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> Any:
+            return "more"
+
+    with ModelServer() as server:
+        await Texts(dataset=[ROW], max_turns=2).evaluate(asking(server), "echo", use_tqdm=False)
+        assert server.requests[-1].body["messages"][-1] == {"role": "user", "content": "more"}
+
+
+async def test_retries_with_a_sandbox_error_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    client = Model(lambda number, state: vf.SandboxError("gone") if number == 0 else "2")
+    (output,) = (await single().evaluate(client, "m", max_retries=3, use_tqdm=False))["outputs"]
+    assert (client.calls, output["error"], output["reward"]) == (2, None, 1.0)
+
+
+# Scores
+
+
+async def test_group_func_list_and_raising_group_func() -> None:
+    def ranks(completions: list[Any]) -> list[float]:
+        return [0.25, 0.75]
+
+    def breaks(states: list[Any]) -> list[float]:
+        raise ValueError("no")
+
+    rubric = vf.Rubric([ranks, breaks])
+    outputs = await evaluated(vf.SingleTurnEnv(dataset=[ROW], rubric=rubric), "a", rollouts_per_example=2)
+    assert [(output["metrics"]["ranks"], output["metrics"]["breaks"], output["reward"]) for output in outputs] == [
+        (0.25, 0.0, 0.25),
+        (0.75, 0.0, 0.75),
+    ]
+
+
+@pytest.mark.parametrize(("returned", "score"), [(None, 0.0), (True, 1.0), (False, 0.0), ("0.5", 0.5), ([1], 0.0), ({}, 0.0), (3, 3.0)])
+async def test_what_a_reward_function_returns_becomes_a_number(returned: Any, score: float) -> None:
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(lambda completion: returned))
+    (output,) = await evaluated(env, "a")
+    assert (output["metrics"]["<lambda>"], output["reward"]) == (score, score)
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "rewards", "passes", "all_pass"),
+    [
+        (2, [1.0, 0.0], {"1": 0.5, "2": 1.0}, {"1": 0.5, "2": 0.0}),
+        (2, [0.5, 0.5], {"1": 1.0, "2": 1.0}, {"1": 1.0, "2": 1.0}),
+        (4, [1.0, 0.49, 0.0, 0.0], {"1": 0.25, "2": 0.5, "4": 1.0}, {"1": 0.25, "2": 0.0, "4": 0.0}),
+        (5, [1.0, 1.0, 1.0, 0.0, 0.0], {"1": 0.6, "2": 0.9, "4": 1.0}, {"1": 0.6, "2": 0.3, "4": 0.0}),
+        (1, [1.0], {}, {}),
+    ],
+)
+async def test_pass_at_k(rollouts: int, rewards: list[float], passes: dict[str, float], all_pass: dict[str, float]) -> None:
+    def given(completions: list[Any]) -> list[float]:
+        return rewards
+
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(given))
+    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=rollouts, use_tqdm=False))["metadata"]
+    assert metadata["pass_at_k"] == pytest.approx(passes)
+    assert metadata["pass_all_k"] == pytest.approx(all_pass)
+    assert metadata["pass_threshold"] == 0.5
+
+
+async def test_pass_at_k_counts_from_the_threshold_of_the_environment() -> None:
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(lambda: 0.6), pass_threshold=0.7)
+    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2, use_tqdm=False))["metadata"]
+    assert (metadata["pass_at_k"], metadata["pass_threshold"]) == ({"1": 0.0, "2": 0.0}, 0.7)
+
+
+async def test_nested_env_groups_route_outermost_first() -> None:
+    inner = vf.EnvGroup([single(), single()], env_names=["x", "y"])
+    outer = vf.EnvGroup([single(), inner], env_names=["flat", "nested"])
+    outputs = await evaluated(outer, "2")
+    assert [output["info"]["env_id"] for output in outputs] == ["flat", ["nested", "x"], ["nested", "y"]]
+    assert [output["reward"] for output in outputs] == [1.0] * 3
+
+
+# Results on disk
+
+
+async def test_save_writes_two_files(tmp_path: Path) -> None:
+    rows = [{"question": f"{number}?", "answer": "2"} for number in (3, 1, 2, 0)]
+    env = single(*rows)
+    results = await env.evaluate(ScriptedClient(["2"]), "m", save_results=True, results_path=tmp_path / "run", rollouts_per_example=2, use_tqdm=False)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["metadata.json", "results.jsonl"]
+    saved = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
+    assert [row["example_id"] for row in saved] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert saved[0]["prompt"] == [{"role": "user", "content": "3?"}]
+    assert saved[0]["completion"] == [{"role": "assistant", "content": "2"}]
+    metadata = json.loads((tmp_path / "run" / "metadata.json").read_text())
+    assert {"date", "path_to_save"} <= set(results["metadata"])
+    assert not {"date", "path_to_save"} & set(metadata)
+    documented = {"env_id", "env_args", "model", "base_url", "num_examples", "rollouts_per_example", "sampling_args", "time_ms", "time"}
+    documented |= {"avg_reward", "avg_metrics", "avg_error", "pass_at_k", "pass_all_k", "pass_threshold", "usage", "version_info"}
+    assert documented | {"state_columns", "tools"} <= set(metadata)
+
+
+async def test_resume_of_a_complete_run_asks_nobody(tmp_path: Path) -> None:
+    env = single(ROW, ROW)
+    options: dict[str, Any] = {"results_path": tmp_path, "save_results": True, "rollouts_per_example": 2, "use_tqdm": False}
+    first = await env.evaluate(ScriptedClient(["2"]), "m", **options)
+    idle = Model()
+    starts: list[Any] = []
+    again = await env.evaluate(idle, "m", on_start=lambda *args: starts.append(args), **options)
+    assert (idle.calls, starts) == (0, [])
+    assert again["outputs"] == json.loads(json.dumps(first["outputs"]))
+
+
+async def test_resume_refuses_another_run(tmp_path: Path) -> None:
+    env = single(ROW, ROW)
+    await env.evaluate(ScriptedClient(["2"]), "m", results_path=tmp_path, save_results=True, use_tqdm=False)
+    for changed in ({"model": "other"}, {"rollouts_per_example": 2}, {"num_examples": 1}):
+        options = {"model": "m", **changed}
+        with pytest.raises(ValueError, match=next(iter(changed))):
+            await env.evaluate(Model(), results_path=tmp_path, use_tqdm=False, **options)
+
+
+# What was wanted and is there
+
+
+async def test_advantage_is_the_reward_minus_the_mean_of_the_group() -> None:
+    outputs = (
+        await single().evaluate(
+            Model(lambda number, state: "2" if number == 0 else "no"),
+            "m",
+            rollouts_per_example=2,
+            max_concurrent=1,
+            state_columns=["advantage", "trajectory"],
+            use_tqdm=False,
+        )
+    )["outputs"]
+    assert [output["advantage"] for output in outputs] == [0.5, -0.5]
+    assert [(output["trajectory"][0]["reward"], output["trajectory"][0]["advantage"]) for output in outputs] == [(1.0, 0.5), (0.0, -0.5)]
+
+
+async def test_the_default_rubric_scores_zero_independently() -> None:
+    (output,) = await evaluated(vf.SingleTurnEnv(dataset=[ROW]), "2", independent_scoring=True)
+    assert (output["reward"], output["error"]) == (0.0, None)
+
+
+async def test_the_judge_of_a_rollout_reads_the_question() -> None:
+    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: Any) -> float:
+        return float("yes" in await judge(prompt, completion, answer, state))
+
+    with ModelServer({"judge": lambda request: "yes", "m": lambda request: "two, I think"}) as server:
+        rubric = vf.JudgeRubric(judge_client=asking(server), judge_model="judge")
+        rubric.add_reward_func(judged)
+        env = vf.SingleTurnEnv(dataset=[ROW], rubric=rubric, system_prompt="Calculate.")
+        (output,) = (await env.evaluate(asking(server), "m", use_tqdm=False))["outputs"]
+        asked = server.requests[-1].body["messages"][-1]["content"]
+    assert output["reward"] == 1.0
+    places = [asked.find(text) for text in ("1 + 1?", "2", "two, I think")]
+    assert -1 not in places
+    assert places[0] < places[2]
+
+
+def test_an_environment_made_in_a_thread_works_and_leaves_signals_alone() -> None:
+    import signal
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    made: list[Any] = []
+    thread = threading.Thread(target=lambda: made.append(single().evaluate_sync(ScriptedClient(["2"]), "m", use_tqdm=False)))
+    thread.start()
+    thread.join()
+    assert made[0]["metadata"]["avg_reward"] == 1.0
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+async def test_a_tool_argument_that_is_a_dict_has_an_open_schema() -> None:
+    def save(record: dict[str, Any]) -> str:
+        """Save a record."""
+        return json.dumps(record, sort_keys=True)
+
+    env = vf.ToolEnv(tools=[save], dataset=[ROW])
+    schema = env.tool_defs[0].parameters["properties"]["record"]
+    assert schema["type"] == "object"
+    assert schema.get("additionalProperties", True) is not False
+    state = await rolled_out(env, calling(("save", {"record": {"b": 1, "a": [2]}})), "done")
+    assert texts(state["completion"]) == ['{"a": [2], "b": 1}']
+
+
+async def test_a_raising_env_response_is_an_error_and_other_rollouts_go_on() -> None:
+    class Breaks(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            if state["answer"] == "bad":
+                raise RuntimeError("a bug")
+            return [{"role": "user", "content": "go on"}]
+
+    env = Breaks(dataset=[{"question": "?", "answer": answer} for answer in ("bad", "good")], max_turns=2, rubric=vf.Rubric(lambda: 1.0))
+    bad, good = await evaluated(env, "a", "b")
+    assert bad["error"]["error"] == "RuntimeError"
+    assert "a bug" in bad["error"]["error_chain_repr"]
+    assert (good["error"], good["stop_condition"], good["reward"]) == (None, "max_turns_reached", 1.0)
+
+
+async def test_v1_base_loop_one_tool_call_then_answer() -> None:
+    import verifiers_compat.v1 as v1
+
+    log: list[str] = []
+
+    def noting(kind: str, value: Any = None, name: str | None = None) -> Any:
+        def handler(task: Any, state: Any) -> Any:
+            log.append(kind)
+            return value
+
+        handler.__name__ = name or kind
+        return handler
+
+    def together(tasks: Any, states: Any) -> list[float]:
+        log.append("group")
+        return [1.0] * len(states)
+
+    taskset = v1.Taskset(
+        [{"question": "?"}],
+        toolsets=[look],
+        stops=[noting("stop", False)],
+        setups=[noting("setup")],
+        updates=[noting("update")],
+        metrics=[noting("metric", 3.0, "length")],
+        rewards=[{"fn": noting("reward", 1.0, "good"), "weight": 2.0}, {"fn": together, "weight": 0.5, "stage": "group"}],
+        cleanups=[noting("cleanup")],
+    )
+    env = v1.Env(taskset)
+    (output,) = await evaluated(env, calling(("look", {"key": "a"})), "done")
+    assert output["stop_condition"] == "no_tools"
+    assert output["metrics"] == {"good": 1.0, "length": 3.0, "together": 1.0}
+    assert output["reward"] == 2.5
+    assert log[:2] == ["stop", "setup"]
+    assert set(log[2:-5]) == {"stop"}
+    assert log[-5:] == ["update", "reward", "metric", "cleanup", "group"]
+
+
+# Table: how a rollout ends
+
+
+class Scripted(Talk):
+    """Raises what the model says."""
+
+    async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+        if messages[-1]["content"] == "tool error":
+            raise vf.ToolError("broken")
+        return await super().env_response(messages, state, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("env", "answers", "expected"),
+    [
+        (single, ["2"], (True, False, "max_turns_reached", None)),
+        (single, [response("2", finish_reason="length")], (True, True, "max_turns_reached", None)),
+        (lambda: single(max_seq_len=3), [response("2", tokens=(2, 2))], (True, True, "max_turns_reached", None)),
+        (lambda: vf.ToolEnv(tools=[look], dataset=[ROW]), ["done"], (True, False, "no_tools_called", None)),
+        (lambda: vf.ToolEnv(tools=[look], dataset=[ROW], max_turns=1), ["done"], (True, False, "max_turns_reached", None)),
+        (lambda: Scripted(dataset=[ROW]), ["tool error"], (True, False, "has_error", "ToolError")),
+        (lambda: Scripted(dataset=[ROW]), [response("tool error", finish_reason="length")], (True, True, "has_error", "ToolError")),
+    ],
+    ids=["single turn", "cut", "cut by max_seq_len", "no tools called", "ties go by name", "error", "error after a cut turn"],
+)
+async def test_how_a_rollout_ends(env: Any, answers: list[Any], expected: tuple[Any, ...]) -> None:
+    state = await rolled_out(env(), *answers)
+    error = state["error"] and type(state["error"]).__name__
+    assert (state["is_completed"], state["is_truncated"], state["stop_condition"], error) == expected
+
+
+async def test_a_context_overflow_on_a_later_turn_keeps_what_was_said(server: ModelServer) -> None:
+    class Long(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            return [{"role": "user", "content": "many words " * 500}]
+
+    (output,) = (await Long(dataset=[ROW]).evaluate(asking(server), "echo", {"max_tokens": 10}, use_tqdm=False))["outputs"]
+    assert (output["is_completed"], output["is_truncated"], output["stop_condition"], output["error"]) == (True, True, "prompt_too_long", None)
+    assert roles(output["completion"])[0] == "assistant"
+
+
+def test_stop_conditions_go_by_priority_then_by_name() -> None:
+    asked: list[str] = []
+
+    class Many(Talk):
+        @vf.stop
+        async def b(self, state: vf.State) -> bool:
+            asked.append("b")
+            return bool(state["trajectory"])
+
+        @vf.stop
+        def a(self, state: vf.State) -> bool:
+            asked.append("a")
+            return False
+
+        @vf.stop(priority=10)
+        async def z(self, state: vf.State) -> bool:
+            asked.append("z")
+            return False
+
+        @vf.stop
+        async def c(self, state: vf.State) -> bool:
+            asked.append("c")
+            return True
+
+    env = Many(dataset=[ROW])
+    (output,) = env.evaluate_sync(ScriptedClient(["x"]), "m", use_tqdm=False)["outputs"]
+    # The check before the first turn finds `c`, as none before it holds.
+    assert (output["stop_condition"], output["completion"]) == ("c", [])
+    assert asked == ["z", "a", "b", "c"]
+
+
+@pytest.mark.parametrize("limit", [8, 10])
+async def test_a_cap_of_completion_tokens_ends_the_rollout(limit: int) -> None:
+    env = Talk(dataset=[ROW])
+    env.set_max_total_completion_tokens(limit)
+    state = await rolled_out(env, *[response("x", usage=(1, 5))] * 4)
+    assert (state["stop_condition"], len(state["trajectory"])) == ("max_total_completion_tokens_reached", 2)
+
+
+# Table: what tools answer
+
+
+def add(a: int, b: int = 1) -> int:
+    """Add."""
+    return a + b
+
+
+def parts() -> list[dict[str, Any]]:
+    """Give parts."""
+    return [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
+
+
+def nothing() -> list[Any]:
+    """Give no parts."""
+    return []
+
+
+def strings() -> list[str]:
+    """Give texts."""
+    return ["a", "b"]
+
+
+def fails() -> str:
+    """Fail."""
+    raise LookupError("not found")
+
+
+TOOLS = [look, add, parts, nothing, strings, fails]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "content"),
+    [
+        ("look", {"key": "ü✓"}, "value of ü✓"),
+        ("add", {"a": 1}, "2"),
+        ("parts", {}, parts()),
+        ("nothing", {}, "[]"),  # content without a part is refused by the providers
+        ("fails", {}, "not found"),
+    ],
+)
+async def test_tool_outcomes(name: str, arguments: Any, content: Any) -> None:
+    state = await rolled_out(vf.ToolEnv(tools=TOOLS, dataset=[ROW]), calling((name, arguments)), "done")
+    (message,) = (message for message in state["completion"] if message["role"] == "tool")
+    assert (message["tool_call_id"], message["content"]) == ("c0", content)
+    assert state["stop_condition"] == "no_tools_called"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("look", "{not json", "JSON"),
+        ("look", "", "key"),
+        ("look", "[1]", "object"),
+        ("nope", "{}", "nope"),
+        ("look", {"kee": "a"}, "key"),
+        ("add", {}, "a"),
+    ],
+)
+async def test_tool_outcomes_that_the_model_is_to_blame_for(name: str, arguments: Any, says: str) -> None:
+    state = await rolled_out(vf.ToolEnv(tools=TOOLS, dataset=[ROW]), calling((name, arguments)), "done")
+    (text,) = texts(state["completion"])
+    assert says in text
+    assert (state["error"], state["stop_condition"]) == (None, "no_tools_called")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "stop_error", "error", "cause"),
+    [
+        ("look", "{not json", ValueError, vf.ToolParseError, ValueError),
+        ("look", "{not json", vf.ToolParseError, vf.ToolParseError, ValueError),
+        ("look", "{not json", Exception, vf.ToolParseError, ValueError),
+        ("nope", "{}", vf.ToolCallError, vf.ToolCallError, None),
+        ("nope", "{}", Exception, vf.ToolCallError, None),
+        ("look", {}, vf.ToolCallError, vf.ToolCallError, None),
+        ("fails", {}, LookupError, vf.ToolCallError, LookupError),
+        ("fails", {}, vf.ToolError, vf.ToolCallError, LookupError),
+    ],
+)
+async def test_tool_outcomes_that_stop(name: str, arguments: Any, stop_error: Any, error: Any, cause: Any) -> None:
+    state = await rolled_out(vf.ToolEnv(tools=TOOLS, dataset=[ROW], stop_errors=[stop_error]), calling((name, arguments)), "done")
+    assert state["stop_condition"] == "has_error"
+    assert type(state["error"]) is error
+    if cause is not None:
+        assert isinstance(state["error"].__cause__, cause)
+    assert roles(state["completion"]) == ["assistant"]
+
+
+@pytest.mark.parametrize(("arguments", "error"), [("[1]", vf.ToolCallError), ("[1]", vf.ToolParseError)])
+async def test_arguments_that_are_no_object_stop_under_the_name_that_is_documented(arguments: str, error: Any) -> None:
+    """They count as unreadable arguments or as a wrong call, so either name among the stop errors ends the rollout or tells the model."""
+    state = await rolled_out(vf.ToolEnv(tools=TOOLS, dataset=[ROW], stop_errors=[vf.ToolError]), calling(("look", arguments)), "done")
+    assert isinstance(state["error"], vf.ToolParseError | vf.ToolCallError)
+
+
+async def test_the_error_formatter_gets_what_the_tool_raised() -> None:
+    env = vf.ToolEnv(tools=TOOLS, dataset=[ROW], error_formatter=lambda error: f"{type(error).__name__}!")
+    state = await rolled_out(env, calling(("fails", {})), "done")
+    assert texts(state["completion"]) == ["LookupError!"]
+
+
+async def test_each_call_gets_one_message_in_order_and_is_counted() -> None:
+    env = vf.ToolEnv(tools=TOOLS, dataset=[ROW])
+    (output,) = await evaluated(env, calling(("add", {"a": 1}), ("nope", {}), ("fails", {}), ("add", {"a": 2, "b": 3})), "done")
+    messages = [message for message in output["completion"] if message["role"] == "tool"]
+    assert [message["tool_call_id"] for message in messages] == ["c0", "c1", "c2", "c3"]
+    assert [messages[0]["content"], messages[3]["content"]] == ["2", "5"]
+    counted = {name: value for name, value in output["metrics"].items() if name.endswith("_calls") and value}
+    assert counted == {"total_tool_calls": 4.0, "add_calls": 2.0, "fails_calls": 1.0}
+
+
+# Table: XML format scores
+
+PERFECT = "<reasoning>\nwhy\n</reasoning>\n<answer>\n42\n</answer>"
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        (PERFECT, 1.0),
+        ("<reasoning>why</reasoning><answer>42</answer>", 1.0),
+        ("<reasoning>\nwhy\n</reasoning>\n<code>\n42\n</code>", 1.0),
+        ("<answer>\n42\n</answer>", 0.6),
+        ("42", 0.2),
+        ("", 0.2),
+        ("<reasoning>x", 0.4),
+        (PERFECT + " and more", 0.8),
+        ("<answer>\n42\n</answer>\n<reasoning>\nwhy\n</reasoning>", 0.6),
+        ("<reasoning></reasoning><answer></answer>", 1.0),
+    ],
+    ids=["perfect", "inline", "alternative", "only answer", "plain", "empty", "unclosed", "trailing", "reversed", "empty tags"],
+)
+def test_xml_format_scores(text: str, score: float) -> None:
+    func = vf.XMLParser(["reasoning", ("code", "answer")]).get_format_reward_func()
+    assert func.__name__ == "format_reward_func"
+    assert func(completion=[{"role": "assistant", "content": text}]) == pytest.approx(score)
+
+
+def test_xml_format_score_is_the_mean_over_assistant_messages() -> None:
+    func = vf.XMLParser(["reasoning", ("code", "answer")]).get_format_reward_func()
+    messages = [{"role": "assistant", "content": PERFECT}, {"role": "user", "content": "hm"}, {"role": "assistant", "content": "42"}]
+    assert func(completion=messages) == pytest.approx(0.6)
+    assert func(completion=[{"role": "user", "content": PERFECT}]) == 0.0
+
+
+def test_xml_parsing() -> None:
+    parser = vf.XMLParser(["reasoning", ("code", "answer")])
+    both = "<answer>1</answer> then <answer>2</answer>"
+    parsed = parser.parse(both)
+    assert (parsed.reasoning, parsed.code, parsed.answer) == (None, None, "1")
+    assert parser.parse(both, last=True).answer == "2"
+    assert parser.parse_answer(both) == "2"
+    assert parser.parse_answer([vf.AssistantMessage("<answer>0</answer>"), vf.AssistantMessage("none")]) == "0"
+    assert parser.parse_answer([vf.AssistantMessage("<code>1</code>")]) is None
+    assert parser.parse_answer([]) is None
+    assert parser.get_fields() == ["reasoning", "code"]
+    assert parser.get_format_str() == "<reasoning>\n...\n</reasoning>\n<[ code | answer ]>\n...\n</[ code | answer ]>"
+    assert parser.format(reasoning="why", answer="42") == "<reasoning>\nwhy\n</reasoning>\n<code>\n42\n</code>"
+    with pytest.raises(ValueError, match="reasoning"):
+        parser.format(answer="42")
+
+
+@pytest.mark.parametrize(("fields", "error"), [([()], ValueError), ([("a", 3)], TypeError), ([3], TypeError), (["a", "a"], ValueError)])
+def test_xml_fields_that_cannot_be(fields: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        vf.XMLParser(fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "always", "maybe", "score"),
+    [
+        ("<think>a</think>b", "b", "b", 1.0),
+        ("<think>a</think>b</think>c", "c", "c", 0.0),
+        ("b", "", "b", 0.0),
+        ("<think>a", "", "<think>a", 0.0),
+        ("<think>a</think> ", "", "", 1.0),
+        ("<think>a</think>", "", "", 0.0),
+    ],
+)
+def test_think_parsers(text: str, always: str, maybe: str, score: float) -> None:
+    assert vf.ThinkParser().parse(text) == always
+    assert vf.MaybeThinkParser().parse(text) == maybe
+    completion = [vf.AssistantMessage(text)]
+    assert vf.ThinkParser().get_format_reward_func()(completion=completion) == score
+    assert vf.MaybeThinkParser().get_format_reward_func()(completion=completion) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("text", "text"),
+        ([{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}], "a"),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}], "a b"),
+        ([{"role": "assistant", "content": None}], ""),
+        ([{"role": "user", "content": "b"}], None),
+        ([], None),
+    ],
+)
+def test_the_plain_parser(completion: Any, answer: str | None) -> None:
+    assert vf.Parser().parse_answer(completion) == answer
+
+
+# Tables: marked answers
+
+
+@pytest.mark.parametrize(
+    ("text", "strict", "answer"),
+    [
+        (r"so \boxed{4}", False, "4"),
+        (r"\boxed{1} or \boxed{\frac{1}{2}}", False, r"\frac{1}{2}"),
+        (r"\boxed{ 4 }", False, " 4 "),
+        (r"\boxed{}", False, ""),
+        ("4", False, "4"),
+        ("4", True, ""),
+        (r"\boxed{4", False, r"\boxed{4"),
+        (r"\boxed{4", True, ""),
+        (r"\fbox{4}", True, ""),
+        (r"\boxed 3", False, r"\boxed 3"),
+    ],
+)
+def test_boxed_answers(text: str, strict: bool, answer: str) -> None:
+    assert vf.extract_boxed_answer(text, strict=strict) == answer
+
+
+@pytest.mark.parametrize(("text", "answer"), [("a #### 1,234 ", "1,234"), ("42", "42"), ("a #### 1 #### 2", "1"), ("####", "")])
+def test_hash_answers(text: str, answer: str) -> None:
+    assert vf.extract_hash_answer(text) == answer
+
+
+# Tables: token data and token usage
+
+
+@pytest.mark.parametrize(
+    ("limit", "lengths", "overlong", "is_truncated"),
+    [(None, (3, 4), False, False), (7, (3, 4), False, False), (5, (3, 2), False, True), (3, (3, 0), False, True), (2, (2, 0), True, True)],
+)
+async def test_max_seq_len_cuts_the_token_data(limit: int | None, lengths: tuple[int, int], overlong: bool, is_truncated: bool) -> None:
+    state = await rolled_out(single(max_seq_len=limit), response("the whole text", tokens=(3, 4)))
+    (step,) = state["trajectory"]
+    tokens = step["tokens"]
+    assert (len(tokens["prompt_ids"]), len(tokens["completion_ids"])) == lengths
+    assert (len(tokens["prompt_mask"]), len(tokens["completion_mask"]), len(tokens["completion_logprobs"])) == (*lengths, lengths[1])
+    assert set(tokens["prompt_mask"]) <= {0}
+    assert set(tokens["completion_mask"]) <= {1}
+    assert (tokens["overlong_prompt"], tokens["is_truncated"]) == (overlong, is_truncated)
+    assert step["is_truncated"] is state["is_truncated"] is is_truncated
+    assert state["completion"][-1]["content"] == "the whole text"
+    assert state["stop_condition"] == "max_turns_reached"
+
+
+async def test_usage_of_one_turn() -> None:
+    (output,) = await evaluated(single(), response("2", usage=(10, 5)))
+    assert output["token_usage"] == {"input_tokens": 10, "output_tokens": 5, "final_input_tokens": 10, "final_output_tokens": 5}
+
+
+async def test_usage_counts_calls_outside_the_trajectory() -> None:
+    class Summarizes(Talk):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            summary = await self.get_model_response(state, [vf.UserMessage("summarize")])
+            return [{"role": "user", "content": summary.message.content}]
+
+    env = Summarizes(dataset=[ROW], max_turns=2)
+    client = Model(lambda number, state: response("x", usage=[(10, 5), (3, 2), (20, 5)][number]))
+    state = await env.rollout(env.get_dataset()[0], client, "m")
+    assert len(state["trajectory"]) == 2
+    assert env.get_state_usage(state) == {"input_tokens": 33.0, "output_tokens": 12.0}
+    output = await env.run_rollout(env.get_dataset()[0], Model(client.answer), "m")
+    assert output["token_usage"] == {"input_tokens": 33, "output_tokens": 12, "final_input_tokens": 15, "final_output_tokens": 10}
+
+
+async def test_usage_that_nobody_reported_is_left_out() -> None:
+    env = single()
+    results = await env.evaluate(ScriptedClient(["2"]), "m", use_tqdm=False)
+    assert "token_usage" not in results["outputs"][0]
+    assert results["metadata"]["usage"] is None
+    assert env.get_state_usage(await rolled_out(env, "2")) is None
+
+
+async def test_the_usage_of_a_run_is_the_mean_over_rollouts() -> None:
+    client = Model(lambda number, state: response("x", usage=[(10, 5), (30, 15)][number]))
+    usage = (await single(ROW, ROW).evaluate(client, "m", max_concurrent=1, use_tqdm=False))["metadata"]["usage"]
+    assert usage == {"input_tokens": 20.0, "output_tokens": 10.0, "final_input_tokens": 20.0, "final_output_tokens": 10.0}
+
+
+async def test_usage_can_be_counted_by_hand() -> None:
+    env = single()
+    state = await env.init_state(env.get_dataset()[0], Model(), "m")
+    assert env.get_state_usage(state) is None
+    env.increment_state_usage(state, 3, 2.0)
+    assert env.get_state_usage(state) == {"input_tokens": 3.0, "output_tokens": 2.0}
+    with pytest.raises(ValueError, match="negative"):
+        env.increment_state_usage(state, input_tokens=-1)
+
+    class Anthropic:
+        usage = {"input_tokens": 4, "output_tokens": float("nan")}
+
+    env.increment_state_usage_from_response(state, Anthropic())
+    env.increment_state_usage_from_response(state, object())
+    assert env.get_state_usage(state) == dict(state["usage"]) == {"input_tokens": 7.0, "output_tokens": 2.0}
+
+
+# Runs that were observed
+
+
+async def test_keys_of_the_state_after_a_plain_rollout() -> None:
+    env = single()
+    states: list[vf.State] = []
+    env.add_rubric(vf.Rubric(lambda state: states.append(state) or 0.0))
+    await evaluated(env, "2")
+    (state,) = states
+    observed = {"advantage", "client", "completion", "error", "final_env_response", "input", "is_completed", "is_truncated", "metrics"}
+    observed |= {"model", "reward", "sampling_args", "stop_condition", "task", "timing", "tool_defs", "trajectory", "trajectory_id"}
+    assert observed | {"usage", "usage_tracker"} <= set(state)
+    assert not {"prompt", "answer", "example_id"} & set(state)
+    assert (state["answer"], state["example_id"], state.get("answer")) == ("2", 0, "2")
+    assert len(state["trajectory_id"]) == 32
+    step = state["trajectory"][0]
+    assert set(step) == {"prompt", "completion", "response", "tokens", "reward", "advantage", "is_truncated", "trajectory_id", "extras"}
+    assert step["trajectory_id"] == state["trajectory_id"]
+
+
+async def test_order_of_the_keys_of_an_output() -> None:
+    env = vf.ToolEnv(tools=[look], dataset=[{**ROW, "info": {"x": 1}}], rubric=vf.Rubric(right))
+    (output,) = await evaluated(env, response("2", usage=(1, 1)), state_columns=["trajectory_id"])
+    documented = ["example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"]
+    documented += ["stop_condition", "metrics", "tool_defs", "token_usage", "right", "num_turns", "total_tool_calls", "look_calls"]
+    assert [key for key in output if key in documented or key == "trajectory_id"] == [*documented, "trajectory_id"]
+    assert json.loads(json.dumps(output))["timing"]["total"] > 0
+
+
+async def test_a_rollout_with_an_error_is_scored_all_the_same() -> None:
+    class Breaks(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            raise vf.ToolError("broken") from ValueError("deep")
+
+    env = Breaks(dataset=[ROW], rubric=vf.Rubric(lambda: 1.0))
+    results = await env.evaluate(ScriptedClient(["x"]), "m", use_tqdm=False)
+    (output,) = results["outputs"]
+    assert (output["reward"], results["metadata"]["avg_error"]) == (1.0, 1.0)
+    assert output["error"]["error_chain_str"] == output["long_error_chain"] == "ToolError -> ValueError"
+    assert output["error_chain"] == output["error"]["error_chain_repr"]
+
+
+async def test_tool_env_with_a_token_cap() -> None:
+    env = vf.ToolEnv(tools=[look], dataset=[ROW])
+    env.set_max_total_completion_tokens(8)
+    call = calling(("look", {"key": "a"}))
+    (output,) = await evaluated(env, response(call, usage=(10, 5)), response(call, usage=(30, 5)), "never")
+    assert (output["metrics"]["num_turns"], output["stop_condition"]) == (2.0, "max_total_completion_tokens_reached")
+    assert output["token_usage"] == {"input_tokens": 40, "output_tokens": 10, "final_input_tokens": 25, "final_output_tokens": 10}
+
+
+async def test_reward_functions_may_ask_for_any_column_and_the_task() -> None:
+    seen: dict[str, Any] = {}
+
+    def asks(question: str, difficulty: int, example_id: int, task: Any) -> float:
+        seen.update(question=question, difficulty=difficulty, example_id=example_id, task=task)
+        return 1.0
+
+    env = vf.SingleTurnEnv(dataset=[{**ROW, "difficulty": 3}], rubric=vf.Rubric(asks))
+    (output,) = await evaluated(env, "x")
+    assert output["reward"] == 1.0
+    assert (seen["question"], seen["difficulty"], seen["example_id"]) == ("1 + 1?", 3, 0)
+    assert seen["task"]["question"] == "1 + 1?"
+    assert seen["task"]["prompt"][0]["content"] == "1 + 1?"
+
+
+async def test_metrics_of_one_name() -> None:
+    rubrics = [vf.Rubric([lambda: 1.0, lambda: 2.0]), vf.Rubric([lambda: 1.0], weights=[3.0])]
+    (output,) = await evaluated(vf.SingleTurnEnv(dataset=[ROW], rubric=vf.RubricGroup(rubrics)), "x")
+    assert (output["metrics"]["<lambda>"], output["reward"]) == (3.0, 6.0)
+
+
+async def test_v1_taskset_with_a_tool_call_an_unknown_tool_and_an_answer() -> None:
+    import verifiers_compat.v1 as v1
+
+    def value() -> str:
+        """Return a value."""
+        return "v"
+
+    def good(task: Any, state: Any) -> float:
+        return 1.0
+
+    def best(tasks: Any, states: Any) -> list[float]:
+        return [0.5] * len(states)
+
+    taskset = v1.Taskset(
+        [{"question": "?"}], toolsets=[value], rewards=[{"fn": good, "weight": 2.0}, {"fn": best, "stage": "group"}]
+    )
+    (output,) = await evaluated(v1.Env(taskset), calling(("value", {}), ("zzz", {})), "done", state_columns=["num_model_requests"])
+    assert texts(output["completion"]) == ["v", "'zzz'"]
+    assert (output["reward"], output["stop_condition"], output["num_model_requests"]) == (2.5, "no_tools", 2)
+
+
+async def test_v1_programs_that_raise() -> None:
+    import verifiers_compat.v1 as v1
+
+    def broken(task: Any, state: Any) -> None:
+        raise ValueError("a bug")
+
+    def tool_error(task: Any, state: Any) -> None:
+        raise vf.ToolError("broken")
+
+    with pytest.raises(ValueError, match="a bug"):
+        await v1.Harness(program=broken).run({"prompt": "go"})
+    state = await v1.Harness(program=tool_error).run({"prompt": "go"})
+    assert (state["stop_condition"], state["is_completed"], state["error"]["error"]) == ("has_error", True, "ToolError")
+
+
+async def test_evaluate_sync_inside_a_running_loop() -> None:
+    assert single().evaluate_sync(ScriptedClient(["2"]), "m", use_tqdm=False)["metadata"]["avg_reward"] == 1.0
+
+
+async def test_the_anthropic_client_sends_tools_and_results() -> None:
+    def policy(request: Any) -> Any:
+        return "done" if request.messages[-1]["role"] == "tool" else calling(("look", {"key": "a"}))
+
+    with ModelServer({"m": policy}) as server:
+        config = vf.ClientConfig(api_base_url=server.url, api_key="k", client_type="anthropic_messages", max_retries=0)
+        env = vf.ToolEnv(tools=[look], dataset=[ROW], system_prompt="Look.")
+        (output,) = (await env.evaluate(config, "m", {"max_tokens": 50}, use_tqdm=False))["outputs"]
+        body = server.requests[-1].body
+    assert texts(output["completion"]) == ["value of a"]
+    assert (body["system"], body["max_tokens"], [tool["name"] for tool in body["tools"]]) == ("Look.", 50, ["look"])
+    assert body["messages"][-1]["content"][0]["type"] == "tool_result"

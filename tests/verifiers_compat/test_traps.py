@@ -1,0 +1,1242 @@
+"""Where a rollout API is easily wrong: each defect that users of this API met, and that the right thing happens instead.
+
+The first part goes through defects of behaviour that is documented otherwise, the second through what users reported, the
+third through what published environments rely on although no page says it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import json
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+import typing
+import weakref
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from datasets import Dataset, concatenate_datasets
+
+import verifiers_compat as vf
+from tests.clients.recording import recording
+from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
+from vfgym import blocking
+from vfgym.testing import ScriptedClient
+from vfgym.testing.model_server import ModelServer, Reply
+
+ROW = {"question": "1 + 1?", "answer": "2"}
+QUIET: dict[str, Any] = {"use_tqdm": False}
+
+
+def look(key: str) -> str:
+    """Look something up."""
+    return f"value of {key}"
+
+
+def right(completion: vf.Messages, answer: str) -> float:
+    return float(completion[-1]["content"] == answer)
+
+
+def single(*rows: dict[str, Any], **kwargs: Any) -> vf.SingleTurnEnv:
+    kwargs.setdefault("rubric", vf.Rubric(right))
+    return vf.SingleTurnEnv(dataset=Dataset.from_list(list(rows or [ROW])), **kwargs)
+
+
+def asking(url: str, **fields: Any) -> vf.ClientConfig:
+    return vf.ClientConfig(api_base_url=url, api_key="sk-test", max_retries=0, **fields)
+
+
+class Talk(vf.MultiTurnEnv):
+    """Says how many turns there were."""
+
+    async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+        return [{"role": "user", "content": f"turn {len(state['trajectory'])}"}]
+
+
+class Countdown(gym.Env[int, int]):
+    """A game of three moves, each of which gives 1.0."""
+
+    observation_space = gym.spaces.Discrete(10)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.left = 3
+        return self.left, {}
+
+    def step(self, action: int) -> Any:
+        self.left -= 1
+        return self.left, 1.0, self.left == 0, False, {}
+
+
+# Defects
+
+
+async def test_trap_01_advantages_come_from_the_whole_reward_whatever_rubrics_are_added() -> None:
+    env = vf.ToolEnv(tools=[look], dataset=[ROW], rubric=vf.RubricGroup([vf.Rubric(right), vf.Rubric(lambda: 0.5)]))
+    env.add_rubric(vf.Rubric(lambda completion: float(len(completion)), weights=[0.1]))
+    call = calling(("look", {"key": "a"}))
+
+    def answer(number: int, state: Any) -> Any:
+        return ["2", call, "no"][number]
+
+    outputs = (
+        await env.evaluate(
+            Model(answer), "m", rollouts_per_example=2, max_concurrent=1, state_columns=["advantage", "trajectory"], **QUIET
+        )
+    )["outputs"]
+    rewards = [output["reward"] for output in outputs]
+    assert rewards == pytest.approx([1.6, 0.8])
+    assert [output["advantage"] for output in outputs] == pytest.approx([0.4, -0.4])
+    for output in outputs:
+        for step in output["trajectory"]:
+            assert (step["reward"], step["advantage"]) == (output["reward"], output["advantage"])
+
+
+async def test_trap_01_what_an_author_wrote_into_steps_stays() -> None:
+    class Shaped(Talk):
+        async def add_trajectory_step(self, state: vf.State, trajectory_step: vf.TrajectoryStep) -> None:
+            trajectory_step["reward"] = 0.25
+            await super().add_trajectory_step(state, trajectory_step)
+
+    env = Shaped(dataset=[ROW], max_turns=1, rubric=vf.Rubric(lambda: 1.0))
+    (output,) = await evaluated(env, "x", state_columns=["trajectory"])
+    assert (output["trajectory"][0]["reward"], output["trajectory"][0]["advantage"]) == (0.25, 0.0)
+
+
+async def test_trap_02_an_unexpected_exception_ends_one_rollout_only() -> None:
+    cleaned: list[str] = []
+
+    class Buggy(Talk):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            assert state["answer"] != "1", "a bug"
+            return await super().env_response(messages, state)
+
+        @vf.cleanup
+        async def note(self, state: vf.State) -> None:
+            cleaned.append(state["answer"])
+
+    env = Buggy(dataset=[{"question": "?", "answer": str(number)} for number in range(3)], max_turns=2)
+    outputs = await evaluated(env, "a", "b", rollouts_per_example=2)
+    assert [output["error"] and output["error"]["error"] for output in outputs] == [None, None, *["AssertionError"] * 2, None, None]
+    assert Counter(cleaned) == {"0": 2, "1": 2, "2": 2}
+    with pytest.raises(AssertionError, match="a bug"):
+        await env.evaluate(ScriptedClient(["a", "b"]), "m", strict=True, **QUIET)
+
+
+async def test_trap_03_the_last_move_of_a_limited_game_counts() -> None:
+    env = vf.as_environment(Countdown())
+    env.definition.max_turns = 2
+    (output,) = await evaluated(env, *["1"] * 3, num_examples=1)
+    assert (output["stop_condition"], output["reward"]) == ("max_turns_reached", 2.0)
+
+
+async def test_trap_04_a_game_that_is_over_asks_the_model_no_more() -> None:
+    client = Model()
+    (output,) = (await vf.as_environment(Countdown()).evaluate(client, "m", num_examples=1, **QUIET))["outputs"]
+    assert (client.calls, output["reward"], output["error"]) == (3, 3.0, None)
+    assert roles(output["completion"]).count("assistant") == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["Which colour?", [{"type": "text", "text": "Which colour?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]],
+    ids=["text", "parts"],
+)
+async def test_trap_05_a_judge_reads_the_question_of_any_message(content: Any) -> None:
+    asked: list[str] = []
+
+    class Judge:
+        """Has what is used of an OpenAI client."""
+
+        def __init__(self) -> None:
+            self.chat = SimpleNamespace(completions=self)
+
+        async def create(self, model: str, messages: list[Any], **options: Any) -> Any:
+            asked.append(messages[-1]["content"])
+            return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content="yes"))])
+
+    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: Any) -> float:
+        return float(await judge(prompt, completion, answer, state) == "yes")
+
+    rubric = vf.JudgeRubric(judge_client=Judge())
+    rubric.add_reward_func(judged)
+    row = {"prompt": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}], "answer": "red"}
+    (output,) = await evaluated(vf.SingleTurnEnv(dataset=[row], rubric=rubric), "RED", state_columns=["judge_response"])
+    assert output["reward"] == 1.0
+    assert "Which colour?" in asked[0]
+    assert output["judge_response"] == {asked[0]: "yes"}
+
+
+async def test_trap_06_independent_scoring_of_group_functions_is_refused_before_anything_is_asked() -> None:
+    def best(completions: list[Any]) -> list[float]:
+        return [1.0] * len(completions)
+
+    client = Model()
+    with pytest.raises(ValueError, match="best"):
+        await single(rubric=vf.Rubric(best)).evaluate(client, "m", independent_scoring=True, **QUIET)
+    assert client.calls == 0
+    env = vf.SingleTurnEnv(dataset=[ROW])
+    state = await rolled_out(env, "x")
+    await env.rubric.score_rollout(state)
+    assert state["reward"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("stop_error", "arguments", "is_stopped"),
+    [
+        (vf.ToolParseError, "{", True),
+        (vf.ToolCallError, "{", False),
+        (vf.ToolParseError, '{"key": "boom"}', False),
+        (vf.ToolCallError, '{"key": "boom"}', True),
+        (vf.ToolError, "{", True),
+        (vf.Error, '{"key": "boom"}', True),
+        (KeyError, '{"key": "boom"}', False),
+    ],
+)
+async def test_trap_07_stop_errors_match_the_documented_names_and_what_was_raised(stop_error: Any, arguments: str, is_stopped: bool) -> None:
+    def risky(key: str) -> str:
+        """Risk something."""
+        raise ZeroDivisionError("boom")
+
+    env = vf.ToolEnv(tools=[risky], dataset=[ROW], stop_errors=[stop_error])
+    state = await rolled_out(env, calling(("risky", arguments)), "done")
+    assert (state["stop_condition"] == "has_error") is is_stopped
+    assert (state["error"] is None) is not is_stopped
+
+
+async def test_trap_08_open_objects_and_optional_arguments() -> None:
+    def find(query: str, filters: dict[str, int] | None = None, limit: int = 5, **extra: Any) -> str:
+        """Find something."""
+        return json.dumps([query, filters, limit, extra])
+
+    env = vf.ToolEnv(tools=[find], dataset=[ROW])
+    schema = env.tool_defs[0].parameters
+    assert schema["required"] == ["query"]
+    assert "limit" in schema["properties"]
+    assert schema.get("additionalProperties") is not False
+    state = await rolled_out(env, calling(("find", {"query": "x", "filters": {"a": 1}, "colour": "red"})), "done")
+    assert texts(state["completion"]) == ['["x", {"a": 1}, 5, {"colour": "red"}]']
+
+
+@pytest.mark.parametrize(("given", "content"), [({"a": "1"}, "int"), ({"a": 2.0}, "int")])
+async def test_trap_09_arguments_are_converted_to_what_the_signature_says(given: Any, content: str) -> None:
+    def kind(a: int) -> str:
+        """Say what it is."""
+        return type(a).__name__
+
+    assert texts((await rolled_out(vf.ToolEnv(tools=[kind], dataset=[ROW]), calling(("kind", given)), "done"))["completion"]) == [content]
+
+
+async def test_trap_09_arguments_that_do_not_fit_never_reach_the_tool() -> None:
+    called: list[Any] = []
+
+    def kind(a: int) -> str:
+        """Take a number."""
+        called.append(a)
+        return "ok"
+
+    env = vf.ToolEnv(tools=[kind], dataset=[ROW])
+    state = await rolled_out(env, calling(("kind", {"a": "many"}), ("kind", {"a": 1, "b": 2}), ("kind", {})), "done")
+    assert called == []
+    assert ["a" in text for text in texts(state["completion"])] == [True] * 3
+    assert "b" in texts(state["completion"])[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [({"a": None, "b": "ü"}, '{"a":null,"b":"ü"}'), (None, "null"), ([1, "x"], '[1,"x"]'), (3, "3"), (True, "true"), ("", "")],
+)
+async def test_trap_10_results_are_json_and_no_python(value: Any, content: str) -> None:
+    def give() -> Any:
+        """Give something."""
+        return value
+
+    state = await rolled_out(vf.ToolEnv(tools=[give], dataset=[ROW]), calling(("give", {})), "done")
+    assert texts(state["completion"]) == [content]
+
+
+class Ledger(vf.StatefulToolEnv):
+    """Writes into a book of the rollout, whose argument the model does not see."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(dataset=[ROW], **kwargs)
+        self.add_tool(self.write, args_to_skip=["book"])
+
+    async def setup_state(self, state: vf.State, **kwargs: Any) -> vf.State:
+        state = await super().setup_state(state) or state
+        state["book"] = []
+        return state
+
+    async def write(self, text: str, book: list[str]) -> str:
+        """Write something."""
+        book.append(text)
+        return f"{len(book)} lines"
+
+    def update_tool_args(
+        self, tool_name: str, tool_args: dict[str, Any], messages: vf.Messages, state: vf.State, **kwargs: Any
+    ) -> dict[str, Any]:
+        if tool_args.get("text") == "bad":
+            raise LookupError("no such book")
+        return {**tool_args, "book": state["book"]}
+
+
+async def test_trap_11_what_update_tool_args_raises_is_told_to_the_model() -> None:
+    state = await rolled_out(Ledger(), calling(("write", {"text": "bad"}), ("write", {"text": "good"})), "done")
+    assert texts(state["completion"]) == ["no such book", "1 lines"]
+    assert state["stop_condition"] == "no_tools_called"
+    state = await rolled_out(Ledger(stop_errors=[LookupError]), calling(("write", {"text": "bad"})), "done")
+    assert isinstance(state["error"], vf.ToolCallError)
+    assert isinstance(state["error"].__cause__, LookupError)
+
+
+def test_trap_11_hidden_arguments_cannot_be_given_by_the_model() -> None:
+    env = Ledger()
+    assert list(env.tool_defs[0].parameters["properties"]) == ["text"]
+    (output,) = env.evaluate_sync(
+        ScriptedClient([calling(("write", {"text": "x", "book": ["mine"]})), "done"]), "m", state_columns=["book"], **QUIET
+    )["outputs"]
+    assert output["book"] == []
+
+
+def test_trap_12_every_environment_is_torn_down_and_no_signal_is_taken() -> None:
+    program = """
+import signal
+import verifiers_compat as vf
+
+class Env(vf.SingleTurnEnv):
+    @vf.teardown
+    async def over(self):
+        print("over", self.env_id, flush=True)
+
+before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+envs = [Env(dataset=[{"question": "?"}], env_id=name) for name in "ab"]
+assert before == (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))
+envs[0].close()
+envs[0].close()
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split("\n")[:-1] == ["over a", "over b"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_trap_13_a_seed_shuffles_a_view() -> None:
+    env = single(*({**ROW, "question": str(number)} for number in range(30)))
+    order = env.get_dataset()["question"][:]
+    shuffled = env.get_dataset(seed=1)["question"][:]
+    assert shuffled != order
+    assert env.get_dataset()["question"][:] == order
+    assert env.get_dataset(seed=1)["question"][:] == shuffled
+    assert env.get_dataset(n=3, seed=1)["question"][:] == shuffled[:3]
+    assert env.get_eval_dataset(seed=1)["question"][:] == shuffled
+    assert env.get_eval_dataset()["question"][:] == order
+
+
+async def test_trap_14_rows_keep_their_own_keys() -> None:
+    rows = [{"question": "a", "info": {"x": 1}}, {"question": "b", "info": {"y": {"z": None}}}, {"question": "c"}]
+    env = vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(lambda info: float(len(info))))
+    outputs = await evaluated(env, "x")
+    assert [output.get("info") for output in outputs] == [{"x": 1}, {"y": {"z": None}}, None]
+    assert [output["reward"] for output in outputs] == [1.0, 1.0, 0.0]
+    group = vf.EnvGroup([single({**ROW, "info": {"level": 3}}), single(ROW)], env_names=["with", "without"])
+    assert [output["info"] for output in await evaluated(group, "2")] == [{"level": 3, "env_id": "with"}, {"env_id": "without"}]
+
+
+async def test_trap_15_a_metric_named_like_a_key_leaves_the_key_alone() -> None:
+    def named(name: str, value: float) -> Any:
+        def func() -> float:
+            return value
+
+        func.__name__ = name
+        return func
+
+    rubric = vf.Rubric([named("info", 2.0), named("reward", 0.25), named("prompt", 3.0)], weights=[0.0, 1.0, 0.0])
+    (output,) = await evaluated(single({**ROW, "info": {"x": 1}}, rubric=rubric), "x")
+    assert (output["info"], output["reward"], output["prompt"][0]["role"]) == ({"x": 1}, 0.25, "user")
+    assert {"info": 2.0, "reward": 0.25, "prompt": 3.0}.items() <= output["metrics"].items()
+
+
+@pytest.mark.parametrize("independent", [False, True])
+async def test_trap_16_the_limit_counts_rollouts(independent: bool) -> None:
+    running = most = 0
+
+    async def answer() -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        running -= 1
+        return "2"
+
+    await single(ROW, ROW).evaluate(
+        Model(lambda number, state: answer()), "m", rollouts_per_example=4, max_concurrent=3, independent_scoring=independent, **QUIET
+    )
+    assert most == 3
+
+
+async def test_trap_17_a_group_that_was_cut_off_is_scored_as_a_whole(tmp_path: Path) -> None:
+    def size(completions: list[Any]) -> list[float]:
+        return [float(len(completions))] * len(completions)
+
+    env = single(ROW, {**ROW, "question": "2?"}, rubric=vf.Rubric(size))
+    options: dict[str, Any] = {"rollouts_per_example": 3, "results_path": tmp_path, **QUIET}
+    await env.evaluate(ScriptedClient(["x"]), "m", **options)
+    rows = tmp_path / "results.jsonl"
+    lines = rows.read_text().splitlines(keepends=True)
+    rows.write_text("".join(lines[:-1]) + lines[-1][:20])
+    client = Model()
+    outputs = (await env.evaluate(client, "m", **options))["outputs"]
+    assert (client.calls, [output["reward"] for output in outputs]) == (3, [3.0] * 6)
+
+
+async def test_trap_17_rollouts_with_errors_can_be_done_again(tmp_path: Path) -> None:
+    env = single(ROW, {**ROW, "question": "2?"})
+    options: dict[str, Any] = {"results_path": tmp_path, "max_concurrent": 1, **QUIET}
+    await env.evaluate(Model(lambda number, state: vf.ModelError("down") if number == 0 else "2"), "m", **options)
+    client = Model(lambda number, state: "2")
+    outputs = (await env.evaluate(client, "m", redo_errors=True, **options))["outputs"]
+    assert (client.calls, [output["error"] for output in outputs]) == (1, [None, None])
+
+
+async def test_trap_17_a_reordered_dataset_keeps_rows_with_their_tasks(tmp_path: Path) -> None:
+    rows = [{"question": f"{number}?", "answer": str(number)} for number in range(3)]
+    await single(*rows).evaluate(ScriptedClient(["1"]), "m", results_path=tmp_path, **QUIET)
+    client = Model()
+    outputs = (await single(*reversed(rows)).evaluate(client, "m", results_path=tmp_path, **QUIET))["outputs"]
+    assert client.calls == 0
+    assert [(output["prompt"][0]["content"], output["reward"]) for output in outputs] == [("2?", 0.0), ("1?", 1.0), ("0?", 0.0)]
+
+
+async def test_trap_17_other_sampling_arguments_are_another_run(tmp_path: Path) -> None:
+    await single().evaluate(ScriptedClient(["x"]), "m", {"temperature": 0.0}, results_path=tmp_path, **QUIET)
+    with pytest.raises(ValueError, match="sampling_args"):
+        await single().evaluate(ScriptedClient(["x"]), "m", {"temperature": 1.0}, results_path=tmp_path, **QUIET)
+
+
+async def test_trap_18_a_runtime_error_comes_through_inside_a_running_loop() -> None:
+    client = Model(lambda number, state: RuntimeError("from inside"))
+    with pytest.raises(RuntimeError, match="from inside"):
+        single().evaluate_sync(client, "m", strict=True, **QUIET)
+    assert client.calls == 1
+
+
+async def test_trap_19_group_functions_are_known_by_their_arguments() -> None:
+    def annotated(scores: Any = None) -> list[float]:  # a string: this module has postponed annotations
+        return [1.0, 2.0]
+
+    def one(completion: Any) -> list[float]:
+        return [1.0]
+
+    assert vf.Rubric(annotated).has_group_rewards
+    assert not vf.Rubric(one).has_group_rewards
+    outputs = await evaluated(single(rubric=vf.Rubric(annotated)), "x", rollouts_per_example=2)
+    assert [output["reward"] for output in outputs] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("scores", [[1.0], [1.0] * 3, 1.0, None, ["x", "y"]])
+async def test_trap_19_a_list_of_the_wrong_length_scores_zero_and_says_so(scores: Any) -> None:
+    def short(completions: list[Any]) -> Any:
+        return scores
+
+    outputs = await evaluated(single(rubric=vf.Rubric([short, lambda: 0.5])), "x", rollouts_per_example=2)
+    assert [(output["reward"], output["metrics"]["short"]) for output in outputs] == [(0.5, 0.0)] * 2
+    assert all("short" in output["metrics_errors"] for output in outputs)
+
+
+async def test_trap_20_a_group_of_different_environments(capsys: pytest.CaptureFixture[str]) -> None:
+    from verifiers_compat.utils.eval_utils import print_results
+
+    calls: list[str] = []
+
+    def build() -> list[dict[str, Any]]:
+        calls.append("built")
+        return [ROW]
+
+    tool = vf.ToolEnv(tools=[look], dataset=build, rubric=vf.Rubric(lambda: 1.0))
+    group = vf.EnvGroup([single(ROW), tool], env_names=["one", "tools"])
+    assert calls == []
+    group.set_max_total_completion_tokens(7)
+    group.set_kwargs(timeout_seconds=3.0)
+    assert (tool.max_total_completion_tokens, tool.timeout_seconds) == (7, 3.0)
+    results = await group.evaluate(ScriptedClient(["2"]), "m", **QUIET)
+    assert "total_tool_calls" not in results["outputs"][0]["metrics"]
+    print_results(results)
+    assert "total_tool_calls" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="same"):
+        vf.EnvGroup([single(), single()], env_names=["same", "same"])
+
+
+async def test_trap_20_a_child_with_train_rows_only_is_evaluated_too() -> None:
+    both = vf.SingleTurnEnv(dataset=[ROW], eval_dataset=[{"question": "eval?"}])
+    group = vf.EnvGroup([both, single(ROW)], env_names=["both", "train"])
+    assert [row["info"]["env_id"] for row in group.get_eval_dataset()] == ["both", "train"]
+    assert [row["example_id"] for row in group.get_eval_dataset()] == [0, 1]
+
+
+async def test_trap_21_the_anthropic_client_drops_nothing() -> None:
+    from verifiers_compat.clients.anthropic_messages_client import AnthropicMessagesClient
+
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
+    prompt = [vf.UserMessage([{"type": "text", "text": "What is it?"}, picture])]
+    answer = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "stop_sequence": None}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    async with recording({**answer, "content": [{"type": "text", "text": "a cat"}], "usage": usage}, {**answer, "content": [], "usage": usage}) as server:
+        client = AnthropicMessagesClient(asking(server.url, client_type="anthropic_messages"))
+        await client.get_response(prompt, "m", {"max_tokens": 5, "stop": ["END"]})
+        assert server.body["stop_sequences"] == ["END"]
+        assert server.body["messages"][0]["content"][1] == {"type": "image", "source": {"type": "url", "url": "https://example.com/cat.png"}}
+        with pytest.raises(vf.EmptyModelResponseError):
+            await client.get_response(prompt, "m", {"max_tokens": 5})
+        await client.close()
+
+
+@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_completions", "openai_responses", "anthropic_messages"])
+async def test_trap_22_every_client_sends_the_headers_of_the_state(client_type: Any) -> None:
+    with ModelServer() as server:
+        url = server.url if client_type == "anthropic_messages" else server.openai_url
+        config = asking(url, client_type=client_type, extra_headers_from_state={"X-Session-ID": "example_id", "X-Missing": "no_such_key"})
+        outputs = (await single({**ROW, "example_id": 41}).evaluate(config, "echo", {"max_tokens": 20}, **QUIET))["outputs"]
+        headers = server.requests[-1].headers
+    assert outputs[0]["error"] is None
+    assert headers["X-Session-ID"] == "41"
+    assert "X-Missing" not in headers
+
+
+def test_trap_23_a_configuration_refuses_what_it_does_not_know() -> None:
+    with pytest.raises((TypeError, ValueError), match="api_base_url"):
+        vf.ClientConfig(api_base_ulr="http://localhost:8000/v1")
+    config = vf.ClientConfig(provider="openai", api_key="sk-secret")
+    assert (config.api_base_url, config.api_key_var) == ("https://api.openai.com/v1", "OPENAI_API_KEY")
+    assert "sk-secret" not in f"{config!r} {config.model_dump_json()}"
+
+
+async def test_trap_24_a_retry_plays_what_failed_and_an_exception_is_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    client = Model(lambda number, state: vf.InfraError("down") if number == 1 else "2")
+    outputs = (await single().evaluate(client, "m", rollouts_per_example=3, max_concurrent=1, max_retries=2, **QUIET))["outputs"]
+    assert (client.calls, [output["reward"] for output in outputs]) == (4, [1.0] * 3)
+
+    class Down(vf.SingleTurnEnv):
+        async def rollout(self, *args: Any, **kwargs: Any) -> vf.State:
+            raise vf.SandboxError("always down")
+
+    (output,) = (await Down(dataset=[ROW]).evaluate(Model(), "m", max_retries=1, **QUIET))["outputs"]
+    assert (output["error"]["error"], output["reward"]) == ("SandboxError", 0.0)
+
+
+async def test_trap_25_blocking_functions_do_not_hold_the_loop_up() -> None:
+    """Two rollouts meet inside a blocking tool, and inside a blocking reward function: neither goes on without the other."""
+    meeting = threading.Barrier(2)
+
+    @blocking
+    def meet() -> str:
+        """Wait for the other one."""
+        meeting.wait(10)
+        return "met"
+
+    @blocking
+    def met(completion: Any) -> float:
+        meeting.wait(10)
+        return 1.0
+
+    env = vf.ToolEnv(tools=[meet], dataset=[ROW], rubric=vf.Rubric(met))
+    outputs = await evaluated(env, calling(("meet", {})), "done", rollouts_per_example=2)
+    assert [(texts(output["completion"]), output["reward"]) for output in outputs] == [(["met"], 1.0)] * 2
+
+
+async def test_trap_25_games_that_block_are_played_at_once() -> None:
+    meeting = threading.Barrier(2)
+
+    class Meeting(Countdown):
+        def step(self, action: int) -> Any:
+            meeting.wait(10)
+            return super().step(action)
+
+    gym.register("MatrixMeeting-v0", entry_point=Meeting)
+    try:
+        outputs = await evaluated(vf.as_environment("MatrixMeeting-v0"), *["1"] * 3, num_examples=2)
+    finally:
+        del gym.registry["MatrixMeeting-v0"]
+    assert [(output["reward"], output["error"]) for output in outputs] == [(3.0, None)] * 2
+
+
+async def test_trap_26_mcp_tools_are_counted_fail_visibly_and_come_back(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(
+        """
+import os
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("test", log_level="CRITICAL")
+
+@server.tool()
+def look(key: str) -> str:
+    "Look something up."
+    return f"value of {key}"
+
+@server.tool()
+def fail() -> str:
+    raise ValueError("no luck")
+
+@server.tool()
+def die(marker: str) -> str:
+    if os.path.exists(marker):
+        return "alive"
+    open(marker, "w").close()
+    os._exit(1)
+
+server.run("stdio")
+"""
+    )
+    env = vf.MCPEnv(mcp_servers=[{"name": "test", "command": sys.executable, "args": [str(server)]}], dataset=[ROW])
+    try:
+        calls = calling(("look", {"key": "a"}), ("fail", {}), ("die", {"marker": str(tmp_path / "died")}), ("nope", {}), ("look", {"key": "b"}))
+        (output,) = await evaluated(env, calls, "done")
+    finally:
+        env.close()
+    first, failed, came_back, unknown, last = texts(output["completion"])
+    assert (first, came_back, last) == ("value of a", "alive", "value of b")
+    assert failed.startswith("Error: ")
+    assert "no luck" in failed
+    assert "nope" in unknown
+    assert {"look_calls": 2.0, "fail_calls": 1.0, "die_calls": 1.0, "total_tool_calls": 5.0}.items() <= output["metrics"].items()
+
+
+def test_trap_27_nothing_that_was_given_is_changed_or_shared() -> None:
+    funcs, weights = [right], [1.0]
+    rubric = vf.Rubric(funcs, weights)
+    rubric.add_reward_func(lambda: 0.0)
+    assert (funcs, weights) == ([right], [1.0])
+    assert vf.Rubric().funcs == []
+    tools, skipped = [look], ["book"]
+    env = vf.ToolEnv(tools=tools, dataset=[ROW])
+    env.remove_tool(look)
+    assert tools == [look]
+    ledger = Ledger()
+
+    def other(book: list[str], title: str = "") -> str:
+        """Do something else."""
+        return title
+
+    ledger.add_tool(other)
+    assert "book" in ledger.tool_defs[-1].parameters["properties"]
+    assert skipped == ["book"]
+    map_kwargs = {"num_proc": None}
+    first, second = (vf.SingleTurnEnv(dataset=[ROW], map_kwargs=map_kwargs, rubric=rubric) for _ in range(2))
+    assert first.map_kwargs is not second.map_kwargs
+    assert len(rubric.funcs) == 2
+    assert first.rubric is not second.rubric
+
+
+async def test_trap_28_a_task_column_of_text() -> None:
+    seen: list[Any] = []
+
+    def asks(task: str) -> float:
+        seen.append(task)
+        return float(task == "math" and f"{task}" == "math")
+
+    (output,) = await evaluated(single({**ROW, "task": "math"}, rubric=vf.Rubric(asks)), "x")
+    assert (output["error"], output["reward"]) == (None, 1.0)
+    assert str(seen[0]) == "math"
+
+
+async def test_trap_29_one_failing_signal_does_not_end_the_others() -> None:
+    import verifiers_compat.v1 as v1
+
+    def score(task: Any, state: Any) -> float:
+        return 1.0 / (task["answer"] != "bad")
+
+    env = v1.Env(v1.Taskset([{"question": "?", "answer": "bad"}, {"question": "?", "answer": "good"}], rewards=[score]))
+    bad, good = await evaluated(env, "x")
+    assert (good["reward"], good["error"]) == (1.0, None)
+    assert bad["reward"] == 0.0
+    assert "ZeroDivisionError" in json.dumps([bad["error"], bad.get("metrics_errors")])
+
+
+async def test_trap_30_a_rollout_that_timed_out_says_that_an_earlier_turn_was_cut() -> None:
+    async def hang() -> Any:
+        await asyncio.Event().wait()
+
+    env = Talk(dataset=[ROW], timeout_seconds=0.05)
+    client = Model(lambda number, state: hang() if number else response("x", finish_reason="length"))
+    state = await env.rollout(env.get_dataset()[0], client, "m")
+    assert (state["stop_condition"], state["is_truncated"]) == ("timeout_reached", True)
+
+
+# What users reported. Where a report is one of the defects above, it is tested there.
+
+
+@pytest.mark.parametrize("make", [lambda: vf.ToolEnv(tools=[look], dataset=[ROW]), Ledger], ids=["stateless", "stateful"])
+async def test_report_01_arguments_that_are_encoded_twice(make: Any) -> None:
+    env = make()
+    name, argument = ("look", "key") if env.tool_defs[0].name == "look" else ("write", "text")
+    twice = json.dumps(json.dumps({argument: "a"}))
+    state = await rolled_out(env, calling((name, twice), (name, "3"), (name, '["a"]')), "done")
+    decoded, number, listed = texts(state["completion"])
+    assert decoded in ("value of a", "1 lines")
+    assert "object" in number
+    assert "object" in listed
+
+
+async def test_report_02_each_rubric_of_a_group_has_its_own_parser() -> None:
+    def parsed(parser: Any, completion: Any, answer: str) -> float:
+        return float(parser.parse_answer(completion) == answer)
+
+    group = vf.RubricGroup([vf.Rubric(parsed, parser=vf.XMLParser(["answer"])), vf.Rubric(parsed, parser=vf.Parser(lambda text: text[8]))])
+    (output,) = await evaluated(single(rubric=group), "<answer>2</answer>")
+    assert (output["reward"], output["metrics"]["parsed"]) == (2.0, 2.0)
+
+
+async def test_report_04_resources_are_given_back_when_a_run_is_cancelled() -> None:
+    held: set[int] = set()
+    all_started = asyncio.Event()
+
+    class Holds(Talk):
+        async def setup_state(self, state: vf.State) -> None:
+            held.add(state["example_id"])
+
+        @vf.cleanup
+        async def a_release(self, state: vf.State) -> None:
+            held.discard(state["example_id"])
+
+        @vf.cleanup(priority=5)
+        async def broken(self, state: vf.State) -> None:
+            raise RuntimeError("the service is gone")
+
+    async def hang(number: int) -> str:
+        if number == 2:
+            all_started.set()
+        await asyncio.Event().wait()
+        return ""
+
+    env = Holds(dataset=[ROW] * 3)
+    run = asyncio.ensure_future(env.evaluate(Model(lambda number, state: hang(number)), "m", **QUIET))
+    await all_started.wait()
+    assert held == {0, 1, 2}
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert held == set()
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "This model's maximum context length is 10 tokens. However, your messages resulted in 20 tokens."),
+        (400, "The input exceeds the configured limit"),
+        (400, "prompt_too_long"),
+        (400, "Input is longer than the maximum model length of 10"),
+        (500, "The decoder prompt (length 20) is longer than the maximum model length of 10."),
+    ],
+)
+async def test_report_05_a_prompt_that_is_too_long_is_known_by_many_words(status: int, text: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with recording((status, {"error": {"message": text, "type": "x", "code": status}})) as server:
+        with caplog.at_level(logging.INFO):
+            (output,) = (await single().evaluate(asking(server.url), "m", **QUIET))["outputs"]
+    assert (output["stop_condition"], output["is_truncated"], output["error"]) == ("prompt_too_long", True, None)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_report_05_another_refusal_is_an_error_of_the_model() -> None:
+    async with recording((400, {"error": {"message": "temperature is too high", "type": "x"}})) as server:
+        (output,) = (await single().evaluate(asking(server.url), "m", **QUIET))["outputs"]
+    assert (output["stop_condition"], output["error"]["error"]) == ("has_error", "ModelError")
+
+
+async def test_report_06_what_is_finished_is_on_disk_at_once(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    def on_progress(outputs: list[Any], new: list[Any], metadata: Any) -> None:
+        sizes.append(len((tmp_path / "results.jsonl").read_text().splitlines()) - len(outputs))
+
+    env = single(*[{**ROW, "question": str(number)} for number in range(5)])
+    await env.evaluate(ScriptedClient(["2"]), "m", results_path=tmp_path, save_results=True, max_concurrent=1, on_progress=on_progress)
+    assert sizes == [0] * 5
+
+
+async def test_report_07_any_state_column_can_be_saved(tmp_path: Path) -> None:
+    class Odd(Talk):
+        async def setup_state(self, state: vf.State) -> None:
+            state["lock"] = threading.Lock()
+            state["tags"] = {"b", "a"}
+            state["when"] = Path("x/y")
+
+    columns = ["trajectory", "lock", "tags", "when", "no_such_key"]
+    env = Odd(dataset=[ROW], max_turns=2)
+    (output,) = await evaluated(env, "a", "b", results_path=tmp_path, save_results=True, state_columns=columns)
+    (saved,) = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
+    assert output["error"] is None
+    assert len(saved["trajectory"]) == len(output["trajectory"]) == 2
+    assert saved["when"] == "x/y"
+    assert {"lock", "tags", "no_such_key"} <= set(saved)
+
+
+async def test_report_08_more_examples_than_there_are() -> None:
+    results = await single(ROW, ROW).evaluate(ScriptedClient(["2"]), "m", num_examples=10, **QUIET)
+    assert (len(results["outputs"]), results["metadata"]["num_examples"]) == (2, 2)
+    assert len(single(ROW, ROW).get_dataset(n=10)) == 2
+
+
+async def test_report_09_results_of_different_environments_go_into_one_dataset() -> None:
+    one = await single({**ROW, "info": {"a": 1}}).evaluate(ScriptedClient(["2"]), "m", **QUIET)
+    tool = vf.ToolEnv(tools=[look], dataset=[{"question": "?", "info": {"b": ["x"]}}])
+    two = await tool.evaluate(ScriptedClient([calling(("look", {"key": "a"})), "done"]), "m", **QUIET)
+    both = concatenate_datasets([vf.Environment.make_dataset(one), vf.Environment.make_dataset(two)])
+    assert both["reward"][:] == [1.0, 0.0]
+    assert len(both) == 2
+
+
+async def test_report_11_scoring_takes_as_long_as_all_rubrics_together() -> None:
+    moments: list[float] = []
+
+    async def first() -> float:
+        moments.append(time.time())
+        return 0.0
+
+    async def last() -> float:
+        moments.append(time.time())
+        return 0.0
+
+    (output,) = await evaluated(single(rubric=vf.RubricGroup([vf.Rubric(first), vf.Rubric(last)])), "x")
+    timing = output["timing"]
+    assert timing["generation"]["end"] <= timing["scoring"]["start"] <= moments[0] <= moments[1] <= timing["scoring"]["end"]
+    assert timing["total"] == pytest.approx(timing["scoring"]["end"] - timing["generation"]["start"])
+    phases = sum(timing[phase]["duration"] for phase in ("setup", "model", "env", "scoring"))
+    assert timing["overhead"] == pytest.approx(timing["total"] - phases)
+
+
+def test_report_12_mathematics_is_verified_in_any_thread() -> None:
+    rows = [{"question": "1/2?", "answer": r"\frac{1}{2}"}, {"question": "3?", "answer": "3"}]
+    env = vf.SingleTurnEnv(dataset=rows, rubric=vf.MathRubric())
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(env.evaluate_sync(ScriptedClient([r"It is \boxed{0.5}."]), "m", **QUIET)))
+    thread.start()
+    thread.join()
+    env.close()
+    assert [output["metrics"]["correct_answer"] for output in found[0]["outputs"]] == [1.0, 0.0]
+
+
+async def test_report_13_groups_are_scored_as_they_finish() -> None:
+    scored = asyncio.Event()
+
+    def score(completion: Any, answer: str) -> float:
+        if answer == "first":
+            scored.set()
+        return 1.0
+
+    async def answer(state: Any) -> str:
+        if state["answer"] == "second":
+            await scored.wait()
+        return "x"
+
+    env = single({**ROW, "answer": "first"}, {**ROW, "answer": "second"}, rubric=vf.Rubric(score))
+    outputs = (await env.evaluate(Model(lambda number, state: answer(state)), "m", **QUIET))["outputs"]
+    assert [output["reward"] for output in outputs] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "anthropic_messages"])
+async def test_report_14_reasoning_is_sent_back_between_tool_calls(client_type: Any) -> None:
+    def policy(request: Any) -> Reply:
+        if request.messages[-1]["role"] == "tool":
+            return Reply("done", reasoning="enough")
+        return Reply(None, [vf.ToolCall("c0", "look", '{"key": "a"}')], reasoning="I should look")
+
+    with ModelServer({"m": policy}) as server:
+        url = server.url if client_type == "anthropic_messages" else server.openai_url
+        env = vf.ToolEnv(tools=[look], dataset=[ROW])
+        (output,) = (await env.evaluate(asking(url, client_type=client_type), "m", {"max_tokens": 50}, **QUIET))["outputs"]
+        body = server.requests[-1].body
+    assert output["error"] is None
+    assert output["completion"][0]["reasoning_content"] == "I should look"
+    assert "I should look" in json.dumps(body.get("messages") or body["input"])
+
+
+@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses"])
+async def test_report_15_a_reply_with_reasoning_only_is_a_reply(client_type: Any) -> None:
+    with ModelServer({"thinks": lambda request: Reply(None, reasoning="hm"), "silent": lambda request: Reply(None)}) as server:
+        config = asking(server.openai_url, client_type=client_type)
+        (output,) = (await single().evaluate(config, "thinks", **QUIET))["outputs"]
+        (silent,) = (await single().evaluate(config, "silent", **QUIET))["outputs"]
+    assert (output["error"], output["completion"][0]["reasoning_content"]) == (None, "hm")
+    assert silent["error"]["error"] == "EmptyModelResponseError"
+
+
+async def test_report_19_tool_calls_are_written_as_data_and_read_as_text_too(tmp_path: Path) -> None:
+    from verifiers_compat.utils.eval_utils import print_results
+    from verifiers_compat.utils.message_utils import format_messages, messages_to_printable
+    from verifiers_compat.utils.save_utils import load_outputs
+
+    env = vf.ToolEnv(tools=[look], dataset=[ROW])
+    await env.evaluate(ScriptedClient([calling(("look", {"key": "a"})), "done"]), "m", results_path=tmp_path, save_results=True, **QUIET)
+    file = tmp_path / "results.jsonl"
+    row = json.loads(file.read_text())
+    (call,) = row["completion"][0]["tool_calls"]
+    assert isinstance(call, dict)
+    row["completion"][0]["tool_calls"] = [json.dumps({"id": "c0", "name": "look", "arguments": '{"key": "a"}'})]
+    file.write_text(json.dumps(row) + "\n")
+    (loaded,) = load_outputs(tmp_path)
+    assert "look" in str(format_messages(loaded["completion"]))
+    assert "look" in json.dumps(messages_to_printable(loaded["completion"]))
+    print_results({"outputs": [loaded], "metadata": json.loads((tmp_path / "metadata.json").read_text())})
+
+
+async def test_report_20_states_are_let_go_once_their_rows_are_made() -> None:
+    class Big: ...
+
+    alive: list[weakref.ref[Any]] = []
+
+    class Holds(Talk):
+        async def setup_state(self, state: vf.State) -> None:
+            state["big"] = Big()
+            alive.append(weakref.ref(state["big"]))
+
+    still: list[int] = []
+
+    def on_progress(outputs: list[Any], new: list[Any], metadata: Any) -> None:
+        gc.collect()
+        still.append(sum(each() is not None for each in alive))
+
+    results = await Holds(dataset=[ROW] * 6, max_turns=2).evaluate(ScriptedClient(["a", "b"]), "m", max_concurrent=1, on_progress=on_progress)
+    gc.collect()
+    assert [each() for each in alive] == [None] * 6
+    assert max(still) <= 2
+    assert len(results["outputs"]) == 6
+
+
+async def test_report_21_rows_of_a_child_in_a_group() -> None:
+    child = single()
+    alone = vf.EnvGroup([child], env_names=["only"])
+    outputs = (await alone.generate(child.get_dataset(), ScriptedClient(["2"]), "m", **QUIET))["outputs"]
+    assert outputs[0]["reward"] == 1.0
+    several = vf.EnvGroup([child, single()], env_names=["a", "b"])
+    with pytest.raises(ValueError, match="a, b"):
+        await several.rollout(child.get_dataset()[0], ScriptedClient(["2"]), "m")
+
+
+def test_report_22_what_a_trainer_must_know_can_be_asked() -> None:
+    def best(completions: list[Any]) -> list[float]:
+        return [0.0] * len(completions)
+
+    assert (single().requires_group_rollouts, single().provides_advantages) == (False, False)
+    env = single(rubric=vf.Rubric([right, best]))
+    assert (env.requires_group_rollouts, env.provides_advantages) == (True, False)
+    assert vf.EnvGroup([single(), env]).requires_group_rollouts
+
+
+async def test_report_23_results_say_with_which_versions_they_were_made() -> None:
+    import importlib.metadata
+
+    version = (await single().evaluate(ScriptedClient(["2"]), "m", **QUIET))["metadata"]["version_info"]
+    assert set(version) == {"vf_version", "vf_commit", "env_version", "env_commit"}
+    assert version["vf_version"] == importlib.metadata.version("vfgym")
+
+
+async def test_report_24_later_turns_reuse_the_token_ids_of_earlier_ones() -> None:
+    with ModelServer({"m": lambda request: "again"}) as server:
+        config = asking(server.openai_url, client_type="openai_chat_completions_token")
+        env = Talk(dataset=[ROW], max_turns=2)
+        (output,) = (await env.evaluate(config, "m", state_columns=["trajectory"], **QUIET))["outputs"]
+        paths = [request.path for request in server.requests]
+    assert output["error"] is None
+    assert (paths[0], paths[-1]) == ("/v1/chat/completions", "/v1/chat/completions/tokens")
+    first, second = (step["tokens"] for step in output["trajectory"])
+    kept = [*first["prompt_ids"], *first["completion_ids"]]
+    assert [*second["prompt_ids"]][: len(kept)] == kept
+
+
+async def test_report_25_each_row_of_a_group_has_the_tools_of_its_environment() -> None:
+    with ModelServer({"m": lambda request: "done"}) as server:
+        tools = vf.ToolEnv(tools=[look], dataset=[{"question": "with tools"}])
+        group = vf.EnvGroup([tools, single({"question": "without"})], env_names=["tools", "none"])
+        outputs = (await group.evaluate(asking(server.openai_url), "m", **QUIET))["outputs"]
+        offered = {request.body["messages"][-1]["content"]: request.body.get("tools") for request in server.requests}
+    assert offered["with tools"][0]["function"]["name"] == "look"
+    assert offered["without"] is None
+    assert [[tool["name"] for tool in output["tool_defs"]] for output in outputs] == [["look"], []]
+
+
+# What published environments rely on
+
+
+def test_messages_read_as_dicts_and_as_objects() -> None:
+    for message in (vf.UserMessage("hi"), vf.UserMessage(role="user", content="hi"), vf.UserMessage(content="hi")):
+        assert message["content"] == message.content == message.get("content") == "hi"
+        assert "content" in message
+        assert message.get("name", "nobody") == "nobody"
+        assert message == {"role": "user", "content": "hi"}
+    said = vf.AssistantMessage(content="x")
+    assert (said.role, said.tool_calls, said.reasoning_content, said.thinking_blocks) == ("assistant", None, None, None)
+    call = vf.ToolCall(id="c", name="look", arguments="{}")
+    assert (call.id, call.name, call.arguments) == ("c", "look", "{}")
+    assert vf.AssistantMessage(content=None, tool_calls=[call]).tool_calls[0].name == "look"
+
+
+@pytest.mark.parametrize("style", ["item", "attribute"])
+async def test_an_edited_message_is_what_the_next_prompt_shows(style: str) -> None:
+    class Forgets(vf.ToolEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            for message in messages:
+                if message["role"] == "tool" and style == "item":
+                    message["content"] = "(left out)"
+                elif message["role"] == "tool":
+                    message.content = "(left out)"
+            return await super().env_response(messages, state, **kwargs)
+
+    def policy(request: Any) -> Any:
+        turn = roles(request.messages).count("assistant")
+        return calling(("look", {"key": str(turn)})) if turn < 3 else "done"
+
+    with ModelServer({"m": policy}) as server:
+        (output,) = (await Forgets(tools=[look], dataset=[ROW]).evaluate(asking(server.openai_url), "m", **QUIET))["outputs"]
+        shown = [texts(request.body["messages"]) for request in server.requests]
+    assert output["error"] is None
+    assert shown == [[], ["value of 0"], ["(left out)", "value of 1"], ["(left out)", "(left out)", "value of 2"]]
+
+
+async def test_a_client_of_ones_own() -> None:
+    seen: list[Any] = []
+    native = SimpleNamespace(closed=False)
+
+    class Own(vf.Client[Any, list[Any], dict[str, Any], dict[str, Any]]):
+        def setup_client(self, config: vf.ClientConfig) -> Any:
+            return native
+
+        async def to_native_prompt(self, messages: vf.Messages) -> tuple[list[Any], dict[str, Any]]:
+            return [dict(message) for message in messages], {"extra": 1}
+
+        async def to_native_tool(self, tool: vf.Tool) -> dict[str, Any]:
+            return {"tool": tool.name}
+
+        async def get_native_response(self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any) -> dict[str, Any]:
+            seen.append((prompt[-1]["content"], model, dict(sampling_args), tools, kwargs))
+            return {"text": "2"}
+
+        async def raise_from_native_response(self, response: dict[str, Any]) -> None:
+            if response["text"] is None:
+                raise vf.EmptyModelResponseError("nothing")
+
+        async def from_native_response(self, response: dict[str, Any]) -> vf.Response:
+            return vf.Response(
+                id="r",
+                created=0,
+                model="m",
+                usage=vf.Usage(prompt_tokens=3, reasoning_tokens=0, completion_tokens=1, total_tokens=4),
+                message=vf.ResponseMessage(
+                    content=response["text"], reasoning_content=None, finish_reason="stop", is_truncated=False, tokens=None, tool_calls=None
+                ),
+            )
+
+        async def close(self) -> None:
+            native.closed = True
+
+    given = Own(native)
+    assert given.client is native
+    configured = Own(vf.ClientConfig(extra_headers_from_state={"X-Id": "example_id"}))
+    assert configured.client is native
+    env = vf.ToolEnv(tools=[look], dataset=[ROW], rubric=vf.Rubric(right))
+    for client in (given, configured):
+        (output,) = (await env.evaluate(client, "m", {"temperature": 0.5}, **QUIET))["outputs"]
+        assert (output["error"], output["reward"], output["token_usage"]["input_tokens"]) == (None, 1.0, 3)
+    content, model, sampling_args, tools, kwargs = seen[-1]
+    assert (content, model, sampling_args["temperature"], tools) == ("1 + 1?", "m", 0.5, [{"tool": "look"}])
+    assert kwargs["extra"] == 1
+    assert kwargs["state"]["example_id"] == 0
+    assert kwargs["extra_headers"] == {"X-Id": "0"}
+    await given.close()
+    assert native.closed
+
+
+async def test_names_that_are_imported_from_deeper_modules() -> None:
+    from verifiers_compat.utils.async_utils import maybe_await, maybe_call_with_named_args
+    from verifiers_compat.utils.client_utils import setup_openai_client
+    from verifiers_compat.utils.data_utils import BOXED_SYSTEM_PROMPT
+    from verifiers_compat.utils.message_utils import normalize_messages
+    from verifiers_compat.utils.path_utils import write_temp_file
+
+    async def later(x: int) -> int:
+        return x
+
+    assert (await maybe_await(later, 1), await maybe_await(lambda x: x, 2)) == (1, 2)
+    assert await maybe_call_with_named_args(lambda b, c=3: (b, c), a=1, b=2) == (2, 3)
+    assert r"\boxed" in BOXED_SYSTEM_PROMPT
+    assert normalize_messages("hi", field_name="prompt") == [{"role": "text", "content": "hi"}]
+    assert type(normalize_messages([{"role": "user", "content": "hi"}], "prompt")[0]) is vf.UserMessage
+    path = Path(write_temp_file("text", suffix=".txt"))
+    assert (path.read_text(), path.suffix) == ("text", ".txt")
+    path.unlink()
+    client = setup_openai_client(vf.ClientConfig(api_key="k", api_base_url="http://localhost:1/v1"))
+    assert str(client.base_url).startswith("http://localhost:1/v1")
+    await client.close()
+
+
+def test_unknown_arguments_become_attributes_and_datasets_are_there_at_once() -> None:
+    env = vf.SingleTurnEnv(
+        dataset=Dataset.from_list([ROW]), eval_dataset=Dataset.from_list([ROW, ROW]), name="mine", description="what it does", env_id="x"
+    )
+    assert (env.name, env.description, env.env_id) == ("mine", "what it does", "x")
+    assert (len(env.dataset), len(env.eval_dataset)) == (1, 2)
+    assert env.dataset[0]["prompt"] == [{"role": "user", "content": "1 + 1?"}]
+
+
+async def test_parsers_that_never_call_their_base() -> None:
+    @dataclass
+    class Word(vf.Parser):
+        position: int = -1
+
+        def parse(self, text: str) -> str:
+            return text.split()[self.position]
+
+    class Proxy:
+        def __init__(self, inner: vf.Parser) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+    def parsed(parser: Any, completion: Any, answer: str) -> float:
+        return float(parser.parse_answer(completion) == answer)
+
+    for parser in (Word(), Proxy(Word())):
+        rubric = vf.Rubric([parsed, parser.get_format_reward_func()], parser=parser)
+        (output,) = await evaluated(single(parser=parser, rubric=rubric), "it is 2")
+        assert (output["error"], output["metrics"]["parsed"], output["metrics"]["format_reward_func"]) == (None, 1.0, 1.0)
+
+
+async def test_reward_functions_of_all_kinds() -> None:
+    def scaled(completion: Any, *, factor: float, answer: Any) -> float:
+        return factor * answer["value"]
+
+    half = functools.partial(scaled, factor=0.5)
+    half.__name__ = "half"  # type: ignore[attr-defined]
+    unnamed = functools.partial(scaled, factor=0.25)
+
+    class Length:
+        def __call__(self, completion: Any, difficulty: int) -> float:
+            return float(difficulty)
+
+    class Checks:
+        async def check(self, state: Any, **kwargs: Any) -> float:
+            return float("prompt" in kwargs and "difficulty" in kwargs)
+
+    env = vf.SingleTurnEnv(
+        dataset=[{"question": "?", "answer": {"value": 2}, "difficulty": 3}], rubric=vf.Rubric([half, unnamed, Length(), Checks().check])
+    )
+    (output,) = await evaluated(env, "x")
+    assert output.get("metrics_errors") is None
+    assert (output["metrics"]["half"], output["metrics"]["check"], output["reward"]) == (1.0, 1.0, 5.5)
+    assert output["answer"] == {"value": 2}
+
+
+async def test_an_overridden_is_completed_decides_alone() -> None:
+    class Twice(Talk):
+        async def is_completed(self, state: vf.State, **kwargs: Any) -> bool:
+            return len(state["trajectory"]) >= 2
+
+    (output,) = await evaluated(Twice(dataset=[ROW]), "a", "b", "c")
+    assert (roles(output["completion"]), output["stop_condition"], output["error"]) == (["assistant", "user", "assistant"], None, None)
+
+
+async def test_an_is_completed_that_asks_its_base_too() -> None:
+    class Twice(Talk):
+        async def is_completed(self, state: vf.State, **kwargs: Any) -> bool:
+            return await super().is_completed(state, **kwargs) or len(state["trajectory"]) >= 2
+
+    (output,) = await evaluated(Twice(dataset=[ROW], max_turns=1), "a", "b")
+    assert (output["stop_condition"], output["metrics"]["num_turns"]) == ("max_turns_reached", 1.0)
+
+
+async def test_an_overridden_get_prompt_messages_trims_what_the_model_sees() -> None:
+    class Trims(Talk):
+        async def get_prompt_messages(self, state: vf.State) -> vf.Messages:
+            messages = await super().get_prompt_messages(state)
+            return [*messages[:1], *messages[-1:]] if len(messages) > 2 else messages
+
+    client = Model(lambda number, state: str(number))
+    env = Trims(dataset=[ROW], max_turns=3)
+    await env.evaluate(client, "m", **QUIET)
+    assert [[message["content"] for message in prompt] for prompt in client.prompts] == [
+        ["1 + 1?"],
+        ["1 + 1?", "turn 1"],
+        ["1 + 1?", "turn 2"],
+    ]
+
+
+def test_rubrics_tell_their_functions() -> None:
+    def bonus(completion: Any) -> float:
+        return 0.0
+
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric([right, bonus], weights=[1.0, 0.5]))
+    assert isinstance(env.rubric, vf.RubricGroup)
+    own = env.rubric.rubrics[0]
+    assert (own.funcs, own.weights) == ([right, bonus], [1.0, 0.5])
+    assert own._get_reward_func_names() == ["right", "bonus"]
+    assert own._get_reward_funcs() == [right, bonus]
+    assert own._get_reward_weights() == [1.0, 0.5]
+    assert env.rubric._get_reward_func_names()[:2] == ["right", "bonus"]
+    assert len(env.rubric._get_reward_funcs()) == len(env.rubric._get_reward_weights()) == len(env.rubric._get_reward_func_names())
+
+
+async def test_stateful_tools_are_open_to_inspection() -> None:
+    env = Ledger()
+    assert env.skipped_args == {"write": ["book"]}
+    assert [tool.name for tool in env.tool_defs] == ["write"]
+    for number in range(300):
+
+        def tool(text: str, book: list[str]) -> str:
+            """Do one of many things."""
+            return text
+
+        tool.__name__ = f"tool_{number}"
+        env.add_tool(tool, args_to_skip=["book"])
+    state = await rolled_out(env, calling(("tool_299", {"text": "x"})), "done")
+    assert len(state["tool_defs"]) == 301
+    assert texts(state["completion"]) == ["x"]
+
+
+async def test_tools_of_one_rollout_only() -> None:
+    class Chosen(vf.ToolEnv):
+        async def setup_state(self, state: vf.State, **kwargs: Any) -> vf.State:
+            state = await super().setup_state(state, **kwargs)
+            state["tool_defs"] = [tool for tool in state["tool_defs"] if tool.name == state["answer"]]
+            return state
+
+    def other() -> str:
+        """Do something else."""
+        return ""
+
+    with ModelServer({"m": lambda request: ",".join(tool.name for tool in request.tools)}) as server:
+        env = Chosen(tools=[look, other], dataset=[{"question": "?", "answer": name} for name in ("look", "other", "none")])
+        outputs = (await env.evaluate(asking(server.openai_url), "m", **QUIET))["outputs"]
+    assert [output["error"] or output["completion"][-1]["content"] for output in outputs[:2]] == ["look", "other"]
+    assert [tool.name for tool in env.tool_defs] == ["look", "other"]
+
+
+async def test_the_state_that_setup_state_returns_is_used() -> None:
+    class Replaces(Talk):
+        async def setup_state(self, state: vf.State, **kwargs: Any) -> vf.State:
+            state = await super().setup_state(state, **kwargs)
+            return vf.State({**state, "mine": 1})
+
+    (output,) = await evaluated(Replaces(dataset=[ROW], max_turns=1), "x", state_columns=["mine"])
+    assert (output["mine"], output["error"]) == (1, None)
+
+
+def test_typed_overrides_keep_the_documented_signatures() -> None:
+    """A subclass that repeats the documented signature can call its base with it."""
+    hints = typing.get_type_hints(vf.MultiTurnEnv.__init__)
+    assert hints["max_turns"] is int
+    assert isinstance(vf.Messages, Sequence) is False
