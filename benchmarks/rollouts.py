@@ -69,7 +69,7 @@ def fixed_client(vf: Any, message: Callable[[], Any]) -> Any:
     return Fixed(AsyncOpenAI(api_key="none", base_url="http://localhost:1/v1"))
 
 
-def bare_client(vf: Any, text: str) -> Any:
+def bare_client(vf: Any, text: str, message: Any = None) -> Any:
     """Return a client that gives one prepared response, and does nothing else."""
 
     class Bare(vf.Client):  # type: ignore[misc, name-defined]
@@ -83,7 +83,8 @@ def bare_client(vf: Any, text: str) -> Any:
         async def get_response(self, *args: Any, **kwargs: Any) -> Any:
             return response
 
-    message = vf.ResponseMessage(content=text, finish_reason="stop", is_truncated=False, tokens=None)
+    if message is None:
+        message = vf.ResponseMessage(content=text, finish_reason="stop", is_truncated=False, tokens=None)
     response = vf.Response(id="1", created=0, model="m", usage=None, message=message)
     return Bare(object())
 
@@ -148,16 +149,19 @@ def turns(vf: Any) -> dict[str, float]:
         async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
             return [vf.UserMessage(content="go on")]
 
-    client = fixed_client(vf, lambda: {"content": "and then?"})
     found = {}
-    for length in (20, 100, 400):
-        episodes = max(4, 2000 // length)
+    for what, client in (
+        ("further turn at", bare_client(vf, "and then?")),
+        ("further turn with its conversion at", fixed_client(vf, lambda: {"content": "and then?"})),
+    ):
+        for length in (20, 100, 400):
+            episodes = max(4, 2000 // length)
 
-        def episode(turns: int, episodes: int = episodes) -> float:
-            env = GoOn(dataset=dataset(episodes), max_turns=turns, rubric=vf.Rubric())
-            return best(lambda: cpu(evaluation(env, client, max_concurrent=4))) / episodes
+            def episode(turns: int, client: Any = client, episodes: int = episodes) -> float:
+                env = GoOn(dataset=dataset(episodes), max_turns=turns, rubric=vf.Rubric())
+                return best(lambda: cpu(evaluation(env, client, max_concurrent=4))) / episodes
 
-        found[f"further turn at {length}, µs"] = (episode(length) - episode(length // 2)) / (length - length // 2) * 1e6
+            found[f"{what} {length}, µs"] = (episode(length) - episode(length // 2)) / (length - length // 2) * 1e6
     return found
 
 
@@ -173,8 +177,11 @@ def add(a: int, b: int) -> int:
 
 def tool_turn(vf: Any) -> dict[str, float]:
     """A turn that calls one plain tool: an episode of 40 less one of 20."""
-    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
-    client = fixed_client(vf, lambda: {"content": None, "tool_calls": [call]})
+    message = vf.ResponseMessage(
+        content=None, tool_calls=[vf.ToolCall(id="c1", name="add", arguments='{"a": 1, "b": 2}')], finish_reason="tool_calls",
+        is_truncated=False, tokens=None
+    )  # fmt: skip
+    client = bare_client(vf, "", message)
 
     def episode(turns: int) -> float:
         env = vf.ToolEnv(tools=[add], dataset=dataset(50), max_turns=turns, rubric=vf.Rubric())

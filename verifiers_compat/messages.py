@@ -8,25 +8,79 @@ keeps of a message is dropped when it is written to.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import vfgym.messages as frozen
 import vfgym.responses as responses
-from vfgym.frozen import FrozenDict, FrozenList
-from vfgym.messages import Message, MessageTypes, as_tool_call
+from vfgym.frozen import FrozenDict, FrozenList, freeze
+from vfgym.messages import Message, MessageTypes, as_tool_call, forget_all_converted
 
-T = TypeVar("T")
 
-_TEXT = frozenset({str, type(None)})
+def _telling(cls: type[Any], *names: str) -> None:
+    """Make methods that write tell that some message was written to."""
+    for name in names:
+        setattr(cls, name, _told(getattr(cls, name)))
+
+
+def _told(write: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(write)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        forget_all_converted()
+        return write(self, *args, **kwargs)
+
+    return call
+
+
+class PartList(list[Any]):
+    """A list inside a message."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PartList:
+        return PartList([copy.deepcopy(item, memo) for item in self])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartList, (list(self),)
+
+
+class PartDict(dict[str, Any]):
+    """A dict inside a message."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PartDict:
+        return PartDict({key: copy.deepcopy(value, memo) for key, value in self.items()})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartDict, (dict(self),)
+
+
+_telling(
+    PartList,
+    "append",
+    "extend",
+    "insert",
+    "remove",
+    "pop",
+    "clear",
+    "sort",
+    "reverse",
+    "__setitem__",
+    "__delitem__",
+    "__iadd__",
+    "__imul__",
+)
+_telling(PartDict, "__setitem__", "__delitem__", "__ior__", "pop", "popitem", "clear", "update", "setdefault")
 
 
 def thawed(value: Any) -> Any:
-    """Return frozen dicts and lists as plain ones, all the way down."""
+    """Return frozen dicts and lists as ones that can be written to, all the way down."""
     if isinstance(value, FrozenList):
-        return [thawed(item) for item in value]
+        return PartList([thawed(item) for item in value])
     if type(value) is FrozenDict:
-        return {key: thawed(item) for key, item in value.items()}
+        return PartDict({key: thawed(item) for key, item in value.items()})
     return value
 
 
@@ -122,7 +176,10 @@ class ToolCall(_Writable, frozen.ToolCall):
         if key in self._FLAT:
             self["function"][key] = value
         else:
-            dict.__setitem__(self, key, value)
+            super().__setitem__(key, value)
+
+    def _changed(self) -> None:
+        forget_all_converted()
 
 
 class _WritableMessage(_Writable, Message):
@@ -132,6 +189,8 @@ class _WritableMessage(_Writable, Message):
 
     def __setitem__(self, key: str, value: Any) -> None:
         self._changed()
+        if isinstance(value, list | dict) and key != "tool_calls":
+            value = thawed(freeze(value))
         if key == "tool_calls" and value is not None:
             value = self._checked_field(key, value)
         dict.__setitem__(self, key, value)
@@ -139,17 +198,13 @@ class _WritableMessage(_Writable, Message):
     def _changed(self) -> None:
         self.forget_converted()
 
-    def converted(self, convert: Callable[[Message], T]) -> T:
-        """Return what `convert` makes of the message: kept where it is text only, since a list inside may be written to."""
-        return super().converted(convert) if _TEXT.issuperset(map(type, self.values())) else convert(self)
-
     def _checked_content(self, content: Any) -> Any:
         return thawed(super()._checked_content(content))
 
     def _checked_field(self, key: str, value: Any) -> Any:
         checked = super()._checked_field(key, value)
         if key == "tool_calls":
-            return [call if isinstance(call, ToolCall) else ToolCall(**call) for call in checked]
+            return PartList([call if isinstance(call, ToolCall) else ToolCall(**call) for call in checked])
         return thawed(checked)
 
 

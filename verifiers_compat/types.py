@@ -31,18 +31,18 @@ ModelResponse: TypeAlias = Any
 """An answer of the OpenAI SDK, as the older API had it in a trajectory; here it is a `Response`."""
 
 ChatMessage: TypeAlias = Message
-ChatMessages: TypeAlias = "list[Message]"
-Messages: TypeAlias = "str | list[Message]"
+ChatMessages: TypeAlias = list[Message]
+Messages: TypeAlias = str | list[Message]
 """A conversation: a list of messages, or text."""
-MessageContent: TypeAlias = "str | list[dict[str, Any]]"
+MessageContent: TypeAlias = str | list[dict[str, Any]]
 MessageType: TypeAlias = Literal["chat", "completion"]
-Info: TypeAlias = "dict[str, Any]"
+Info: TypeAlias = dict[str, Any]
 
-StartCallback: TypeAlias = "Callable[[list[RolloutInput], list[RolloutInput] | list[list[RolloutInput]]], None]"
+StartCallback: TypeAlias = Callable[[list[RolloutInput], list[RolloutInput] | list[list[RolloutInput]]], None]
 """Called once with all inputs, and with those that are still to be played: groups of them, where groups are scored."""
-ProgressCallback: TypeAlias = "Callable[[list[RolloutOutput], list[RolloutOutput], Mapping[str, Any]], None]"
+ProgressCallback: TypeAlias = Callable[[list[RolloutOutput], list[RolloutOutput], Mapping[str, Any]], None]
 """Called with all outputs so far, the new ones, and the run's metadata so far."""
-LogCallback: TypeAlias = "Callable[[str], None]"
+LogCallback: TypeAlias = Callable[[str], None]
 
 
 class State(state.State):
@@ -146,7 +146,7 @@ class Endpoint(TypedDict):
     extra_headers: NotRequired[dict[str, str]]
 
 
-Endpoints: TypeAlias = "dict[str, list[Endpoint]]"
+Endpoints: TypeAlias = dict[str, list[Endpoint]]
 """Endpoints by id; several variants of one take turns."""
 
 

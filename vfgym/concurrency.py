@@ -176,6 +176,8 @@ def run_to_end(run: Coroutine[Any, Any, T]) -> T:
     except BaseException:
         loop.call_soon_threadsafe(task.cancel)
         asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
+        if not task.cancelled():
+            task.exception()  # else asyncio reports that nobody asked for it
         raise
     return task.result()
 

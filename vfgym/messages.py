@@ -120,6 +120,7 @@ class Message(FrozenDict):
     """
 
     __slots__ = ("_converted",)
+    _converted: tuple[Any, int, Any] | None
     ROLES: ClassVar[tuple[str, ...]] = ()
     """Roles that this class stands for; the first one is its default."""
     role = _Field()
@@ -155,12 +156,19 @@ class Message(FrozenDict):
         return made
 
     def _fill(self, role: str, content: Any, fields: Mapping[str, Any]) -> None:
+        _set_converted(self, None)
         if role not in self.ROLES:
             raise InvalidMessage(f"{type(self).__name__} has the role {' or '.join(self.ROLES)}, got {role!r}")
         dict.update(self, {"role": role, "content": self._checked_content(content)})
         if fields:
             dict.update(self, {key: self._checked_field(key, value) for key, value in fields.items() if value is not None})
         self._check()
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Self:
+        made = super()._of(data)
+        _set_converted(made, None)
+        return made
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -180,27 +188,17 @@ class Message(FrozenDict):
         return type(self).of_fields({**self, **changes})
 
     def converted(self, convert: Callable[[Message], T]) -> T:
-        """Return what `convert` makes of the message. It is made once, since a message does not change.
-
-        So a client converts the new messages of a conversation only.
-        """
-        try:
-            kept = _get_converted(self)
-        except AttributeError:
-            pass
-        else:
-            if kept[0] is convert:
-                return cast(T, kept[1])
+        """Return what `convert` makes of the message, made once (see `converted_all`)."""
+        kept = self._converted
+        if kept is not None and kept[0] is convert and kept[1] == _epoch:
+            return cast(T, kept[2])
         made = convert(self)
-        _set_converted(self, (convert, made))
+        _set_converted(self, (convert, _epoch, made))
         return made
 
     def forget_converted(self) -> None:
         """Let go of what `converted` keeps."""
-        try:
-            _delete_converted(self)
-        except AttributeError:
-            pass
+        _set_converted(self, None)
 
     def _checked_content(self, content: Any) -> Any:
         if isinstance(content, str):
@@ -216,9 +214,26 @@ class Message(FrozenDict):
         """Check what concerns several fields."""
 
 
-_converted = Message.__dict__["_converted"]
-# The slot itself: assignment is refused, and a slot that is empty would be looked for among the fields.
-_get_converted, _set_converted, _delete_converted = _converted.__get__, _converted.__set__, _converted.__delete__
+_set_converted = Message.__dict__["_converted"].__set__  # the slot itself: assignment is refused
+_epoch = 0
+
+
+def converted_all(messages: Iterable[Message], convert: Callable[[Message], T]) -> list[T]:
+    """Return what `convert` makes of each message.
+
+    It is made once for each, since a message does not change: so a client converts the new messages of a conversation only.
+    """
+    epoch = _epoch
+    return [
+        kept[2] if (kept := message._converted) is not None and kept[0] is convert and kept[1] == epoch else message.converted(convert)
+        for message in messages
+    ]
+
+
+def forget_all_converted() -> None:
+    """Let go of what `converted` keeps of every message: one of them was written to somewhere inside."""
+    global _epoch
+    _epoch += 1
 
 
 class SystemMessage(Message):

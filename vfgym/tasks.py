@@ -18,11 +18,8 @@ import numpy as np
 from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.messages import MESSAGE_TYPES, Message, MessageTypes, as_messages
 
-Row: TypeAlias = "Mapping[str, Any]"
+Row: TypeAlias = Mapping[str, Any]
 """One task: ``prompt`` (messages) or ``question`` (text), optionally ``answer``, ``info``, ``example_id``, and any more."""
-
-DatasetBuilder: TypeAlias = "Callable[[], Rows]"
-"""A function that makes the rows when they are first needed."""
 
 ENDLESS = 2**31
 """How many different tasks an endless source counts as."""
@@ -38,6 +35,10 @@ class Rows(Protocol):
     """
 
     def __getitem__(self, index: int, /) -> Row: ...
+
+
+DatasetBuilder: TypeAlias = Callable[[], Rows]
+"""A function that makes the rows when they are first needed."""
 
 
 class ProceduralTasks:

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from vfgym.clients.native_output import replayable
 from vfgym.errors import InvalidMessage
-from vfgym.messages import Message, ToolCall
+from vfgym.messages import Message, ToolCall, converted_all
 from vfgym.tools import Tool
 
 API = "anthropic_messages"
@@ -47,7 +47,7 @@ def native_prompt(messages: Iterable[Message]) -> tuple[list[Mapping[str, Any]],
     Raises:
         InvalidMessage: If a message has something in it that the API does not take.
     """
-    turns = [message.converted(_turn) for message in messages]
+    turns = converted_all(messages, _turn)
     native: list[Mapping[str, Any]] = []
     for role, run in groupby((turn for turn in turns if turn.blocks and turn.role != "system"), key=_role):
         first, *others = run

@@ -10,7 +10,7 @@ from vfgym.messages import Message
 from vfgym.responses import Response
 from vfgym.tools import Tool
 
-SamplingArgs: TypeAlias = "dict[str, Any]"
+SamplingArgs: TypeAlias = dict[str, Any]
 """Generation parameters as the provider names them (``temperature``, ``max_tokens``, ...)."""
 
 

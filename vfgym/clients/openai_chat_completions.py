@@ -26,7 +26,7 @@ from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig
 from vfgym.clients.json_http import JsonRoute, encode_json
 from vfgym.clients.provider import ProviderClient
-from vfgym.messages import Message
+from vfgym.messages import Message, converted_all
 from vfgym.responses import Response
 from vfgym.tools import Tool
 
@@ -63,7 +63,7 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[ChatMessages, dict[str, Any]]:
         """Return the conversation as the API takes it. One with audio asks for an answer in text."""
-        native = [message.converted(native_message) for message in messages]
+        native = converted_all(messages, native_message)
         return native, {"modalities": ["text"]} if any(map(has_audio, native)) else {}
 
     async def to_native_tool(self, tool: Tool) -> ChatTool:
@@ -110,7 +110,7 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
         """Return the request's JSON. The parameters win, as the SDK has it with ``extra_body``."""
         parts = [b""]
         if "messages" not in parameters:
-            conversation = b",".join([message.converted(_message_json) for message in messages])
+            conversation = b",".join(converted_all(messages, _message_json))
             if "modalities" not in parameters and _AUDIO_PART in conversation:
                 parameters["modalities"] = ["text"]
             parts += b',"messages":[', conversation, b"]"

@@ -11,7 +11,7 @@ from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig
 from vfgym.clients.provider import ProviderClient
 from vfgym.errors import EmptyModelResponseError
-from vfgym.messages import Message
+from vfgym.messages import Message, converted_all
 from vfgym.responses import Response, ResponseTokens
 from vfgym.tools import Tool
 
@@ -37,7 +37,7 @@ class OpenAICompletionsClient(ProviderClient["AsyncOpenAI", str, Any, Any]):
         Raises:
             ValueError: If a message has a part that is not text.
         """
-        texts = [message.converted(_message_text) for message in messages]
+        texts = converted_all(messages, _message_text)
         return "\n\n".join(text for text in texts if text), {}
 
     async def to_native_tool(self, tool: Tool) -> NoReturn:

@@ -24,7 +24,7 @@ from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.provider import ProviderClient
 from vfgym.clients.renderer_format import earlier_turn, has_media, renderer_config, renderer_message, renderer_tool, sampling_params
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, MissingExtra, OverlongPromptError
-from vfgym.messages import Message, ToolCall
+from vfgym.messages import Message, ToolCall, converted_all
 from vfgym.responses import FinishReason, Response, ResponseMessage, Usage
 from vfgym.tools import Tool
 
@@ -106,7 +106,7 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[NativeMessages, dict[str, Any]]:
         """Return the conversation as the renderer takes it, and the messages themselves, which tell the turns apart."""
-        return [message.converted(renderer_message) for message in messages], {"messages": messages}
+        return converted_all(messages, renderer_message), {"messages": messages}
 
     async def to_native_tool(self, tool: Tool) -> NativeTool:
         """Return a tool as the renderer takes it."""

@@ -23,7 +23,7 @@ IndividualRewardFunc: TypeAlias = Callable[..., Any]
 """Scores one rollout: ``(completion, answer, ...) -> float``, plain or async."""
 GroupRewardFunc: TypeAlias = Callable[..., Any]
 """Scores the rollouts of one task together: ``(completions, answers, ...) -> list[float]``, plain or async."""
-RewardFunc: TypeAlias = "IndividualRewardFunc | GroupRewardFunc"
+RewardFunc: TypeAlias = IndividualRewardFunc | GroupRewardFunc
 
 When: TypeAlias = Literal["episode", "group", "step"]
 """What a reward function scores: an episode, the episodes of a group together, or each turn."""

@@ -305,7 +305,7 @@ def test_environments_that_are_not_there_are_all_named(vf_eval: VfEval, workspac
         (("yes-no", "-S", "[]"), "--sampling-args must be a JSON object"),
         (("yes-no", "-a", '{"anwser": 1}'), "takes no argument 'anwser'.*Did you mean `answer`"),
         (("yes-no", "-a", '{"key": "NO_SUCH_KEY"}'), "NO_SUCH_KEY"),
-        (("yes-no", "-a", '{"fails": true}'), "no luck"),
+        (("yes-no", "-a", '{"fails": true}'), "the dataset of 'yes-no' cannot be built: ZeroDivisionError"),
         (("yes-no", "-p", "openapi"), "Did you mean `openai`"),
         (("yes-no", "-p", "./a", "--env-dir-path", "./b"), "both name the directory"),
         (("yes-no", "-e", "none.toml"), "no endpoint registry none.toml"),

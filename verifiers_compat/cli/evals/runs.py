@@ -24,10 +24,10 @@ from verifiers_compat.types import (
     StartCallback,
 )
 from verifiers_compat.utils.async_utils import EventLoopLagMonitor, EventLoopLagStats
-from verifiers_compat.utils.env_utils import load_environment
+from verifiers_compat.utils.env_utils import EnvironmentLoadError, load_environment
 from verifiers_compat.utils.path_utils import get_eval_results_path
 from vfgym.envs.chat import ChatEnv
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, Error
 
 logger = logging.getLogger("verifiers_compat")
 
@@ -76,6 +76,7 @@ def prepared(config: EvalConfig) -> Evaluation:
 
     Raises:
         ConfigurationError: If the environment cannot be loaded, or does not belong to this library.
+        EnvironmentLoadError: If its code raised an error.
     """
     env = load_environment(config.env_id, **config.env_args)
     if not isinstance(env, RolloutAPI):
@@ -88,10 +89,23 @@ def prepared(config: EvalConfig) -> Evaluation:
         if not hasattr(env, name) and not hasattr(env, f"set_{name}"):
             logger.warning("%s has no attribute %r so far: extra_env_kwargs adds it, and perhaps nobody reads it", config.env_id, name)
     env.set_kwargs(**config.extra_env_kwargs)
+    _begin_tasks(env.definition, config.env_id)
     # Results name what was loaded, and so find the run again that is resumed; games have other names for themselves.
     env.definition.env_id, env.definition.env_args = config.env_id, dict(config.env_args)
     path = config.resume_path or (get_eval_results_path(config) if config.save_results else None)
     return Evaluation(config, env, path)
+
+
+def _begin_tasks(definition: ChatEnv, env_id: str) -> None:
+    """Make the first task: what datasets import and build is done now, while no rollout has to wait for it."""
+    tasks = definition.tasks_of("eval")
+    try:
+        if tasks.is_endless or len(tasks):
+            tasks.input(0)
+    except Error:
+        raise
+    except Exception as error:
+        raise EnvironmentLoadError(f"the dataset of {env_id!r} cannot be built: {type(error).__name__}: {error}") from error
 
 
 async def play(
