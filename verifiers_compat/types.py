@@ -121,6 +121,12 @@ class GenerateOutputs(dict[str, Any]):
         except KeyError as error:
             raise AttributeError(str(error)) from None
 
+    def __repr__(self) -> str:
+        # Short, and not only for a reader: asyncio.run of Python 3.11 makes the repr of what it returns.
+        outputs, metadata = self.get("outputs", ()), self.get("metadata", {})
+        told = ", ".join(f"{name}={metadata[name]!r}" for name in ("env_id", "model", "avg_reward") if name in metadata)
+        return f"<GenerateOutputs: {len(outputs)} outputs, {told}>"
+
 
 class RolloutScore(TypedDict):
     """What a rubric found of one rollout."""

@@ -28,7 +28,15 @@ class MessageTypes(dict[str, "type[Message]"]):
     def __init__(self, *classes: type[Message]) -> None:
         """Take the classes; each says what its roles are."""
         super().__init__({role: cls for cls in classes for role in cls.ROLES})
-        self.classes = frozenset(classes)
+        self._taken = set(classes)
+
+    def take(self, classes: set[type]) -> bool:
+        """Say whether messages of these classes are taken as they are: subclasses are."""
+        if self._taken.issuperset(classes):
+            return True
+        own = tuple(self.values())
+        self._taken.update(cls for cls in classes if issubclass(cls, own))
+        return self._taken.issuperset(classes)
 
 
 class _Field:
@@ -402,7 +410,7 @@ def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = 
     Raises:
         InvalidMessage: If it is none of these; the text names the message.
     """
-    if value.__class__ is list and types.classes.issuperset([item.__class__ for item in value]):
+    if value.__class__ is list and types.take(set(map(type, value))):
         return value.copy()
     if isinstance(value, str):
         return [types["text"](value)]

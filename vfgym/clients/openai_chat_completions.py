@@ -64,7 +64,7 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[ChatMessages, dict[str, Any]]:
         """Return the conversation as the API takes it. One with audio asks for an answer in text."""
         native = converted_all(messages, native_message)
-        return native, {"modalities": ["text"]} if any(map(has_audio, native)) else {}
+        return native, {"modalities": ["text"]} if any([has_audio(each) for each in native if each["content"].__class__ is not str]) else {}
 
     async def to_native_tool(self, tool: Tool) -> ChatTool:
         """Return a tool as the API takes it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -96,20 +95,18 @@ def rollout_output(
             The steps of a ``trajectory`` are `vfgym.results.trajectory.KeptStep`.
         fingerprint: That of its task (see `vfgym.results.fingerprint_of`).
     """
-    item = functools.partial(dict.get, state)  # State.get looks in the input too, at four times the cost
+    item = {**(dict.get(state, "input") or {}), **state}.get  # one lookup for both, at a quarter of the cost of State.get
     error = item("error") if error is None else error
     reward = item("reward") or 0.0
     metrics = item("metrics") or {}
-    timing = item("timing") or RolloutTiming()
-    row = RolloutOutput(example_id=state.get("example_id", 0))
-    row["prompt"], row["completion"] = _listed(state.get("prompt")), _listed(item("completion"))
+    row = RolloutOutput(example_id=item("example_id", 0), prompt=_listed(item("prompt")), completion=_listed(item("completion")))
     for key in ("answer", "info"):
-        value = state.get(key)
+        value = item(key)
         if value:
             row[key] = value
     row["reward"] = reward
     row["error"] = None if error is None else ErrorInfo.of(error)
-    row["timing"] = timing.model_dump()
+    row["timing"] = (item("timing") or RolloutTiming()).model_dump()
     row["is_completed"] = bool(item("is_completed"))
     row["is_truncated"] = bool(item("is_truncated"))
     row["stop_condition"] = item("stop_condition")

@@ -303,7 +303,7 @@ def test_wrong_config_files_are_refused(workspace: Path, text: str, message: str
         evals_of(workspace, text)
 
 
-def test_small_helpers() -> None:
+def test_tables_and_inputs_are_sorted_out() -> None:
     assert normalize_env_id_alias({"id": "a", "model": "m"}, "eval") == {"env_id": "a", "model": "m"}
     assert invalid_ablation_sweep_fields({"args": {}, "x": [], "model": []}, ["model"]) == ["x"]
     inputs = [{"example_id": i, "n": n} for n in range(2) for i in range(3)]
