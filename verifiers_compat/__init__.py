@@ -41,6 +41,7 @@ __version__ = API_VERSION
 
 if TYPE_CHECKING:
     from verifiers_compat.alias import install, uninstall
+    from verifiers_compat.cli.plugins.prime import PRIME_PLUGIN_API_VERSION, PrimeCLIPlugin, get_plugin
     from verifiers_compat.clients.anthropic_messages_client import AnthropicMessagesClient
     from verifiers_compat.clients.openai_chat_completions_client import OpenAIChatCompletionsClient
     from verifiers_compat.clients.openai_completions_client import OpenAICompletionsClient
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
     from vfgym.clients.renderer import RendererClient
 
 _LAZY = {
+    "PRIME_PLUGIN_API_VERSION": "verifiers_compat.cli.plugins.prime:PRIME_PLUGIN_API_VERSION",
+    "PrimeCLIPlugin": "verifiers_compat.cli.plugins.prime:PrimeCLIPlugin",
+    "get_plugin": "verifiers_compat.cli.plugins.prime:get_plugin",
     "install": "verifiers_compat.alias:install",
     "uninstall": "verifiers_compat.alias:uninstall",
     "AnthropicMessagesClient": "verifiers_compat.clients.anthropic_messages_client:AnthropicMessagesClient",
@@ -110,6 +114,7 @@ __getattr__ = module_getattr(__name__, lazy=_LAZY, left_out=_LEFT_OUT)
 
 __all__ = [
     *_types,
+    "PRIME_PLUGIN_API_VERSION",
     "AnthropicMessagesClient",
     "BrowserSandboxError",
     "Client",
@@ -133,6 +138,7 @@ __all__ = [
     "OpenAIResponsesClient",
     "OverlongPromptError",
     "Parser",
+    "PrimeCLIPlugin",
     "ReasoningGymEnv",
     "RendererClient",
     "Rubric",
@@ -153,6 +159,7 @@ __all__ = [
     "ensure_keys",
     "extract_boxed_answer",
     "extract_hash_answer",
+    "get_plugin",
     "install",
     "load_environment",
     "load_example_dataset",

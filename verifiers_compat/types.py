@@ -172,6 +172,7 @@ class EvalConfig(BaseModel):
     num_examples: int
     rollouts_per_example: int
     max_concurrent: int
+    max_concurrent_scoring: int = -1
     independent_scoring: bool = False
     extra_env_kwargs: dict[str, Any] = {}
     max_retries: int = 0
@@ -179,6 +180,7 @@ class EvalConfig(BaseModel):
     state_columns: list[str] | None = None
     save_results: bool = False
     resume_path: Path | None = None
+    redo_errors: bool = False
     save_to_hf_hub: bool = False
     hf_hub_dataset_name: str | None = None
 

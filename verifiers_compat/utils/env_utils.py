@@ -52,10 +52,11 @@ def load_environment(env_id: str, **env_args: Any) -> Any:
         env = as_environment(env)
     if not hasattr(env, "generate"):
         raise ConfigurationError(f"load_environment of {env_id!r} must return an environment, got {type(env).__name__}")
-    if env_id in gymnasium.registry or not getattr(env, "env_id", None):
-        env.env_id = env_id
-    if not getattr(env, "env_args", None):
-        env.env_args = dict(env_args)
+    definition = getattr(env, "definition", env)
+    if env_id in gymnasium.registry or not getattr(definition, "env_id", None):
+        definition.env_id = env_id
+    if not getattr(definition, "env_args", None):
+        definition.env_args = dict(env_args)
     return env
 
 
