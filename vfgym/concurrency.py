@@ -195,6 +195,9 @@ async def all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # else asyncio reports that nobody asked for those of the others
 
 
 def run_sync(steps: Steps[T]) -> T:

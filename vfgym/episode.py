@@ -349,9 +349,8 @@ class Episode(BaseEpisode):
         return awaitable if self._deadline is None else Before(self._deadline, awaitable)
 
     def _time_out(self) -> Steps[None]:
-        state = self.state
-        state["timed_out"] = state["is_completed"] = True
-        state["stop_condition"] = "timeout_reached"
+        self.state["timed_out"] = True
+        complete(self.state, "timeout_reached")
         yield from self.finish()
 
     def _is_completed(self) -> Steps[bool]:
@@ -375,8 +374,8 @@ class Episode(BaseEpisode):
         must_stop = ""
         while True:
             if (yield from self._is_completed()) or must_stop:
-                if not state["is_completed"]:
-                    complete(state, must_stop or "is_completed")
+                if not state["is_completed"]:  # the author's own is_completed() said so, or an error that it does not look at
+                    complete(state, must_stop or None)
                 yield from self.finish()
                 return None
             started = time.time()

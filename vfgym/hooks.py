@@ -70,8 +70,13 @@ def check_stops(stops: list[Handler], state: State, bounded: Callable[[Awaitable
     return False
 
 
-def complete(state: State, stop_condition: str) -> None:
-    """Mark a state as completed, and as truncated where some answer of the model was cut."""
+def complete(state: State, stop_condition: str | None) -> None:
+    """Mark a state as completed, and as truncated where some answer of the model was cut.
+
+    Args:
+        state: The episode.
+        stop_condition: What ended it; None where that has no name.
+    """
     state["is_completed"] = True
     state["stop_condition"] = stop_condition
     state["is_truncated"] = state["is_truncated"] or any(step["is_truncated"] for step in state["trajectory"])

@@ -30,15 +30,15 @@ class Model(Client):
         return given if isinstance(given, vf.Response) else response(given)
 
 
-def response(message: Any = "ok", *, usage: tuple[int, int] | None = None, tokens: tuple[int, int] | None = None, **fields: Any) -> vf.Response:
+def response(
+    message: Any = "ok", *, usage: tuple[int, int] | None = None, tokens: tuple[int, int] | None = None, **fields: Any
+) -> vf.Response:
     """Return a response: usage and tokens are numbers of the prompt and of the completion, fields those of its message."""
     content = {"content": message} if message is None or isinstance(message, str) else dict(message)
     content.pop("role", None)
     if tokens is not None:
         prompt, completion = tokens
-        fields["tokens"] = vf.ResponseTokens(
-            [*range(prompt)], [0] * prompt, [*range(completion)], [1] * completion, [-0.5] * completion
-        )
+        fields["tokens"] = vf.ResponseTokens([*range(prompt)], [0] * prompt, [*range(completion)], [1] * completion, [-0.5] * completion)
     counted = None if usage is None else vf.Usage(usage[0], 0, usage[1], sum(usage))
     return vf.Response("r", 0, "m", counted, vf.ResponseMessage(**content, **fields))
 

@@ -258,7 +258,9 @@ async def test_nested_env_groups_route_outermost_first() -> None:
 async def test_save_writes_two_files(tmp_path: Path) -> None:
     rows = [{"question": f"{number}?", "answer": "2"} for number in (3, 1, 2, 0)]
     env = single(*rows)
-    results = await env.evaluate(ScriptedClient(["2"]), "m", save_results=True, results_path=tmp_path / "run", rollouts_per_example=2, use_tqdm=False)
+    results = await env.evaluate(
+        ScriptedClient(["2"]), "m", save_results=True, results_path=tmp_path / "run", rollouts_per_example=2, use_tqdm=False
+    )
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["metadata.json", "results.jsonl"]
     saved = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
     assert [row["example_id"] for row in saved] == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -444,7 +446,12 @@ async def test_a_context_overflow_on_a_later_turn_keeps_what_was_said(server: Mo
             return [{"role": "user", "content": "many words " * 500}]
 
     (output,) = (await Long(dataset=[ROW]).evaluate(asking(server), "echo", {"max_tokens": 10}, use_tqdm=False))["outputs"]
-    assert (output["is_completed"], output["is_truncated"], output["stop_condition"], output["error"]) == (True, True, "prompt_too_long", None)
+    assert (output["is_completed"], output["is_truncated"], output["stop_condition"], output["error"]) == (
+        True,
+        True,
+        "prompt_too_long",
+        None,
+    )
     assert roles(output["completion"])[0] == "assistant"
 
 
@@ -873,9 +880,7 @@ async def test_v1_taskset_with_a_tool_call_an_unknown_tool_and_an_answer() -> No
     def best(tasks: Any, states: Any) -> list[float]:
         return [0.5] * len(states)
 
-    taskset = v1.Taskset(
-        [{"question": "?"}], toolsets=[value], rewards=[{"fn": good, "weight": 2.0}, {"fn": best, "stage": "group"}]
-    )
+    taskset = v1.Taskset([{"question": "?"}], toolsets=[value], rewards=[{"fn": good, "weight": 2.0}, {"fn": best, "stage": "group"}])
     (output,) = await evaluated(v1.Env(taskset), calling(("value", {}), ("zzz", {})), "done", state_columns=["num_model_requests"])
     assert texts(output["completion"]) == ["v", "'zzz'"]
     assert (output["reward"], output["stop_condition"], output["num_model_requests"]) == (2.5, "no_tools", 2)

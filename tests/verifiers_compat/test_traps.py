@@ -92,9 +92,7 @@ async def test_trap_01_advantages_come_from_the_whole_reward_whatever_rubrics_ar
         return ["2", call, "no"][number]
 
     outputs = (
-        await env.evaluate(
-            Model(answer), "m", rollouts_per_example=2, max_concurrent=1, state_columns=["advantage", "trajectory"], **QUIET
-        )
+        await env.evaluate(Model(answer), "m", rollouts_per_example=2, max_concurrent=1, state_columns=["advantage", "trajectory"], **QUIET)
     )["outputs"]
     rewards = [output["reward"] for output in outputs]
     assert rewards == pytest.approx([1.6, 0.8])
@@ -150,7 +148,10 @@ async def test_trap_04_a_game_that_is_over_asks_the_model_no_more() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["Which colour?", [{"type": "text", "text": "Which colour?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]],
+    [
+        "Which colour?",
+        [{"type": "text", "text": "Which colour?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}],
+    ],
     ids=["text", "parts"],
 )
 async def test_trap_05_a_judge_reads_the_question_of_any_message(content: Any) -> None:
@@ -204,7 +205,9 @@ async def test_trap_06_independent_scoring_of_group_functions_is_refused_before_
         (KeyError, '{"key": "boom"}', False),
     ],
 )
-async def test_trap_07_stop_errors_match_the_documented_names_and_what_was_raised(stop_error: Any, arguments: str, is_stopped: bool) -> None:
+async def test_trap_07_stop_errors_match_the_documented_names_and_what_was_raised(
+    stop_error: Any, arguments: str, is_stopped: bool
+) -> None:
     def risky(key: str) -> str:
         """Risk something."""
         raise ZeroDivisionError("boom")
@@ -492,11 +495,16 @@ async def test_trap_21_the_anthropic_client_drops_nothing() -> None:
     prompt = [vf.UserMessage([{"type": "text", "text": "What is it?"}, picture])]
     answer = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "stop_sequence": None}
     usage = {"input_tokens": 1, "output_tokens": 1}
-    async with recording({**answer, "content": [{"type": "text", "text": "a cat"}], "usage": usage}, {**answer, "content": [], "usage": usage}) as server:
+    async with recording(
+        {**answer, "content": [{"type": "text", "text": "a cat"}], "usage": usage}, {**answer, "content": [], "usage": usage}
+    ) as server:
         client = AnthropicMessagesClient(asking(server.url, client_type="anthropic_messages"))
         await client.get_response(prompt, "m", {"max_tokens": 5, "stop": ["END"]})
         assert server.body["stop_sequences"] == ["END"]
-        assert server.body["messages"][0]["content"][1] == {"type": "image", "source": {"type": "url", "url": "https://example.com/cat.png"}}
+        assert server.body["messages"][0]["content"][1] == {
+            "type": "image",
+            "source": {"type": "url", "url": "https://example.com/cat.png"},
+        }
         with pytest.raises(vf.EmptyModelResponseError):
             await client.get_response(prompt, "m", {"max_tokens": 5})
         await client.close()
@@ -602,7 +610,9 @@ server.run("stdio")
     )
     env = vf.MCPEnv(mcp_servers=[{"name": "test", "command": sys.executable, "args": [str(server)]}], dataset=[ROW])
     try:
-        calls = calling(("look", {"key": "a"}), ("fail", {}), ("die", {"marker": str(tmp_path / "died")}), ("nope", {}), ("look", {"key": "b"}))
+        calls = calling(
+            ("look", {"key": "a"}), ("fail", {}), ("die", {"marker": str(tmp_path / "died")}), ("nope", {}), ("look", {"key": "b"})
+        )
         (output,) = await evaluated(env, calls, "done")
     finally:
         env.close()
@@ -908,7 +918,9 @@ async def test_report_20_states_are_let_go_once_their_rows_are_made() -> None:
         gc.collect()
         still.append(sum(each() is not None for each in alive))
 
-    results = await Holds(dataset=[ROW] * 6, max_turns=2).evaluate(ScriptedClient(["a", "b"]), "m", max_concurrent=1, on_progress=on_progress)
+    results = await Holds(dataset=[ROW] * 6, max_turns=2).evaluate(
+        ScriptedClient(["a", "b"]), "m", max_concurrent=1, on_progress=on_progress
+    )
     gc.collect()
     assert [each() for each in alive] == [None] * 6
     assert max(still) <= 2
@@ -1019,7 +1031,9 @@ async def test_a_client_of_ones_own() -> None:
         async def to_native_tool(self, tool: vf.Tool) -> dict[str, Any]:
             return {"tool": tool.name}
 
-        async def get_native_response(self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any) -> dict[str, Any]:
+        async def get_native_response(
+            self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any
+        ) -> dict[str, Any]:
             seen.append((prompt[-1]["content"], model, dict(sampling_args), tools, kwargs))
             return {"text": "2"}
 

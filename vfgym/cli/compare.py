@@ -16,6 +16,8 @@ from vfgym.agents import Agent, EndOfInput, import_named, load_agent
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
 from vfgym.clients import PROVIDERS, ClientConfig, is_authentication_error
+from vfgym.clients.config import NO_KEY, check_client_type, provider_named
+from vfgym.clients.reachable import check_reachable
 from vfgym.concurrency import run_to_end
 from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.evaluation import evaluate
@@ -60,11 +62,11 @@ class Models:
     client_type: str | None = None
     sampling_args: dict[str, Any] = field(default_factory=dict)
 
-    def agents(self) -> dict[str, Agent]:
-        """Return an agent for each model.
+    def config(self) -> ClientConfig | None:
+        """Return where the models are; None where there are none.
 
         Raises:
-            ConfigurationError: If it does not say where the models are, or does so in a way that cannot work.
+            ConfigurationError: If that is not said, or in a way that cannot work.
         """
         given: dict[str, Any] = {
             "provider": self.provider,
@@ -78,17 +80,20 @@ class Models:
                 raise ConfigurationError(
                     "--provider, --base-url, --api-key-var, --client-type and --sampling-args are about a --model: name one"
                 )
-            return {}
+            return None
         if self.provider is None and self.base_url is None:
             raise ConfigurationError(f"say where {self.names[0]} is: --provider ({', '.join(PROVIDERS)}) or --base-url URL")
+        if self.provider is not None:
+            provider_named(self.provider)
+        if self.client_type is not None:
+            check_client_type(self.client_type)
         if self.base_url is not None and self.provider is None and self.api_key_var is None:
             fields["api_key_var"] = PROVIDERS["openai"].key_var
         try:
-            config = ClientConfig(**fields)
+            return ClientConfig(**fields)
         except ValidationError as error:
-            reasons = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            reasons = "; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())
             raise ConfigurationError(f"the models cannot be asked like this: {reasons}") from None
-        return {name: ModelAgent(config, name, self.sampling_args) for name in self.names}
 
 
 def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path | None) -> int:
@@ -106,14 +111,21 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
         _check_plot(plot)
     _check_resume(settings, [*names, *models.names])
     check_id(settings.env_id)
-    agents = {**{name: load_agent(name) for name in names}, **models.agents()}
+    config = models.config()
+    agents = {name: load_agent(name) for name in names}
+    if config is not None:
+        for name in models.names:
+            if name in names:
+                raise ConfigurationError(f"--agent {name} and --model {name} would have the same name in the table: ask for one of them")
+            agents[name] = ModelAgent(config, name, models.sampling_args)
+        run_to_end(check_reachable(config))
     if not agents:
         raise ConfigurationError("say who plays: --agent random, --agent module:callable, --model MODEL --provider PROVIDER, ...")
     results: dict[str, GenerateOutputs] = {}
     path: Path | None = None
     try:
         for name, agent in agents.items():
-            path = _results_path(settings, name)
+            path = _results_path(settings, name, agent)
             results[name] = evaluate(
                 settings.env_id,
                 agent,
@@ -129,12 +141,14 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
                 env_args=settings.env_args,
             )
     except (KeyboardInterrupt, EndOfInput):
+        _print_comparison(results)
         print("\nstopped" if path is None else f"\nstopped: what was finished is in {path}")
         return INTERRUPTED
     except Exception as error:
+        _print_comparison(results)
         if not is_authentication_error(error):
             raise
-        raise ConfigurationError("\n".join([str(error), *getattr(error, "__notes__", [])])) from error
+        raise ConfigurationError(_refusal(error, config)) from error
     finally:
         for agent in agents.values():
             if isinstance(agent, ModelAgent):
@@ -147,6 +161,13 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
             raise Error(f"the plot {plot} cannot be drawn: {error}") from error
         print(f"plot: {plot}")
     return ALL_FAILED if all(row["error"] is not None for result in results.values() for row in result["outputs"]) else 0
+
+
+def _refusal(error: Exception, config: ClientConfig | None) -> str:
+    """Return what a refused API key is told as: who refused it, which key it was, and what the provider says. Never the key."""
+    text = ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
+    key = NO_KEY if config is None else config.resolved_api_key()
+    return text if key == NO_KEY else text.replace(key, "***")
 
 
 def _check_resume(settings: Settings, names: Sequence[str]) -> None:
@@ -164,7 +185,7 @@ def _check_resume(settings: Settings, names: Sequence[str]) -> None:
             raise ConfigurationError(f"there is no run to resume in {settings.resumed_path}: it has no {METADATA}")
 
 
-def _results_path(settings: Settings, name: str) -> Path | None:
+def _results_path(settings: Settings, name: str, agent: Agent) -> Path | None:
     """Return where an agent's results go."""
     if settings.output_dir is None:
         return None
@@ -179,6 +200,7 @@ def _results_path(settings: Settings, name: str) -> Path | None:
         "rollouts_per_example": settings.rollouts_per_example,
         "env_args": settings.env_args or _registered_arguments(settings.env_id),
         "seed": settings.seed,
+        "sampling_args": agent.sampling_args if isinstance(agent, ModelAgent) else {},
     }
     found = find_incomplete(path.parent, wanted, redo_errors=settings.redo_errors)
     print(f"{name}: going on with {found}" if found is not None else f"{name}: there is no unfinished run to resume, a new one begins")
@@ -207,6 +229,8 @@ def _check_plot(file: Path) -> None:
 
 
 def _print_comparison(results: dict[str, GenerateOutputs]) -> None:
+    if not results:
+        return
     each = [result["metadata"] for result in results.values()]
     metrics = list(dict.fromkeys(name for metadata in each for name in metadata["avg_metrics"]))
     ks = list(each[0]["pass_at_k"])

@@ -66,6 +66,16 @@ def provider_named(name: str) -> Provider:
     return PROVIDERS[name]
 
 
+def check_client_type(name: str) -> None:
+    """Refuse what is no client type.
+
+    Raises:
+        ConfigurationError: If there is none of that name.
+    """
+    if name not in CLIENT_TYPES:
+        raise ConfigurationError(f"there is no client type {name!r}; known: {', '.join(CLIENT_TYPES)}.{did_you_mean(str(name), CLIENT_TYPES)}")
+
+
 def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
     if not all(headers):
         raise ValueError(f"the name of a header must not be empty, got {headers}")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from vfgym.clients.client import Client
-from vfgym.clients.config import DEFAULT_CLIENT_TYPE, ClientConfig, ClientType, EndpointClientConfig
+from vfgym.clients.config import DEFAULT_CLIENT_TYPE, ClientConfig, ClientType, EndpointClientConfig, check_client_type
 from vfgym.clients.provider import ProviderClient
-from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.errors import ConfigurationError
 
 _CLASSES: Mapping[ClientType, tuple[str, str]] = {
     "openai_chat_completions": ("vfgym.clients.openai_chat_completions", "OpenAIChatCompletionsClient"),
@@ -28,10 +28,7 @@ def client_class(client_type: ClientType) -> type[ProviderClient[Any, Any, Any, 
     Raises:
         ConfigurationError: If there is no such client type.
     """
-    if client_type not in _CLASSES:
-        raise ConfigurationError(
-            f"there is no client type {client_type!r}; known: {', '.join(_CLASSES)}.{did_you_mean(str(client_type), _CLASSES)}"
-        )
+    check_client_type(client_type)
     module, name = _CLASSES[client_type]
     return cast("type[ProviderClient[Any, Any, Any, Any]]", getattr(importlib.import_module(module), name))
 

@@ -104,23 +104,24 @@ def _new_session(config: EndpointClientConfig) -> aiohttp.ClientSession:
 
     is_secure = urlsplit(config.api_base_url).scheme == "https"
     connector = aiohttp.TCPConnector(
-        limit=config.max_connections, force_close=config.max_keepalive_connections == 0, ssl=_ssl_context() if is_secure else True
+        limit=config.max_connections, force_close=config.max_keepalive_connections == 0, ssl=ssl_context() if is_secure else True
     )
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=config.timeout, sock_connect=config.connect_timeout),
-        proxy=_proxy(config.api_base_url),
+        proxy=proxy_of(config.api_base_url),
     )
 
 
-def _ssl_context() -> ssl.SSLContext:
+def ssl_context() -> ssl.SSLContext:
+    """Return a context with the certificates that the SDKs trust."""
     import httpx2
 
-    return httpx2.create_ssl_context()  # the certificates that the SDKs trust
+    return httpx2.create_ssl_context()
 
 
-def _proxy(url: str) -> str | None:
+def proxy_of(url: str) -> str | None:
     """Return the proxy that the environment names for `url` (``HTTPS_PROXY``, ``NO_PROXY`` and so on)."""
     # Once a session: aiohttp's trust_env reads the whole environment at each request.
     parts = urlsplit(url)

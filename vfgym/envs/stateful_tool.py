@@ -32,6 +32,8 @@ class StatefulToolEnv(ToolEnv):
                 f"{type(self).__name__} must write update_tool_args(tool_name, tool_args, messages, state), which gives hidden"
                 " arguments their values; tools without any need only ToolEnv"
             )
+        self.skipped_args: dict[str, list[str]] = {}
+        """For each tool, the names of its hidden arguments."""
         super().__init__(*args, **kwargs)
 
     def add_tool(self, tool: Callable[..., Any], args_to_skip: Collection[str] = ()) -> None:
@@ -44,7 +46,9 @@ class StatefulToolEnv(ToolEnv):
         Raises:
             ConfigurationError: If a name is not an argument of the tool, or there is a tool of that name already.
         """
-        self._register(tool, ToolFunction(tool, hidden=args_to_skip))
+        function = ToolFunction(tool, hidden=args_to_skip)
+        self._register(tool, function)
+        self.skipped_args[function.name] = list(args_to_skip)
 
     def update_tool_args(
         self, tool_name: str, tool_args: dict[str, Any], messages: list[Message], state: State, **kwargs: Any

@@ -13,7 +13,6 @@ from typing import Any
 
 from verifiers_compat.alias import ALIAS, AliasFinder, install
 from verifiers_compat.cli.evals.report import print_results
-from verifiers_compat.cli.evals.settings import CommandConfig
 from verifiers_compat.envs.api import RolloutAPI
 from verifiers_compat.types import (
     EvalConfig,
@@ -116,9 +115,6 @@ async def play(
 ) -> GenerateOutputs:
     """Carry one evaluation out."""
     config = evaluation.config
-    further: dict[str, Any] = {}
-    if isinstance(config, CommandConfig):
-        further = {"max_concurrent_scoring": config.max_concurrent_scoring, "redo_errors": config.redo_errors}
     outputs: GenerateOutputs = await evaluation.env.evaluate(
         config.client_config,
         config.model,
@@ -136,7 +132,8 @@ async def play(
         on_start=on_start,
         on_progress=on_progress,
         on_log=on_log,
-        **further,
+        max_concurrent_scoring=config.max_concurrent_scoring,
+        redo_errors=config.redo_errors,
     )
     return outputs
 

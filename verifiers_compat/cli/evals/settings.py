@@ -34,20 +34,11 @@ DEFAULT_MAX_CONCURRENT = 32
 DEFAULT_HEADERS_FROM_STATE: Mapping[str, str] = {"X-Session-ID": "example_id"}
 
 
-class CommandConfig(EvalConfig):
-    """An evaluation as ``vf-eval`` runs it: what is documented, and what only its own options say."""
-
-    max_concurrent_scoring: int = -1
-    """Most groups (rollouts, where they are scored alone) that are scored at once; -1 for no limit."""
-    redo_errors: bool = False
-    """When resuming, play those rollouts again that ended with an error."""
-
-
 class MissingEnvironment(ConfigurationError):
     """An environment is not installed, or not in the version that was asked for."""
 
 
-def eval_config(fields: EvalFields) -> CommandConfig:
+def eval_config(fields: EvalFields) -> EvalConfig:
     """Return an evaluation with everything filled in: what is said, else the environment's own defaults, else the built-in ones.
 
     Raises:
@@ -64,7 +55,7 @@ def eval_config(fields: EvalFields) -> CommandConfig:
     model, client_config = resolve_model(fields)
     sampling = {"max_tokens": fields.max_tokens, "temperature": fields.temperature}
     timeout = {} if fields.timeout is None else {"timeout_seconds": fields.timeout}
-    config = CommandConfig(
+    config = EvalConfig(
         env_id=without_version(env_id),
         env_args=fields.env_args or {},
         env_dir_path=fields.env_dir_path or DEFAULT_ENV_DIR,
