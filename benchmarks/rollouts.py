@@ -354,7 +354,8 @@ def main() -> None:
             for what, value in here.items():
                 line = f"{what:52}{value:>10.2f}{AIMS.get(what, ''):>8}"
                 if what in there:
-                    line += f"{there[what]:>12.2f}{there[what] / value:>8.1f}"
+                    ratio = value / there[what] if "more is better" in what else there[what] / value
+                    line += f"{there[what]:>12.2f}{ratio:>8.1f}"
                 print(line, flush=True)
 
 

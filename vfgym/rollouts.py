@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import run_async
+from vfgym.concurrency import begin, run_async
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.episode import BaseEpisode, Episode, error_stop, made_states, note_error, play
@@ -64,7 +64,7 @@ class Player:
                 session = kept
         episode = Episode(env, session)
         try:
-            return await run_async(play(episode, task, client, model, sampling_args))
+            return cast(State, await begin(play(episode, task, client, model, sampling_args)))
         except Exception as error:
             raise RolloutFailed(episode.state) from error
         finally:

@@ -263,7 +263,7 @@ class Tasks:
 
     def _own(self, messages: list[Message]) -> list[Message]:
         """Return messages that nobody else holds, where the environment's messages can be written to."""
-        return messages if self._types is MESSAGE_TYPES else copy.deepcopy(messages)
+        return copy.deepcopy(messages) if messages and self._types is not MESSAGE_TYPES else messages
 
 
 def _own_id(rows: Rows, index: int) -> int:

@@ -7,12 +7,14 @@ compares signatures and defaults with the reference.
 
 import ast
 import asyncio
+import gc
 import inspect
 import json
 import subprocess
 import sys
 import textwrap
 import typing
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -1177,7 +1179,7 @@ def test_a_client_of_the_openai_sdk(alias: None, server: ModelServer) -> None:
     run(
         """
         import verifiers as vf
-        from openai import AsyncOpenAI, OpenAI
+        from openai import AsyncOpenAI
 
         env = vf.SingleTurnEnv(dataset=[{"question": "q"}], rubric=vf.Rubric(lambda completion: float(completion[-1]["content"] == "q")))
         async_client = AsyncOpenAI(base_url=url, api_key="k")
@@ -1186,11 +1188,28 @@ def test_a_client_of_the_openai_sdk(alias: None, server: ModelServer) -> None:
         results = await env.evaluate(vf.OpenAIChatCompletionsClient(async_client), model="echo")
         assert results["metadata"]["avg_reward"] == 1.0
         await async_client.close()
-        with OpenAI(base_url=url, api_key="k") as client:
-            assert env.evaluate_sync(client, model="echo")["metadata"]["avg_reward"] == 1.0
         """,
         url=server.openai_url,
     )
+
+
+def test_a_synchronous_client_of_the_openai_sdk_leaves_no_connection_open(alias: None, server: ModelServer) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module = run(
+            """
+            import verifiers as vf
+            from openai import OpenAI
+
+            env = vf.SingleTurnEnv(dataset=[{"question": "q"}], rubric=vf.Rubric(lambda: 1.0))
+            with OpenAI(base_url=url, api_key="k") as client:
+                metadata = env.evaluate_sync(client, model="echo")["metadata"]
+            """,
+            url=server.openai_url,
+        )
+        gc.collect()
+    assert (module.metadata["avg_reward"], module.metadata["avg_error"]) == (1.0, 0.0)
+    assert [str(warning.message) for warning in caught if issubclass(warning.category, ResourceWarning)] == []
 
 
 # The older generation

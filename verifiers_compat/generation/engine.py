@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from verifiers_compat.generation.retrying import play_with_retries
 from verifiers_compat.generation.settings import Settings
 from verifiers_compat.generation.telling import Teller
 from vfgym.clients import Client
-from vfgym.concurrency import all_of, run_async
+from vfgym.concurrency import all_of, begin
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import route_of, with_route
 from vfgym.episode import score_alone, score_together
@@ -40,6 +40,8 @@ from vfgym.rollouts import Player
 from vfgym.state import State
 
 logger = logging.getLogger(__name__)
+
+_ROLLOUTS_A_TURN = 16
 
 
 @dataclass(slots=True)
@@ -104,7 +106,7 @@ class Generation:
         self.writer = writer
         self.outputs = outputs
         limit = settings.max_concurrent_scoring
-        self.scoring_limit: Any = asyncio.Semaphore(limit) if limit > 0 else contextlib.nullcontext()
+        self.scoring_limit = asyncio.Semaphore(limit) if limit > 0 else None
         self._client_turns = 0
         self._has_failed = False
 
@@ -118,7 +120,7 @@ class Generation:
     async def _work(self, rollouts: Iterator[tuple[Group, int]]) -> None:
         player = Player()
         try:
-            for group, number in rollouts:
+            for count, (group, number) in enumerate(rollouts, start=1):
                 played = await self._play(player, group, number)
                 if self.settings.independent_scoring:
                     await self._score(group, [played])
@@ -128,7 +130,8 @@ class Generation:
                         members = sorted(group.played, key=lambda each: each.number)
                         group.played.clear()
                         await self._score(group, members)
-                await asyncio.sleep(0)  # where no model is waited for, other workers and a cancellation still get their turn
+                if count % _ROLLOUTS_A_TURN == 0:
+                    await asyncio.sleep(0)  # where no model is waited for, other workers and a cancellation still get their turn
         finally:
             await player.close()
 
@@ -168,12 +171,11 @@ class Generation:
         whole = [played for played in members if played.failure is None]
         if whole:
             try:
-                async with self.scoring_limit:
-                    if self.settings.independent_scoring:
-                        await run_async(score_alone(whole[0].env, whole[0].state))
-                    else:
-                        self._check_one_route(example, whole)
-                        await run_async(score_together(whole[0].env, [played.state for played in whole]))
+                if self.scoring_limit is None:
+                    await self._scored(example, whole)
+                else:
+                    async with self.scoring_limit:
+                        await self._scored(example, whole)
             except Exception as error:
                 if self.settings.strict:
                     raise
@@ -182,9 +184,16 @@ class Generation:
                     played.failure = error
         self._record(group, members)
 
-    def _check_one_route(self, example: Example, members: list[Played]) -> None:
-        if any(played.env is not members[0].env for played in members):
+    def _scored(self, example: Example, members: list[Played]) -> Awaitable[None]:
+        """Begin to score rollouts that were played to their end."""
+        first = members[0]
+        if self.settings.independent_scoring:
+            scoring: Awaitable[None] = begin(score_alone(first.env, first.state))
+            return scoring
+        if len(members) > 1 and any(played.env is not first.env for played in members):
             raise ConfigurationError(f"the rollouts of example {example.example_id} belong to different environments of the group")
+        scoring = begin(score_together(first.env, [played.state for played in members]))
+        return scoring
 
     def _record(self, group: Group, members: list[Played]) -> None:
         new = []

@@ -73,7 +73,9 @@ def check_client_type(name: str) -> None:
         ConfigurationError: If there is none of that name.
     """
     if name not in CLIENT_TYPES:
-        raise ConfigurationError(f"there is no client type {name!r}; known: {', '.join(CLIENT_TYPES)}.{did_you_mean(str(name), CLIENT_TYPES)}")
+        raise ConfigurationError(
+            f"there is no client type {name!r}; known: {', '.join(CLIENT_TYPES)}.{did_you_mean(str(name), CLIENT_TYPES)}"
+        )
 
 
 def _checked_headers(headers: dict[str, str]) -> dict[str, str]:

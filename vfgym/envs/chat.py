@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import uuid
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
@@ -290,7 +290,7 @@ class ChatEnv(EpisodeFace):
             completion=None,
             usage_tracker=usage,
             usage=usage,
-            trajectory_id=uuid.uuid4().hex,
+            trajectory_id=os.urandom(16).hex(),
             reward=None,
             metrics=None,
             error=None,

@@ -124,7 +124,12 @@ _OPTIONAL_PACKAGES = {"reasoning_gym": "reasoning-gym", "textarena": "textarena"
 def package_versions() -> dict[str, str]:
     """Return the versions of Python, Gymnasium, NumPy, and of the environment packages that are in use."""
     used = [name for module, name in _OPTIONAL_PACKAGES.items() if module in sys.modules]
-    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in ("gymnasium", "numpy", *used)}}
+    return {"python": platform.python_version(), **{name: _installed_version(name) for name in ("gymnasium", "numpy", *used)}}
+
+
+@functools.cache
+def _installed_version(name: str) -> str:
+    return importlib.metadata.version(name)  # it reads the distribution's files, in 1 ms
 
 
 def version_info(definition: object) -> VersionInfo:
