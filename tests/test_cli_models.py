@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,6 @@ def rewards(stdout: str) -> dict[str, float]:
     ("where", "path"),
     [
         (["--base-url", "{openai}"], "/v1/chat/completions"),
-        (["--base-url", "{openai}", "--client-type", "openai_chat_completions"], "/v1/chat/completions"),
         (["--provider", "vllm", "--base-url", "{openai}"], "/v1/chat/completions"),
         (["--base-url", "{openai}", "--client-type", "openai_responses"], "/v1/responses"),
         (["--base-url", "{openai}", "--client-type", "openai_completions"], "/v1/completions"),
@@ -171,8 +171,18 @@ def test_the_key_of_the_named_variable_is_sent(knows: Any) -> None:
         run("eval", DATASET, "-m", "knows", "-p", "anthropic", "-b", server.url, "-n", "1", "--no-save", ANTHROPIC_API_KEY=KEY)
 
 
-@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "openai_completions", "anthropic_messages"])
-@pytest.mark.parametrize("key", [None, "short", "sk-a-much-longer-wrong-key"])
+@pytest.mark.parametrize(
+    ("client_type", "key"),
+    [
+        ("openai_chat_completions", None),
+        ("openai_chat_completions", "short"),
+        ("openai_chat_completions", "sk-a-much-longer-wrong-key"),
+        ("openai_responses", "short"),
+        ("openai_completions", "short"),
+        ("anthropic_messages", "short"),
+        ("anthropic_messages", None),
+    ],
+)
 def test_a_refused_key_stops_the_run_and_names_its_variable(client_type: str, key: str | None) -> None:
     with ModelServer({"m": echo}, api_keys={KEY}) as server:
         url = server.url if client_type == "anthropic_messages" else server.openai_url
@@ -274,8 +284,16 @@ def test_a_run_with_a_model_is_resumed_by_its_sampling_args(knows: Any, director
 
 
 def test_ctrl_c_stops_a_run_that_waits_for_a_model(directory: Path) -> None:
+    waits = threading.Event()
+
+    def hangs(request: ModelRequest) -> str | None:
+        if request.number <= 3:
+            return None
+        waits.set()
+        return "hung"
+
     with (
-        ModelServer(faults=lambda request: "hung" if request.number > 3 else None) as server,
+        ModelServer(faults=hangs) as server,
         subprocess.Popen(
             command("eval", DATASET, "-m", "echo", "-b", server.openai_url, "-n", "20", "-c", "1", "-o", "runs"),
             stdout=subprocess.PIPE,
@@ -283,15 +301,13 @@ def test_ctrl_c_stops_a_run_that_waits_for_a_model(directory: Path) -> None:
             text=True,
         ) as process,
     ):
-        assert process.stderr is not None
-        while "3/20" not in process.stderr.readline():
-            assert process.poll() is None
+        assert waits.wait(SECONDS)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=SECONDS)
         assert process.returncode == 130, stderr
         assert "Traceback" not in stderr
     path = Path(stdout.split()[-1])
-    assert [row["example_id"] for row in load_results(path)["outputs"]] == [0, 1, 2]
+    assert len(load_results(path)["outputs"]) == 3
 
 
 # serve-model

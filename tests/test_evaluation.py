@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
@@ -12,17 +13,20 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+import openai
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit, TransformAction, TransformReward
 
 from vfgym import (
+    ClientConfig,
+    ModelAgent,
     MultiTurnEnv,
     NewMessages,
     ProceduralTasks,
@@ -37,7 +41,7 @@ from vfgym import (
     to_chat,
 )
 from vfgym.agents import ScriptedAgent
-from vfgym.concurrency import background_loop
+from vfgym.concurrency import background_loop, run_to_end
 from vfgym.errors import ConfigurationError, InfraError, ModelError, OverlongPromptError, WouldDeadlock
 from vfgym.evaluation import Progress, aevaluate
 from vfgym.evaluation import evaluate as shown_evaluate
@@ -45,6 +49,7 @@ from vfgym.evaluation.replicas import replicate, why_not_replicable
 from vfgym.messages import AssistantMessage, Message
 from vfgym.results import GenerateOutputs, ResultsError, RolloutOutput, load_results
 from vfgym.state import State
+from vfgym.testing.model_server import Faults, ModelRequest, ModelServer, RequestRefused
 
 ENV_ID = "evaluation-tests/Sums-v0"
 TOGETHER_SECONDS = 60.0
@@ -797,3 +802,112 @@ async def test_cancelling_does_the_same(tmp_path: Path, caplog: pytest.LogCaptur
     assert env.cleaned == 3
     assert keys_of(load_results(tmp_path)) == [(0, 0), (1, 0)]
     assert caplog.records == []
+
+
+# Models
+
+
+def right_sum(request: ModelRequest) -> str:
+    return str(int(request.messages[-1].content.partition(" ")[0]) + 1)
+
+
+def model_at(server: ModelServer, sampling_args: dict[str, Any] | None = None, **fields: Any) -> ModelAgent:
+    return ModelAgent(ClientConfig(api_base_url=server.openai_url, api_key="k", connect_timeout=30.0, **fields), "m", sampling_args)
+
+
+@contextlib.asynccontextmanager
+async def asked(server: ModelServer, sampling_args: dict[str, Any] | None = None, **fields: Any) -> AsyncIterator[ModelAgent]:
+    agent = model_at(server, sampling_args, **fields)
+    try:
+        yield agent
+    finally:
+        await agent.close()
+
+
+async def test_a_model_that_fails_now_and_then_loses_no_rollout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vfgym.clients.retries._FIRST_PAUSE", 0.01)
+    faults = Faults(seed=2, rate_limited=0.05, server_error=0.03, cut_connection=0.03)
+    async with ModelServer({"m": right_sum}, faults=faults) as server, asked(server, {"temperature": 0.5}) as agent:
+        results = await aevaluate(
+            Sums(100), agent, rollouts_per_example=3, max_concurrent=50, results_path=tmp_path, model="m", progress=False
+        )
+        assert server.num_requests == 300 + sum(server.faults_given.values())
+        assert server.faults_given.keys() == {"rate_limited", "server_error", "cut_before_headers", "cut_in_body"}
+    assert keys_of(results) == [(i, r) for i in range(100) for r in range(3)]
+    assert keys_of(load_results(tmp_path)) == keys_of(results)
+    assert {row["reward"] for row in results["outputs"]} == {1.0}
+    metadata = results["metadata"]
+    assert (metadata["model"], metadata["sampling_args"]) == ("m", {"temperature": 0.5})
+    assert (metadata["base_url"], metadata["usage"] is None) == (agent.base_urls, False)
+
+
+async def test_errors_of_a_model_are_those_of_its_rollouts() -> None:
+    faults = {"3 + 1?": "server_error", "5 + 1?": "overlong", "7 + 1?": "malformed_json"}
+
+    def fault_of(request: ModelRequest) -> str | None:
+        return faults.get(request.messages[-1].content)
+
+    async with ModelServer({"m": right_sum}, faults=fault_of) as server, asked(server, max_retries=0) as agent:
+        results = await aevaluate(Sums(), agent, progress=False)
+    rows = results["outputs"]
+    assert [row["error"] and row["error"]["error"] for row in rows if row["reward"] == 0.0] == [
+        "ModelError",
+        None,
+        "InvalidModelResponseError",
+    ]
+    assert [row["stop_condition"] for row in rows if row["reward"] == 0.0] == ["has_error", "prompt_too_long", "has_error"]
+    assert [row["example_id"] for row in rows if row["is_truncated"]] == [5]
+
+
+async def test_a_key_that_is_refused_stops_the_run_and_keeps_what_was_finished(tmp_path: Path) -> None:
+    env = Talk(size=50)
+
+    def policy(request: ModelRequest) -> str:
+        if request.messages[0].content == "topic 20":
+            raise RequestRefused(401, "this key has expired")
+        return "yes"
+
+    async with ModelServer({"m": policy}) as server, asked(server) as agent:
+        with pytest.raises(openai.AuthenticationError, match="this key has expired") as caught:
+            await aevaluate(env, agent, max_concurrent=1, results_path=tmp_path, progress=False)
+        assert server.num_requests == 20 * 4 + 1
+    assert "refused the API key: the api_key that was given" in caught.value.__notes__[0]
+    assert env.cleaned == 21
+    assert keys_of(load_results(tmp_path)) == [(i, 0) for i in range(20)]
+
+
+async def test_a_run_that_waits_for_a_model_is_cancelled_and_resumed(tmp_path: Path) -> None:
+    waits = asyncio.Event()
+
+    def hangs(request: ModelRequest) -> str | None:
+        if request.number <= 6:
+            return None
+        waits.set()
+        return "hung"
+
+    async with ModelServer({"m": right_sum}, faults=hangs) as server, asked(server) as agent:
+        run = asyncio.create_task(aevaluate(Sums(), agent, max_concurrent=2, results_path=tmp_path, progress=False))
+        await waits.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        finished = len(load_results(tmp_path)["outputs"])
+        assert 5 <= finished <= 6
+        server.behaviour.faults = None
+        before = server.num_requests
+        results = await aevaluate(Sums(), agent, results_path=tmp_path, resume=True, progress=False)
+        assert server.num_requests == before + 12 - finished
+    assert keys_of(results) == [(i, 0) for i in range(12)]
+    assert results["metadata"]["avg_reward"] == 1.0
+
+
+def test_a_model_plays_a_game_through_stock_wrappers_from_synchronous_code() -> None:
+    def make() -> gymnasium.Env[Any, Any]:
+        return RecordEpisodeStatistics(TimeLimit(to_chat("FrozenLake-v1", is_slippery=False), max_episode_steps=4))
+
+    with ModelServer({"m": lambda request: "left"}) as server:
+        agent = model_at(server)
+        results = evaluate(make, agent, num_examples=5)
+        run_to_end(agent.close())
+        assert server.num_requests == 5 * 4
+    assert {row["stop_condition"] for row in results["outputs"]} == {"truncated"}

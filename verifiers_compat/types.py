@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 import vfgym.state as state
 from verifiers_compat.messages import (
@@ -21,7 +21,7 @@ from verifiers_compat.messages import (
 )
 from vfgym.clients import ClientConfig, ClientType, EndpointClientConfig, SamplingArgs
 from vfgym.responses import FinishReason, Response, ResponseTokens, Usage
-from vfgym.results import ErrorInfo, GenerateMetadata, RolloutOutput, VersionInfo
+from vfgym.results import ErrorInfo, GenerateMetadata, ProcessedOutputs, RolloutOutput, VersionInfo
 from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
 from vfgym.state import RolloutInput, TimeSpan, TimeSpans, TokenUsage, TrajectoryStep, TrajectoryStepTokens
 from vfgym.tasks import DatasetBuilder
@@ -184,6 +184,23 @@ class EvalConfig(BaseModel):
     save_to_hf_hub: bool = False
     hf_hub_dataset_name: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _take_older_fields(cls, fields: Any) -> Any:
+        """Understand the fields of older versions.
+
+        ``print_results`` and ``save_every`` have nothing to say any more: results are printed, and rows are written as they finish.
+        """
+        if not isinstance(fields, Mapping):
+            return fields
+        taken = {key: value for key, value in fields.items() if key not in ("print_results", "save_every")}
+        generation = taken.pop("max_concurrent_generation", None)
+        if generation is not None and taken.get("max_concurrent", -1) <= 0:
+            taken["max_concurrent"] = generation
+        if taken.get("max_concurrent_scoring", -1) is None:
+            del taken["max_concurrent_scoring"]
+        return taken
+
 
 class EvalRunConfig(BaseModel):
     """Several evaluations that run together."""
@@ -217,6 +234,7 @@ __all__ = [
     "MessageType",
     "Messages",
     "ModelResponse",
+    "ProcessedOutputs",
     "ProgressCallback",
     "Response",
     "ResponseMessage",

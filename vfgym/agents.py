@@ -28,7 +28,7 @@ from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.spaces import MessageSpace
 from vfgym.threads import on_thread
 
-Answering: TypeAlias = "Callable[[list[Message], dict[str, Any]], Action | Awaitable[Action]]"
+Answering: TypeAlias = Callable[[list[Message], dict[str, Any]], Action | Awaitable[Action]]
 """A function from observation and info to the next message, plain or async."""
 
 
@@ -41,7 +41,7 @@ class EpisodeAgent(Protocol):
         ...
 
 
-Agent: TypeAlias = "Answering | EpisodeAgent"
+Agent: TypeAlias = Answering | EpisodeAgent
 """Who answers the conversation."""
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,6 +62,26 @@ def note_error(state: State, error: Error) -> None:
 def error_stop(state: State) -> str:
     """Return the stop condition that stands for the error that was noted last."""
     return "has_error" if state["error"] is not None else "prompt_too_long"
+
+
+def new_step(definition: ChatEnv, state: State, prompt: Sequence[Message], response: Response) -> TrajectoryStep:
+    """Return the turn that an answer to `prompt` makes. It is not recorded yet."""
+    message: Any = response.message
+    if message.__class__ is not definition.message_types["assistant"]:
+        message = for_conversation(message, definition.message_types)
+    tokens = response.tokens
+    kept = None if tokens is None else step_tokens(tokens, definition.max_seq_len)
+    return {
+        "prompt": prompt,
+        "completion": [message],
+        "response": response,
+        "tokens": kept,
+        "reward": None,
+        "advantage": None,
+        "is_truncated": response.is_truncated or (kept is not None and kept["is_truncated"]),
+        "trajectory_id": state["trajectory_id"],
+        "extras": {},
+    }
 
 
 def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
@@ -426,25 +446,10 @@ class Episode(BaseEpisode):
 
     def _new_step(self, response: Response) -> TrajectoryStep:
         """Put the model's answer into the conversation, and return the turn that it makes."""
-        definition, state, log = self.definition, self.state, self._log
-        state["timing"].model.add(self._shown, time.time())
-        message: Any = response.message
-        if message.__class__ is not definition.message_types["assistant"]:
-            message = for_conversation(message, definition.message_types)
-        tokens = response.tokens
-        kept = None if tokens is None else step_tokens(tokens, definition.max_seq_len)
-        step: TrajectoryStep = {
-            "prompt": MessagesView(log, len(log)),
-            "completion": [message],
-            "response": response,
-            "tokens": kept,
-            "reward": None,
-            "advantage": None,
-            "is_truncated": response.is_truncated or (kept is not None and kept["is_truncated"]),
-            "trajectory_id": state["trajectory_id"],
-            "extras": {},
-        }
-        log.append(message)
+        log = self._log
+        self.state["timing"].model.add(self._shown, time.time())
+        step = new_step(self.definition, self.state, MessagesView(log, len(log)), response)
+        log.append(step["completion"][0])
         return step
 
     def _record(self, step: TrajectoryStep) -> Steps[None]:

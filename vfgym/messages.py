@@ -18,7 +18,7 @@ from vfgym.frozen import FrozenDict, FrozenList, freeze
 
 T = TypeVar("T")
 
-Content: TypeAlias = "str | list[dict[str, Any]]"
+Content: TypeAlias = str | list[dict[str, Any]]
 """What a message says: text, or a list of parts (``{"type": "text" | "image_url" | "input_audio" | ..., ...}``)."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -112,6 +112,7 @@ class Tasks:
         system_prompt: str | None = None,
         few_shot: Sequence[Mapping[str, Any]] | None = None,
         types: MessageTypes = MESSAGE_TYPES,
+        dropped: Collection[str] = (),
     ) -> None:
         """Describe tasks; nothing is read or built yet.
 
@@ -121,6 +122,7 @@ class Tasks:
             system_prompt: Put before every prompt that has no system message of its own.
             few_shot: Messages between the system prompt and the ``question`` of a row.
             types: The message class for each role.
+            dropped: Columns that are no part of a task.
 
         Raises:
             ConfigurationError: If `source` is none of these.
@@ -134,6 +136,7 @@ class Tasks:
             )
         self._source = source
         self._types = types
+        self._dropped = dropped
         self._system = [types["system"](system_prompt)] if system_prompt is not None else []
         self._few_shot = as_messages(few_shot or [], types, name="few_shot")
         self._rows: Any = None
@@ -221,6 +224,8 @@ class Tasks:
         if not isinstance(row, Mapping):
             raise ConfigurationError(f"{where} must be a dict, got {type(row).__name__}")
         task = self.own_input(row, where)
+        for column in self._dropped:
+            task.pop(column, None)
         if not self._own_ids:
             if "example_id" in task:
                 task["src_id"] = task["example_id"]

@@ -83,6 +83,30 @@ def test_an_integer_example_id_column_is_kept() -> None:
     assert single({**ROW, "example_id": 7}, {**ROW, "example_id": 3}).get_dataset()["example_id"][:] == [7, 3]
 
 
+def test_an_env_id_column_is_dropped() -> None:
+    assert "env_id" not in single({**ROW, "env_id": "x"}).get_dataset().column_names
+
+
+def test_a_prompt_column_leaves_question_and_few_shot_aside() -> None:
+    prompt = [{"role": "user", "content": "the prompt"}]
+    env = single({"prompt": prompt, "question": "the question"}, few_shot=[{"role": "user", "content": "a shot"}])
+    assert env.get_dataset()[0]["prompt"] == prompt
+    assert env.get_dataset()[0]["question"] == "the question"
+
+
+@pytest.mark.parametrize("row", [{"q": "no question"}, {"prompt": 3}, {"prompt": [{"role": "nobody", "content": "x"}]}])
+def test_rows_that_are_no_tasks_are_refused(row: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, KeyError, TypeError), match=r"prompt|role"):
+        vf.SingleTurnEnv(dataset=[row]).get_dataset()
+
+
+async def test_a_row_may_bring_its_own_tools() -> None:
+    tool = {"name": "own", "description": "", "parameters": {"type": "object", "properties": {}}}
+    env = vf.ToolEnv(tools=[look], dataset=[{**ROW, "info": {"tool_defs": [tool]}}, ROW])
+    assert [tool.name for tool in (await rolled_out(env, "x"))["tool_defs"]] == ["own"]
+    assert [tool.name for tool in (await rolled_out(env, "x", row=1))["tool_defs"]] == ["look"]
+
+
 # How rollouts end
 
 

@@ -883,6 +883,15 @@ async def test_report_15_a_reply_with_reasoning_only_is_a_reply(client_type: Any
     assert silent["error"]["error"] == "EmptyModelResponseError"
 
 
+@pytest.mark.parametrize("independent", [False, True])
+async def test_report_17_a_row_that_cannot_be_read_ends_its_own_rollout_only(independent: bool) -> None:
+    """The first rows are read by then: what they gave must not be lost."""
+    env = vf.SingleTurnEnv(dataset=[ROW, {**ROW, "info": "{no json"}, ROW], rubric=vf.Rubric(right))
+    outputs = await evaluated(env, "2", max_concurrent=1, independent_scoring=independent)
+    assert [output["reward"] for output in outputs] == [1.0, 0.0, 1.0]
+    assert "JSON" in str(outputs[1]["error"])
+
+
 async def test_report_19_tool_calls_are_written_as_data_and_read_as_text_too(tmp_path: Path) -> None:
     from verifiers_compat.utils.eval_utils import print_results
     from verifiers_compat.utils.message_utils import format_messages, messages_to_printable
@@ -1060,6 +1069,42 @@ async def test_a_client_of_ones_own() -> None:
     assert kwargs["extra_headers"] == {"X-Id": "0"}
     await given.close()
     assert native.closed
+
+
+@pytest.mark.parametrize("kind", ["configuration", "SDK client"])
+async def test_a_single_rollout_takes_any_client(kind: str) -> None:
+    """`init_state` is documented to take a client or a configuration, and older code gives the SDK's client to `rollout`."""
+    from openai import AsyncOpenAI
+
+    env = Talk(dataset=[ROW], max_turns=2)
+    row = env.get_dataset()[0]
+    with ModelServer() as server:
+        async with AsyncOpenAI(base_url=server.openai_url, api_key="k") as sdk:
+            client = sdk if kind == "SDK client" else asking(server.openai_url)
+            state = await env.init_state(row, client, "echo")
+            assert isinstance(state["client"], vf.Client)
+            response = await env.get_model_response(state, state["prompt"])
+            assert response.message.content == "1 + 1?"
+            await state["client"].close()
+            state = await env.rollout(row, client, "echo")
+            await state["client"].close()
+    assert (state["error"], state["completion"][-1]["content"]) == (None, "turn 1")
+
+
+async def test_a_prompt_of_text_reaches_a_client_as_messages() -> None:
+    class Asks(vf.Environment):
+        async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> vf.State:
+            state = await self.init_state(input, client, model, sampling_args)
+            answer = await self.get_model_response(state, "just text")
+            state["completion"] = answer.message.content
+            state["is_completed"] = True
+            return state
+
+    client = Model(lambda number, state: "2")
+    env = Asks(dataset=[ROW], rubric=vf.Rubric(lambda completion: float(completion == "2")))
+    (output,) = (await env.evaluate(client, "m", **QUIET))["outputs"]
+    assert (output["error"], output["reward"]) == (None, 1.0)
+    assert client.prompts == [[{"role": "text", "content": "just text"}]]
 
 
 async def test_names_that_are_imported_from_deeper_modules() -> None:

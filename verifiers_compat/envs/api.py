@@ -17,7 +17,7 @@ from verifiers_compat.generation import Callbacks, Inputs, ListedInputs, Setting
 from verifiers_compat.generation.telling import Teller
 from verifiers_compat.types import GenerateOutputs, LogCallback, ProgressCallback, SamplingArgs, StartCallback
 from vfgym import threads
-from vfgym.clients import Client, ClientConfig, ClientType, resolve_client
+from vfgym.clients import Client, ClientConfig, ClientType, ProviderClient, resolve_client
 from vfgym.clients.config import EndpointClientConfig
 from vfgym.concurrency import run_to_end
 from vfgym.envs.chat import ChatEnv
@@ -453,7 +453,9 @@ class RolloutAPI:
                 configs = [_speaking(config, self.client_type) for config in configs]
             made = [resolve_client(config) for config in configs]
             return made, made
-        return [resolve_client(client, self.client_type)], []
+        resolved = resolve_client(client, self.client_type)
+        is_twin = resolved is not client and isinstance(resolved, ProviderClient) and resolved.client is not client
+        return [resolved], [resolved] if is_twin else []
 
     def _merged(self, sampling_args: SamplingArgs | None) -> SamplingArgs:
         return {**self.definition.sampling_args, **(sampling_args or {})}

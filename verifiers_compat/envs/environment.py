@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import vfgym.state
 from verifiers_compat.envs.api import RolloutAPI
 from verifiers_compat.messages import MESSAGE_TYPES
 from verifiers_compat.types import RolloutTiming, State
 from vfgym import threads
-from vfgym.clients import ClientType
+from vfgym.clients import Client, ClientType, EndpointClientConfig, ProviderClient, resolve_client
+from vfgym.concurrency import Steps
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MessageTypes
@@ -55,6 +58,7 @@ class Environment(RolloutAPI, ChatEnv):
     message_types: ClassVar[MessageTypes] = MESSAGE_TYPES
     state_type = State
     timing_type = RolloutTiming
+    dropped_columns: ClassVar[frozenset[str]] = frozenset({"env_id"})
     _may_shadow_face: ClassVar[bool] = True
 
     # An author's code may use these names; the machine never asks for them here.
@@ -92,6 +96,34 @@ class Environment(RolloutAPI, ChatEnv):
         if len(parsers) > 1:
             names = " and ".join(sorted(parser.__name__ for parser in parsers))
             logger.warning("%s has different parsers for itself and its rubric: %s", type(self).__name__, names)
+
+    def initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> vfgym.state.State:
+        """Return the state that an episode of a task of its own starts from (see `ChatEnv.initial_state`).
+
+        A configuration or an SDK's client is resolved. The client that is made of it is kept, for the rollouts that follow.
+        """
+        if client is not None and not isinstance(client, Client):
+            client = self._kept_client(client)
+        return super().initial_state(task, client, model, sampling_args)
+
+    def _kept_client(self, client: Any) -> Client:
+        for given, made in self._kept_clients:
+            if given is client or (isinstance(given, EndpointClientConfig) and given == client):
+                return made
+        made = resolve_client(client, self.client_type)
+        self._kept_clients.append((client, made))
+        return made
+
+    @functools.cached_property
+    def _kept_clients(self) -> list[tuple[Any, Client]]:
+        return []
+
+    def _close(self) -> Steps[None]:
+        yield from super()._close()
+        while self._kept_clients:
+            given, made = self._kept_clients.pop()
+            if made is not given and not (isinstance(made, ProviderClient) and made.client is given):
+                yield made.close()
 
     @property
     def oai_tools(self) -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ class Group:
     numbers: Sequence[int]
     client: Client | None = None
     played: list[Played] = field(default_factory=list)
-    fingerprints: list[str] = field(default_factory=list)
+    fingerprints: list[str | None] = field(default_factory=list)
     """The fingerprint of each rollout's task, where results are saved."""
 
 
@@ -137,9 +137,15 @@ class Generation:
 
     async def _play(self, player: Player, group: Group, number: int) -> Played:
         example = group.example
-        task = self.inputs.task(example, number)
-        route = route_of(task)
-        env, task = self.definition.routed(task)
+        try:
+            task = self.inputs.task(example, number)
+            route = route_of(task)
+            env, task = self.definition.routed(task)
+        except Exception as error:  # a row that cannot be read, or that belongs nowhere
+            if self.settings.strict:
+                raise
+            self._log_failure(example, number, error)
+            return Played(number, self.definition, [], unreadable(example), error)
         fresh: list[dict[str, Any]] = [task]
 
         def new_task() -> dict[str, Any]:
@@ -206,6 +212,9 @@ class Generation:
                 fingerprint=group.fingerprints[played.number] if group.fingerprints else None,
             )
             row["example_id"] = group.example.example_id
+            label = played.state["input"].get("task")
+            if isinstance(label, str):
+                row["task"] = label
             if played.route:
                 row["info"] = with_route(row, played.route)["info"]
             new.append(row)
@@ -271,6 +280,18 @@ async def generate(
     return run.outputs(outputs)
 
 
+def unreadable(example: Example) -> State:
+    """Return what stands for the state of a rollout whose task cannot be read."""
+    return State(input={"example_id": example.example_id}, trajectory=[], completion=[], error=None, reward=0.0, metrics={})
+
+
+def _fingerprint(inputs: Inputs, example: Example, number: int) -> str | None:
+    try:
+        return fingerprint_of(inputs.task(example, number))
+    except Exception:  # it is recorded when the rollout is played
+        return None
+
+
 def _left_to_play(
     path: Path, run: Run, inputs: Inputs, groups: list[Group], settings: Settings, teller: Teller
 ) -> tuple[list[Group], Earlier | None]:
@@ -278,9 +299,9 @@ def _left_to_play(
     for group in groups:
         example = group.example
         if isinstance(example.rows, int):
-            group.fingerprints = [fingerprint_of(inputs.task(example, 0))] * example.num_rollouts
+            group.fingerprints = [_fingerprint(inputs, example, 0)] * example.num_rollouts
         else:
-            group.fingerprints = [fingerprint_of(inputs.task(example, number)) for number in group.numbers]
+            group.fingerprints = [_fingerprint(inputs, example, number) for number in group.numbers]
     slots = [
         Slot(group.example.example_id, number, fingerprint)
         for group in groups

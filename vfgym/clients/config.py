@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 
@@ -84,7 +84,9 @@ def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_checked_headers)]
+Headers: TypeAlias = Annotated[
+    dict[str, str], BeforeValidator(lambda headers: {} if headers is None else headers), AfterValidator(_checked_headers)
+]
 
 
 def _checked_url(url: str) -> str:

@@ -68,10 +68,13 @@ def _asynchronous(client: Any, class_name: str) -> Any:
     if name.startswith("Async") or class_name.removeprefix("Async") not in {base.__name__ for base in type(client).__mro__}:
         return client
     asynchronous = getattr(importlib.import_module(type(client).__module__.partition(".")[0]), class_name)
+    settings = {name: getattr(client, name) for name in ("organization", "project") if hasattr(client, name)}
     return asynchronous(
         api_key=client.api_key,
         base_url=client.base_url,
         timeout=client.timeout,
         max_retries=client.max_retries,
         default_headers=dict(client._custom_headers),
+        default_query=dict(client._custom_query),
+        **settings,
     )

@@ -17,7 +17,7 @@ from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.hooks import Handler, Hooks, NamedCall, check_stops
 from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, register_teardown
-from vfgym.messages import MESSAGE_TYPES, MessageTypes
+from vfgym.messages import MESSAGE_TYPES, MessageTypes, as_messages
 from vfgym.parsers import Parser
 from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
@@ -49,6 +49,8 @@ class ChatEnv(EpisodeFace):
 
     message_types: ClassVar[MessageTypes] = MESSAGE_TYPES
     """The message class for each role."""
+    dropped_columns: ClassVar[frozenset[str]] = frozenset()
+    """Columns of a dataset that are no part of its tasks."""
     state_type: ClassVar[type[State]] = State
     timing_type: ClassVar[type[RolloutTiming]] = RolloutTiming
 
@@ -139,9 +141,7 @@ class ChatEnv(EpisodeFace):
         self.score_rollouts = score_rollouts
         self.pass_threshold = pass_threshold
         self._tasks = {
-            split: Tasks(source, system_prompt=system_prompt, few_shot=few_shot, types=self.message_types)
-            for split, source in (("train", dataset), ("eval", eval_dataset))
-            if source is not None
+            split: self._tasks_of_rows(source) for split, source in (("train", dataset), ("eval", eval_dataset)) if source is not None
         }
         self.hooks = Hooks(
             stops=self._handlers("stop"),
@@ -231,7 +231,10 @@ class ChatEnv(EpisodeFace):
     def set_tasks(self, split: str, rows: Rows | Iterable[Row] | DatasetBuilder) -> None:
         """Replace the tasks of a split, for every episode that starts from now on."""
         check_split(split)
-        self._tasks[split] = Tasks(rows, system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types)
+        self._tasks[split] = self._tasks_of_rows(rows)
+
+    def _tasks_of_rows(self, rows: Any) -> Tasks:
+        return Tasks(rows, system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types, dropped=self.dropped_columns)
 
     def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the input of the episode that reset options (or, for a game, the seed) choose; None to take the next task.
@@ -332,6 +335,8 @@ class ChatEnv(EpisodeFace):
         client = state["client"] if client is None else client
         if client is None:
             raise ConfigurationError("there is no client to ask: a rollout needs one (step() needs none)")
+        if prompt.__class__ is not list:
+            prompt = as_messages(prompt, self.message_types, name="prompt")
         tools = state["tool_defs"] if tool_defs is None else tool_defs
         arguments = state["sampling_args"] if sampling_args is None else sampling_args
         response: Response = await client.get_response(

@@ -21,7 +21,7 @@ from vfgym.tasks import TaskStream
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
 
-Action: TypeAlias = "str | Mapping[str, Any] | Response"
+Action: TypeAlias = str | Mapping[str, Any] | Response
 """An assistant message: its text, the message itself, or a `Response` that brings usage and token data too."""
 
 _OPTIONS = ("example_id", "split", "task", "game_options")

@@ -39,7 +39,7 @@ class Progress:
         return self.total_reward / self.done if self.done else 0.0
 
 
-ProgressCallback: TypeAlias = "Callable[[RolloutOutput, Progress], None]"
+ProgressCallback: TypeAlias = Callable[[RolloutOutput, Progress], None]
 """Called with each row as it is finished, and how far the run is."""
 
 

@@ -18,7 +18,7 @@ from vfgym.errors import ConfigurationError, did_you_mean
 
 logger = logging.getLogger(__name__)
 
-EnvLike: TypeAlias = "str | EnvSpec | gym.Env[Any, Any] | Callable[..., gym.Env[Any, Any]]"
+EnvLike: TypeAlias = str | EnvSpec | gym.Env[Any, Any] | Callable[..., gym.Env[Any, Any]]
 """A registered id, a spec, a chat environment (with wrappers around it or not), or a function that makes one."""
 
 _PLAIN_CONSTRUCTORS = {cls.__init__ for cls in (gym.Wrapper, gym.ObservationWrapper, gym.ActionWrapper, gym.RewardWrapper)}

@@ -17,7 +17,7 @@ from vfgym.parsers.parser import text_of
 from vfgym.rubrics import Rubric
 from vfgym.state import State
 
-DatasetName: TypeAlias = "str | Sequence[str | Mapping[str, Any]]"
+DatasetName: TypeAlias = str | Sequence[str | Mapping[str, Any]]
 """A dataset of reasoning-gym, or the parts of a composite: names, or dicts with ``name``, ``weight`` and ``config``."""
 
 DEFAULT_SYSTEM_PROMPT = (

@@ -57,10 +57,10 @@ class Reply:
     """Anthropic's blocks, as they are sent; one with a signature for the reasoning where it is None."""
 
 
-Answer: TypeAlias = "str | Mapping[str, Any] | AssistantMessage | Reply"
+Answer: TypeAlias = str | Mapping[str, Any] | AssistantMessage | Reply
 """What a policy returns: text, an assistant message (or a dict with its fields), or a `Reply`."""
 
-Policy: TypeAlias = "Callable[[ModelRequest], Answer | Awaitable[Answer]]"
+Policy: TypeAlias = Callable[[ModelRequest], Answer | Awaitable[Answer]]
 """A model of the server: a function from a request to its answer, plain or async."""
 
 

@@ -80,7 +80,7 @@ class Faults:
         return self.drawn(request.number)
 
 
-FaultFunction: TypeAlias = "Callable[[ModelRequest], str | None]"
+FaultFunction: TypeAlias = Callable[[ModelRequest], str | None]
 """Decides what goes wrong with a request: a key of `FAULTS` (or ``"cut_connection"``), or None."""
 
 
