@@ -272,7 +272,11 @@ class Episode(BaseEpisode):
         An `Error` in `setup_state` is recorded and ends the episode; anything else is raised, after cleanup.
         """
         definition = self.definition
-        self.state = state = definition.initial_state(task, client, model, sampling_args)
+        if self._overridden["init_state"]:
+            state: State = yield definition.init_state(task, client, model, sampling_args)
+        else:
+            state = definition.initial_state(task, client, model, sampling_args)
+        self.state = state
         state.begin(*self._player)
         timing = state["timing"]
         timing.generation.start = timing.setup.start = started = time.time()

@@ -136,7 +136,8 @@ class Tasks:
             )
         self._source = source
         self._types = types
-        self._dropped = dropped
+        self.dropped = frozenset(dropped)
+        """Columns that are no part of a task."""
         self._system = [types["system"](system_prompt)] if system_prompt is not None else []
         self._few_shot = as_messages(few_shot or [], types, name="few_shot")
         self._rows: Any = None
@@ -172,6 +173,18 @@ class Tasks:
     def is_built(self) -> bool:
         """Whether the rows are there, or need no builder to be called."""
         return self._rows is not None or not callable(self._source) or hasattr(self._source, "__getitem__")
+
+    @property
+    def has_repeated_ids(self) -> bool:
+        """Whether several rows have the same ``example_id`` of their own."""
+        rows = self.rows
+        if not self._own_ids or self.is_endless:
+            return False
+        ids = getattr(rows, "example_ids", None)
+        if isinstance(ids, range):
+            return False
+        listed = [self.example_id_of(position) for position in range(len(self))] if ids is None else list(ids)
+        return len(set(listed)) < len(listed)
 
     @property
     def renames_ids(self) -> bool:
@@ -224,7 +237,7 @@ class Tasks:
         if not isinstance(row, Mapping):
             raise ConfigurationError(f"{where} must be a dict, got {type(row).__name__}")
         task = self.own_input(row, where)
-        for column in self._dropped:
+        for column in self.dropped:
             task.pop(column, None)
         if not self._own_ids:
             if "example_id" in task:

@@ -1085,9 +1085,8 @@ async def test_a_single_rollout_takes_any_client(kind: str) -> None:
             assert isinstance(state["client"], vf.Client)
             response = await env.get_model_response(state, state["prompt"])
             assert response.message.content == "1 + 1?"
-            await state["client"].close()
             state = await env.rollout(row, client, "echo")
-            await state["client"].close()
+    await state["client"].close()
     assert (state["error"], state["completion"][-1]["content"]) == (None, "turn 1")
 
 

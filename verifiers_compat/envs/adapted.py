@@ -26,6 +26,12 @@ class AdaptedEnvironment(RolloutAPI, Fork):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.definition, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_") or hasattr(type(self), name) or not hasattr(self.__dict__.get("_definition"), name):
+            super().__setattr__(name, value)
+        else:
+            setattr(self.definition, name, value)
+
 
 def as_environment(env: gym.Env[Any, Any] | str | EnvSpec) -> Any:
     """Return an environment with the rollout API (`generate`, `evaluate`, ...).

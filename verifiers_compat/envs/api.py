@@ -290,10 +290,16 @@ class RolloutAPI:
     evaluate_sync = sync_twin(evaluate)
 
     def _evaluation_inputs(self, num_examples: int, rollouts_per_example: int) -> Any:
-        if type(self).get_eval_dataset is not RolloutAPI.get_eval_dataset:  # the author's own choice of rows
+        tasks = self.definition.tasks_of("eval")
+        own = _AUTHORS_CHOICE if self.definition.has_tasks("eval") else (*_AUTHORS_CHOICE, "get_dataset", "build_dataset")
+        if any(getattr(type(self), name) is not getattr(RolloutAPI, name) for name in own):
             rows = list(self.get_eval_dataset(n=num_examples))
-            return [row for _ in range(rollouts_per_example) for row in rows]
-        return TaskInputs(self.definition.tasks_of("eval"), num_examples, rollouts_per_example)
+        elif tasks.has_repeated_ids:  # rows with one example_id are one example
+            count = len(tasks) if num_examples <= 0 else min(num_examples, len(tasks))
+            rows = [tasks.input(position) for position in range(count)]
+        else:
+            return TaskInputs(tasks, num_examples, rollouts_per_example)
+        return [row for _ in range(rollouts_per_example) for row in rows]
 
     # Datasets
 
@@ -322,7 +328,7 @@ class RolloutAPI:
         definition = self.definition
         if not definition.has_tasks("eval"):
             logger.warning("%s has no evaluation tasks: the training tasks are used", type(definition).__name__)
-            return self._some("train", n, seed)
+            return self.get_dataset(n, seed)
         return self._some("eval", n, seed)
 
     @staticmethod
@@ -376,7 +382,7 @@ class RolloutAPI:
         tasks = definition.tasks_of(split)
         if tasks.is_endless and n > 0:
             return view_of(first_tasks(tasks, n), n, seed)
-        return view_of(cast("Dataset", self._built(split)), n, seed)
+        return view_of(cast("Dataset", self.build_dataset() if split == "train" else self.build_eval_dataset()), n, seed)
 
     # Configuration
 
@@ -396,14 +402,6 @@ class RolloutAPI:
         self.concurrency = concurrency
         threads.allow_workers(concurrency)
         scale_executors(concurrency)
-
-    def set_max_seq_len(self, max_seq_len: int | None) -> None:
-        """Set the most tokens of a turn's token data."""
-        self.definition.max_seq_len = max_seq_len
-
-    def set_score_rollouts(self, score_rollouts: bool) -> None:
-        """Say whether rollouts are scored."""
-        self.definition.score_rollouts = score_rollouts
 
     def set_interleaved_rollouts(self, interleaved_rollouts: bool) -> None:
         """Say whether later turns reuse the token ids of earlier ones: the token client is asked then."""
@@ -441,7 +439,7 @@ class RolloutAPI:
         finally:
             for each in own:
                 await each.close()
-        if settings.push_to_hf_hub and run.path_to_save is not None:
+        if settings.push_to_hf_hub:
             await threads.on_thread(_push, outputs, settings.hf_hub_dataset_name)
         return GenerateOutputs(outputs)
 
@@ -504,13 +502,13 @@ def _rows(inputs: Any) -> Iterable[Row]:
 
 
 def _callbacks(on_start: Any, on_progress: Any, on_log: Any) -> Callbacks:
-    is_one = callable(on_progress)
+    is_one = on_progress is not None and not isinstance(on_progress, list | tuple)
     each = (on_progress,) if is_one else tuple(on_progress or ())
-    for callback in (on_start, *each, on_log):
-        if callback is not None and not callable(callback):
-            raise ConfigurationError(f"a callback must be a function, got {type(callback).__name__}")
     return Callbacks(on_start=on_start, on_progress=each, on_log=on_log, shows_progress=not is_one)
 
+
+_AUTHORS_CHOICE = ("get_eval_dataset", "build_eval_dataset")
+"""Methods by which an author chooses the rows of an evaluation."""
 
 _OLDER = ("max_concurrent_generation", "max_concurrent_scoring", "use_tqdm", "save_every", "interleave_scoring")
 

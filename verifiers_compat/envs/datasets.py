@@ -34,7 +34,7 @@ def tasks_dataset(tasks: Tasks, map_kwargs: Mapping[str, Any]) -> Dataset:
         return first_tasks(tasks, len(tasks))
     from datasets import Features, Json, Value
 
-    dataset = rows.dataset
+    dataset = rows.dataset.remove_columns([name for name in rows.dataset.column_names if name in tasks.dropped])
     features = {**dataset.features, "prompt": Json(), "example_id": Value("int64")}
     if tasks.renames_ids:
         features["src_id"] = dataset.features["example_id"]

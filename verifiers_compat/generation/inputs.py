@@ -85,9 +85,7 @@ class ListedInputs:
         for position, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise ConfigurationError(f"inputs must be rows (dicts), got {type(row).__name__} as number {position}")
-            example_id = as_integer(row.get("example_id"))
-            key = ("row", position) if example_id is None else example_id
-            self._groups.setdefault(key, []).append(row)
+            self._groups.setdefault(_group_of(row, position), []).append(row)
         if not self._groups:
             raise ConfigurationError("there are no inputs to play")
         self.num_examples = len(self._groups)
@@ -96,7 +94,7 @@ class ListedInputs:
 
     def examples(self) -> Iterator[Example]:
         """Give the examples in the order in which they were first met."""
-        taken = {key for key in self._groups if isinstance(key, int)}
+        taken = {key for key in self._groups if isinstance(key, int)}  # other groups take the numbers that are free
         free = (number for number in range(self.num_rollouts + len(taken)) if number not in taken)
         for key, rows in self._groups.items():
             yield Example(key if isinstance(key, int) else next(free), rows, len(rows))
@@ -104,7 +102,19 @@ class ListedInputs:
     def task(self, example: Example, number: int) -> dict[str, Any]:
         """Return the task of one rollout, as its own."""
         row = example.rows[number]  # type: ignore[index]
-        return {
-            **self._tasks.own_input(row, f"rollout {number} of the input with example_id {example.example_id}"),
-            "example_id": example.example_id,
-        }
+        task = self._tasks.own_input(row, f"rollout {number} of the input with example_id {example.example_id}")
+        own_id = task.get("example_id")
+        if own_id is not None and own_id != example.example_id:
+            task["src_id"] = own_id
+        return {**task, "example_id": example.example_id}
+
+
+def _group_of(row: Row, position: int) -> Any:
+    """Return what rows of one example have in common: the integer that is their id, their id of another kind, or nothing."""
+    example_id = row.get("example_id")
+    if isinstance(example_id, float) and example_id.is_integer():  # a column with gaps, as pandas has it
+        return int(example_id)
+    integer = as_integer(example_id)
+    if integer is not None:
+        return integer
+    return ("row", position) if example_id is None else ("id", repr(example_id))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vfgym.calls import function_name
 from vfgym.errors import ConfigurationError
 from vfgym.results import RolloutOutput
 
@@ -47,7 +49,22 @@ class Settings:
     def __post_init__(self) -> None:
         if not isinstance(self.model, str):
             raise ConfigurationError(f"model must be the name of a model (a string), got {type(self.model).__name__}")
+        for name in ("max_concurrent", "max_concurrent_scoring", "max_retries"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ConfigurationError(f"{name} must be an integer, got {value!r}")
         if self.max_retries < 0:
             raise ConfigurationError(f"max_retries must not be negative, got {self.max_retries}")
         if isinstance(self.state_columns, str):
             raise ConfigurationError(f"state_columns must be a list of names, got the text {self.state_columns!r}")
+        if self.hf_hub_dataset_name and not self.push_to_hf_hub:
+            raise ConfigurationError("hf_hub_dataset_name is where results are pushed to: give push_to_hf_hub=True too")
+        if self.redo_errors and self.results_path is None:
+            raise ConfigurationError("redo_errors says what a resumed run plays again: give the results_path of the run")
+        for callback in (self.callbacks.on_start, *self.callbacks.on_progress, self.callbacks.on_log):
+            if callback is None:
+                continue
+            if not callable(callback):
+                raise ConfigurationError(f"a callback must be a function, got {type(callback).__name__}")
+            if inspect.iscoroutinefunction(callback):
+                raise ConfigurationError(f"a callback must be a plain function, and {function_name(callback)} is async: nobody awaits it")

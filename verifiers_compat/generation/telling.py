@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verifiers_compat.generation.inputs import Inputs
+from verifiers_compat.generation.inputs import Example, Inputs
 from verifiers_compat.generation.settings import Callbacks
 from vfgym.evaluation.progress import reporting
 from vfgym.results import RolloutOutput, Run
@@ -20,26 +20,52 @@ logger = logging.getLogger("verifiers_compat")
 
 
 class RunningMetadata(Mapping[str, Any]):
-    """The metadata of a run so far, made when it is first read: most callbacks read none of it."""
+    """The metadata of a run so far. Means are kept as the run goes on; the rest is made when it is first read."""
 
-    def __init__(self, run: Run, outputs: Sequence[RolloutOutput]) -> None:
+    def __init__(self, run: Run, outputs: Sequence[RolloutOutput], means: Mapping[str, Any]) -> None:
         """Describe `run` by its first outputs."""
         self._run = run
         self._outputs = outputs
         self._count = len(outputs)
+        self._means = means
 
     @functools.cached_property
     def _metadata(self) -> Mapping[str, Any]:
-        return self._run.outputs(self._outputs[: self._count])["metadata"]
+        return self._run.metadata(self._outputs[: self._count])
 
     def __getitem__(self, key: str) -> Any:
-        return self._metadata[key]
+        return self._means[key] if key in self._means else self._metadata[key]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._metadata)
 
     def __len__(self) -> int:
         return len(self._metadata)
+
+
+class RunningMeans:
+    """The means over the outputs of a run, kept as they come."""
+
+    def __init__(self) -> None:
+        """Begin with no outputs."""
+        self._count = 0
+        self._reward = self._errors = 0.0
+        self._metrics: dict[str, tuple[float, int]] = {}
+
+    def of(self, outputs: Sequence[RolloutOutput]) -> dict[str, Any]:
+        """Return the means over `outputs`, of which the first ones were counted before."""
+        for row in outputs[self._count :]:
+            self._reward += row["reward"]
+            self._errors += row["error"] is not None
+            for name, value in row["metrics"].items():
+                total, count = self._metrics.get(name, (0.0, 0))
+                self._metrics[name] = (total + value, count + 1)
+        self._count = len(outputs)
+        return {
+            "avg_reward": self._reward / self._count if self._count else 0.0,
+            "avg_error": self._errors / self._count if self._count else 0.0,
+            "avg_metrics": {name: total / count for name, (total, count) in self._metrics.items()},
+        }
 
 
 class Teller:
@@ -49,10 +75,12 @@ class Teller:
         """Tell these callbacks."""
         self._callbacks = callbacks
         self._on_row: Any = None
+        self._means = RunningMeans()
+        self._has_failed = False
 
     def log(self, message: str) -> None:
         """Tell something that is worth a line."""
-        (self._callbacks.on_log or logger.info)(message)
+        self._call(self._callbacks.on_log or logger.info, message)
 
     @contextlib.contextmanager
     def started(self, inputs: Inputs, groups: Sequence[Group], run: Run, *, in_groups: bool) -> Iterator[None]:
@@ -66,8 +94,8 @@ class Teller:
         """
         if self._callbacks.on_start is not None:
             everything = _in_documented_order(inputs)
-            left: list[Any] = [[inputs.task(group.example, number) for number in group.numbers] for group in groups]
-            self._callbacks.on_start(everything, left if in_groups else [task for tasks in left for task in tasks])
+            left: list[Any] = [[_readable(inputs, group.example, number) for number in group.numbers] for group in groups]
+            self._call(self._callbacks.on_start, everything, left if in_groups else [task for tasks in left for task in tasks])
         total = sum(len(group.numbers) for group in groups)
         title = f"{run.env_id} {run.model}"
         with reporting(total, title, is_shown=self._callbacks.shows_progress, callback=None) as self._on_row:
@@ -78,13 +106,30 @@ class Teller:
         for row in new:
             self._on_row(row)
         if self._callbacks.on_progress:
-            metadata = RunningMetadata(run, outputs)
+            metadata = RunningMetadata(run, outputs, self._means.of(outputs))
             for callback in self._callbacks.on_progress:
-                callback(outputs, new, metadata)
+                self._call(callback, outputs, new, metadata)
+
+    def _call(self, callback: Callable[..., Any], *arguments: Any) -> None:
+        """Call a callback. The first that raises is logged, and the run goes on."""
+        try:
+            callback(*arguments)
+        except Exception:
+            if not self._has_failed:
+                self._has_failed = True
+                logger.exception("a callback raised an exception (further ones are not logged)")
 
 
 def _in_documented_order(inputs: Inputs) -> list[dict[str, Any]]:
     """Return all tasks: the first rollout of every example, then the second of every example, and so on."""
     examples = list(inputs.examples())
     numbers = range(max(example.num_rollouts for example in examples))
-    return [inputs.task(example, number) for number in numbers for example in examples if number < example.num_rollouts]
+    return [_readable(inputs, example, number) for number in numbers for example in examples if number < example.num_rollouts]
+
+
+def _readable(inputs: Inputs, example: Example, number: int) -> dict[str, Any]:
+    """Return a task; only its example's id where it cannot be read, which its rollout will record."""
+    try:
+        return inputs.task(example, number)
+    except Exception:
+        return {"example_id": example.example_id}

@@ -204,9 +204,8 @@ class ClientConfig(EndpointClientConfig):
             if isinstance(endpoint, ClientConfig):
                 if endpoint.endpoint_configs:
                     raise ValueError("endpoint_configs cannot be nested: an endpoint has no endpoint_configs of its own")
-                endpoint = EndpointClientConfig(
-                    **endpoint.model_dump(exclude_unset=True, exclude={"endpoint_configs"}), api_key=endpoint.api_key
-                )
+                secret = {} if endpoint.api_key is None else {"api_key": endpoint.api_key}
+                endpoint = EndpointClientConfig(**endpoint.model_dump(exclude_unset=True, exclude={"endpoint_configs"}), **secret)
             endpoints.append(endpoint)
         return {**fields, "endpoint_configs": endpoints}
 
@@ -217,7 +216,9 @@ class ClientConfig(EndpointClientConfig):
         own = {name: getattr(self, name) for name in self.model_fields_set - {"endpoint_configs"}}
         each = []
         for endpoint in self.endpoint_configs:
-            fields = {**own, **{name: getattr(endpoint, name) for name in endpoint.model_fields_set}}
+            given = {name: getattr(endpoint, name) for name in endpoint.model_fields_set}
+            names_its_key = "api_key_var" in given or "provider" in given
+            fields = {**{name: value for name, value in own.items() if not (name == "api_key" and names_its_key)}, **given}
             each.append(ClientConfig(**fields))
         return each
 

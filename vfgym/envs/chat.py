@@ -59,7 +59,7 @@ class ChatEnv(EpisodeFace):
     """Arguments of base classes that this class settles itself, and why."""
 
     _is_torn_down = False
-    _overridable: ClassVar[tuple[str, ...]] = ("is_completed",)
+    _overridable: ClassVar[tuple[str, ...]] = ("init_state", "is_completed")
     """Hooks whose own version the machine does inline."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -402,6 +402,14 @@ class ChatEnv(EpisodeFace):
         state["usage_tracker"].add(*counts)
 
     # Configuration
+
+    def set_max_seq_len(self, max_seq_len: int | None) -> None:
+        """Set the most tokens of a turn's token data."""
+        self.max_seq_len = max_seq_len
+
+    def set_score_rollouts(self, score_rollouts: bool) -> None:
+        """Say whether episodes are scored."""
+        self.score_rollouts = score_rollouts
 
     @property
     def requires_group_rollouts(self) -> bool:

@@ -12,13 +12,26 @@ from vfgym.concurrency import Steps
 from vfgym.envs.chat import ChatEnv, check_split
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.lifecycle import Kind, discover_marks
 from vfgym.rubrics import Rubric
-from vfgym.rubrics.scoring import Score
+from vfgym.rubrics.scoring import RewardFunc, Score
 from vfgym.state import State
 from vfgym.tasks import Row, Tasks
 
 ROUTE = "env_id"
 """Key of a task's ``info`` that names the environment it belongs to; a list of names, outermost first, where groups are nested."""
+
+
+_HOOKS_OF_ENVIRONMENTS = (
+    "rollout",
+    "init_state",
+    "setup_state",
+    "env_response",
+    "get_prompt_messages",
+    "render_completion",
+    "is_completed",
+)
+_MARKS_OF_ENVIRONMENTS: tuple[Kind, ...] = ("stop", "setup", "cleanup", "update", "reward", "metric")
 
 
 class GroupRows:
@@ -85,6 +98,26 @@ class EnvGroupRubric(Rubric):
         self._env_map = env_map
         super().__init__()
 
+    def add_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
+        """Add a reward function to the rubric of every environment."""
+        for env in self._env_map.values():
+            env.rubric.add_reward_func(func, weight)
+
+    def add_metric(self, func: RewardFunc, weight: float = 0.0) -> None:
+        """Add a metric to the rubric of every environment."""
+        for env in self._env_map.values():
+            env.rubric.add_metric(func, weight)
+
+    def add_step_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
+        """Add a function for single turns to the rubric of every environment."""
+        for env in self._env_map.values():
+            env.rubric.add_step_reward_func(func, weight)
+
+    def add_class_object(self, name: str, obj: Any) -> None:
+        """Offer `obj` to the reward functions of every environment."""
+        for env in self._env_map.values():
+            env.rubric.add_class_object(name, obj)
+
     def _rubric_of(self, state: State) -> Rubric:
         route = route_of(state["input"])
         env = self._env_map[route[0]] if route else next(iter(self._env_map.values()))
@@ -145,6 +178,13 @@ class EnvGroup(ChatEnv):
         "a group has what its environments have: give it to them",
     )
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        hooks = [name for name in _HOOKS_OF_ENVIRONMENTS if name in vars(cls)]
+        marked = [each.name for kind in _MARKS_OF_ENVIRONMENTS for each in discover_marks(cls, kind)]
+        for name in (*hooks, *marked):
+            raise ConfigurationError(f"{cls.__name__}.{name} would never run: a group's environments play and score, so write it in theirs")
+
     def __init__(
         self,
         envs: Sequence[ChatEnv],
@@ -182,7 +222,10 @@ class EnvGroup(ChatEnv):
         self.envs = envs
         self.env_names = env_names
         self.env_map = dict(zip(env_names, envs, strict=True))
+        forwarded = {name: kwargs[name] for name in ("max_seq_len", "score_rollouts") if name in kwargs}
         super().__init__(rubric=EnvGroupRubric(self.env_map), **kwargs)
+        for name, value in forwarded.items():
+            self._set(name, value)
         self._joined: dict[str, Tasks] = {}
 
     # Tasks
@@ -244,6 +287,11 @@ class EnvGroup(ChatEnv):
         raise ConfigurationError("an EnvGroup plays no episode itself: ask the environment that routed(task) gives")
 
     # Configuration, which goes to the environments
+
+    def add_rubric(self, rubric: Rubric) -> None:
+        """Add a rubric to every environment."""
+        for env in self.envs:
+            env.add_rubric(rubric)
 
     def set_max_seq_len(self, max_seq_len: int | None) -> None:
         """Set the most tokens of a turn's token data, in every environment."""

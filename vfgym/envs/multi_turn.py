@@ -40,7 +40,12 @@ class MultiTurnEnv(ChatEnv):
     the model answers next. Hooks may be plain or async methods.
     """
 
-    _overridable: ClassVar[tuple[str, ...]] = ("is_completed", "get_prompt_messages", "add_trajectory_step", "apply_action")
+    _overridable: ClassVar[tuple[str, ...]] = (
+        *ChatEnv._overridable,
+        "get_prompt_messages",
+        "add_trajectory_step",
+        "apply_action",
+    )
 
     def __init__(self, max_turns: int = -1, timeout_seconds: float | None = None, **kwargs: Any) -> None:
         """Define an environment.
