@@ -337,7 +337,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--peer", metavar="PYTHON", help="another interpreter to run the same in")
     parser.add_argument("--peer-package", default="verifiers", help="package to import there")
-    parser.add_argument("--only", nargs="*", help="names of the workloads to run")
+    every = ["imports", *(workload.__name__ for workload in WORKLOADS), "http"]
+    parser.add_argument("--only", nargs="+", choices=every, default=every, help="names of the workloads to run")
     parser.add_argument("--package", help=argparse.SUPPRESS)
     parser.add_argument("--workload", help=argparse.SUPPRESS)
     parser.add_argument("--url", default="", help=argparse.SUPPRESS)
@@ -345,10 +346,9 @@ def main() -> None:
     if arguments.workload:
         print(json.dumps(measure(arguments.package, arguments.workload, arguments.url)))
         return
-    names = arguments.only or ["imports", *(workload.__name__ for workload in WORKLOADS), "http"]
     print(f"{'':52}{'here':>10}{'aim':>8}" + (f"{'peer':>12}{'ratio':>8}" if arguments.peer else ""))
     with served() as url:
-        for name in names:
+        for name in arguments.only:
             here = measured_in(sys.executable, "verifiers_compat", name, url)
             there = measured_in(arguments.peer, arguments.peer_package, name, url) if arguments.peer else {}
             for what, value in here.items():

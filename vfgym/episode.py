@@ -21,12 +21,12 @@ import numpy as np
 
 from vfgym.calls import is_awaitable
 from vfgym.concurrency import Before, DeadlinePassed, Steps
+from vfgym.episode_scoring import score_alone
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.hooks import check_stops, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, for_conversation
-from vfgym.rubrics.rubric import scored_by_author
-from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, score_step
+from vfgym.rubrics.scoring import score_step
 from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens
 
 if TYPE_CHECKING:
@@ -82,47 +82,6 @@ def new_step(definition: ChatEnv, state: State, prompt: Sequence[Message], respo
         "trajectory_id": state["trajectory_id"],
         "extras": {},
     }
-
-
-def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
-    """Score one episode that was played."""
-    timing = state["timing"]
-    timing.generation.start = timing.generation.start or timing.start_time
-    scoring = timing.scoring
-    scoring.start = time.time()
-    if definition.score_rollouts:
-        rubric = definition.rubric
-        by_author = scored_by_author(rubric, [state], as_group=False)
-        if by_author is None:
-            yield from rubric.scored_alone(state)
-        else:
-            apply_score(state, (yield from by_author)[0])
-        yield from rubric.cleanup_steps(state)
-    else:
-        apply_score(state, Score())
-    scoring.end = time.time()
-
-
-def score_together(definition: ChatEnv, states: list[State]) -> Steps[None]:
-    """Score the episodes of one task that were played, with their advantages."""
-    started = time.time()
-    rubric = definition.rubric
-    if definition.score_rollouts:
-        scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
-    else:
-        scores = [Score() for _ in states]
-    for state, score in zip(states, scores, strict=True):
-        apply_score(state, score)
-    if not (definition.score_rollouts and rubric.provides_advantages):
-        apply_advantages(states)
-    if definition.score_rollouts:
-        for state in states:
-            yield from rubric.cleanup_steps(state)
-    ended = time.time()
-    for state in states:
-        timing = state["timing"]
-        timing.generation.start = timing.generation.start or timing.start_time
-        timing.scoring.start, timing.scoring.end = started, ended
 
 
 class BaseEpisode:

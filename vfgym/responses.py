@@ -12,8 +12,31 @@ FinishReason: TypeAlias = Literal["stop", "length", "tool_calls"]
 """Why a model stopped: it was done, it met the token limit, or it called tools."""
 
 
+class _Plain:
+    """Gives the fields as plain data, as pydantic's models do."""
+
+    __slots__ = ()
+
+    def model_dump(self, *, exclude_none: bool = False) -> dict[str, Any]:
+        """Return the fields as plain data.
+
+        Args:
+            exclude_none: Whether fields that are None are left out, at the top.
+        """
+        fields = {name: _as_plain(getattr(self, name)) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+        return {name: value for name, value in fields.items() if value is not None} if exclude_none else fields
+
+
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, _Plain):
+        return value.model_dump()
+    if isinstance(value, Mapping):
+        return {key: _as_plain(item) for key, item in value.items()}
+    return [_as_plain(item) for item in value] if isinstance(value, list) else value
+
+
 @dataclass(slots=True)
-class Usage:
+class Usage(_Plain):
     """Tokens of one model call, as the provider counted them."""
 
     prompt_tokens: int = 0
@@ -23,7 +46,7 @@ class Usage:
 
 
 @dataclass(slots=True)
-class ResponseTokens:
+class ResponseTokens(_Plain):
     """Token ids, masks (1 for what the model wrote) and log-probabilities (nats) of one model call, for training."""
 
     prompt_ids: list[int]
@@ -61,7 +84,7 @@ def for_conversation(message: AssistantMessage, types: MessageTypes) -> Message:
 
 
 @dataclass(slots=True)
-class Response:
+class Response(_Plain):
     """One answer of a model, whoever the provider is."""
 
     id: str

@@ -8,6 +8,7 @@ one starts, and not before.
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,7 +32,7 @@ _SHARED_TYPES = frozenset({str, int, float, bool, type(None)})
 class Rows(Protocol):
     """Rows by position.
 
-    Rows that are costly to make have an attribute ``example_ids`` too: their ids, in order.
+    Rows that are costly to make have an attribute ``example_ids`` too: a sequence of their ids, in order.
     """
 
     def __getitem__(self, index: int, /) -> Row: ...
@@ -70,6 +71,21 @@ class DatasetRows:
         self.dataset = dataset
         self._block: list[dict[str, Any]] = []
         self._start = 0
+
+    @functools.cached_property
+    def example_ids(self) -> list[int]:
+        """The ids of the rows, in order, read at once and without the other columns, whose images would have to be decoded.
+
+        Raises:
+            AttributeError: If the rows have no ids of their own that are integers, or a format of their own.
+        """
+        form, feature = self.dataset.format, self.dataset.features.get("example_id")
+        # Rows with a format are made by it, ids included.
+        if form["type"] is None and "example_id" in form["columns"] and getattr(feature, "dtype", "").startswith(("int", "uint")):
+            ids = self.dataset.select_columns("example_id").with_format("numpy")[:]["example_id"]
+            if ids.dtype.kind in "iu":  # where some are missing, all are floats
+                return ids.tolist()  # type: ignore[no-any-return]
+        raise AttributeError("the rows have no integer ids of their own")
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -142,6 +158,7 @@ class Tasks:
         self._few_shot = as_messages(few_shot or [], types, name="few_shot")
         self._rows: Any = None
         self._own_ids = False
+        self._known_ids: Sequence[int] | None = None
         self._index_of_id: dict[int, int] | None = None
 
     @property
@@ -149,7 +166,8 @@ class Tasks:
         """The rows, built on first access."""
         if self._rows is None:
             self._rows = self._built()
-            self._own_ids = hasattr(self._rows, "example_ids")
+            self._known_ids = getattr(self._rows, "example_ids", None)
+            self._own_ids = self._known_ids is not None
             if not self._own_ids and not self.is_endless and len(self):
                 first = self._rows[0]
                 self._own_ids = isinstance(first, Mapping) and type(first.get("example_id")) is int
@@ -204,7 +222,7 @@ class Tasks:
     def example_id_of(self, index: int) -> int:
         """Return the ``example_id`` of task number `index`: the row's own, where the rows have some."""
         rows = self.rows
-        return _own_id(rows, index) if self._own_ids else index
+        return self._own_id(rows, index) if self._own_ids else index
 
     def index_of(self, example_id: int) -> int:
         """Return the position of the task with this ``example_id``.
@@ -217,14 +235,18 @@ class Tasks:
         if self._own_ids:
             if self._index_of_id is None:
                 self._index_of_id = {}
-                # Rows that are made when they are read can tell their ids beforehand.
-                ids: Iterable[int] = getattr(rows, "example_ids", None) or (_own_id(rows, position) for position in range(len(self)))
-                for position, known_id in enumerate(ids):
-                    self._index_of_id.setdefault(known_id, position)
+                for position in range(len(self)):
+                    self._index_of_id.setdefault(self._own_id(rows, position), position)
             index = None if index is None else self._index_of_id.get(index)
         if index is None or not 0 <= index < len(self):
             raise ConfigurationError(f"there is no task with example_id {example_id!r} among the {len(self)} tasks")
         return index
+
+    def _own_id(self, rows: Rows, index: int) -> int:
+        example_id = as_integer(rows[index].get("example_id") if self._known_ids is None else self._known_ids[index])
+        if example_id is None:
+            raise ConfigurationError(f"row {index} of the dataset needs an integer example_id, as the first row has one")
+        return example_id
 
     def input(self, index: int) -> dict[str, Any]:
         """Return task number `index` as the input of one episode.
@@ -282,13 +304,6 @@ class Tasks:
     def _own(self, messages: list[Message]) -> list[Message]:
         """Return messages that nobody else holds, where the environment's messages can be written to."""
         return copy.deepcopy(messages) if messages and self._types is not MESSAGE_TYPES else messages
-
-
-def _own_id(rows: Rows, index: int) -> int:
-    example_id = as_integer(rows[index].get("example_id"))
-    if example_id is None:
-        raise ConfigurationError(f"row {index} of the dataset needs an integer example_id, as the first row has one")
-    return example_id
 
 
 def as_integer(value: Any) -> int | None:

@@ -1683,8 +1683,6 @@ TOP_LEVEL = [
     "StatefulToolEnv",
     "EnvGroup",
     "MCPEnv",
-    "GymEnv",
-    "TextArenaEnv",
     "ReasoningGymEnv",
     "Env",
     "EnvConfig",
@@ -1770,3 +1768,11 @@ TOP_LEVEL = [
 @pytest.mark.parametrize("name", TOP_LEVEL)
 def test_documented_names(name: str) -> None:
     assert getattr(verifiers_compat, name) is not None
+
+
+@pytest.mark.parametrize("name", ["GymEnv", "TextArenaEnv", "SandboxEnv", "PythonEnv", "OpenEnvEnv", "SWEDebugEnv"])
+def test_names_that_are_left_out_say_why(name: str) -> None:
+    import verifiers_compat
+
+    with pytest.raises(ImportError, match=f"{name} is not offered: .+"):
+        getattr(verifiers_compat, name)

@@ -624,3 +624,121 @@ def test_datasets_are_built_when_asked_for_and_a_seed_shuffles_a_view() -> None:
     assert (calls, env.build_eval_dataset(), env.eval_dataset) == (1, None, None)
     env.dataset = [{"question": "new"}]
     assert env.get_dataset()[0]["prompt"] == [{"role": "user", "content": "new"}]
+
+
+# What a review found
+
+
+def test_a_row_that_cannot_be_read_is_the_error_of_its_rollouts(tmp_path: Path) -> None:
+    rows = [*ROWS[:2], {"prompt": [{"role": "nobody", "content": "x"}]}, ROWS[3]]
+    for path in (None, tmp_path / "run"):
+        results = single(rows).evaluate_sync(Model(), "m", results_path=path, on_start=lambda raw, left: None, use_tqdm=False)
+        errors = [output["error"] and output["error"]["error"] for output in results["outputs"]]
+        assert errors == [None, None, "ConfigurationError", None]
+    with pytest.raises(ConfigurationError, match="nobody"):
+        single(rows).evaluate_sync(Model(), "m", strict=True, use_tqdm=False)
+    group = vf.EnvGroup(children(), env_names=["math", "nested"])
+    routed = [group.get_dataset()[0], {"question": "?", "info": {"env_id": "nowhere"}}]
+    assert [output["error"] is None for output in group.generate_sync(routed, Model(), "m", use_tqdm=False)["outputs"]] == [True, False]
+
+
+def test_an_overridden_init_state_makes_the_state() -> None:
+    class Own(vf.SingleTurnEnv):
+        async def init_state(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> vf.State:
+            state = await super().init_state(input, client, model, sampling_args)
+            state["mine"] = state["answer"] * 2
+            return state
+
+    env = Own(dataset=ROWS, rubric=vf.Rubric(lambda state: float(state["mine"])))
+    outputs = env.evaluate_sync(Model(), "m", state_columns=["mine"], use_tqdm=False)["outputs"]
+    assert [output["mine"] for output in outputs] == ["00", "11", "22", "33"]
+    env.reset(options={"example_id": 2})
+    assert env.step("x").reward == 22.0
+
+
+def test_what_is_said_to_a_group_reaches_its_environments() -> None:
+    math, nested = children()
+    group = vf.EnvGroup([math, nested], env_names=["math", "nested"], score_rollouts=False, max_seq_len=7)
+    assert (math.score_rollouts, nested.max_seq_len) == (False, 7)
+    group.set_max_seq_len(9)
+    group.set_score_rollouts(True)
+    assert isinstance(nested, vf.EnvGroup)
+    assert (math.max_seq_len, nested.envs[0].max_seq_len, nested.envs[0].score_rollouts) == (9, 9, True)
+    monitor = vf.Rubric()
+    monitor.add_metric(lambda completion: 3.0)
+    group.add_rubric(monitor)
+
+    def added(completion: vf.Messages) -> float:
+        return 10.0
+
+    group.rubric.add_reward_func(added)
+    outputs = group.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"]
+    assert [(output["metrics"]["<lambda>"], output["metrics"]["added"]) for output in outputs] == [(3.0, 10.0), (3.5, 10.0), (3.5, 10.0)]
+    for name in ("rollout", "setup_state"):
+        with pytest.raises(ConfigurationError, match="never run"):
+            type("Hooked", (vf.EnvGroup,), {name: lambda self, *args: None})
+    with pytest.raises(ConfigurationError, match="never run"):
+        type("Marked", (vf.EnvGroup,), {"tidy": vf.cleanup(lambda self, state: None)})
+
+
+def test_rows_that_share_an_id_are_one_example_in_evaluate_too(tmp_path: Path) -> None:
+    rows = [{"question": "a", "example_id": 1}, {"question": "b", "example_id": 1}, {"question": "c", "example_id": 2}]
+    env = vf.SingleTurnEnv(dataset=rows)
+    for path in (None, tmp_path):
+        outputs = env.evaluate_sync(Model(), "m", independent_scoring=True, results_path=path, use_tqdm=False)["outputs"]
+        assert [(output["example_id"], output["rollout"], output["prompt"][0]["content"]) for output in outputs] == [
+            (1, 0, "a"),
+            (1, 1, "b"),
+            (2, 0, "c"),
+        ]
+
+
+def test_ids_of_other_kinds_keep_their_groups() -> None:
+    env = single()
+    rows = [{"question": text, "example_id": key} for text, key in (("a", "x"), ("b", 5.0), ("c", "x"), ("d", 5.0))]
+    outputs = env.generate_sync(rows, Model(), "m", state_columns=["input"], use_tqdm=False)["outputs"]
+    assert [(output["example_id"], output["rollout"], output["prompt"][0]["content"]) for output in outputs] == [
+        (0, 0, "a"),
+        (0, 1, "c"),
+        (5, 0, "b"),
+        (5, 1, "d"),
+    ]
+    assert outputs[0]["input"]["src_id"] == "x"
+
+
+def test_callbacks_read_running_means_and_cannot_end_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    means: list[tuple[float, float, int]] = []
+
+    def note(outputs: Any, new: Any, metadata: Mapping[str, Any]) -> None:
+        means.append((metadata["avg_reward"], metadata["avg_metrics"]["right"], metadata["num_examples"]))
+        raise ValueError("oops")
+
+    results = single().evaluate_sync(Model(), "m", max_concurrent=1, on_progress=note)
+    assert means == [(0.0, 0.0, 4), (0.5, 0.5, 4), (pytest.approx(1 / 3), pytest.approx(1 / 3), 4), (0.25, 0.25, 4)]
+    assert results["metadata"]["avg_reward"] == 0.25
+    assert caplog.text.count("a callback raised") == 1
+
+    async def never_awaited(*args: Any) -> None: ...
+
+    with pytest.raises(ConfigurationError, match="async"):
+        single().evaluate_sync(Model(), "m", on_progress=never_awaited)
+
+
+def test_what_is_written_to_an_adapted_environment_is_its_own() -> None:
+    import vfgym
+
+    inner = vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric(right))
+    env = vf.as_environment(inner)
+    env.rubric = vf.Rubric(lambda state: 7.0)
+    env.pass_threshold = 5.0
+    metadata = env.evaluate_sync(Model(), "m", use_tqdm=False)["metadata"]
+    assert (metadata["avg_reward"], metadata["pass_threshold"], inner.pass_threshold) == (7.0, 5.0, 5.0)
+
+
+def test_options_that_would_do_nothing_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="push_to_hf_hub"):
+        single().evaluate_sync(Model(), "m", hf_hub_dataset_name="x")
+    with pytest.raises(ConfigurationError, match="results_path"):
+        single().evaluate_sync(Model(), "m", redo_errors=True)
+    with pytest.raises(ConfigurationError, match="integer"):
+        single().evaluate_sync(Model(), "m", max_concurrent=2.5)

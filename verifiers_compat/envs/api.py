@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from verifiers_compat.envs.datasets import first_tasks, tasks_dataset, view_of
+from verifiers_compat.envs.dataset_access import DatasetAccess
 from verifiers_compat.generation import Callbacks, Inputs, ListedInputs, Settings, TaskInputs, generate
 from verifiers_compat.generation.telling import Teller
 from verifiers_compat.types import GenerateOutputs, LogCallback, ProgressCallback, SamplingArgs, StartCallback
@@ -28,7 +28,7 @@ from vfgym.results.metadata import version_info
 from vfgym.tasks import Row
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    pass
 
 logger = logging.getLogger("verifiers_compat")
 
@@ -49,7 +49,7 @@ def sync_twin(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., T]
     return call
 
 
-class RolloutAPI:
+class RolloutAPI(DatasetAccess):
     """The documented methods that roll an environment out."""
 
     definition: ChatEnv
@@ -300,89 +300,6 @@ class RolloutAPI:
         else:
             return TaskInputs(tasks, num_examples, rollouts_per_example)
         return [row for _ in range(rollouts_per_example) for row in rows]
-
-    # Datasets
-
-    def build_dataset(self) -> Dataset | None:
-        """Return all training tasks as a Dataset, built on first use; None where there are none."""
-        return self._built("train")
-
-    def build_eval_dataset(self) -> Dataset | None:
-        """Return all evaluation tasks as a Dataset, built on first use; None where there are none."""
-        return self._built("eval")
-
-    def get_dataset(self, n: int = -1, seed: int | None = None) -> Dataset:
-        """Return training tasks as a Dataset.
-
-        Args:
-            n: How many; all where it is not positive. More than there are gives all.
-            seed: Shuffles a view; what is stored keeps its order.
-
-        Raises:
-            ConfigurationError: If there are no training tasks.
-        """
-        return self._some("train", n, seed)
-
-    def get_eval_dataset(self, n: int = -1, seed: int | None = None) -> Dataset:
-        """Return evaluation tasks as a Dataset; training tasks where there are no others (see `get_dataset`)."""
-        definition = self.definition
-        if not definition.has_tasks("eval"):
-            logger.warning("%s has no evaluation tasks: the training tasks are used", type(definition).__name__)
-            return self.get_dataset(n, seed)
-        return self._some("eval", n, seed)
-
-    @staticmethod
-    def make_dataset(results: Mapping[str, Any]) -> Dataset:
-        """Return the outputs of a run as a Dataset."""
-        from vfgym.results.dataset import results_dataset
-
-        return results_dataset(results["outputs"])
-
-    @property
-    def dataset(self) -> Dataset | None:
-        """The training tasks as a Dataset; None while a builder has not been called."""
-        return self._built("train", calls_builder=False)
-
-    @dataset.setter
-    def dataset(self, rows: Any) -> None:
-        self._replace_tasks("train", rows)
-
-    @property
-    def eval_dataset(self) -> Dataset | None:
-        """The evaluation tasks as a Dataset; None while a builder has not been called."""
-        return self._built("eval", calls_builder=False)
-
-    @eval_dataset.setter
-    def eval_dataset(self, rows: Any) -> None:
-        self._replace_tasks("eval", rows)
-
-    def _replace_tasks(self, split: str, rows: Any) -> None:
-        self.definition.set_tasks(split, rows)
-        self._datasets.pop(split, None)
-
-    @functools.cached_property
-    def _datasets(self) -> dict[str, Any]:
-        return {}
-
-    def _built(self, split: str, *, calls_builder: bool = True) -> Dataset | None:
-        definition = self.definition
-        if not definition.has_tasks(split):
-            return None
-        tasks = definition.tasks_of(split)
-        if split not in self._datasets:
-            if not calls_builder and not tasks.is_built:
-                return None
-            self._datasets[split] = tasks_dataset(tasks, getattr(definition, "map_kwargs", {}))
-        return cast("Dataset", self._datasets[split])
-
-    def _some(self, split: str, n: int, seed: int | None) -> Dataset:
-        definition = self.definition
-        if not definition.has_tasks(split):
-            raise ConfigurationError(f"{type(definition).__name__} has no {split} tasks: give dataset= (or eval_dataset=) to it")
-        tasks = definition.tasks_of(split)
-        if tasks.is_endless and n > 0:
-            return view_of(first_tasks(tasks, n), n, seed)
-        return view_of(cast("Dataset", self.build_dataset() if split == "train" else self.build_eval_dataset()), n, seed)
 
     # Configuration
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("verifiers_compat")
 
+_DOCUMENTED_WORKERS = 512
+
 _OWN_ARGUMENTS: Mapping[str, Any] = {
     "message_type": "chat",
     "max_workers": None,
@@ -74,8 +76,10 @@ class Environment(RolloutAPI, ChatEnv):
             raise ConfigurationError(f"message_type must be 'chat' or 'completion', got {self.message_type!r}")
         if self.message_type == "completion":
             self.client_type: ClientType | None = "openai_completions"
+        self.max_workers: int = given["max_workers"] or _DOCUMENTED_WORKERS
         if given["max_workers"] is not None:
             threads.allow_workers(given["max_workers"])
+        self.logger = logging.getLogger(f"verifiers.{type(self).__module__}.{type(self).__qualname__}")
         self.map_kwargs = dict(given["map_kwargs"] or {})
         self._older_tools = given["oai_tools"]
         self.set_interleaved_rollouts(given["interleaved_rollouts"])

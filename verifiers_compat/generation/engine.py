@@ -23,7 +23,7 @@ from vfgym.clients import Client
 from vfgym.concurrency import all_of, begin
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import route_of, with_route
-from vfgym.episode import score_alone, score_together
+from vfgym.episode_scoring import score_alone, score_together
 from vfgym.errors import ConfigurationError
 from vfgym.results import (
     Earlier,
@@ -36,6 +36,7 @@ from vfgym.results import (
     fingerprint_of,
     rollout_output,
 )
+from vfgym.results.resume import has_rows
 from vfgym.rollouts import Player
 from vfgym.state import State
 
@@ -57,6 +58,8 @@ class Played:
     state: State
     failure: Exception | None
     """What broke it off, where that is not in the state."""
+    fingerprint: str | None = None
+    """That of its task, where results are saved."""
 
 
 @dataclass(slots=True)
@@ -67,8 +70,6 @@ class Group:
     numbers: Sequence[int]
     client: Client | None = None
     played: list[Played] = field(default_factory=list)
-    fingerprints: list[str | None] = field(default_factory=list)
-    """The fingerprint of each rollout's task, where results are saved."""
 
 
 class Generation:
@@ -122,14 +123,10 @@ class Generation:
         try:
             for count, (group, number) in enumerate(rollouts, start=1):
                 played = await self._play(player, group, number)
-                if self.settings.independent_scoring:
-                    await self._score(group, [played])
-                else:
-                    group.played.append(played)
-                    if len(group.played) == len(group.numbers):
-                        members = sorted(group.played, key=lambda each: each.number)
-                        group.played.clear()
-                        await self._score(group, members)
+                group.played.append(played)
+                del played  # nothing but the group holds on to it while the next one is played
+                if self.settings.independent_scoring or len(group.played) == len(group.numbers):
+                    await self._score(group)
                 if count % _ROLLOUTS_A_TURN == 0:
                     await asyncio.sleep(0)  # where no model is waited for, other workers and a cancellation still get their turn
         finally:
@@ -146,6 +143,8 @@ class Generation:
                 raise
             self._log_failure(example, number, error)
             return Played(number, self.definition, [], unreadable(example), error)
+        # Taken before the rollout, whose hooks may write to what it starts from.
+        fingerprint = None if self.writer is None else fingerprint_of(self.inputs.task(example, number))
         fresh: list[dict[str, Any]] = [task]
 
         def new_task() -> dict[str, Any]:
@@ -163,7 +162,7 @@ class Generation:
         )
         if failure is not None:
             self._log_failure(example, number, failure)
-        return Played(number, env, route, state, failure)
+        return Played(number, env, route, state, failure, fingerprint)
 
     def _client_of(self, group: Group) -> Client:
         if self.settings.independent_scoring or group.client is None:
@@ -171,9 +170,10 @@ class Generation:
             self._client_turns += 1
         return group.client
 
-    async def _score(self, group: Group, members: list[Played]) -> None:
-        """Score the rollouts that were played to their end, and record all."""
+    async def _score(self, group: Group) -> None:
+        """Score the rollouts of a group that were played to their end, and record all."""
         example = group.example
+        members, group.played = sorted(group.played, key=lambda each: each.number), []
         whole = [played for played in members if played.failure is None]
         if whole:
             try:
@@ -209,7 +209,7 @@ class Generation:
                 rollout=played.number,
                 error=played.failure,
                 state_columns=self.settings.state_columns,
-                fingerprint=group.fingerprints[played.number] if group.fingerprints else None,
+                fingerprint=played.fingerprint,
             )
             row["example_id"] = group.example.example_id
             label = played.state["input"].get("task")
@@ -296,16 +296,10 @@ def _left_to_play(
     path: Path, run: Run, inputs: Inputs, groups: list[Group], settings: Settings, teller: Teller
 ) -> tuple[list[Group], Earlier | None]:
     """Return what an earlier run into the same directory has left to play, each rollout with its task's fingerprint."""
-    for group in groups:
-        example = group.example
-        if isinstance(example.rows, int):
-            group.fingerprints = [_fingerprint(inputs, example, 0)] * example.num_rollouts
-        else:
-            group.fingerprints = [_fingerprint(inputs, example, number) for number in group.numbers]
+    if not has_rows(path):
+        return groups, None
     slots = [
-        Slot(group.example.example_id, number, fingerprint)
-        for group in groups
-        for number, fingerprint in zip(group.numbers, group.fingerprints, strict=True)
+        Slot(group.example.example_id, number, _fingerprint(inputs, group.example, number)) for group in groups for number in group.numbers
     ]
     earlier = Earlier.load(path, run, slots, redo_errors=settings.redo_errors, whole_groups=not settings.independent_scoring)
     if earlier is None:

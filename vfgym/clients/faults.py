@@ -14,11 +14,17 @@ from vfgym.clients.config import NO_KEY, EndpointClientConfig
 
 _SDKS = frozenset({"openai", "anthropic"})
 _REFUSED = frozenset({401, 403})
+_ABOUT_A_PROMPT = re.compile(r"moderat|flagged|content[ _](policy|filter)|safety", re.IGNORECASE)
 
 
 def is_authentication_error(error: BaseException) -> bool:
-    """Say whether an SDK's error tells that the provider refused the API key (401) or what it may do (403)."""
-    return type(error).__module__.partition(".")[0] in _SDKS and getattr(error, "status_code", None) in _REFUSED
+    """Say whether an SDK's error tells that the provider refused the API key (401) or what it may do (403).
+
+    A gateway may answer 403 for what one prompt says, too: that says nothing about the key.
+    """
+    if type(error).__module__.partition(".")[0] not in _SDKS or getattr(error, "status_code", None) not in _REFUSED:
+        return False
+    return not _ABOUT_A_PROMPT.search(f"{error} {getattr(error, 'body', None)}")
 
 
 def named_key(config: EndpointClientConfig | None) -> str:

@@ -176,7 +176,8 @@ async def aevaluate(
                 for rollout in _rollouts(seed, rollouts_per_example, example_ids)
             )
             whole_groups = definition.requires_group_rollouts
-            earlier = await bridge(Earlier.load, path, run, slots, redo_errors=redo_errors, whole_groups=whole_groups)
+            types = definition.message_types
+            earlier = await bridge(Earlier.load, path, run, slots, redo_errors=redo_errors, whole_groups=whole_groups, types=types)
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
         rollouts = _rollouts(seed, rollouts_per_example, example_ids)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from vfgym.concurrency import run_sync
 from vfgym.envs.chat import ChatEnv
-from vfgym.episode import score_together
+from vfgym.episode_scoring import score_together
 from vfgym.evaluation.play import Played
 from vfgym.results import ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.state import State

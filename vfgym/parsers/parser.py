@@ -6,6 +6,8 @@ message. A message is a mapping with a ``role`` and a ``content``, or an object 
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -65,6 +67,11 @@ class Parser:
             extract_fn: Reads the answer out of the text that the parser found.
         """
         self.extract_fn = extract_fn
+
+    @functools.cached_property
+    def logger(self) -> logging.Logger:
+        """A log of the parser's own, for its author."""
+        return logging.getLogger(f"{type(self).__module__}.{type(self).__qualname__}")
 
     # `text` is Any, not Messages, so that an override with the documented signature `parse(self, text: str)` type-checks.
     def parse(self, text: Any) -> Any:

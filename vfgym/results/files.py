@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 ROWS = "results.jsonl"
 METADATA = "metadata.json"
+UNMATCHED = "unmatched.jsonl"
+"""Rows of earlier runs that belong to no rollout of the run that went on in their directory."""
 NOT_WRITTEN = frozenset({"path_to_save", "date"})
 """Metadata that stay in memory."""
 _SECONDS_BETWEEN_METADATA = 1.0
@@ -61,8 +63,16 @@ def _as_name(text: str) -> str:
     return re.sub(r"[^\w.+-]", "-", text.replace("/", "--"))
 
 
+def not_a_directory(path: Path) -> ResultsError:
+    """Return the error that says that a file stands where a run's directory should be."""
+    file = next((each for each in (path, *path.parents) if each.exists() and not each.is_dir()), path)
+    return ResultsError(f"results_path must be a directory, got {path}: {file} is a file. Choose another path")
+
+
 def cannot_write(path: Path, error: OSError) -> ResultsError:
     """Return the error that says that a run's directory cannot be written."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return not_a_directory(path)
     reason = error.strerror or str(error)
     return ResultsError(f"cannot write results to {path}: {reason}. Give a directory that can be written, with room on its disk")
 
@@ -108,7 +118,7 @@ class ResultsWriter:
             path: Directory of the results.
             metadata: What is known of the run as it begins.
             earlier: What the directory holds of the run already. Rows that are not kept, and a last line that is not whole,
-                are removed from the file now.
+                are removed from the file now; those that belong to no rollout of the run are added to ``unmatched.jsonl`` first.
 
         Raises:
             ResultsError: If the directory or the files cannot be made, it holds results and there is no `earlier`, they are
@@ -143,6 +153,7 @@ class ResultsWriter:
                 if _identity(file) != earlier.identity:
                     raise ResultsError(f"{file} has changed since it was read: another run has written to it. Resume again")
                 if earlier.needs_rewrite:
+                    _add(self.path / UNMATCHED, earlier.unmatched_lines())
                     _replace(file, earlier.lines())
                 self._pieces = earlier.pieces()
             # Unbuffered: a row is one write call, and is with the system when that returns.
@@ -259,6 +270,18 @@ def _identity(file: Path) -> tuple[int, int]:
 def _read(rows: io.BufferedReader, piece: Piece) -> bytes:
     rows.seek(piece.start)
     return rows.read(piece.stop - piece.start)
+
+
+def _add(file: Path, lines: Iterable[bytes]) -> None:
+    """Add lines to a file. Those that stand in it are left out: a run may have been stopped after it had added them."""
+    added = dict.fromkeys(lines)
+    if not added:
+        return
+    before = file.read_bytes() if file.exists() else b""
+    if before and not before.endswith(b"\n"):
+        before += b"\n"
+    known = set(before.splitlines(keepends=True))
+    _replace(file, [before, *(line for line in added if line not in known)])
 
 
 def _replace(file: Path, lines: Iterable[bytes]) -> None:

@@ -9,13 +9,19 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from vfgym.messages import as_tool_call
+from vfgym.messages import Message, MessageTypes, as_messages, as_tool_call
+from vfgym.responses import ResponseMessage
 from vfgym.results.files import METADATA, ROWS, ResultsError
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs
 from vfgym.results.rows import STANDARD_KEYS, ErrorInfo, RolloutOutput, row_order
-from vfgym.results.trajectory import decoded
+from vfgym.results.trajectory import KeptStep, decoded
+from vfgym.state import MessagesView
 
 logger = logging.getLogger(__name__)
+
+
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError)
+"""What data that were read may raise where they are not what they should be."""
 
 
 class Line(NamedTuple):
@@ -99,7 +105,7 @@ def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
                 is_whole = line.endswith(b"\n")
                 try:
                     lines.append(Line(_row(json.loads(line), not_metrics), start, end))
-                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                except _MALFORMED as error:
                     broken = number, error
             identity = os.fstat(file.fileno()).st_ino, end
     except ResultsError:
@@ -160,3 +166,55 @@ def _read_tool_calls(messages: Any) -> None:
         calls = message.get("tool_calls") if isinstance(message, dict) else None
         if calls and not all([isinstance(call, dict) and "function" in call for call in calls]):
             message["tool_calls"] = [as_tool_call(call) for call in calls]
+
+
+def take_messages(row: RolloutOutput, types: MessageTypes) -> bool:
+    """Put message objects into a row that was read, wherever one that was just played has them.
+
+    The prompts of a trajectory's steps share their storage as before.
+
+    Args:
+        row: The row. Where its messages are malformed, nothing of it is changed.
+        types: The message class for each role.
+
+    Returns:
+        Whether its messages are well-formed.
+    """
+    try:
+        row.update(_Messages(types).of_row(row))
+    except _MALFORMED:
+        return False
+    return True
+
+
+class _Messages:
+    """The messages of one row: each is made once, however many lists hold it."""
+
+    def __init__(self, types: MessageTypes) -> None:
+        self._types = types
+        self._made: dict[int, Message] = {}
+        self._logs: dict[int, list[Message]] = {}
+
+    def of_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the items of a row that hold messages, with message objects."""
+        items: dict[str, Any] = {key: self._of_list(row[key]) for key in ("prompt", "completion") if isinstance(row.get(key), list)}
+        trajectory = row.get("trajectory")
+        if isinstance(trajectory, list) and all(isinstance(step, KeptStep) for step in trajectory):
+            items["trajectory"] = [self._of_step(step) for step in trajectory]
+        return items
+
+    def _of_list(self, data: list[Any]) -> list[Message]:
+        new = [item for item in data if id(item) not in self._made]
+        self._made.update(zip(map(id, new), as_messages(new, self._types), strict=True))
+        return [self._made[id(item)] for item in data]
+
+    def _of_step(self, step: KeptStep) -> KeptStep:
+        kept = KeptStep(step)
+        log, response = step["prompt"]._messages, step.get("response")
+        if id(log) not in self._logs:
+            self._logs[id(log)] = self._of_list(log)
+        kept["prompt"] = MessagesView(self._logs[id(log)], len(step["prompt"]))
+        kept["completion"] = self._of_list(step["completion"])
+        if isinstance(response, Mapping) and isinstance(response.get("message"), Mapping):
+            kept["response"] = {**response, "message": ResponseMessage.of_fields(response["message"])}
+        return kept

@@ -8,13 +8,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from vfgym.errors import ConfigurationError
-from vfgym.results.files import METADATA, ROWS, Piece, ResultsError, is_in_use
+from vfgym.messages import MESSAGE_TYPES, MessageTypes
+from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory
 from vfgym.results.metadata import Run
 from vfgym.results.plain_json import json_text
-from vfgym.results.reading import Line, RowsFile, read_metadata, read_rows, report_cut
+from vfgym.results.reading import Line, RowsFile, read_metadata, read_rows, report_cut, take_messages
 from vfgym.results.rows import RolloutOutput, row_line, row_order
 
 logger = logging.getLogger(__name__)
@@ -37,14 +38,16 @@ class _Kept(NamedTuple):
     """A row of the earlier run that this run keeps."""
 
     line: Line
-    is_changed: bool
-    """Whether it has to be written anew: the example has another id now, the row had no fingerprint, or its line no end."""
+    text: bytes | None
+    """Its line where that has to be written anew: the example has another id now, the row had no fingerprint, or its line no end."""
 
 
 class Earlier:
     """What an earlier run into the same directory has done of this one."""
 
-    def __init__(self, path: Path, file: RowsFile, kept: Mapping[Slot, Line], seconds: float) -> None:
+    def __init__(
+        self, path: Path, file: RowsFile, kept: Mapping[Slot, Line], unmatched: Iterable[Line], seconds: float, types: MessageTypes
+    ) -> None:
         """Keep the rows that were matched; `load` reads and matches them."""
         self.seconds = seconds
         """What the run took so far."""
@@ -53,20 +56,33 @@ class Earlier:
         # A last line may be whole but for its end.
         unended = -1 if file.is_whole else file.identity[1]
         changed = {id(line): _adopt(line.row, slot) or line.stop == unended for slot, line in kept.items()}
-        self._kept = [_Kept(line, changed[id(line)]) for line in file.lines if id(line) in changed]
+        self._kept = [_Kept(line, _text(line.row) if changed[id(line)] else None) for line in file.lines if id(line) in changed]
+        self._unmatched = [(line.start, line.stop) for line in unmatched]
         self._by_place = {(slot.example_id, slot.rollout): line.row for slot, line in kept.items()}
-        self.needs_rewrite = not file.is_whole or len(self._kept) < len(file.lines) or any(each.is_changed for each in self._kept)
+        self.needs_rewrite = not file.is_whole or len(self._kept) < len(file.lines) or any(each.text is not None for each in self._kept)
         """Whether the file must be written anew before rows are added."""
+        # Only now: how a row stands on disk does not follow from its message objects, which leave out what is null.
+        malformed = sum(not take_messages(line.row, types) for line, _ in self._kept)
+        if malformed:
+            logger.warning("%d rows of %s hold malformed messages, and are kept as plain data", malformed, path)
 
     @classmethod
     def load(
-        cls, path: str | Path, run: Run, slots: Iterable[Slot], *, redo_errors: bool = False, whole_groups: bool = False
+        cls,
+        path: str | Path,
+        run: Run,
+        slots: Iterable[Slot],
+        *,
+        redo_errors: bool = False,
+        whole_groups: bool = False,
+        types: MessageTypes = MESSAGE_TYPES,
     ) -> Self | None:
         """Read what an earlier run has done.
 
         A row is of a slot if its task has the slot's fingerprint and it has the slot's number: whether its example has the
         same id does not matter, since a data set may have been reordered, but where several tasks are equal each keeps its
-        own rows. Rows without a fingerprint (of other writers) go by their example's id, in their order.
+        own rows. Rows without a fingerprint (of other writers) go by their example's id, in their order. The lines of rows
+        that are of no slot are put aside in ``unmatched.jsonl`` when the run begins to write.
 
         Args:
             path: Directory of the results.
@@ -75,6 +91,7 @@ class Earlier:
             redo_errors: Whether rollouts with an error are left out, to be played again.
             whole_groups: Whether an example of which any rollout is missing is left out as a whole, since its rollouts are
                 scored together.
+            types: The message class for each role: the rows that are kept have message objects, as new ones do.
 
         Returns:
             What was done; None if the directory holds no rows.
@@ -97,14 +114,21 @@ class Earlier:
                 f"cannot resume {path}: none of its {len(file.lines)} rows belongs to a task of this run. Is its data set the same,"
                 " and made the same way in each process? Otherwise choose another directory"
             )
-        if len(matched) < len(file.lines):
-            logger.warning("%d rows of %s belong to no task of this run, and are removed", len(file.lines) - len(matched), path)
+        taken = set(map(id, matched.values()))
+        unmatched = [line for line in file.lines if id(line) not in taken]
+        if unmatched:
+            logger.warning(
+                "%d rows of %s belong to no task of this run, or to a rollout that has another row: they are put aside in %s",
+                len(unmatched),
+                path,
+                path / UNMATCHED,
+            )
         kept = {slot: line for slot, line in matched.items() if not (redo_errors and line.row["error"] is not None)}
         if whole_groups:
             partial = {slot.example_id for slot in slots if slot not in kept}
             kept = {slot: line for slot, line in kept.items() if slot.example_id not in partial}
         logger.info("resuming %s: %d of %d rollouts are done, %d are to be played", path, len(kept), len(slots), len(slots) - len(kept))
-        return cls(path, file, kept, _seconds(metadata))
+        return cls(path, file, kept, unmatched, _seconds(metadata), types)
 
     @property
     def rows(self) -> list[RolloutOutput]:
@@ -118,19 +142,21 @@ class Earlier:
     def lines(self) -> Iterator[bytes]:
         """Give the lines of the rows that are kept, as they must stand in the file."""
         with (self._path / ROWS).open("rb") as file:
-            for line, is_changed in self._kept:
-                if is_changed:
-                    yield (row_line(line.row) + "\n").encode()
-                else:
-                    file.seek(line.start)
-                    yield file.read(line.stop - line.start)
+            for line, text in self._kept:
+                yield _read(file, line.start, line.stop) if text is None else text
+
+    def unmatched_lines(self) -> Iterator[bytes]:
+        """Give the lines of the rows that belong to no rollout of this run, each with its end."""
+        with (self._path / ROWS).open("rb") as file:
+            for start, stop in self._unmatched:
+                yield _read(file, start, stop).removesuffix(b"\n") + b"\n"
 
     def pieces(self) -> list[Piece]:
         """Return where each row that is kept stands in the file, once it was written anew if it needed to be."""
         pieces = []
         end = 0
-        for line, is_changed in self._kept:
-            size = len(row_line(line.row)) + 1 if is_changed else line.stop - line.start  # JSON text is ASCII
+        for line, text in self._kept:
+            size = line.stop - line.start if text is None else len(text)
             pieces.append(Piece(row_order(line.row), end, end + size))
             end += size
         return pieces
@@ -142,8 +168,19 @@ def has_rows(path: Path) -> bool:
         return (path / ROWS).stat().st_size > 0
     except FileNotFoundError:
         return False
+    except NotADirectoryError as error:
+        raise not_a_directory(path) from error
     except OSError as error:
         raise ResultsError(f"cannot read results from {path}: {error}") from error
+
+
+def _read(file: BinaryIO, start: int, stop: int) -> bytes:
+    file.seek(start)
+    return file.read(stop - start)
+
+
+def _text(row: RolloutOutput) -> bytes:
+    return (row_line(row) + "\n").encode()
 
 
 def _adopt(row: RolloutOutput, slot: Slot) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
@@ -111,6 +112,11 @@ class Rubric:
     def functions(self) -> list[RewardFunction]:
         """The functions that score episodes or groups as they were registered, in order."""
         return self._functions.copy()
+
+    @functools.cached_property
+    def logger(self) -> logging.Logger:
+        """A log of the rubric's own, for its author."""
+        return logging.getLogger(f"{type(self).__module__}.{type(self).__qualname__}")
 
     @property
     def funcs(self) -> list[Callable[..., Any]]:

@@ -25,6 +25,7 @@ from verifiers_compat.types import (
 from verifiers_compat.utils.async_utils import EventLoopLagMonitor, EventLoopLagStats
 from verifiers_compat.utils.env_utils import EnvironmentLoadError, load_environment
 from verifiers_compat.utils.path_utils import get_eval_results_path
+from vfgym.clients.reachable import check_reachable
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError, Error
 
@@ -113,8 +114,13 @@ async def play(
     on_progress: ProgressCallback | list[ProgressCallback] | None = None,
     on_log: LogCallback | None = None,
 ) -> GenerateOutputs:
-    """Carry one evaluation out."""
+    """Carry one evaluation out.
+
+    Raises:
+        ConfigurationError: If nobody listens where the model is said to be, before any rollout finds out for itself.
+    """
     config = evaluation.config
+    await check_reachable(config.client_config)
     outputs: GenerateOutputs = await evaluation.env.evaluate(
         config.client_config,
         config.model,
