@@ -283,7 +283,6 @@ server.run()
 
 
 async def test_a_tool_server(tmp_path: Path) -> None:
-    pytest.importorskip("mcp")
     script = tmp_path / "server.py"
     script.write_text(SERVER, encoding="utf-8")
     server = vf.MCPTool(sys.executable, [str(script)], env={"MARK": "!"})
