@@ -1,8 +1,7 @@
 """The renderer client: conversations become tokens on this side, a server on loopback gives tokens back, and a later turn extends the
 ids of the one before.
 
-The tests run on a stand-in for the package ``renderers``, and on the package itself where it is installed. The renderer is a small
-one of bytes, which follows the package's protocol.
+The package ``renderers`` is the real one; the renderer is a small one of bytes, which follows its protocol.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from typing import Any
 import openai
 import pytest
 
-from tests.clients import renderers_stand_in
 from tests.clients.recording import Recorder, recording
 from vfgym.clients import ClientConfig
 from vfgym.clients.renderer import RendererClient
@@ -42,11 +40,8 @@ OPEN = {"user": 300, "system": 301, "assistant": 302, "tool": 303}
 TOOL = Tool(name="add", description="Add.", parameters={"type": "object"}, strict=True)
 
 
-@pytest.fixture(params=["stand-in", "package"])
-def package(request, monkeypatch) -> ModuleType:
-    if request.param == "stand-in":
-        return renderers_stand_in.install(monkeypatch)
-    pytest.importorskip("renderers.client", exc_type=ImportError)
+@pytest.fixture
+def package() -> ModuleType:
     return importlib.import_module("renderers")
 
 
@@ -372,15 +367,13 @@ class TestConfiguration:
             renderer_config(package, ClientConfig(**settings))
 
     @pytest.mark.parametrize(("settings", "asked_for"), [({}, "m"), ({"renderer_model_name": "base"}, "base")])
-    def test_whose_tokenizer_it_is(self, monkeypatch, settings, asked_for):
-        renderers_stand_in.install(monkeypatch, lambda name: f"tokenizer of {name}")
+    def test_whose_tokenizer_it_is(self, package, monkeypatch, settings, asked_for):
+        monkeypatch.setattr(package.base, "load_tokenizer", lambda name: f"tokenizer of {name}")  # it would be downloaded
+        monkeypatch.setattr(package, "create_renderer", lambda tokenizer, config: (tokenizer, config))
         tokenizer, config = RendererClient(ClientConfig(renderer="qwen3", **settings)).make_renderer("m")
         assert (tokenizer, config.name) == (f"tokenizer of {asked_for}", "qwen3")
 
-    def test_without_what_loads_tokenizers(self, monkeypatch):
-        def load_tokenizer(name: str) -> Any:
-            raise ImportError("transformers")
-
-        renderers_stand_in.install(monkeypatch, load_tokenizer)
+    def test_without_what_loads_tokenizers(self, package, monkeypatch):
+        monkeypatch.setitem(sys.modules, "transformers", None)
         with pytest.raises(MissingExtra, match="renderers"):
             RendererClient(ClientConfig()).make_renderer("m")
