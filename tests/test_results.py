@@ -284,7 +284,7 @@ def test_results_of_another_run_are_not_touched(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ResultsError, match=rf"cannot write results to {tmp_path / 'file' / 'run'}: Not a directory"):
+    with pytest.raises(ResultsError, match=rf"cannot write results to {tmp_path / 'file' / 'run'}: .* {tmp_path / 'file'} is a file"):
         ResultsWriter(tmp_path / "file" / "run", METADATA)
 
 

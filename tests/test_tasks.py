@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vfgym import ProceduralTasks, SystemMessage, TextMessage, UserMessage
 from vfgym.errors import ConfigurationError, InvalidMessage
-from vfgym.tasks import ENDLESS, Tasks, TaskStream
+from vfgym.tasks import ENDLESS, DatasetRows, Tasks, TaskStream
 
 ROWS = [{"question": f"{index}?", "answer": str(index)} for index in range(4)]
 SHOT = [{"role": "user", "content": "1?"}, {"role": "assistant", "content": "1"}]
@@ -197,6 +197,84 @@ def test_ids_that_are_numbers_are_kept() -> None:
     assert (tasks.index_of(20), tasks.index_of(10)) == (1, 0)
     with pytest.raises(ConfigurationError, match="no task with example_id 0 among the 3 tasks"):
         tasks.index_of(0)
+
+
+class Costly:
+    """Rows that tell their ids, and are read for nothing else."""
+
+    example_ids = (30, 10, 20)
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        raise AssertionError("a row was read")
+
+
+def test_ids_are_told_without_reading_rows_that_tell_them() -> None:
+    tasks = Tasks(Costly())
+    assert [tasks.example_id_of(index) for index in range(3)] == [30, 10, 20]
+    assert [tasks.index_of(example_id) for example_id in (10, 20, 30)] == [1, 2, 0]
+
+
+def numbered(ids: list[Any], dtype: Any = None) -> Any:
+    from datasets import Dataset, Features, Value
+
+    columns = {"question": [f"{example_id}?" for example_id in ids], "example_id": ids}
+    return Dataset.from_dict(columns, features=Features({"question": Value("string"), "example_id": dtype or Value("int64")}))
+
+
+def integers(kind: str) -> Any:
+    from datasets import ClassLabel, Value
+
+    return ClassLabel(num_classes=9) if kind == "label" else Value(kind)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint32", "label"])
+def test_ids_of_a_dataset_are_told_without_reading_its_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = numbered([4, 8, 6, 2], integers(dtype))
+    for source, ids in ((dataset, [4, 8, 6, 2]), (dataset.select([3, 0, 1]), [2, 4, 8])):
+        whole = Tasks(source)
+        assert [whole.input(index)["example_id"] for index in range(len(ids))] == ids
+        with monkeypatch.context() as patched:
+            patched.delattr(DatasetRows, "__getitem__")
+            tasks = Tasks(source)
+            found = [tasks.example_id_of(index) for index in range(len(ids))]
+            assert (found, {type(example_id) for example_id in found}) == (ids, {int})
+            assert [tasks.index_of(example_id) for example_id in ids] == list(range(len(ids)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda: numbered([5, 6]).with_format("numpy"),
+        lambda: numbered([5, 6]).with_format(columns=["question"]),
+        lambda: numbered([5, 6]).with_transform(lambda batch: {"question": batch["question"]}),
+        lambda: numbered([5, 6]).remove_columns("example_id"),
+        lambda: numbered([None, 6]),
+        hf_dataset,
+    ],
+    ids=["numpy", "hidden", "transform", "without", "first missing", "plain"],
+)
+def test_datasets_whose_rows_show_no_plain_ids_are_numbered(source: Callable[[], Any]) -> None:
+    tasks = Tasks(source())
+    assert [tasks.example_id_of(index) for index in range(2)] == [tasks.input(index)["example_id"] for index in range(2)] == [0, 1]
+
+
+def test_ids_that_a_transform_makes_count() -> None:
+    def shifted(batch: dict[str, Any]) -> dict[str, Any]:
+        return {**batch, "example_id": [example_id + 100 for example_id in batch["example_id"]]}
+
+    tasks = Tasks(numbered([5, 6]).with_transform(shifted))
+    assert [tasks.example_id_of(index) for index in range(2)] == [tasks.input(index)["example_id"] for index in range(2)] == [105, 106]
+
+
+def test_a_missing_id_of_a_dataset_is_named() -> None:
+    tasks = Tasks(numbered([5, None]))
+    assert tasks.example_id_of(0) == 5
+    for read in (tasks.example_id_of, tasks.input):
+        with pytest.raises(ConfigurationError, match="row 1 of the dataset needs an integer example_id"):
+            read(1)
 
 
 def test_ids_that_are_text_are_kept_as_src_id() -> None:

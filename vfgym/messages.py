@@ -121,6 +121,31 @@ class ToolCall(FrozenDict):
         return self["function"].get(key, default) if key in self._FLAT else dict.get(self, key, default)
 
 
+class Kept:
+    """What a client keeps with a message."""
+
+    __slots__ = ("convert", "joined", "made", "writes")
+
+    def __init__(self, convert: Callable[[Message], Any], made: Any) -> None:
+        """Keep what `convert` made of the message."""
+        self.convert = convert
+        self.made = made
+        self.joined: Any = None
+        """What was made of all the messages before this one (`vfgym.clients.joined`)."""
+        self.writes: Writes | None = None
+        """Counts when the message is written to, for those who joined it to others."""
+
+
+class Writes:
+    """Counts the writes to messages that were joined."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        """Start at none."""
+        self.count = 0
+
+
 class Message(FrozenDict):
     """One chat message: a frozen ``dict`` with a ``role``.
 
@@ -128,7 +153,7 @@ class Message(FrozenDict):
     """
 
     __slots__ = ("_converted",)
-    _converted: tuple[Any, int, Any] | None
+    _converted: Kept | None
     ROLES: ClassVar[tuple[str, ...]] = ()
     """Roles that this class stands for; the first one is its default."""
     role = _Field()
@@ -197,16 +222,25 @@ class Message(FrozenDict):
 
     def converted(self, convert: Callable[[Message], T]) -> T:
         """Return what `convert` makes of the message, made once (see `converted_all`)."""
+        return cast(T, self.kept(convert).made)
+
+    def kept(self, convert: Callable[[Message], Any]) -> Kept:
+        """Return what is kept with the message, which has what `convert` makes of it."""
         kept = self._converted
-        if kept is not None and kept[0] is convert and kept[1] == _epoch:
-            return cast(T, kept[2])
-        made = convert(self)
-        _set_converted(self, (convert, _epoch, made))
-        return made
+        if kept is None or kept.convert is not convert:
+            writes = None if kept is None else kept.writes
+            kept = Kept(convert, convert(self))
+            kept.writes = writes
+            _set_converted(self, kept)
+        return kept
 
     def forget_converted(self) -> None:
-        """Let go of what `converted` keeps."""
-        _set_converted(self, None)
+        """Let go of what is kept with the message; what it was joined to is told."""
+        kept = self._converted
+        if kept is not None:
+            _set_converted(self, None)
+            if kept.writes is not None:
+                kept.writes.count += 1
 
     def _checked_content(self, content: Any) -> Any:
         if isinstance(content, str):
@@ -223,25 +257,18 @@ class Message(FrozenDict):
 
 
 _set_converted = Message.__dict__["_converted"].__set__  # the slot itself: assignment is refused
-_epoch = 0
 
 
 def converted_all(messages: Iterable[Message], convert: Callable[[Message], T]) -> list[T]:
     """Return what `convert` makes of each message.
 
-    It is made once for each, since a message does not change: so a client converts the new messages of a conversation only.
+    It is made once for each, and again once the message was written to (`verifiers_compat` has messages that can be): so a
+    client converts the new messages of a conversation only.
     """
-    epoch = _epoch
     return [
-        kept[2] if (kept := message._converted) is not None and kept[0] is convert and kept[1] == epoch else message.converted(convert)
+        kept.made if (kept := message._converted) is not None and kept.convert is convert else message.converted(convert)
         for message in messages
     ]
-
-
-def forget_all_converted() -> None:
-    """Let go of what `converted` keeps of every message: one of them was written to somewhere inside."""
-    global _epoch
-    _epoch += 1
 
 
 class SystemMessage(Message):

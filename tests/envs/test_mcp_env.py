@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,9 @@ def die() -> str:
     os._exit(3)
 
 if len(sys.argv) > 1:
-    server.run("streamable-http", port=int(sys.argv[1]))
+    import uvicorn
+
+    uvicorn.run(server.streamable_http_app(), fd=int(sys.argv[1]), log_level="critical")
 else:
     server.run()
 """
@@ -110,27 +111,21 @@ def shared(script: Path) -> Iterator[MCPEnv]:
 
 
 class HTTPServer:
-    """A server of its own process on a port of its own."""
+    """A server of its own process on a port of its own, which stays the same when it is started anew."""
 
     def __init__(self, script: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
         self.script = script
-        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        self.port = 0
         self.start()
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
 
     def start(self) -> None:
-        self.process = subprocess.Popen([sys.executable, str(self.script), str(self.port)], stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                return
-            except OSError:
-                assert self.process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+        # It inherits a socket that listens already: who connects before it is ready waits for it, and is refused once it is gone.
+        with socket.create_server(("127.0.0.1", self.port)) as listening:
+            self.port = listening.getsockname()[1]
+            descriptor = listening.fileno()
+            command = [sys.executable, str(self.script), str(descriptor)]
+            self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL, pass_fds=[descriptor])
 
     def kill(self) -> None:
         self.process.kill()

@@ -20,7 +20,17 @@ from hypothesis import strategies as st
 
 from vfgym import Rubric, SingleTurnEnv, ToolEnv, evaluate, to_chat
 from vfgym.errors import ConfigurationError, InfraError
-from vfgym.messages import Message
+from vfgym.messages import (
+    AssistantMessage,
+    Message,
+    MessageTypes,
+    SystemMessage,
+    TextMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from vfgym.responses import ResponseMessage
 from vfgym.results import (
     Earlier,
     GenerateOutputs,
@@ -220,8 +230,9 @@ def test_games_whose_tasks_are_all_alike_keep_their_seeds(tmp_path: Path) -> Non
     assert without_times(play(tmp_path)["outputs"]) == without_times(whole["outputs"])
 
 
-def test_a_task_that_changed_is_played_and_its_old_row_goes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_changed_is_played_and_its_old_rows_are_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     run(tmp_path)
+    before = (tmp_path / "results.jsonl").read_bytes().splitlines(keepends=True)
     rows = [*ROWS[:5], {**ROWS[5], "answer": "six"}]
     agent = Counting()
     results = run(tmp_path, rows, agent)
@@ -229,6 +240,22 @@ def test_a_task_that_changed_is_played_and_its_old_row_goes(tmp_path: Path, capl
     assert [row["answer"] for row in results["outputs"]][-2:] == ["six", "six"]
     assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
     assert f"2 rows of {tmp_path} belong to no task of this run" in caplog.text
+    assert f"they are put aside in {tmp_path / 'unmatched.jsonl'}" in caplog.text
+    assert (tmp_path / "unmatched.jsonl").read_bytes() == b"".join(before[-2:])
+    run(tmp_path, [*ROWS[1:5], rows[5], ROWS[5]], agent)
+    assert agent.asked == {"5 + 1?": 4}
+    assert (tmp_path / "unmatched.jsonl").read_bytes() == b"".join([*before[-2:], *before[:2]])
+
+
+def test_rows_that_were_put_aside_can_be_put_back(tmp_path: Path) -> None:
+    whole = run(tmp_path)
+    file, aside = tmp_path / "results.jsonl", tmp_path / "unmatched.jsonl"
+    run(tmp_path, [{**row, "info": {}} if i else row for i, row in enumerate(ROWS)])
+    file.write_bytes(file.read_bytes() + aside.read_bytes())
+    agent = Counting()
+    assert without_times(run(tmp_path, agent=agent)["outputs"]) == without_times(whole["outputs"])
+    assert not agent.asked
+    assert len(aside.read_bytes().splitlines()) == 20
 
 
 def test_a_hook_that_writes_to_its_task_does_not_hide_it(tmp_path: Path) -> None:
@@ -291,6 +318,17 @@ def test_environment_arguments_must_agree_in_what_they_say(tmp_path: Path) -> No
 def test_options_that_say_nothing_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         evaluate(SingleTurnEnv(ROWS), "oracle", progress=False, **options)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("below", ["", "run"])
+def test_a_file_in_the_way_is_named(tmp_path: Path, resume: bool, below: str) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    message = f"cannot write results to {file / below}: results_path must be a directory, and {file} is a file"
+    with pytest.raises(ResultsError, match=message):
+        run(file / below, resume=resume)
+    assert file.read_text() == "mine"
 
 
 def test_new_state_columns_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -419,6 +457,26 @@ def test_metadata_of_other_writers_count_as_far_as_they_go(tmp_path: Path) -> No
     assert (len(earlier.rows), earlier.seconds) == (1, 2.5)
 
 
+@pytest.mark.parametrize("before", [b"", b'{"of": "another"}\n', b'{"cut": '])
+def test_nothing_is_lost_or_stands_twice_when_putting_rows_aside_breaks_off(tmp_path: Path, before: bytes) -> None:
+    rows = [small_row(slot) for slot in SLOTS]
+    this = write(tmp_path, *rows)
+    file, aside = tmp_path / "results.jsonl", tmp_path / "unmatched.jsonl"
+    file.write_bytes(file.read_bytes().removesuffix(b"\n"))
+    whole = file.read_bytes()
+    aside.write_bytes(before)
+    ended = before if before.endswith(b"\n") or not before else before + b"\n"
+    lines = (whole + b"\n").splitlines(keepends=True)
+    (tmp_path / "results.jsonl.tmp").mkdir()  # the file cannot be written anew
+    with pytest.raises(ResultsError):
+        ResultsWriter(tmp_path, this.metadata([]), earlier=Earlier.load(tmp_path, this, SLOTS[:4]))
+    assert (file.read_bytes(), aside.read_bytes()) == (whole, ended + b"".join(lines[4:]))
+    (tmp_path / "results.jsonl.tmp").rmdir()
+    with ResultsWriter(tmp_path, this.metadata([]), earlier=Earlier.load(tmp_path, this, SLOTS[:4])):
+        pass
+    assert (file.read_bytes(), aside.read_bytes()) == (b"".join(lines[:4]), ended + b"".join(lines[4:]))
+
+
 def test_of_two_rows_for_one_rollout_the_sound_one_counts(tmp_path: Path) -> None:
     this = write(tmp_path, small_row(SLOTS[0], error={"error": "E"}), small_row(SLOTS[0]), small_row(SLOTS[1]))
     earlier = Earlier.load(tmp_path, this, SLOTS)
@@ -426,6 +484,7 @@ def test_of_two_rows_for_one_rollout_the_sound_one_counts(tmp_path: Path) -> Non
     with ResultsWriter(tmp_path, this.metadata([]), earlier=earlier):
         pass
     assert [(row["rollout"], row["error"]) for row in stored(tmp_path)] == [(0, None), (1, None)]
+    assert [json.loads(line)["error"] for line in (tmp_path / "unmatched.jsonl").read_text().splitlines()] == [{"error": "E"}]
 
 
 def test_a_row_without_metadata_cannot_be_resumed(tmp_path: Path) -> None:
@@ -443,6 +502,118 @@ def test_a_trajectory_is_whole_after_its_row_was_written_anew(tmp_path: Path) ->
     play(ROWS[::-1])
     rows = load_results(tmp_path)["outputs"]
     assert [row["trajectory"] for row in rows] == [json.loads(json.dumps(row["trajectory"])) for row in first["outputs"]][::-1]
+
+
+# Rows that are kept, in memory
+
+
+class OwnAssistantMessage(AssistantMessage):
+    """What the model says, in a class of an environment's own."""
+
+
+OWN_TYPES = MessageTypes(SystemMessage, UserMessage, OwnAssistantMessage, ToolMessage, TextMessage)
+
+
+class Calculator(ToolEnv):
+    """Shows its model what it needs two turns for."""
+
+    message_types = OWN_TYPES
+
+    def __init__(self) -> None:
+        def add(a: int, b: int) -> int:
+            return a + b
+
+        super().__init__(tools=[add], dataset=ROWS[:2], system_prompt="add")
+
+
+def adding(observation: list[Message], info: dict[str, Any]) -> Message:
+    if observation[-1]["role"] == "tool":
+        return AssistantMessage("done")
+    return AssistantMessage(None, tool_calls=[ToolCall("c", "add", '{"a": 1, "b": 2}')])
+
+
+def message_classes(row: Any) -> Any:
+    steps = [(list(map(type, step["prompt"])), list(map(type, step["completion"]))) for step in row["trajectory"]]
+    return list(map(type, row["prompt"])), list(map(type, row["completion"])), steps
+
+
+def test_rows_that_are_kept_have_messages_like_new_ones(tmp_path: Path) -> None:
+    def play() -> GenerateOutputs:
+        return evaluate(Calculator(), adding, results_path=tmp_path, resume=True, state_columns=["trajectory"], progress=False)
+
+    first = play()
+    cut(tmp_path, lambda number: number == 0)
+    kept, new = play()["outputs"]
+    assert kept["completion"][-1].content == "done"
+    assert kept["completion"][0].tool_calls[0].name == "add"
+    assert OwnAssistantMessage in message_classes(kept)[1]
+    assert message_classes(kept) == message_classes(new) == message_classes(first["outputs"][0])
+    assert [type(step["response"]) for step in kept["trajectory"]] == [type(step["response"]) for step in new["trajectory"]]
+    assert json.loads(json.dumps(kept)) == json.loads(json.dumps(first["outputs"][0]))
+    message = kept["trajectory"][0]["completion"][0]
+    assert kept["trajectory"][1]["prompt"][2] is message, "the turns share their messages"
+    assert kept["trajectory"][1]["prompt"][0] is kept["prompt"][0]
+    assert kept["trajectory"][0]["prompt"]._messages is kept["trajectory"][1]["prompt"]._messages
+
+
+def test_responses_of_kept_rows_have_message_objects(tmp_path: Path) -> None:
+    answer = {"role": "assistant", "content": "4"}
+    response = {"id": "r", "created": 0, "model": "m", "usage": None, "message_fields": {"finish_reason": "stop"}}
+    step = {"prompt": {"shared": 1, "new": []}, "completion": [answer], "response": response, "tokens": None}
+    row = small_row(SLOTS[0], prompt=[{"role": "user", "content": "2+2?"}], completion=[answer], trajectory=[step])
+    this = write(tmp_path)
+    (tmp_path / "results.jsonl").write_text(json.dumps(row) + "\n")
+    earlier = Earlier.load(tmp_path, this, SLOTS)
+    assert earlier is not None
+    message = earlier.rows[0]["trajectory"][0]["response"]["message"]
+    assert (type(message), message.content, message.finish_reason) == (ResponseMessage, "4", "stop")
+    assert earlier.row_of(0, 0) is earlier.rows[0]
+    assert not earlier.needs_rewrite
+
+
+MALFORMED: list[dict[str, Any]] = [
+    {"prompt": [{"role": "user", "content": "fine"}], "completion": [{"role": "narrator", "content": "x"}]},
+    {"prompt": [{"content": "no role"}], "completion": []},
+    {"prompt": [{"role": "user", "content": "fine"}], "completion": [{"role": "tool", "content": "to what?"}]},
+    {"prompt": [{"role": "user", "content": "fine"}], "completion": [None]},
+    {"prompt": [{"role": "user", "content": 4}], "completion": ["text"]},
+    {
+        "prompt": [{"role": "user", "content": "fine"}],
+        "completion": [{"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": 4}}]}],
+    },
+]
+
+
+@pytest.mark.parametrize("fields", MALFORMED)
+def test_a_row_with_malformed_messages_is_kept_as_it_is(tmp_path: Path, fields: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    this = write(tmp_path, small_row(SLOTS[0], **fields), small_row(SLOTS[1], prompt=[{"role": "user", "content": "fine"}]))
+    earlier = Earlier.load(tmp_path, this, SLOTS)
+    assert earlier is not None
+    malformed, sound = earlier.rows
+    assert {key: malformed[key] for key in fields} == fields
+    assert all(type(message) in (dict, str, type(None)) for key in fields for message in malformed[key])
+    assert sound["prompt"][0].content == "fine"
+    assert f"1 rows of {tmp_path} hold malformed messages" in caplog.text
+
+
+def test_text_and_nothing_are_kept_as_they_are(tmp_path: Path) -> None:
+    this = write(tmp_path, small_row(SLOTS[0], prompt="once upon", completion=None))
+    earlier = Earlier.load(tmp_path, this, SLOTS)
+    assert earlier is not None
+    assert (earlier.rows[0]["prompt"], earlier.rows[0]["completion"]) == ("once upon", None)
+
+
+def test_a_row_that_is_written_anew_keeps_what_messages_leave_out(tmp_path: Path) -> None:
+    prompt = [{"content": [{"text": "?", "type": "text", "image_url": None}], "role": "user", "name": None}]
+    this = write(tmp_path, small_row(SLOTS[2], example_id=7, prompt=prompt))
+    earlier = Earlier.load(tmp_path, this, SLOTS)
+    assert earlier is not None
+    assert earlier.rows[0]["prompt"] == [{"role": "user", "content": [{"type": "text", "text": "?"}]}]
+    with ResultsWriter(tmp_path, this.metadata([]), earlier=earlier):
+        pass
+    line = (tmp_path / "results.jsonl").read_bytes()
+    assert [json.loads(line)[key] for key in ("example_id", "prompt")] == [1, prompt]
+    assert json.dumps(prompt).encode() in line, "to the byte"
 
 
 # Two runs, one directory

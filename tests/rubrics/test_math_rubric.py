@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import json
 import os
 import pickle
@@ -11,7 +12,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +76,31 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def end_of(pid: int) -> None:
+    """Wait until a process has ended, whoever its parent is."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop = asyncio.get_running_loop()
+    has_ended = asyncio.Event()
+    loop.add_reader(process, has_ended.set)
+    try:
+        await has_ended.wait()
+    finally:
+        loop.remove_reader(process)
+        os.close(process)
+
+
+async def end_of_some(pids: list[int], number: int) -> None:
+    """Wait until so many of the processes have ended."""
+    ends = [asyncio.ensure_future(end_of(pid)) for pid in pids]
     async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
+        for end in itertools.islice(asyncio.as_completed(ends), number):
+            await end
+    for task in ends:
+        task.cancel()
+    await asyncio.gather(*ends, return_exceptions=True)
 
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
@@ -290,7 +311,7 @@ async def test_a_hopeless_expression_holds_up_nobody() -> None:
     for task in hopeless:
         task.cancel()
     await asyncio.gather(*hopeless, return_exceptions=True)
-    await until(lambda: sum(map(is_alive, at_work)) <= len(at_work) - 3)  # nobody waits for them any more
+    await end_of_some(at_work, 3)  # nobody waits for them any more
 
 
 async def test_a_time_out_is_not_mistaken_for_a_wrong_answer() -> None:
@@ -389,7 +410,11 @@ async def main():
     print(json.dumps([await verify_response("0.5", "1/2"), math_workers._supervisor._process.pid, "math_verify" in sys.modules]))
     sys.stdout.flush()
     if len(sys.argv) > 1:
-        await verify_response("9^{9^{9}}", "1", timeout_seconds=100)
+        questions = [verify_response(text, "1", timeout_seconds=100) for text in ("9^{9^{9}}", "1.0")]
+        hopeless, quick = map(asyncio.ensure_future, questions)
+        assert await quick == 1.0  # which was asked later
+        print("at work", flush=True)
+        await hopeless
 
 asyncio.run(main())
 """
@@ -420,9 +445,10 @@ async def test_workers_end_with_the_process_that_asked(number: signal.Signals) -
         assert process.stdout is not None
         assert process.stderr is not None
         _, supervisor, _ = json.loads(process.stdout.readline())
-        await until(lambda: bool(children(supervisor)))
+        assert process.stdout.readline() == "at work\n"
         pids = [supervisor, *children(supervisor)]
+        assert len(pids) > 1
         os.killpg(process.pid, number)  # as a terminal does, to the whole group
         process.wait(20)
-        await until(lambda: not any(map(is_alive, pids)))
+        await end_of_some(pids, len(pids))
         assert "math_supervisor" not in process.stderr.read()

@@ -258,7 +258,7 @@ async def generate(
         return run.outputs(outputs)
 
     path = run.path_to_save
-    groups, earlier = _left_to_play(path, run, inputs, groups, settings, teller)
+    groups, earlier = _left_to_play(path, definition, run, inputs, groups, settings, teller)
     if earlier is not None:
         run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
         outputs += earlier.rows
@@ -293,7 +293,7 @@ def _fingerprint(inputs: Inputs, example: Example, number: int) -> str | None:
 
 
 def _left_to_play(
-    path: Path, run: Run, inputs: Inputs, groups: list[Group], settings: Settings, teller: Teller
+    path: Path, definition: ChatEnv, run: Run, inputs: Inputs, groups: list[Group], settings: Settings, teller: Teller
 ) -> tuple[list[Group], Earlier | None]:
     """Return what an earlier run into the same directory has left to play, each rollout with its task's fingerprint."""
     if not has_rows(path):
@@ -301,7 +301,9 @@ def _left_to_play(
     slots = [
         Slot(group.example.example_id, number, _fingerprint(inputs, group.example, number)) for group in groups for number in group.numbers
     ]
-    earlier = Earlier.load(path, run, slots, redo_errors=settings.redo_errors, whole_groups=not settings.independent_scoring)
+    whole_groups = not settings.independent_scoring
+    types = definition.message_types
+    earlier = Earlier.load(path, run, slots, redo_errors=settings.redo_errors, whole_groups=whole_groups, types=types)
     if earlier is None:
         return groups, None
     for group in groups:

@@ -66,7 +66,7 @@ def _as_name(text: str) -> str:
 def not_a_directory(path: Path) -> ResultsError:
     """Return the error that says that a file stands where a run's directory should be."""
     file = next((each for each in (path, *path.parents) if each.exists() and not each.is_dir()), path)
-    return ResultsError(f"results_path must be a directory, got {path}: {file} is a file. Choose another path")
+    return ResultsError(f"cannot write results to {path}: results_path must be a directory, and {file} is a file. Choose another path")
 
 
 def cannot_write(path: Path, error: OSError) -> ResultsError:

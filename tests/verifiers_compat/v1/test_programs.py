@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -255,29 +256,33 @@ async def test_a_command_that_fails_is_an_infra_error() -> None:
     assert state["error"]["error"] == "InfraError"
 
 
-async def test_a_cancelled_command_is_killed_with_its_children(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    code = (
-        "import subprocess, sys, os; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
-        f"path = {str(pids)!r}; open(path + '~', 'w').write(f'{{os.getpid()}} {{child.pid}}'); os.rename(path + '~', path); child.wait()"
-    )
-    running = asyncio.ensure_future(vf.Harness({"command": [sys.executable, "-c", code]}, model="m").run({}))
-    while not pids.exists():
-        await asyncio.sleep(0.01)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    own, child = map(int, pids.read_text().split())
-    with pytest.raises(ProcessLookupError):
-        os.kill(own, 0)
-    while True:  # the orphan is reaped by whoever adopted it
-        try:
-            state = Path(f"/proc/{child}/stat").read_text().split()[2]
-        except (FileNotFoundError, ProcessLookupError):
-            break
-        if state == "Z":
-            break
-        await asyncio.sleep(0.01)
+PARENT = """
+import os, signal, socket, subprocess, sys
+
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], pass_fds=[connection.fileno()])
+connection.sendall(f"{os.getpid()} {child.pid}".encode())
+signal.pause()
+"""
+
+
+async def test_a_cancelled_command_is_killed_with_its_children() -> None:
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        async with asyncio.timeout(60):
+            command = [sys.executable, "-c", PARENT, str(listening.getsockname()[1])]
+            running = asyncio.ensure_future(vf.Harness({"command": command}, model="m").run({}))
+            connection, _ = await loop.sock_accept(listening)
+            with connection:
+                own, child = map(int, (await loop.sock_recv(connection, 100)).split())
+                os.kill(child, 0)
+                running.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await running
+                with pytest.raises(ProcessLookupError):
+                    os.kill(own, 0)
+                assert await loop.sock_recv(connection, 1) == b"", "it ends with the last process that has it open: the child"
 
 
 @pytest.mark.parametrize(
