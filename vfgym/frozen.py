@@ -72,3 +72,15 @@ def freeze(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return FrozenList([freeze(item) for item in value])
     return value
+
+
+class Field:
+    """A known field of a frozen dict as an attribute: ``None`` where it is absent."""
+
+    __slots__ = ("name",)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else dict.get(instance, self.name)

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from vfgym.errors import InvalidMessage
-from vfgym.frozen import FrozenDict, FrozenList, freeze
+from vfgym.frozen import Field, FrozenDict, FrozenList, freeze
+from vfgym.tool_calls import ToolCall as ToolCall  # a message's calls are met with messages
+from vfgym.tool_calls import as_tool_call as as_tool_call
+from vfgym.tool_calls import fields_of, short
 
 T = TypeVar("T")
 
@@ -37,88 +40,6 @@ class MessageTypes(dict[str, "type[Message]"]):
         own = tuple(self.values())
         self._taken.update(cls for cls in classes if issubclass(cls, own))
         return self._taken.issuperset(classes)
-
-
-class _Field:
-    """A known field of a message as an attribute: ``None`` where it is absent."""
-
-    __slots__ = ("name",)
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else dict.get(instance, self.name)
-
-
-class ToolCall(FrozenDict):
-    """One call of a tool, ``{"id", "type": "function", "function": {"name", "arguments"}}``.
-
-    ``arguments`` is the JSON text that the model wrote. Both spellings of the field work: ``call.name`` and
-    ``call["function"]["name"]``.
-
-    >>> call = ToolCall(id="c1", name="add", arguments='{"a": 1}')
-    >>> call.name, call["function"]["arguments"], call.get("name")
-    ('add', '{"a": 1}', 'add')
-    """
-
-    __slots__ = ()
-    id = _Field()
-    type = _Field()
-    function = _Field()
-    _FLAT: ClassVar[frozenset[str]] = frozenset({"name", "arguments"})
-
-    def __init__(
-        self,
-        id: str | None = None,
-        name: str | None = None,
-        arguments: str | None = None,
-        *,
-        function: Mapping[str, Any] | None = None,
-        type: str = "function",
-        **extra: Any,
-    ) -> None:
-        """Validate and freeze one call.
-
-        Args:
-            id: Identifier that the tool's answer refers to; the tool's name where it is missing.
-            name: Name of the tool (or give `function`).
-            arguments: JSON text of the arguments.
-            function: The nested form, ``{"name": ..., "arguments": ...}``.
-            type: Kind of the call; only ``"function"`` calls a tool.
-            **extra: Provider fields, kept as they are.
-
-        Raises:
-            InvalidMessage: If the name or the arguments are not strings.
-        """
-        inner = {key: value for key, value in (function or {}).items() if value is not None}
-        name = inner.pop("name", name)
-        arguments = inner.pop("arguments", arguments)
-        if not isinstance(name, str):
-            raise InvalidMessage(f"a tool call needs the name of a tool (a string), got name={name!r}")
-        if not isinstance(arguments, str):
-            raise InvalidMessage(f"the arguments of tool call {name!r} must be JSON text (a string), got {arguments!r}")
-        call = FrozenDict._of({"name": name, "arguments": arguments, **freeze(inner)})
-        dict.update(self, {"id": id if isinstance(id, str) else name, "type": type or "function", "function": call, **freeze(extra)})
-
-    @property
-    def name(self) -> str:
-        """Name of the tool."""
-        return cast(str, self["function"]["name"])
-
-    @property
-    def arguments(self) -> str:
-        """JSON text of the arguments, as the model wrote it."""
-        return cast(str, self["function"]["arguments"])
-
-    def __missing__(self, key: str) -> Any:
-        if key in self._FLAT:
-            return self["function"][key]
-        raise KeyError(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return a field, in either spelling, or `default`."""
-        return self["function"].get(key, default) if key in self._FLAT else dict.get(self, key, default)
 
 
 class Kept:
@@ -156,9 +77,9 @@ class Message(FrozenDict):
     _converted: Kept | None
     ROLES: ClassVar[tuple[str, ...]] = ()
     """Roles that this class stands for; the first one is its default."""
-    role = _Field()
-    content = _Field()
-    name = _Field()
+    role = Field()
+    content = Field()
+    name = Field()
 
     def __init__(self, content: Content | None = None, *, role: str | None = None, **fields: Any) -> None:
         """Validate and freeze one message.
@@ -302,9 +223,9 @@ class AssistantMessage(Message):
 
     __slots__ = ()
     ROLES = ("assistant",)
-    reasoning_content = _Field()
-    thinking_blocks = _Field()
-    tool_calls = _Field()
+    reasoning_content = Field()
+    thinking_blocks = Field()
+    tool_calls = Field()
 
     def _checked_content(self, content: Any) -> Any:
         return content if content is None or isinstance(content, str) else _checked_parts(content)
@@ -322,7 +243,7 @@ class ToolMessage(Message):
 
     __slots__ = ()
     ROLES = ("tool",)
-    tool_call_id = _Field()
+    tool_call_id = Field()
 
     def _check(self) -> None:
         if not isinstance(self.tool_call_id, str):
@@ -337,70 +258,18 @@ _REQUIRED_IN_PART = {"text": "text", "image_url": "image_url", "input_audio": "i
 
 def _checked_parts(content: Any) -> FrozenList:
     if not isinstance(content, list | tuple):
-        raise InvalidMessage(f"content must be text or a list of parts, got {type(content).__name__}: {_short(content)}")
+        raise InvalidMessage(f"content must be text or a list of parts, got {type(content).__name__}: {short(content)}")
     for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, Mapping) else None
         if not isinstance(kind, str):
-            raise InvalidMessage(f"content part {index} must be a dict with a type ({{'type': 'text', ...}}), got {_short(part)}")
+            raise InvalidMessage(f"content part {index} must be a dict with a type ({{'type': 'text', ...}}), got {short(part)}")
         field = _REQUIRED_IN_PART.get(kind)
         value = part.get(field) if field else None
         expected = str if kind == "text" else Mapping
         if field and not isinstance(value, expected):
-            raise InvalidMessage(f"content part {index} of type {kind!r} needs {field!r} ({expected.__name__}), got {_short(part)}")
+            raise InvalidMessage(f"content part {index} of type {kind!r} needs {field!r} ({expected.__name__}), got {short(part)}")
     # Arrow fills the fields that other parts have with None.
     return cast(FrozenList, freeze([{key: value for key, value in part.items() if value is not None} for part in content]))
-
-
-def as_tool_call(value: Any) -> ToolCall:
-    """Return a tool call in any of its raw forms as a `ToolCall`.
-
-    Args:
-        value: A `ToolCall`, the nested form of OpenAI, the flat form ``{"id", "name", "arguments"}``, either one as JSON
-            text, or an SDK object with such fields. Arguments given as an object instead of as text are encoded.
-
-    Raises:
-        InvalidMessage: If it is none of these.
-    """
-    if isinstance(value, ToolCall):
-        return value
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError:
-            raise InvalidMessage(f"a tool call given as text must be JSON, got {_short(value)}") from None
-    fields = _fields_of(value)
-    if fields is None:
-        raise InvalidMessage(f"a tool call must be a dict like {{'id', 'function': {{'name', 'arguments'}}}}, got {_short(value)}")
-    fields = {key: item for key, item in fields.items() if item is not None}
-    if "function" in fields:
-        inner = _fields_of(fields["function"])
-        if inner is None:
-            raise InvalidMessage(f"'function' of a tool call must be a dict with name and arguments, got {_short(fields['function'])}")
-        fields["function"] = {**inner, "arguments": _arguments_text(inner.get("arguments"))}
-    else:
-        fields["arguments"] = _arguments_text(fields.get("arguments"))
-    return ToolCall(**fields)
-
-
-def _arguments_text(arguments: Any) -> Any:
-    if arguments is None:
-        return "{}"
-    return json.dumps(arguments) if isinstance(arguments, Mapping) else arguments
-
-
-_OBJECT_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thinking_blocks", "arguments", "id")
-
-
-def _fields_of(value: Any) -> dict[str, Any] | None:
-    """Return the fields of a mapping, of an SDK's pydantic object, or of another object with a role and content; else None."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        return cast("dict[str, Any]", dump(exclude_none=True))
-    if hasattr(value, "role") and hasattr(value, "content"):
-        return {name: getattr(value, name) for name in _OBJECT_FIELDS if getattr(value, name, None) is not None}
-    return None
 
 
 def as_message(value: Any, types: MessageTypes = MESSAGE_TYPES) -> Message:
@@ -416,13 +285,13 @@ def as_message(value: Any, types: MessageTypes = MESSAGE_TYPES) -> Message:
     if isinstance(value, Message):
         own = types[value["role"]]
         return value if isinstance(value, own) else own.of_fields(value)
-    fields = _fields_of(value)
+    fields = fields_of(value)
     if fields is None:
-        raise InvalidMessage(f"expected a chat message (a dict with role and content), got {type(value).__name__}: {_short(value)}")
+        raise InvalidMessage(f"expected a chat message (a dict with role and content), got {type(value).__name__}: {short(value)}")
     role = fields.get("role")
     cls = types.get(role) if isinstance(role, str) else None
     if cls is None:
-        raise InvalidMessage(f"a message needs a role, one of {', '.join(types)}; got role={role!r} in {_short(value)}")
+        raise InvalidMessage(f"a message needs a role, one of {', '.join(types)}; got role={role!r} in {short(value)}")
     return cls.of_fields(fields)
 
 
@@ -444,7 +313,7 @@ def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = 
     if _is_one_message(value):
         return [_located(value, types, name)]
     if not isinstance(value, Iterable):
-        raise InvalidMessage(f"{name} must be a list of messages (or one message, or text), got {type(value).__name__}: {_short(value)}")
+        raise InvalidMessage(f"{name} must be a list of messages (or one message, or text), got {type(value).__name__}: {short(value)}")
     return [_located(item, types, f"{name}[{i}]") for i, item in enumerate(value)]
 
 
@@ -499,8 +368,3 @@ def _thaw(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_thaw(item) for item in value]
     return value
-
-
-def _short(value: object, limit: int = 120) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."

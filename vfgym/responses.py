@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from vfgym.messages import AssistantMessage, Message, MessageTypes, _Field
+from vfgym.frozen import Field
+from vfgym.messages import AssistantMessage, Message, MessageTypes
 
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls"]
 """Why a model stopped: it was done, it met the token limit, or it called tools."""
@@ -61,9 +62,9 @@ class ResponseMessage(AssistantMessage):
     """The assistant message of a `Response`, with what belongs to this one answer and not to the conversation."""
 
     __slots__ = ()
-    finish_reason = _Field()
-    is_truncated = _Field()
-    tokens = _Field()
+    finish_reason = Field()
+    is_truncated = Field()
+    tokens = Field()
     OWN_FIELDS = frozenset({"finish_reason", "is_truncated", "tokens"})
 
 

@@ -25,6 +25,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import route_of, with_route
 from vfgym.episode_scoring import score_alone, score_together
 from vfgym.errors import ConfigurationError
+from vfgym.evaluation.failures import FailureLog
 from vfgym.results import (
     Earlier,
     GenerateOutputs,
@@ -109,7 +110,7 @@ class Generation:
         limit = settings.max_concurrent_scoring
         self.scoring_limit = asyncio.Semaphore(limit) if limit > 0 else None
         self._client_turns = 0
-        self._has_failed = False
+        self._failures = FailureLog()
 
     async def play_all(self, groups: Sequence[Group]) -> None:
         """Play and score all rollouts of `groups`."""
@@ -141,7 +142,7 @@ class Generation:
         except Exception as error:  # a row that cannot be read, or that belongs nowhere
             if self.settings.strict:
                 raise
-            self._log_failure(example, number, error)
+            self._failures.note(example.example_id, number, error)
             return Played(number, self.definition, [], unreadable(example), error)
         # Taken before the rollout, whose hooks may write to what it starts from.
         fingerprint = None if self.writer is None else fingerprint_of(self.inputs.task(example, number))
@@ -161,7 +162,7 @@ class Generation:
             strict=self.settings.strict,
         )
         if failure is not None:
-            self._log_failure(example, number, failure)
+            self._failures.note(example.example_id, number, failure)
         return Played(number, env, route, state, failure, fingerprint)
 
     def _client_of(self, group: Group) -> Client:
@@ -224,19 +225,6 @@ class Generation:
                 self.writer.append(row)
             self.writer.update_metadata(lambda: self.run.metadata(self.outputs))
         self.teller.finished(self.outputs, new, self.run)
-
-    def _log_failure(self, example: Example, number: int, failure: Exception) -> None:
-        """Log the first failure with its traceback. The rows tell of all of them."""
-        level = logging.DEBUG if self._has_failed else logging.WARNING
-        self._has_failed = True
-        logger.log(
-            level,
-            "rollout %d of example %s failed: %r (the rows tell of further ones)",
-            number,
-            example.example_id,
-            failure,
-            exc_info=failure,
-        )
 
 
 async def generate(

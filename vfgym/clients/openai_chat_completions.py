@@ -24,9 +24,10 @@ from vfgym.clients.chat_format import (
 from vfgym.clients.chat_sdk import create_completion
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig
+from vfgym.clients.joined import joined
 from vfgym.clients.json_http import JsonRoute, encode_json
 from vfgym.clients.provider import ProviderClient
-from vfgym.messages import Message, converted_all
+from vfgym.messages import Message
 from vfgym.responses import Response
 from vfgym.tools import Tool
 
@@ -63,8 +64,8 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[ChatMessages, dict[str, Any]]:
         """Return the conversation as the API takes it. One with audio asks for an answer in text."""
-        native = converted_all(messages, native_message)
-        return native, {"modalities": ["text"]} if any([has_audio(each) for each in native if each["content"].__class__ is not str]) else {}
+        native, has = joined(list(messages), native_message, _with_audio)
+        return native, {"modalities": ["text"]} if has else {}
 
     async def to_native_tool(self, tool: Tool) -> ChatTool:
         """Return a tool as the API takes it."""
@@ -110,10 +111,10 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
         """Return the request's JSON. The parameters win, as the SDK has it with ``extra_body``."""
         parts = [b""]
         if "messages" not in parameters:
-            conversation = b",".join(converted_all(messages, _message_json))
-            if "modalities" not in parameters and _AUDIO_PART in conversation:
+            encoded, has = joined(messages, _message_json, _json_with_audio)
+            if has and "modalities" not in parameters:
                 parameters["modalities"] = ["text"]
-            parts += b',"messages":[', conversation, b"]"
+            parts += b',"messages":[', b",".join(encoded), b"]"
         if tools and "tools" not in parameters:
             parts += b',"tools":', self._tools_as_json(tools)
         parts[0] = encode_json(parameters)[:-1]
@@ -163,5 +164,17 @@ def request_arguments(sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) ->
     return parameters, options
 
 
+def _with_audio(before: tuple[ChatMessages, bool] | None, made: ChatMessages) -> tuple[ChatMessages, bool]:
+    """Return a prompt with further messages, and whether one has audio."""
+    has = any([has_audio(each) for each in made])
+    return (made, has) if before is None else (before[0] + made, before[1] or has)
+
+
 def _message_json(message: Message) -> bytes:
     return encode_json(native_message(message))
+
+
+def _json_with_audio(before: tuple[list[bytes], bool] | None, made: list[bytes]) -> tuple[list[bytes], bool]:
+    """Return the JSON of a prompt's messages with that of further ones, and whether one has audio."""
+    has = any([_AUDIO_PART in each for each in made])
+    return (made, has) if before is None else (before[0] + made, before[1] or has)

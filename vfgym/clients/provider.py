@@ -10,9 +10,10 @@ from vfgym.calls import is_awaitable
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, named_key
+from vfgym.clients.joined import conversation
 from vfgym.clients.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
-from vfgym.messages import Message, as_messages
+from vfgym.messages import Message
 from vfgym.responses import Response
 from vfgym.state import MessagesView
 from vfgym.tools import Tool
@@ -134,7 +135,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
                 is asked with it can succeed.
         """
         try:
-            messages = as_messages(list(prompt) if isinstance(prompt, MessagesView) else prompt)
+            messages = conversation(list(prompt) if isinstance(prompt, MessagesView) else prompt)
             return await self._ask(messages, model, sampling_args or {}, tools, kwargs)
         except Error:
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -68,7 +69,8 @@ def _asynchronous(client: Any, class_name: str) -> Any:
     if name.startswith("Async") or class_name.removeprefix("Async") not in {base.__name__ for base in type(client).__mro__}:
         return client
     asynchronous = getattr(importlib.import_module(type(client).__module__.partition(".")[0]), class_name)
-    settings = {name: getattr(client, name) for name in ("organization", "project") if hasattr(client, name)}
+    taken = inspect.signature(asynchronous).parameters
+    settings = {name: getattr(client, name) for name in ("organization", "project") if name in taken and hasattr(client, name)}
     return asynchronous(
         api_key=client.api_key,
         base_url=client.base_url,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from vfgym.concurrency import run_sync
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode_scoring import score_together
+from vfgym.evaluation.failures import FailureLog
 from vfgym.evaluation.play import Played
 from vfgym.results import ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.state import State
@@ -45,7 +46,7 @@ class Recorder:
         self._writer = writer
         self._on_row = on_row
         self._groups: defaultdict[int, list[Played]] = defaultdict(list)
-        self._has_failed = False
+        self._failures = FailureLog()
 
     def add(self, played: Played) -> None:
         """Record one episode; one that is scored in a group waits for the others.
@@ -54,7 +55,7 @@ class Recorder:
             vfgym.results.ResultsError: If a row cannot be written.
         """
         if played.error is not None:
-            self._log_failure(played)
+            self._failures.note(played.rollout.example_id, played.rollout.number, played.error)
         if not self._definition.requires_group_rollouts:
             self._keep(played)
             return
@@ -92,15 +93,3 @@ class Recorder:
             self._writer.append(row)
             self._writer.update_metadata(lambda: self._run.metadata(self.outputs))
         self._on_row(row)
-
-    def _log_failure(self, played: Played) -> None:
-        """Log the first failure with its traceback. The rows tell of all of them."""
-        if not self._has_failed:
-            self._has_failed = True
-            logger.warning(
-                "rollout %d of example %s failed: %r (the rows tell of further ones)",
-                played.rollout.number,
-                played.rollout.example_id,
-                played.error,
-                exc_info=played.error,
-            )

@@ -1,0 +1,297 @@
+"""Messages that can be written to: whatever is written, at any depth, is what the next prompt shows, and costs its own message only."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import pickle
+import weakref
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+import verifiers_compat as vf
+from tests.clients.canned_server import CannedServer, canned_server
+from vfgym.clients import chat_format, joined, openai_chat_completions
+from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+
+
+class ThroughTheSdk(OpenAIChatCompletionsClient):
+    """Has a conversion of its own, so it is asked through the SDK."""
+
+    async def to_native_tool(self, tool: Any) -> Any:
+        return await super().to_native_tool(tool)
+
+
+@pytest.fixture(autouse=True, params=[0, 9, joined._SHORT])
+def short(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conversations of a few messages are joined from the first turn on, from a later one on, and not at all."""
+    monkeypatch.setattr(joined, "_SHORT", request.param)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[CannedServer]:
+    async with canned_server() as running:
+        yield running
+
+
+@pytest.fixture(params=[OpenAIChatCompletionsClient, ThroughTheSdk])
+async def client(request: pytest.FixtureRequest, server: CannedServer) -> AsyncIterator[OpenAIChatCompletionsClient]:
+    made: OpenAIChatCompletionsClient = request.param(vf.ClientConfig(api_base_url=server.url, max_retries=0))
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def converted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The messages that were converted, one by one."""
+    seen: list[Any] = []
+
+    def counting(message: Any) -> dict[str, Any]:
+        seen.append(message)
+        return chat_format.native_message(message)
+
+    monkeypatch.setattr(openai_chat_completions, "native_message", counting)
+    return seen
+
+
+def episode() -> list[Any]:
+    """Return a conversation in which the model called a tool, saw its result and was asked to go on."""
+    return [
+        vf.SystemMessage("Be kind."),
+        vf.UserMessage([{"type": "text", "text": "What is here?"}, IMAGE]),
+        vf.AssistantMessage(None, tool_calls=[vf.ToolCall(id="c1", name="look", arguments='{"at": 1}')], notes=[{"deep": [1]}]),
+        vf.ToolMessage([{"type": "text", "text": "a long result"}], tool_call_id="c1"),
+        vf.AssistantMessage("so"),
+        vf.UserMessage("go on"),
+    ]
+
+
+def taking_turns(conversation: list[Any], count: int = 2) -> None:
+    conversation += [message for turn in range(count) for message in (vf.AssistantMessage(f"a{turn}"), vf.UserMessage(f"u{turn}"))]
+
+
+WRITES: list[tuple[int, Callable[[Any], Any]]] = [
+    (3, lambda message: message.update(content="(cut)")),
+    (3, lambda message: setattr(message, "content", "(cut)")),
+    (3, lambda message: message["content"].append(IMAGE)),
+    (3, lambda message: message["content"].extend([IMAGE, AUDIO])),
+    (3, lambda message: message["content"].insert(0, IMAGE)),
+    (3, lambda message: message["content"].pop()),
+    (3, lambda message: message["content"].clear()),
+    (3, lambda message: message["content"].__imul__(2)),
+    (3, lambda message: message["content"].__iadd__([IMAGE])),
+    (3, lambda message: message["content"].__setitem__(slice(None), [IMAGE])),
+    (3, lambda message: message["content"].__delitem__(0)),
+    (3, lambda message: message["content"][0].update(text="(cut)")),
+    (3, lambda message: message["content"][0].__setitem__("text", "(cut)")),
+    (3, lambda message: message["content"][0].__ior__({"text": "(cut)"})),
+    (3, lambda message: message["content"][0].setdefault("cache_control", {"type": "ephemeral"})),
+    (1, lambda message: message["content"].reverse()),
+    (1, lambda message: message["content"].sort(key=lambda part: part["type"])),
+    (1, lambda message: message["content"].remove(IMAGE)),
+    (1, lambda message: message["content"][1]["image_url"].update(url="data:,")),
+    (1, lambda message: message["content"][1]["image_url"].pop("url")),
+    (1, lambda message: message["content"][1]["image_url"].popitem()),
+    (1, lambda message: message["content"][1]["image_url"].clear()),
+    (1, lambda message: message["content"][1].__delitem__("image_url")),
+    (2, lambda message: setattr(message.tool_calls[0], "arguments", "{}")),
+    (2, lambda message: message.tool_calls[0].__setitem__("arguments", "{}")),
+    (2, lambda message: message.tool_calls[0]["function"].update(arguments="{}")),
+    (2, lambda message: message.tool_calls[0].update(function={"name": "see", "arguments": "{}"})),
+    (2, lambda message: message.tool_calls[0].pop("type")),
+    (2, lambda message: message.tool_calls.append(vf.ToolCall(id="c2", name="look", arguments="{}"))),
+    (2, lambda message: message["notes"][0]["deep"].append(2)),
+    (2, lambda message: message.pop("notes")),
+]
+
+
+@pytest.mark.parametrize("turns_later", [0, 2])
+@pytest.mark.parametrize("write", WRITES)
+async def test_what_is_written_to_an_earlier_message_is_in_the_next_prompt_and_nothing_else_is_converted_again(
+    client: OpenAIChatCompletionsClient, server: CannedServer, converted: list[Any], write: tuple[int, Any], turns_later: int
+) -> None:
+    conversation, other = episode(), episode()
+    for _ in range(2):
+        await client.get_response(conversation, "m")
+        await client.get_response(other, "m")
+        taking_turns(conversation, turns_later)
+        taking_turns(other, turns_later)
+    await client.get_response(conversation, "m")
+    await client.get_response(other, "m")
+    untouched = server.bodies[-2]["messages"]
+    converted.clear()
+    index, change = write
+    change(conversation[index])
+    await client.get_response(conversation, "m")
+    shown = server.bodies[-1]["messages"]
+    assert [message is conversation[index] for message in converted] == [True]
+    assert shown == [chat_format.native_message(message) for message in conversation]
+    assert shown != untouched
+    await client.get_response(conversation, "m")
+    await client.get_response(other, "m")
+    assert server.bodies[-1]["messages"] == untouched
+    assert len(converted) == 1
+
+
+async def test_each_turn_converts_what_is_new(client: OpenAIChatCompletionsClient, server: CannedServer, converted: list[Any]) -> None:
+    conversation = episode()
+    for _ in range(6):
+        converted.clear()
+        known = len(server.bodies[-1]["messages"]) if server.bodies else 0
+        await client.get_response(conversation.copy(), "m")
+        assert converted == conversation[known:]
+        assert server.bodies[-1]["messages"] == [chat_format.native_message(message) for message in conversation]
+        taking_turns(conversation, 1)
+
+
+async def test_branches_and_rewritten_histories_show_what_they_are(
+    client: OpenAIChatCompletionsClient, server: CannedServer, converted: list[Any]
+) -> None:
+    trunk = episode()
+    taking_turns(trunk)
+    await client.get_response(trunk, "m")
+    one, two = [*trunk, vf.AssistantMessage("left"), vf.UserMessage("?")], [*trunk, vf.AssistantMessage("right"), vf.UserMessage("!")]
+    shorter = [trunk[0], *trunk[-3:]]
+    replaced = [*trunk[:3], vf.ToolMessage("another", tool_call_id="c1"), *trunk[4:]]
+    turned = [*trunk[:4], trunk[5], trunk[4], *trunk[6:]]
+    for prompt in (one, two, shorter, replaced, turned, trunk[:2], trunk, one, two):
+        await client.get_response(prompt, "m")
+        assert server.bodies[-1]["messages"] == [chat_format.native_message(message) for message in prompt]
+    assert len(converted) == len(trunk) + 2 + 2 + 1
+    trunk[3]["content"][0]["text"] = "(cut)"
+    for prompt in (one, two, turned):
+        await client.get_response(prompt, "m")
+        assert server.bodies[-1]["messages"] == [chat_format.native_message(message) for message in prompt]
+
+
+async def test_a_message_that_several_conversations_share_shows_its_edit_in_each(
+    client: OpenAIChatCompletionsClient, server: CannedServer
+) -> None:
+    shared = vf.UserMessage([{"type": "text", "text": "go on"}])
+    conversations = [[vf.UserMessage(f"question {number}"), vf.AssistantMessage("so"), shared] for number in range(3)]
+    for turn in range(3):
+        for conversation in conversations:
+            conversation += [vf.AssistantMessage(f"turn {turn}"), shared]
+            await client.get_response(conversation, "m")
+    shared.forget_converted()  # as a run does once a rollout that has it is written
+    shared["content"][0]["text"] = "go on!"
+    for conversation in conversations:
+        await client.get_response(conversation, "m")
+        assert [message["content"] for message in server.bodies[-1]["messages"][2::2]] == [[{"type": "text", "text": "go on!"}]] * 4
+
+
+async def test_raw_messages_among_known_ones(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
+    conversation = episode()
+    await client.get_response(conversation, "m")
+    raw = [dict(conversation[0]), *conversation[1:], {"role": "assistant", "content": "and"}, {"role": "user", "content": "yes"}]
+    await client.get_response(raw, "m")
+    assert server.bodies[-1]["messages"][-3:] == [{"role": "user", "content": "go on"}, *raw[-2:]]
+    with pytest.raises(vf.Error, match=r"messages\[6\]"):
+        await client.get_response([*conversation, {"role": "nobody"}], "m")  # type: ignore[list-item]
+
+
+async def test_audio_in_an_old_message_still_asks_for_text(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
+    conversation = [vf.UserMessage([AUDIO]), vf.AssistantMessage("so"), vf.UserMessage("go on")]
+    for _ in range(3):
+        await client.get_response(conversation, "m")
+        taking_turns(conversation, 1)
+    conversation[0]["content"].pop()
+    await client.get_response(conversation, "m")
+    assert [body.get("modalities") for body in server.bodies] == [["text"], ["text"], ["text"], None]
+
+
+# Whose part it is
+
+
+def test_what_is_put_into_a_second_message_is_copied_for_it() -> None:
+    one = episode()
+    two: list[Any] = [
+        vf.UserMessage(one[1]["content"]),
+        vf.AssistantMessage(None, tool_calls=one[2].tool_calls),
+        vf.AssistantMessage(None, tool_calls=[one[2].tool_calls[0]]),
+        copy.copy(one[1]),
+        one[1].replace(name="ann"),
+    ]
+    late = vf.UserMessage("x")
+    late["content"] = [one[1]["content"][0]]
+    late["content"].append(one[1]["content"][1])
+    before = copy.deepcopy([*two, late])
+    one[1]["content"][0]["text"] = "changed"
+    one[1]["content"][1]["image_url"]["url"] = "changed"
+    one[2].tool_calls[0].arguments = "changed"
+    assert [*two, late] == before
+
+
+def test_a_part_stays_itself_within_its_message() -> None:
+    message = episode()[1]
+    text, image = message["content"]
+    message["content"] = [image, text]
+    message["content"] += [{"type": "text", "text": "more"}]
+    assert (message["content"][0] is image, message["content"][1] is text) == (True, True)
+    call = vf.ToolCall(id="c1", name="look", arguments="{}")
+    said = vf.AssistantMessage(None, tool_calls=[call])
+    call.arguments = '{"a": 1}'
+    assert said.tool_calls[0] is call
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_copies_are_equal_and_their_own(twin_of: Callable[[Any], Any]) -> None:
+    for message in episode():
+        twin = twin_of(message)
+        assert (twin, type(twin)) == (message, type(message))
+        assert json.loads(json.dumps(twin)) == json.loads(json.dumps(message)) == message
+        twin.converted(chat_format.native_message)
+        if message["role"] == "assistant" and message.tool_calls:
+            assert type(twin.tool_calls[0]) is vf.ToolCall
+            twin.tool_calls[0].arguments = "{}"
+            assert message.tool_calls[0].arguments == '{"at": 1}'
+            assert twin.converted(chat_format.native_message)["tool_calls"][0]["function"]["arguments"] == "{}"
+        elif isinstance(message["content"], list):
+            kept = twin.converted(chat_format.native_message)
+            assert isinstance(twin["content"][0], dict)
+            twin["content"][0]["text"] = "changed"
+            assert message["content"][0]["text"] != "changed"
+            assert twin.converted(chat_format.native_message) is not kept
+
+
+def test_parts_keep_no_message_alive_and_make_no_cycle() -> None:
+    gc.disable()
+    try:
+        for make in (
+            lambda: vf.UserMessage([IMAGE]),
+            lambda: vf.AssistantMessage(None, tool_calls=[vf.ToolCall(name="f", arguments="{}")]),
+        ):
+            message: Any = make()
+            message.converted(chat_format.native_message)
+            part = (message["content"] or message.tool_calls)[0]
+            gone = weakref.ref(message)
+            del message
+            assert gone() is None
+            part["type"] = "of nobody"
+    finally:
+        gc.enable()
+
+
+async def test_an_episode_is_let_go_without_the_garbage_collector(client: OpenAIChatCompletionsClient) -> None:
+    conversation = episode()
+    for _ in range(3):
+        await client.get_response(conversation, "m")
+        taking_turns(conversation, 1)
+    gone = [weakref.ref(message) for message in conversation]
+    gc.disable()
+    try:
+        del conversation
+        assert [each() for each in gone] == [None] * len(gone)
+    finally:
+        gc.enable()
+
+
+def test_setdefault_on_a_tool_call_knows_both_spellings() -> None:
+    call = vf.ToolCall(id="c1", name="look", arguments="{}")
+    assert (call.setdefault("name", "see"), call.name, call.setdefault("extra", [1]), call["extra"]) == ("look", "look", [1], [1])
