@@ -200,7 +200,7 @@ def test_an_evaluation_that_breaks_off_does_not_stop_the_others(vf_eval: VfEval,
     done = vf_eval("config.toml")
     assert done.code == 1
     assert "reward: avg - 1.000" in done.out
-    assert "error: yes-no: cannot read results from file/evals" in done.err
+    assert "error: yes-no: cannot write results to file/evals" in done.err
 
 
 # Resuming
