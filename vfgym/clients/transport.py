@@ -58,11 +58,15 @@ class Pool:
     async def close(self) -> None:
         """Close the connections, whatever has become of their loop. Requests that still run on it fail."""
         if self.loop is asyncio.get_running_loop():
-            await self.session.close()
+            await self._finish()
         elif self.loop.is_running():
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.session.close(), self.loop))
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._finish(), self.loop))
         else:
             _drop(self.loop, self.session)
+
+    async def _finish(self) -> None:
+        # By its keeper, which would otherwise be left to a loop that may have stopped by then.
+        await self._keeper.aclose()
 
 
 class Connections:
