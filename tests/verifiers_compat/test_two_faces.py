@@ -163,6 +163,12 @@ def calling(name: str, arguments: str) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "name": name, "arguments": arguments}]}
 
 
+def reasoning(rubric: vf.Rubric) -> vf.Environment:
+    env = vf.ReasoningGymEnv("leg_counting", num_train_examples=3, num_eval_examples=2)
+    env.add_rubric(rubric)
+    return env
+
+
 Make = Callable[[vf.Rubric], vf.Environment]
 
 CASES: dict[str, tuple[Make, Sequence[Any]]] = {
@@ -182,6 +188,7 @@ CASES: dict[str, tuple[Make, Sequence[Any]]] = {
     "own rollout with calls at once": (lambda rubric: Debate(dataset=ROWS, rubric=rubric), ["1", "2", "3"]),
     "own rollout around the library's": (lambda rubric: Retold(dataset=ROWS, rubric=rubric, max_turns=3), ["a", "b", "c"]),
     "own rollout that raises": (lambda rubric: Raising(dataset=ROWS, rubric=rubric), ["a"]),
+    "reasoning-gym": (reasoning, ["<answer>4</answer>"]),
     "group": (
         lambda rubric: vf.EnvGroup(
             [
