@@ -601,6 +601,8 @@ def test_text_prompts_ask_a_completions_client() -> None:
     assert env.client_type == "openai_completions"
     output = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"][0]
     assert output["prompt"] == [{"role": "text", "content": "Once upon"}]
+    config = vf.ClientConfig(api_base_url="http://localhost:1/v1")
+    assert type(env.initial_state(env.get_dataset()[0], config, "m", None)["client"]) is vf.OpenAICompletionsClient
     with pytest.raises(ConfigurationError, match="system_prompt"):
         vf.SingleTurnEnv(dataset=[{"prompt": "x"}], message_type="completion", system_prompt="no")
 

@@ -182,7 +182,7 @@ class RolloutAPI(DatasetAccess):
                 same settings, that run is resumed: only what is missing is played.
             state_columns: Further items of each state to keep.
             save_results: Write results, to a new directory below ``./outputs/evals`` where no `results_path` is given.
-            push_to_hf_hub: Push saved results to the Hugging Face hub, too.
+            push_to_hf_hub: Push the results to the Hugging Face hub, too. A failure is logged.
             hf_hub_dataset_name: Name of the data set there; made of environment, model and numbers by default.
             independent_scoring: Score each rollout alone, without advantages.
             max_retries: How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it.
@@ -364,13 +364,17 @@ class RolloutAPI(DatasetAccess):
         """Return who is asked, in turn; and those among them that were made here, to be closed here."""
         if isinstance(client, EndpointClientConfig):
             configs = client.endpoints() if isinstance(client, ClientConfig) else [client]
-            if self.client_type is not None:
-                configs = [_speaking(config, self.client_type) for config in configs]
-            made = [resolve_client(config) for config in configs]
+            made = [self._resolved(config) for config in configs]
             return made, made
-        resolved = resolve_client(client, self.client_type)
+        resolved = self._resolved(client)
         is_twin = resolved is not client and isinstance(resolved, ProviderClient) and resolved.client is not client
         return [resolved], [resolved] if is_twin else []
+
+    def _resolved(self, client: Any) -> Client:
+        """Return who is asked, by the API that the environment asks for where `client` does not say which one it speaks."""
+        if isinstance(client, EndpointClientConfig) and self.client_type is not None:
+            client = _speaking(client, self.client_type)
+        return resolve_client(client, self.client_type)
 
     def _merged(self, sampling_args: SamplingArgs | None) -> SamplingArgs:
         return {**self.definition.sampling_args, **(sampling_args or {})}
@@ -405,7 +409,7 @@ def _speaking(config: EndpointClientConfig, client_type: ClientType) -> Endpoint
 
 
 def _push(outputs: Any, name: str | None) -> None:
-    """Push results to the hub. What goes wrong there is logged: the results themselves are on disk."""
+    """Push results to the hub. What goes wrong there is logged: the run itself is done, and its results are returned."""
     try:
         logger.info("pushed the results to %s", push_to_hub(outputs, name))
     except Exception:

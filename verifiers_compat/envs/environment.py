@@ -12,7 +12,7 @@ from verifiers_compat.envs.api import RolloutAPI
 from verifiers_compat.messages import MESSAGE_TYPES
 from verifiers_compat.types import RolloutTiming, State
 from vfgym import threads
-from vfgym.clients import Client, ClientType, EndpointClientConfig, ProviderClient, resolve_client
+from vfgym.clients import Client, ClientType, EndpointClientConfig, ProviderClient
 from vfgym.concurrency import Steps
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
@@ -114,7 +114,7 @@ class Environment(RolloutAPI, ChatEnv):
         for given, made in self._kept_clients:
             if given is client or (isinstance(given, EndpointClientConfig) and given == client):
                 return made
-        made = resolve_client(client, self.client_type)
+        made = self._resolved(client)
         self._kept_clients.append((client, made))
         return made
 

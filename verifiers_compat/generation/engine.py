@@ -135,17 +135,18 @@ class Generation:
 
     async def _play(self, player: Player, group: Group, number: int) -> Played:
         example = group.example
+        fingerprint = None
         try:
             task = self.inputs.task(example, number)
+            if self.writer is not None:  # before the rollout, whose hooks may write to what it starts from
+                fingerprint = fingerprint_of(task)
             route = route_of(task)
             env, task = self.definition.routed(task)
         except Exception as error:  # a row that cannot be read, or that belongs nowhere
             if self.settings.strict:
                 raise
             self._failures.note(example.example_id, number, error)
-            return Played(number, self.definition, [], unreadable(example), error)
-        # Taken before the rollout, whose hooks may write to what it starts from.
-        fingerprint = None if self.writer is None else fingerprint_of(self.inputs.task(example, number))
+            return Played(number, self.definition, [], unreadable(example), error, fingerprint)
         fresh: list[dict[str, Any]] = [task]
 
         def new_task() -> dict[str, Any]:
