@@ -190,6 +190,40 @@ def tool_turn(vf: Any) -> dict[str, float]:
     return {"tool turn, µs": (episode(40) - episode(20)) / 20 * 1e6}
 
 
+def gym_game(vf: Any) -> dict[str, float]:
+    """CartPole through `GymEnv`, about ten moves an episode; its moves alone (with their observations as text); the constructor."""
+    import gymnasium
+
+    def constructed() -> float:
+        started = time.process_time()
+        vf.GymEnv(gymnasium.make, {"id": "CartPole-v1"}, action_parser=int)
+        return time.process_time() - started
+
+    def played_bare() -> float:
+        started = time.process_time()
+        for seed in range(count):
+            str(game.reset(seed=seed)[0])
+            while True:
+                observation, _, terminated, truncated, _ = game.step(1)
+                str(observation)
+                if terminated or truncated:
+                    break
+        return time.process_time() - started
+
+    count = 200
+    game = gymnasium.make("CartPole-v1")
+    env = vf.GymEnv(gymnasium.make, {"id": "CartPole-v1"}, action_parser=int, num_train_episodes=count, num_eval_episodes=0)
+    client = bare_client(vf, "1")
+    results = asyncio.run(evaluation(env, client, max_concurrent=1)())
+    # Moves are what both play; there is one model call more an episode where the end of a game is noticed late.
+    moves = sum(len(output["completion"]) // 2 for output in results["outputs"])
+    return {
+        "GymEnv CartPole move, µs": best(lambda: cpu(evaluation(env, client, max_concurrent=1))) / moves * 1e6,
+        "the same move played bare, µs": best(played_bare) / moves * 1e6,
+        "GymEnv constructor, ms": best(constructed) * 1e3,
+    }
+
+
 def reward_functions(vf: Any) -> dict[str, float]:
     """Five trivial reward functions: an episode with them less one with none."""
 
@@ -306,7 +340,7 @@ def imports(package: str) -> dict[str, float]:
     }
 
 
-WORKLOADS = (single_turn, turns, tool_turn, reward_functions, group_scoring, saving, memory)
+WORKLOADS = (single_turn, turns, tool_turn, gym_game, reward_functions, group_scoring, saving, memory)
 
 
 # How it is run

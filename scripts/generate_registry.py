@@ -15,6 +15,8 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, find_highest_version
 from gymnasium.spaces import Discrete
 
+from vfgym.wrappers.textarena.library import new_game, textarena
+
 DATA = Path(__file__).parent.parent / "vfgym" / "data"
 GYMNASIUM_GROUPS = ("toy_text", "classic_control")
 
@@ -91,12 +93,105 @@ def gymnasium_registry() -> dict[str, Any]:
     return {"version": version("gymnasium"), "environments": environments}
 
 
+TEXTARENA_WRAPPERS = {
+    "LLMObservationWrapper": ("shows", "all"),
+    "SettlersOfCatanObservationWrapper": ("shows", "all"),
+    "GameMessagesObservationWrapper": ("shows", "messages"),
+    "GameMessagesAndCurrentBoardObservationWrapper": ("shows", "messages and board"),
+    "GameBoardObservationWrapper": ("shows", "board"),
+    "ActionFormattingWrapper": ("moves", "brackets"),
+    "ClipCharactersActionWrapper": ("moves", "clips"),
+}
+"""What the wrappers of TextArena do, by the names of their classes."""
+
+TEXTARENA_MISSING = {
+    # f-strings with the same quotes inside (PEP 701), although the package says that it runs on 3.10
+    **dict.fromkeys(("Checkers", "Chess", "IteratedStagHunt", "ReverseTicTacToe", "UltimateTexasHoldem"), "Python 3.12"),
+    # a model on OpenRouter plays the game master or the jury
+    **dict.fromkeys(("Debate", "GuessWho", "ScenarioPlanning", "TwentyQuestions"), "OPENROUTER_API_KEY"),
+    **dict.fromkeys(("ScorableGames", "UsedCarNegotiation"), "its data files, which the package does not contain"),
+    "BabyAiText": "the abandoned packages gym and babyai_text",
+    "CharacterConclave": "a repair: its first step is a TypeError",
+    "Klondike": "a repair: its module is a SyntaxError",
+    "UsedCar": "its module, which the package does not contain",
+}
+"""What the games of textarena 0.7.4 lack that do not run everywhere, by the names of their modules."""
+
+TEXTARENA_PLAYERS = {
+    # any number is accepted, but two sit at these boards
+    "QuantumTicTacToe": (2, 2, 2),
+    "SpiteAndMalice": (2, 2, 2),
+    # the numbers of players that their documentation gives
+    "CharacterConclave": (3, 3, 15),
+    "MarketEntryGame": (4, 2, 15),
+    "PublicGoodsGame": (4, 2, 15),
+    "ScorableGames": (2, 2, 15),
+    # not to be asked where they do not run
+    **dict.fromkeys(("BabyAiText", "GuessWho", "Klondike", "TwentyQuestions", "UltimateTexasHoldem"), (1, 1, 1)),
+    **dict.fromkeys(("Checkers", "Chess", "Debate", "IteratedStagHunt", "ReverseTicTacToe", "ScenarioPlanning"), (2, 2, 2)),
+    **dict.fromkeys(("UsedCar", "UsedCarNegotiation"), (2, 2, 2)),
+}
+"""Numbers of players (default, least, most) of the games that cannot be asked for them, by the names of their modules."""
+
+
+def textarena_players(env_id: str, game: str) -> tuple[int, int, int]:
+    """Return how many play a game by default, at least and at most: the numbers of up to 15 with which it can be reset."""
+    if game in TEXTARENA_PLAYERS:
+        return TEXTARENA_PLAYERS[game]
+    accepted = []
+    for number in range(1, 16):
+        try:
+            new_game(env_id, {}).reset(num_players=number, seed=0)
+        except Exception:  # each game refuses in its own way
+            if accepted:
+                break
+        else:
+            accepted.append(number)
+    return accepted[0], accepted[0], accepted[-1]
+
+
+def textarena_registry() -> dict[str, Any]:
+    """Describe every environment of the installed TextArena.
+
+    Returns:
+        ``version`` of TextArena and ``environments``: for each id without ``-raw`` and ``-train`` its ``game``, its ``players`` (by
+        default, at least, at most), what is ``missing`` where it does not run everywhere, and its ``wrappers``: by what is added
+        to the id, what a player is shown, and what is done to its moves.
+    """
+    registry = textarena().envs.registration.ENV_REGISTRY
+    environments: dict[str, dict[str, Any]] = {}
+    for env_id, spec in registry.items():
+        base = env_id.removesuffix("-raw").removesuffix("-train")
+        if base not in environments:
+            game = spec.entry_point.split(".")[2]
+            missing = {"missing": TEXTARENA_MISSING[game]} if game in TEXTARENA_MISSING else {}
+            environments[base] = {"id": base, "game": game, "players": textarena_players(env_id, game), **missing, "wrappers": {}}
+        described: dict[str, Any] = {"shows": "all", "moves": []}
+        for wrapper in spec.default_wrappers or []:
+            what, how = TEXTARENA_WRAPPERS[wrapper.__name__]
+            if what == "shows":
+                described["shows"] = how
+            else:
+                described["moves"].append(how)
+        environments[base]["wrappers"][env_id.removeprefix(base)] = described
+    return {"version": version("textarena"), "environments": list(environments.values())}
+
+
+def one_a_line(registry: dict[str, Any]) -> str:
+    """Return the text of a data file with each environment in a line."""
+    lines = ",\n".join(json.dumps(environment) for environment in registry["environments"])
+    return f'{{"version": {json.dumps(registry["version"])}, "environments": [\n{lines}\n]}}\n'
+
+
 def main() -> None:
-    """Write both data files."""
+    """Write the data files."""
     for name, registry in {"reasoning_gym": reasoning_gym_registry(), "gymnasium": gymnasium_registry()}.items():
         path = DATA / f"{name}.json"
         path.write_text(json.dumps(registry, indent=1) + "\n")
         print(f"wrote {path}")
+    path = DATA / "textarena.json"
+    path.write_text(one_a_line(textarena_registry()))
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from vfgym import MultiTurnEnv, Rubric, RubricGroup, SingleTurnEnv, State, clean
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, UserMessage
 from vfgym.testing import check_environment
-from vfgym.wrappers.codec import DiscreteCodec
+from vfgym.codecs.discrete import DiscreteCodec
 
 FACES = "step() and rollout() give equal states"
 ONCE = "calls each reward function and each cleanup handler once for an episode"

@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from verifiers_compat.clients.openai_chat_completions_client import OpenAIChatCompletionsClient
     from verifiers_compat.clients.openai_completions_client import OpenAICompletionsClient
     from verifiers_compat.clients.openai_responses_client import OpenAIResponsesClient
+    from verifiers_compat.envs.experimental.gym_env import GymEnv
     from verifiers_compat.envs.experimental.mcp_env import MCPEnv
     from verifiers_compat.envs.integrations.reasoninggym_env import ReasoningGymEnv
+    from verifiers_compat.envs.integrations.textarena_env import TextArenaEnv
     from verifiers_compat.rubrics.judge_rubric import JudgeRubric
     from verifiers_compat.rubrics.math_rubric import MathRubric
     from verifiers_compat.utils.config_utils import MissingKeyError, ensure_keys
@@ -68,8 +70,10 @@ _LAZY = {
     "OpenAIChatCompletionsClient": "verifiers_compat.clients.openai_chat_completions_client:OpenAIChatCompletionsClient",
     "OpenAICompletionsClient": "verifiers_compat.clients.openai_completions_client:OpenAICompletionsClient",
     "OpenAIResponsesClient": "verifiers_compat.clients.openai_responses_client:OpenAIResponsesClient",
+    "GymEnv": "verifiers_compat.envs.experimental.gym_env:GymEnv",
     "MCPEnv": "verifiers_compat.envs.experimental.mcp_env:MCPEnv",
     "ReasoningGymEnv": "verifiers_compat.envs.integrations.reasoninggym_env:ReasoningGymEnv",
+    "TextArenaEnv": "verifiers_compat.envs.integrations.textarena_env:TextArenaEnv",
     "JudgeRubric": "verifiers_compat.rubrics.judge_rubric:JudgeRubric",
     "MathRubric": "verifiers_compat.rubrics.math_rubric:MathRubric",
     "MissingKeyError": "verifiers_compat.utils.config_utils:MissingKeyError",
@@ -107,8 +111,6 @@ _HOSTED = "it runs in hosted sandboxes, which this package does not offer"
 _LEFT_OUT = {
     **dict.fromkeys(("SandboxEnv", "PythonEnv", "CliAgentEnv", "HarborEnv", "BrowserEnv", "OpenEnvEnv", "RLMEnv", "SWEDebugEnv"), _HOSTED),
     **dict.fromkeys(("HarborTaskset", "HarborTasksetConfig", "CLIHarness", "OpenCode", "Pi", "MiniSWEAgent", "RLM"), _HOSTED),
-    "GymEnv": "vfgym.to_chat(env) makes a chat environment of a game, and as_environment(env) gives it this API",
-    "TextArenaEnv": "TextArena games are not wrapped yet",
 }
 __getattr__ = module_getattr(__name__, lazy=_LAZY, left_out=_LEFT_OUT)
 
@@ -122,6 +124,7 @@ __all__ = [
     "EnvGroup",
     "Environment",
     "Error",
+    "GymEnv",
     "InfraError",
     "InvalidModelResponseError",
     "JudgeRubric",
@@ -146,6 +149,7 @@ __all__ = [
     "SandboxError",
     "SingleTurnEnv",
     "StatefulToolEnv",
+    "TextArenaEnv",
     "ThinkParser",
     "ToolCallError",
     "ToolEnv",

@@ -15,7 +15,7 @@ from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks
 from vfgym.tools import Tool
-from vfgym.wrappers import NewMessages, to_chat
+from vfgym.wrappers import NewMessages, to_chat, to_gym, to_textarena
 
 __version__ = "0.1.0"
 
@@ -74,5 +74,7 @@ __all__ = [
     "stop",
     "teardown",
     "to_chat",
+    "to_gym",
+    "to_textarena",
     "update",
 ]

@@ -68,7 +68,8 @@ def seat_of(env: gym.Env[Any, Any]) -> EpisodeFace:
 
 
 class RandomAgent:
-    """Answers with a random legal action where ``info["legal_actions"]`` names some, else with a sample of the action space.
+    """Answers with a random move where the environment knows one (`ChatEnv.random_action`, ``info["legal_actions"]``), else with a
+    sample of the action space.
 
     Its numbers follow from the seed that the episode was reset with, and leave the environment's own alone. So a run
     replays under its seed, whatever runs beside it.
@@ -91,12 +92,17 @@ class RandomAgent:
             rng = np.random.default_rng([self.seed, int(rng.integers(2**63))])
         space = env.action_space
         sample = _own_sampler(space, rng)
+        seat = env.unwrapped if isinstance(space, MessageSpace) and isinstance(env.unwrapped, EpisodeFace) else None
 
         def answer(observation: list[Message], info: dict[str, Any]) -> Any:
+            if seat is None:
+                return sample()
+            episode = seat.episode
+            move = None if episode is None else episode.definition.random_action(episode.state, rng)
+            if move is not None:
+                return move
             legal = info.get("legal_actions")
-            if legal and isinstance(space, MessageSpace):
-                return legal[int(rng.integers(len(legal)))]
-            return sample()
+            return legal[int(rng.integers(len(legal)))] if legal else sample()
 
         return answer
 

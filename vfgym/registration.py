@@ -10,9 +10,9 @@ from typing import Any
 
 import gymnasium
 
-from vfgym.data import gymnasium_environments, reasoning_gym_datasets
+from vfgym.data import gymnasium_environments, reasoning_gym_datasets, textarena_environments
 
-NAMESPACES = ("gymnasium", "reasoning-gym")
+NAMESPACES = ("gymnasium", "reasoning-gym", "textarena")
 """What the ids of this library begin with."""
 
 
@@ -20,13 +20,17 @@ def register_all() -> None:
     """Register every environment of this library. A second call changes nothing.
 
     * ``reasoning-gym/<dataset>-v0``: the 106 datasets of reasoning-gym, as `ReasoningGymEnv`.
-    * ``gymnasium/<id>``: the toy-text and classic-control games of Gymnasium, as chat environments. Their limits are the
-      games' own.
+    * ``gymnasium/<id>``: the environments of Gymnasium (toy text, classic control, Box2D, MuJoCo), as chat environments. Their
+      limits are the games' own.
+    * ``textarena/<id>``: the games of TextArena, as `TextArenaEnv`. Those that cannot run here say why when they are made.
     """
     for name in reasoning_gym_datasets():
         _register(f"reasoning-gym/{name}-v0", "vfgym.envs.reasoning_gym:ReasoningGymEnv", {"gym": name})
     for game in gymnasium_environments():
         _register(f"gymnasium/{game}", "vfgym.wrappers.to_chat:make_chat", {"game": game})
+    for game in textarena_environments():
+        # Gymnasium takes one "/" in an id; TextArena has Taboo-v0-city/country.
+        _register(f"textarena/{game.replace('/', '-')}", "vfgym.wrappers.textarena.env:TextArenaEnv", {"game": game})
 
 
 def _register(env_id: str, entry_point: str, kwargs: dict[str, Any]) -> None:

@@ -150,3 +150,74 @@ def test_a_game_keeps_every_promise() -> None:
 def test_a_wrong_limit_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="max_invalid_moves must be at least 1, got 0"):
         Counting(max_invalid_moves=0)
+
+
+class Echo(vfgym.GameEnv):
+    """Says after each move how many there were, and is over after five."""
+
+    def open_game(self) -> list[str]:
+        return []
+
+    def begin_game(self, game: Any, state: Any, seed: Any, options: Any) -> list[Any]:
+        game.clear()
+        state["rules"] = "Say anything."
+        return [vfgym.UserMessage("Say anything.\n\nmove 0")]
+
+    def make_move(self, game: Any, message: Any, state: Any) -> Turn:
+        if message.content == "crash":
+            raise vfgym.errors.ToolError("crashed")
+        game.append(message.content)
+        return Turn([vfgym.UserMessage(f"move {len(game)}")], 1.0, terminated=len(game) == 5)
+
+    def close_game(self, game: Any) -> None:
+        game.clear()
+
+
+def said(messages: list[Any]) -> list[str]:
+    return [message.content for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("history", "shown"),
+    [
+        (None, ["Say anything.\n\nmove 0", "a", "move 1", "b", "move 2", "c", "move 3"]),
+        (3, ["Say anything.\n\nmove 0", "a", "move 1", "b", "move 2", "c", "move 3"]),
+        (2, ["Say anything.\n\nmove 1", "b", "move 2", "c", "move 3"]),
+        (1, ["Say anything.\n\nmove 2", "c", "move 3"]),
+        (0, ["Say anything.\n\nmove 3"]),
+    ],
+)
+def test_history_limits_what_is_shown_and_not_what_is_kept(history: int | None, shown: list[str]) -> None:
+    env = Echo(history=history, system_prompt="Be brief.", blocking=False)
+    env.reset(seed=0)
+    for text in "abc":
+        outcome = env.step(text)
+    assert said(outcome.observation) == ["Be brief.", *shown]
+    assert said(env.state["trajectory"][-1]["prompt"])[-1] == "move 2" or history == 0
+    for text in "de":
+        outcome = env.step(text)
+    whole = ["a", "move 1", "b", "move 2", "c", "move 3", "d", "move 4", "e", "move 5"]
+    assert said(env.state["completion"]) == whole
+    assert said(outcome.observation) == ["Be brief.", "Say anything.\n\nmove 0", *whole]
+    assert env.state["reward"] == 5.0
+
+
+@pytest.mark.parametrize("history", [None, 0, 1, 9])
+@pytest.mark.parametrize("answers", [["a"], ["a", "b"], ["a", "b", "crash"]])
+def test_a_limited_history_leaves_the_completion_alone_however_it_ends(history: int | None, answers: list[str]) -> None:
+    """A limit, an error, or the outside ends the episode: the completion is that of the same game with all of its history."""
+    completions = []
+    for limit in (history, None):
+        env = Echo(history=limit, max_turns=2 if answers[-1] != "crash" else -1, blocking=False)
+        env.reset(seed=0)
+        for text in answers:
+            env.step(text)
+        env.truncate()
+        completions.append(said(env.state["completion"]))
+    assert completions[0] == completions[1]
+
+
+@pytest.mark.parametrize("history", [-1, 1.5, "all"])
+def test_a_history_that_is_no_number_of_moves_is_refused(history: Any) -> None:
+    with pytest.raises(ConfigurationError, match="history"):
+        Echo(history=history)

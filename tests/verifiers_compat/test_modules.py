@@ -59,6 +59,14 @@ NAMES: dict[str, list[str]] = {
     "envs.tool_env": ["ToolMonitorRubric", "ToolEnv"],
     "envs.stateful_tool_env": ["StatefulToolEnv"],
     "envs.env_group": ["ENV_GROUP_INFO_KEY", "EnvGroupRubric", "EnvGroup"],
+    "envs.experimental.gym_env": [
+        *("StepResetEnv", "normalize_reset(out)", "normalize_step(out)", "sum_step_rewards(state)", "EpisodicSumRubric(weight)"),
+        "GymEnv(env_cls, env_kwargs, action_parser, obs_to_text, num_train_episodes, num_eval_episodes, max_episode_steps, seed)",
+        "GymEnv(system_prompt, few_shot, parser, rubric, message_type)",
+    ],
+    "envs.integrations.textarena_env": [
+        "TextArenaEnv(game, num_train_examples, num_eval_examples, system_prompt, parser, rubric, feedback_fn, seed)",
+    ],
     "utils.data_utils": [
         *("THINK_BOXED_SYSTEM_PROMPT", "BOXED_SYSTEM_PROMPT"),
         "format_dataset(dataset, system_prompt, few_shot, question_key, answer_key, map_kwargs)",

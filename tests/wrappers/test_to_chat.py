@@ -9,13 +9,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from gymnasium.utils.env_checker import data_equivalence
 
 import vfgym
 from vfgym.errors import ConfigurationError, UnknownArgument
-from vfgym.wrappers.codec import ActionNotFound, DiscreteCodec
-from vfgym.wrappers.observations import observation_text, without_colours
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.wrappers.images import frame_of
+from vfgym.codecs import ActionNotFound
 
 GAMES = [
     "Acrobot-v1",
@@ -171,8 +171,6 @@ def test_a_game_a_spec_and_a_factory_do_as_well_as_an_id(make: Any) -> None:
 
 
 def test_what_cannot_be_played_in_words_is_refused_with_the_reason() -> None:
-    with pytest.raises(ConfigurationError, match=r"discrete actions.*Box"):
-        vfgym.to_chat("Pendulum-v1")
     with pytest.raises(ConfigurationError, match="give to_chat a function"):
         vfgym.to_chat(gym.make("CartPole-v1").unwrapped.__class__())
     with pytest.raises(ConfigurationError, match="got int"):
@@ -183,18 +181,88 @@ def test_what_cannot_be_played_in_words_is_refused_with_the_reason() -> None:
         vfgym.to_chat(gym.spec("CartPole-v1"), max_turn=3)
 
 
+class Board(gym.Env[Any, Any]):
+    """Many numbers that are no image."""
+
+    observation_space = gym.spaces.Box(-1, 1, (40, 40), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, **kwargs: Any) -> Any:
+        return np.zeros((40, 40)), {}
+
+
 def test_a_large_observation_needs_obs_to_text() -> None:
-    class Picture(gym.Env[Any, Any]):
-        observation_space = gym.spaces.Box(0, 255, (32, 32, 3), np.uint8)
-        action_space = gym.spaces.Discrete(2)
-
-        def reset(self, **kwargs: Any) -> Any:
-            return np.zeros((32, 32, 3), np.uint8), {}
-
     with pytest.raises(ConfigurationError, match="obs_to_text"):
-        vfgym.to_chat(Picture)
-    observation, _ = vfgym.to_chat(Picture, obs_to_text=lambda picture: f"mean {picture.mean()}").reset(seed=0)
+        vfgym.to_chat(Board)
+    observation, _ = vfgym.to_chat(Board, obs_to_text=lambda board: f"mean {board.mean()}").reset(seed=0)
     assert observation[-1].content.endswith("mean 0.0")
+
+
+def frame_in(message: Any) -> np.ndarray[Any, Any]:
+    (part,) = [part for part in message.content if part["type"] == "image_url"]
+    return frame_of(part)
+
+
+def test_a_drawing_is_shown_as_an_image() -> None:
+    env = vfgym.to_chat("CartPole-v1", observe="image")
+    native = gym.make("CartPole-v1", render_mode="rgb_array")
+    native.reset(seed=3)
+    observation, _ = env.reset(seed=3)
+    assert np.array_equal(frame_in(observation[-1]), native.render())
+    assert observation[-1].content[0]["text"].startswith("You are playing CartPole-v1.")
+    native.step(1)
+    observation = env.step("right").observation
+    assert np.array_equal(frame_in(observation[-1]), native.render())
+    assert len(observation[-1].content) == 1
+    env.close()
+
+
+def test_text_and_image_together() -> None:
+    env = vfgym.to_chat("CartPole-v1", observe="both")
+    env.reset(seed=3)
+    text, image = env.step("right").observation[-1].content
+    assert text["text"].startswith("Cart Position: ")
+    assert image["type"] == "image_url"
+    assert all(message["content"] for message in env.episode.conversation())
+    env.close()
+
+
+class Picture(gym.Env[Any, Any]):
+    """Observations that are images: brighter at each step, over after three."""
+
+    observation_space = gym.spaces.Box(0, 255, (32, 32, 3), np.uint8)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, **kwargs: Any) -> Any:
+        self.brightness = 0
+        return self._frame(), {}
+
+    def step(self, action: Any) -> Any:
+        self.brightness += 1
+        return self._frame(), 0, self.brightness == 3, False, {}
+
+    def _frame(self) -> Any:
+        return np.full((32, 32, 3), self.brightness, np.uint8)
+
+
+def test_observations_that_are_images_are_shown_as_images() -> None:
+    env = vfgym.to_chat(Picture, as_tool=True, blocking=False)
+    observation, _ = env.reset(seed=0)
+    assert not frame_in(observation[-1]).any()
+    answer = env.answers.as_call(np.int64(1), "call_7")
+    observation = env.step(answer).observation
+    assert (observation[-2].role, observation[-2].tool_call_id, observation[-1].role) == ("tool", "call_7", "user")
+    assert (frame_in(observation[-1]) == 1).all()
+    env.step("0")
+    outcome = env.step("0")
+    assert outcome.terminated
+    assert (frame_in(outcome.observation[-1]) == 3).all()
+    assert outcome.observation[-1].content[-1]["text"] == "The game is over."
+
+
+def test_a_game_without_images_says_so() -> None:
+    with pytest.raises(ConfigurationError, match="no images to show"):
+        vfgym.to_chat(Board, observe="image")
 
 
 def test_a_game_in_the_middle_of_an_episode_can_be_pickled() -> None:
@@ -202,18 +270,6 @@ def test_a_game_in_the_middle_of_an_episode_can_be_pickled() -> None:
     env.reset(seed=3)
     twin = pickle.loads(pickle.dumps(env.state.session.game.unwrapped))
     assert twin.player == env.state.session.game.unwrapped.player
-
-
-@given(n=st.integers(1, 40), start=st.integers(-20, 20), data=st.data())
-def test_decoding_an_encoded_action_gives_the_action(n: int, start: int, data: st.DataObject) -> None:
-    names = data.draw(st.none() | st.lists(st.text("abc xyz", min_size=1), min_size=n, max_size=n, unique_by=lambda name: name.strip()))
-    if names is not None and any(not name.strip() for name in names):
-        names = None
-    codec = DiscreteCodec(gym.spaces.Discrete(n, start=start), None if names is None else [name.strip() for name in names])
-    for action in range(start, start + n):
-        assert codec.decode(codec.encode(action)) == action
-        assert codec.decode(str(action)) == action
-        assert codec.decode(f"I will take <action> {codec.encode(action)} </action>.") == action
 
 
 @pytest.mark.parametrize(
@@ -245,14 +301,158 @@ def test_reading_forgives_format_but_not_meaning(answer: str, action: int | None
         assert codec.decode(answer) == action
 
 
-def test_colours_become_brackets() -> None:
-    assert without_colours("S\x1b[41mF\x1b[0mFH\n") == "S[F]FH"
-    assert without_colours("\x1b[34;1mR\x1b[0m|\x1b[43m \x1b[0m") == "[R:blue]|[ :yellow]"
+CALLS = [ToolCall("a", "act", '{"action": "right"}'), ToolCall("b", "act", '{"action": "left"}')]
 
 
-def test_observation_text_shows_every_kind_of_small_observation() -> None:
-    assert observation_text(3) == "3"
-    assert observation_text(np.array([0.5, -1.0], np.float32), ("x", "y")) == "x: 0.5\ny: -1"
-    assert observation_text(np.array([1, 2])) == "[1, 2]"
-    assert observation_text({"hand": (1, 2), "turn": True}) == "hand: [1, 2]\nturn: True"
-    assert observation_text("a text") == "a text"
+def lake(**options: Any) -> Any:
+    env = vfgym.to_chat("FrozenLake-v1", is_slippery=False, **options)
+    env.reset(seed=0)
+    return env
+
+
+def test_actions_can_be_a_tool() -> None:
+    env = lake(as_tool=True)
+    (tool,) = env.reset(seed=0)[1]["tools"]
+    schema = tool["function"]["parameters"]["properties"]["action"]
+    assert (tool["function"]["name"], schema["enum"]) == ("act", ["left", "down", "right", "up"])
+    assert "calling the tool `act`" in env.state["prompt"][0].content
+    observation = env.step(AssistantMessage(None, tool_calls=CALLS[:1])).observation
+    assert (observation[-1].role, observation[-1].tool_call_id) == ("tool", "a")
+    assert "S[F]FF" in observation[-1].content
+    assert "SF[F]F" in env.step("<action>right</action>").observation[-1].content
+
+
+@pytest.mark.parametrize(
+    ("calls", "problem"),
+    [
+        (CALLS, "Call `act` once a turn"),
+        ([ToolCall("a", "walk", "{}")], "no tool `walk`"),
+        ([ToolCall("a", "act", "{right}")], "no JSON"),
+        ([ToolCall("a", "act", '["right"]')], "takes one argument"),
+        ([ToolCall("a", "act", '{"action": "right", "speed": 2}')], "takes one argument"),
+        ([ToolCall("a", "act", '{"action": "jump"}')], "left"),
+        ([ToolCall("a", "act", '{"action": 1.5}')], "left"),
+    ],
+)
+def test_a_call_that_plays_no_action_is_told_why_and_every_call_is_answered(calls: list[ToolCall], problem: str) -> None:
+    env = lake(as_tool=True)
+    outcome = env.step(AssistantMessage(None, tool_calls=calls))
+    replies = outcome.observation[2:]
+    assert [reply.tool_call_id for reply in replies] == [call.id for call in calls]
+    assert problem in replies[0].content
+    assert "[S]FFF" in env.state.session.game.unwrapped.render() or env.state.session.game.unwrapped.s == 0
+    assert outcome.reward == 0.0
+
+
+def test_a_call_where_there_is_no_tool_is_answered_too() -> None:
+    env = lake()
+    replies = env.step(AssistantMessage(None, tool_calls=CALLS)).observation[2:]
+    assert [reply.tool_call_id for reply in replies] == ["a", "b"]
+    assert "no tools" in replies[0].content
+
+
+def test_an_invalid_answer_can_end_the_episode() -> None:
+    env = lake(on_invalid="terminate", invalid_reward=-1)
+    env.step("right")
+    outcome = env.step("jump")
+    assert (outcome.reward, outcome.terminated, outcome.truncated) == (-1.0, True, False)
+    assert outcome.info["stop_condition"] == "too_many_invalid_moves"
+    assert env.state["reward"] == -1.0
+
+
+def test_an_invalid_answer_can_be_punished_and_tried_again() -> None:
+    env = lake(invalid_reward=-0.25)
+    assert env.step("jump").reward == -0.25
+    assert env.step("right").reward == 0.0
+
+
+def test_an_invalid_answer_can_stand_for_doing_nothing() -> None:
+    env = vfgym.to_chat("MountainCar-v0", on_invalid="noop", invalid_reward=-0.5)
+    native = gym.make("MountainCar-v0")
+    env.reset(seed=0)
+    native.reset(seed=0)
+    outcome = env.step("jump")
+    expected = native.step(1)
+    assert np.array_equal(env.state["observation"], expected[0])
+    assert outcome.reward == expected[1] - 0.5
+    assert "names no action" in outcome.observation[-1].content
+    assert "Instead" in outcome.observation[-1].content
+    with pytest.raises(ConfigurationError, match="noop_action"):
+        vfgym.to_chat("FrozenLake-v1", on_invalid="noop")
+    with pytest.raises(ConfigurationError, match="noop_action"):
+        vfgym.to_chat("FrozenLake-v1", on_invalid="noop", noop_action="jump")
+    assert vfgym.to_chat("FrozenLake-v1", on_invalid="noop", noop_action="up").codec.decode("up") == 3
+
+
+def test_an_invalid_answer_can_play_at_random_from_the_seed() -> None:
+    def places(seed: int) -> list[int]:
+        env = vfgym.to_chat("FrozenLake-v1", on_invalid="random", is_slippery=False, desc=["S" + "F" * 7] * 8)
+        env.reset(seed=seed)
+        return [env.step("jump") and int(env.state["observation"]) for _ in range(12)]
+
+    assert places(1) == places(1)
+    assert places(1) != places(2)
+    masked = vfgym.to_chat("Taxi-v4", on_invalid="random")
+    _, info = masked.reset(seed=0)
+    for _ in range(20):
+        before = int(masked.state["observation"])
+        legal = info["legal_actions"]
+        info = masked.step("jump").info
+        assert int(masked.state["observation"]) != before, legal
+
+
+@pytest.mark.parametrize("history", [0, 1, 3, None])
+def test_a_game_is_the_same_with_a_limited_history(history: int | None) -> None:
+    env = lake(history=history)
+    for action in ("right", "right", "down"):
+        outcome = env.step(action)
+    shown = outcome.observation
+    assert shown[0].content.startswith("You are playing FrozenLake-v1.")
+    assert "FH[F]H" in shown[-1].content
+    assert len(shown) == (7 if history in (3, None) else 1 + 2 * history)
+    assert shown[0].content.count("Actions:") == 1
+    assert ("[S]FFF" in shown[0].content) == (history in (3, None))
+
+
+def test_the_prompt_can_be_replaced() -> None:
+    env = lake(prompt="Walk to G.")
+    assert env.state["prompt"][0].content.startswith("Walk to G.\n\n")
+    assert "Actions:" not in env.state["prompt"][0].content
+    env = lake(rules="Walk to G.")
+    assert "Walk to G." in env.state["prompt"][0].content
+    assert "Actions: 0 (left)" in env.state["prompt"][0].content
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on_invalid": "ignore"}, "on_invalid must be one of"),
+        ({"observe": "smell"}, "observe must be one of"),
+        ({"history": -1}, "history"),
+        ({"max_invalid_moves": 0}, "max_invalid_moves"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        vfgym.to_chat("FrozenLake-v1", **options)
+
+
+@pytest.mark.parametrize("game_id", ["Pendulum-v1", "MountainCarContinuous-v0"])
+def test_a_game_with_continuous_actions(game_id: str) -> None:
+    env = vfgym.to_chat(game_id)
+    env.reset(seed=0)
+    assert env.step("I push: [0.5]").info["game_info"] == {}
+    observation = env.step("[7]").observation
+    assert "must be" in observation[-1].content
+    assert all(action in env.action_space for action in (env.action_space.sample() for _ in range(5)))
+
+
+@pytest.mark.parametrize("options", [{}, {"as_tool": True}, {"history": 1}, {"on_invalid": "random"}, {"observe": "text"}])
+@pytest.mark.parametrize("game_id", ["CartPole-v1", "Blackjack-v1", "Pendulum-v1"])
+def test_a_copy_in_the_middle_goes_on_alone(game_id: str, options: dict[str, Any]) -> None:
+    env = vfgym.to_chat(game_id, **options)
+    env.reset(seed=3)
+    env.action_space.seed(0)
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        action = env.action_space.sample()
+        assert data_equivalence(copy.deepcopy(env).step(action), other.step(action))

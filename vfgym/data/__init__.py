@@ -32,6 +32,28 @@ class GymnasiumEnvironment(TypedDict):
     observation_space: str
 
 
+class TextArenaEnvironment(TypedDict):
+    """An environment of TextArena."""
+
+    id: str
+    base: str
+    """The id without what is added to it for a variant."""
+    game: str
+    """The game, of which several ids are played with different options: the name of its module."""
+    variant: str
+    """``"default"``, ``"raw"`` or ``"train"``: which of TextArena's wrappers are around the same game."""
+    shows: str
+    """What a player is told: ``"all"``, ``"messages"``, ``"messages and board"``, ``"board"``."""
+    brackets: bool
+    """Whether a move without brackets is put into some."""
+    clips: bool
+    """Whether only the last 1,000 characters of a move count."""
+    players: tuple[int, int, int]
+    """How many play by default, at least, and at most."""
+    missing: str | None
+    """What is needed that not everybody has: ``"Python 3.12"``, ``"OPENROUTER_API_KEY"``, or what the package itself lacks. Else None."""
+
+
 @functools.cache
 def reasoning_gym_datasets() -> dict[str, ReasoningGymDataset]:
     """Return the datasets of reasoning-gym by name."""
@@ -44,6 +66,35 @@ def gymnasium_environments() -> dict[str, GymnasiumEnvironment]:
     """Return those environments of Gymnasium that are registered as chat environments, by id."""
     environments: list[GymnasiumEnvironment] = _read("gymnasium")["environments"]
     return {environment["id"]: environment for environment in environments}
+
+
+@functools.cache
+def textarena_environments() -> dict[str, TextArenaEnvironment]:
+    """Return the environments of TextArena by id, in TextArena's order."""
+    environments: dict[str, TextArenaEnvironment] = {}
+    for described in _read("textarena")["environments"]:
+        for suffix, wrappers in described["wrappers"].items():
+            env_id = described["id"] + suffix
+            environments[env_id] = {
+                "id": env_id,
+                "base": described["id"],
+                "game": described["game"],
+                "variant": suffix.removeprefix("-") or "default",
+                "shows": wrappers["shows"],
+                "brackets": "brackets" in wrappers["moves"],
+                "clips": "clips" in wrappers["moves"],
+                "players": tuple(described["players"]),
+                "missing": described.get("missing"),
+            }
+    return environments
+
+
+@functools.cache
+def english_words() -> dict[str, frozenset[str]]:
+    """Return common English words of 3 to 8 letters: the ``nouns``, and the ``others``."""
+    text = (Path(__file__).parent / "words.txt").read_text(encoding="utf-8")
+    _, nouns, others = text.split("\n\n")
+    return {"nouns": frozenset(nouns.split()), "others": frozenset(others.split())}
 
 
 def _read(name: str) -> dict[str, Any]:

@@ -375,6 +375,15 @@ class ChatEnv(EpisodeFace):
         answer = state.get("answer")
         return None if answer is None else str(answer)
 
+    def random_action(self, state: State, rng: np.random.Generator) -> Any:
+        """Return a random move that means something now, for whoever plays at random; None where a sample of the action space must do.
+
+        Args:
+            state: The episode.
+            rng: Whoever plays's random numbers; those of the environment are left alone.
+        """
+        return None
+
     def close_session(self, session: Any) -> Any:
         """Release what was kept in ``state.session`` between the episodes of one player. Plain or async."""
 

@@ -8,10 +8,12 @@ reset, so that an unseeded reset continues its own random numbers.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from itertools import zip_longest
+from typing import Any, ClassVar, cast
 
+from vfgym.calls import Ready, ReadyList
 from vfgym.concurrency import Steps, eager, in_event_loop
 from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
@@ -76,6 +78,7 @@ class GameEnv(MultiTurnEnv):
         max_turns: int = -1,
         max_invalid_moves: int = 10,
         blocking: bool = True,
+        history: int | None = None,
         rubric: Rubric | None = None,
         **kwargs: Any,
     ) -> None:
@@ -86,6 +89,8 @@ class GameEnv(MultiTurnEnv):
             max_invalid_moves: Messages in a row that name no move, after which the episode is truncated.
             blocking: Whether a move may take long. In async runs a blocking game lives on a thread of its own, always the
                 same; any other is called in place.
+            history: Moves that the model is shown again, each with what the game answered. None shows all of them; 0 shows
+                nothing but the rules and what the game answered last. Results hold the whole conversation.
             rubric: Scores episodes; the default emits the game's own rewards.
             **kwargs: Passed to `MultiTurnEnv`.
         """
@@ -93,6 +98,9 @@ class GameEnv(MultiTurnEnv):
         if rubric is None:
             rubric = Rubric()
             rubric.add_step_reward_func(game_reward)
+        if history is not None and (not isinstance(history, int) or history < 0):
+            raise ConfigurationError(f"history must be a number of moves from 0, or None for all of them; got {history!r}")
+        self.history = history
         super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
         if max_invalid_moves < 1:
             raise ConfigurationError(f"max_invalid_moves must be at least 1, got {max_invalid_moves}")
@@ -108,7 +116,11 @@ class GameEnv(MultiTurnEnv):
 
     @abstractmethod
     def begin_game(self, game: Any, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
-        """Reset the game with exactly this seed (None continues its own random numbers) and return the prompt."""
+        """Reset the game with exactly this seed (None continues its own random numbers) and return the prompt.
+
+        One that writes the part of the prompt that stays true into ``state["rules"]`` (text or content parts) lets a limited
+        `history` leave out the first observation with the first moves.
+        """
 
     @abstractmethod
     def make_move(self, game: Any, message: Message, state: State) -> Turn:
@@ -119,6 +131,9 @@ class GameEnv(MultiTurnEnv):
         game.close()
 
     # How it is played
+
+    def _overrides(self, name: str) -> bool:
+        return (name == "get_prompt_messages" and self.history is not None) or super()._overrides(name)
 
     def tasks_of(self, split: Any) -> Tasks:
         """Return the tasks of either split: one for each seed."""
@@ -152,10 +167,16 @@ class GameEnv(MultiTurnEnv):
             session.game = yield from self._call(session, self.open_game)
         task = state["input"]
         prompt = yield from self._call(session, self.begin_game, session.game, state, task.get("seed"), task.get("game_options"))
+        self._begin(state, prompt)
+        return state
+
+    def _begin(self, state: State, prompt: list[Message]) -> None:
+        """Write what an episode begins with into its state."""
         system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
         state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
         state["turn"], state["invalid_moves"] = None, 0
-        return state
+        if self.history is not None:
+            state["replies"] = []
 
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the model's move."""
@@ -174,6 +195,8 @@ class GameEnv(MultiTurnEnv):
         step["extras"]["game_info"] = turn.info
         state["turn"] = turn
         state["invalid_moves"] = 0 if turn.is_valid else state["invalid_moves"] + 1
+        if self.history is not None:
+            state["replies"].append(as_messages(turn.messages, self.message_types, name="make_move"))
         if turn.terminated or turn.truncated:
             state["final_env_response"] = turn.messages
 
@@ -190,6 +213,37 @@ class GameEnv(MultiTurnEnv):
     def env_response(self, messages: list[Message], state: State) -> list[Message]:
         """Show what the game answered."""
         return state["turn"].messages  # type: ignore[no-any-return]
+
+    def get_prompt_messages(self, state: State) -> Any:
+        """Return what the model answers next: everything, or the rules and the last `history` moves."""
+        if self.history is None:
+            return super().get_prompt_messages(state)
+        replies: list[list[Message]] = state["replies"]
+        first = len(replies) - self.history
+        if first <= 0:
+            return ReadyList(self._conversation(state["prompt"], state["trajectory"], replies))
+        return ReadyList(self._conversation(self._reopened(state, replies[first - 1]), state["trajectory"][first:], replies[first:]))
+
+    def render_completion(self, state: State) -> Any:
+        """Set ``state["completion"]``: the whole conversation after the prompt, however little of it the model was shown at a time."""
+        if "replies" not in state:  # also where the game did not even begin
+            return super().render_completion(state)
+        # What the game answered to the last move was shown only if it was its last word.
+        shown = len(state["trajectory"]) - (state["final_env_response"] is None)
+        state["completion"] = self._conversation([], state["trajectory"], state["replies"][: max(0, shown)])
+        return Ready()
+
+    def _conversation(self, opening: list[Message], steps: list[TrajectoryStep], replies: list[list[Message]]) -> list[Message]:
+        """Return `opening` and some moves, each with what the game answered where that was shown."""
+        moves = zip_longest(steps, replies)
+        return [*opening, *(message for step, reply in moves for message in (*step["completion"], *(reply or ())))]
+
+    def _reopened(self, state: State, reply: list[Message]) -> list[Message]:
+        """Return a prompt that continues a game: the rules, and what the game answered last."""
+        *system, prompt = state["prompt"]
+        rules = state.get("rules", prompt["content"])
+        shown = [message["content"] for message in reply if message["content"]]
+        return [*system, self.message_types["user"](joined([rules, *shown]))]
 
     @stop(priority=50)
     def game_over(self, state: State) -> bool:
@@ -223,6 +277,14 @@ class GameEnv(MultiTurnEnv):
         finally:
             if session.worker is not None:
                 session.worker.close()
+
+
+def joined(contents: Sequence[str | Sequence[Any]]) -> str | list[Any]:
+    """Return the contents of several messages as that of one: text where all are text, else parts."""
+    if all(isinstance(content, str) for content in contents):
+        return "\n\n".join(cast(Sequence[str], contents))
+    parts = [[{"type": "text", "text": content}] if isinstance(content, str) else content for content in contents]
+    return [part for each in parts for part in each]
 
 
 def _seeded_task(seed: int | None) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from vfgym.responses import Response
 from vfgym.rubrics.scoring import Score, apply_score
 from vfgym.state import State
 from vfgym.testing.clients import ScriptedClient
-from vfgym.wrappers.codec import DiscreteCodec
-from vfgym.wrappers.to_chat import GymnasiumGame
+from vfgym.codecs import Codec
+from vfgym.wrappers.gymnasium_game import GymnasiumGame
 
 _LONGEST = 30
 """Turns after which a checked episode is cut off."""
@@ -388,7 +388,7 @@ def _expect_calls(counted: list[_Counted], kind: str, *, is_scored: bool, turns:
         function.calls = 0
 
 
-def _reads_what_it_writes(codec: DiscreteCodec) -> str:
+def _reads_what_it_writes(codec: Codec) -> str:
     space = copy.deepcopy(codec.space)  # its random numbers may be in use
     space.seed(0)
     for _ in range(_SAMPLES):

@@ -1,37 +1,21 @@
-"""Items of a reasoning-gym dataset: made when they are asked for, by their index, without side effects on the process."""
+"""Items of a reasoning-gym dataset: made when they are asked for, by level and index, without side effects on the process."""
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import functools
 import importlib
 import random
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, overload
 
 from vfgym.data import reasoning_gym_datasets
+from vfgym.envs.reasoning_gym.levels import Share, configurations_by_level
+from vfgym.envs.reasoning_gym.package import RANDOM_NUMBERS, borrowed_random_numbers, reasoning_gym
 from vfgym.envs.reasoning_gym.scoring import Entry, score
 from vfgym.errors import ConfigurationError, did_you_mean
 
 _MOST_KEPT = 1024
 """Entries that are kept, so that scoring and further rollouts of a task do not make its item again (up to 2 s each)."""
-
-_RANDOM_NUMBERS = threading.RLock()
-"""Held while the process-wide random generators are borrowed."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """A dataset, and its share in a composite."""
-
-    name: str
-    weight: float = 1.0
-    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 def as_share(given: str | Mapping[str, Any]) -> Share:
@@ -60,7 +44,7 @@ def as_share(given: str | Mapping[str, Any]) -> Share:
 def _check_name(name: str) -> None:
     known = reasoning_gym_datasets()
     # Those of a newer reasoning-gym and of its users are found in its own register, at the price of the import.
-    if name not in known and name not in _reasoning_gym().factory.DATASETS:
+    if name not in known and name not in reasoning_gym().factory.DATASETS:
         raise ConfigurationError(f"reasoning-gym has no dataset {name!r}.{did_you_mean(name, known)}")
     if name == "composite":
         raise ConfigurationError("a composite cannot be a part of a composite: name its parts")
@@ -77,119 +61,188 @@ def _check_config(name: str, config: object) -> None:
 
 
 class Items:
-    """The items of one dataset, or of a composite of several."""
+    """The items of one dataset, or of a composite of several, at each level of difficulty.
 
-    def __init__(self, shares: Sequence[Share], *, size: int, seed: int, is_composite: bool) -> None:
+    The ``example_id`` of an item is ``level * size + index``. Where there is no curriculum, all items are of level 0.
+    """
+
+    def __init__(self, shares: Sequence[Share], *, size: int, seed: int, is_composite: bool, has_levels: bool = False) -> None:
         """Describe a dataset; it is made with the first item.
 
         Args:
             shares: The dataset, or the parts of a composite.
-            size: Number of items. The items of acre depend on it, some others end there.
+            size: Number of items at each level. The items of acre depend on it, some others end there.
             seed: Seed of all items.
             is_composite: Whether items are drawn from the parts by their weights.
+            has_levels: Whether there are items of each level of reasoning-gym's curricula.
         """
         self.shares = tuple(shares)
         self.size = size
         self.seed = seed
         self.is_composite = is_composite
+        self.has_levels = has_levels
+        self._datasets: dict[int, Any] = {}
         self._kept: dict[int, Entry] = {}
 
+    @classmethod
+    def of(cls, dataset: Any, size: int) -> Self:
+        """Return the first items of a dataset that is there."""
+        factory, composite = reasoning_gym().factory, importlib.import_module("reasoning_gym.composite")
+        registered = (name for name, (dataset_type, _) in factory.DATASETS.items() if type(dataset) is dataset_type)
+        share = Share(next(registered, type(dataset).__name__))
+        items = cls([share], size=size, seed=dataset.seed, is_composite=isinstance(dataset, composite.CompositeDataset))
+        items._datasets[0] = dataset
+        return items
+
     @functools.cached_property
-    def dataset(self) -> Any:
-        """The dataset, as reasoning-gym makes it.
+    def configurations(self) -> dict[str, dict[int, Mapping[str, Any]]]:
+        """The configuration of each dataset at each of its levels, from easy to hard.
+
+        Raises:
+            ConfigurationError: If there is no curriculum that can be used.
+        """
+        if not self.has_levels:
+            return {share.name: {0: share.config} for share in self.shares}
+        return {share.name: dict(configurations_by_level(share)) for share in self.shares}
+
+    def dataset(self, level: int = 0) -> Any:
+        """Return the dataset of a level, as reasoning-gym makes it.
+
+        In a composite, a part that has no such level is of the one below.
 
         Raises:
             ConfigurationError: If reasoning-gym refuses the configuration.
         """
-        with _RANDOM_NUMBERS, _borrowed_random_numbers(self.seed):
-            package = _reasoning_gym()
-            name, config = self.shares[0].name, dict(self.shares[0].config)
-            if self.is_composite:
-                make_spec = importlib.import_module("reasoning_gym.composite").DatasetSpec
-                name, config = "composite", {"datasets": [make_spec(share.name, share.weight, dict(share.config)) for share in self.shares]}
-            try:
-                return package.create_dataset(name, size=self.size, seed=self.seed, **config)
-            except (AssertionError, TypeError, ValueError) as error:
-                raise ConfigurationError(f"reasoning-gym refuses the configuration of {name!r}: {error}") from error
+        dataset = self._datasets.get(level)
+        if dataset is None:
+            with RANDOM_NUMBERS, borrowed_random_numbers(self.seed):
+                dataset = self._datasets[level] = self._made(level)
+        return dataset
 
-    def entry(self, index: int) -> Entry:
+    def _made(self, level: int) -> Any:
+        package = reasoning_gym()
+        configs = [_at_level(self.configurations[share.name], level) for share in self.shares]
+        name, config = self.shares[0].name, configs[0]
+        if self.is_composite:
+            make_spec = importlib.import_module("reasoning_gym.composite").DatasetSpec
+            specs = [make_spec(share.name, share.weight, config) for share, config in zip(self.shares, configs, strict=True)]
+            name, config = "composite", {"datasets": specs}
+        try:
+            return package.create_dataset(name, size=self.size, seed=self.seed, **config)
+        except (AssertionError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"reasoning-gym refuses the configuration of {name!r}: {error}") from error
+
+    def entry(self, example_id: int) -> Entry:
         """Return an item as reasoning-gym made it. It is kept, and must not be changed."""
-        entry = self._kept.get(index)
+        entry = self._kept.get(example_id)
         if entry is None:
+            level, index = divmod(example_id, self.size)
             # Not while another thread makes one: generators keep state in the process and in the dataset.
-            with _RANDOM_NUMBERS:
-                dataset = self.dataset
-                with _borrowed_random_numbers(self.seed + index):
+            with RANDOM_NUMBERS:
+                dataset = self.dataset(level)
+                with borrowed_random_numbers(self.seed + index):
                     entry = dataset[index]
             while len(self._kept) >= _MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)), None)
-            self._kept[index] = entry
+            self._kept[example_id] = entry
         return entry
 
     def source(self, entry: Entry) -> str:
         """Return the name of the dataset that an entry is from."""
         return str(entry["metadata"]["source_dataset"]) if self.is_composite else self.shares[0].name
 
-    def score(self, answer: str | None, index: int) -> float:
+    def source_of(self, index: int) -> str:
+        """Return the name of the dataset that the items with this index are from, at every level.
+
+        In a composite it is drawn as reasoning-gym draws it, so that the item need not be made.
+        """
+        if not self.is_composite:
+            return self.shares[0].name
+        (share,) = random.Random(self.seed + index).choices(self.shares, weights=[share.weight for share in self.shares])
+        return share.name
+
+    def score(self, answer: str | None, example_id: int) -> float:
         """Return the score of an answer to an item, from 0.0 to 1.0."""
-        entry = self.entry(index)
-        return score(self.dataset, self.source(entry), answer, entry)
+        return self.score_entry(answer, self.entry(example_id), example_id // self.size)
+
+    def score_entry(self, answer: str | None, entry: Entry, level: int = 0) -> float:
+        """Return the score of an answer to an entry of a level's dataset, from 0.0 to 1.0."""
+        return score(self.dataset(level), self.source(entry), answer, entry)
+
+
+def _at_level(configurations: Mapping[int, Mapping[str, Any]], level: int) -> dict[str, Any]:
+    """Return the configuration of the hardest level that is not above this one; else of the easiest."""
+    levels = list(configurations)
+    return dict(configurations[max((each for each in levels if each <= level), default=levels[0])])
+
+
+class ItemIds(Sequence[int]):
+    """The ids of items with certain indices, each of the level that it has at the moment."""
+
+    def __init__(self, items: Items, indices: range, level_of: Callable[[int], int]) -> None:
+        """Give the ids of `indices`, where `level_of` says what the level of an index is."""
+        self._items = items
+        self._indices = indices
+        self._level_of = level_of
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, position: int) -> int: ...
+    @overload
+    def __getitem__(self, position: slice) -> ItemIds: ...
+    def __getitem__(self, position: int | slice) -> int | ItemIds:
+        if isinstance(position, slice):
+            return ItemIds(self._items, self._indices[position], self._level_of)
+        index = self._indices[position]
+        return self._level_of(index) * self._items.size + index
+
+    def __contains__(self, example_id: object) -> bool:
+        try:
+            return isinstance(example_id, int) and self.index(example_id) >= 0
+        except ValueError:
+            return False
+
+    def index(self, example_id: int, start: int = 0, stop: int | None = None) -> int:
+        """Return the position of an id, without making all of them.
+
+        Raises:
+            ValueError: If it is the id of no item at the moment.
+        """
+        position = self._indices.index(example_id % self._items.size)
+        if self[position] != example_id or position not in range(*slice(start, stop).indices(len(self))):
+            raise ValueError(f"{example_id} is not among the ids")
+        return position
 
 
 class ItemRows:
-    """A range of items as the rows of a dataset, each made when it is asked for."""
+    """Items as the rows of a dataset, each made when it is asked for."""
 
-    def __init__(self, items: Items, indices: range) -> None:
-        """Offer the items with these indices."""
+    def __init__(self, items: Items, example_ids: Sequence[int]) -> None:
+        """Offer the items with these ids."""
         self._items = items
-        self.example_ids = indices
-        """The ids of the rows, in order: the indices of their items."""
+        self.example_ids = example_ids
+        """The ids of the rows, in order."""
 
     def __len__(self) -> int:
         return len(self.example_ids)
 
     def __getitem__(self, position: int) -> dict[str, Any]:
-        index = self.example_ids[position]
-        entry = self._items.entry(index)
+        return self.row(self.example_ids[position])
+
+    def row(self, example_id: int) -> dict[str, Any]:
+        """Return the row of an item."""
+        items = self._items
+        level, index = divmod(example_id, items.size)
+        entry = items.entry(example_id)
         answer = entry["answer"]
+        info = {"source_dataset": items.source(entry), "index": index}
+        if items.has_levels:
+            info["level"] = level
         return {
             "question": entry["question"],
             "answer": None if answer is None else str(answer),
-            "info": {"source_dataset": self._items.source(entry), "index": index},
-            "example_id": index,
+            "info": info,
+            "example_id": example_id,
         }
-
-
-@contextlib.contextmanager
-def _borrowed_random_numbers(seed: int) -> Iterator[None]:
-    """Seed the global generators of Python and NumPy for a while, and then put them back as they were.
-
-    In reasoning-gym 0.1.25 list_functions draws from Python's, pool_matrix seeds NumPy's, and the import draws as well.
-    """
-    python, numpy = random.getstate(), np.random.get_state()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)
-
-
-@functools.cache
-def _reasoning_gym() -> Any:
-    """Import reasoning-gym, without what some of its modules should not do in somebody else's process.
-
-    Four scorers ``eval`` the answer; literals are all that they can use. Three generators print.
-    """
-    with _RANDOM_NUMBERS, _borrowed_random_numbers(0):
-        package = importlib.import_module("reasoning_gym")
-        # A module looks up a name among its globals before the builtins.
-        for name in ("algorithmic.binary_matrix", "algorithmic.spiral_matrix", "algorithmic.string_insertion", "games.n_queens"):
-            vars(importlib.import_module(f"reasoning_gym.{name}"))["eval"] = ast.literal_eval
-        for name in ("code.codeio", "code.contrib.bfit.Compiler.Optimizer", "cognition.rectangle_count"):
-            vars(importlib.import_module(f"reasoning_gym.{name}"))["print"] = _say_nothing
-    return package
-
-
-def _say_nothing(*values: object, **options: object) -> None:
-    """Stand in for ``print``."""

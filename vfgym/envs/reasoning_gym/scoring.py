@@ -77,6 +77,16 @@ def _uses_the_numbers(answer: str, entry: Entry) -> bool:
     return sorted(re.findall(r"\d+", answer)) == sorted(map(str, entry["metadata"]["numbers"])) and is_formula(answer)
 
 
+def _is_a_number(answer: str, entry: Entry) -> bool:
+    """Say whether a complex number is one: complex_arithmetic takes ``nan`` for right, whose distance from anything is no more than 0."""
+    return "nan" not in answer.lower()
+
+
+def _has_numbers(answer: str, entry: Entry) -> bool:
+    """Say whether there is anything besides comments: pool_matrix warns of an answer that holds none, and scores it 0.0."""
+    return any(line.partition("#")[0].strip() for line in answer.splitlines())
+
+
 def _has_short_moves(answer: str, entry: Entry) -> bool:
     """Say whether every number has one digit: rush_hour and rubiks_cube write out ``F+999999999`` as so many moves."""
     return re.search(r"\d\d", answer) is None
@@ -89,9 +99,11 @@ _REPLACEMENTS: dict[str, Callable[[str, Entry], float]] = {
 """Checks that stand in for scorers."""
 
 _CONDITIONS: dict[str, Callable[[str, Entry], bool]] = {
+    "complex_arithmetic": _is_a_number,
     "countdown": lambda answer, entry: is_formula(answer),
     "intermediate_integration": lambda answer, entry: is_formula(answer),
     "polynomial_multiplication": lambda answer, entry: is_formula(answer),
+    "pool_matrix": _has_numbers,
     "puzzle24": _uses_the_numbers,
     "rubiks_cube": _has_short_moves,
     "rush_hour": _has_short_moves,

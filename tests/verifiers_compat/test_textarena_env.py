@@ -1,0 +1,260 @@
+"""`TextArenaEnv`: guesses in tags, the task's secret word, feedback of one's own; and any other game, opponents included."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import verifiers_compat as vf
+from tests.verifiers_compat.models import Model, texts
+from tests.verifiers_compat.test_two_faces import comparable
+from vfgym.agents import RandomAgent
+from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.testing import ScriptedClient, check_environment
+
+pytest.importorskip("textarena", reason="the extra textarena is not installed")
+
+from vfgym.wrappers.textarena.env import TextArenaEnv as ChatTextArenaEnv
+
+
+def guess(move: str) -> str:
+    return f"<think>So [wrong] it is not.</think><guess>{move}</guess>"
+
+
+def knowing() -> Model:
+    """Return a model that knows the answer."""
+    return Model(lambda number, state: guess(f"[{state['answer']}]"))
+
+
+def wordle(**kwargs: Any) -> vf.TextArenaEnv:
+    return vf.TextArenaEnv(**{"num_train_examples": 6, **kwargs})
+
+
+# Tasks
+
+
+def test_rows_are_what_the_game_tells_first_and_its_secret_word() -> None:
+    env = wordle(num_eval_examples=2, seed=4, system_prompt="Play.")
+    train, evaluation = list(env.get_dataset()), list(env.get_eval_dataset())
+    assert (len(train), len(evaluation)) == (6, 2)
+    for row in (*train, *evaluation):
+        assert row["question"].startswith("You are Playing Wordle.")
+        assert [message["content"] for message in row["prompt"]] == ["Play.", row["question"]]
+        assert re.fullmatch("[a-z]{5}", row["answer"])
+    assert len({row["answer"] for row in (*train, *evaluation)}) > 4
+    assert [row["example_id"] for row in evaluation] == [10, 11]
+    assert list(env.get_dataset(n=3)) == train[:3]
+    assert wordle(seed=4).get_dataset(n=1)["answer"] == [train[0]["answer"]]
+
+
+def test_each_rollout_plays_for_the_word_of_its_task() -> None:
+    env = wordle()
+    model = knowing()
+    before = random.getstate()
+    outputs = env.evaluate_sync(model, "m", max_concurrent=6, use_tqdm=False)["outputs"]
+    assert random.getstate() == before
+    assert [output["answer"] for output in outputs] == list(env.get_dataset()["answer"])
+    assert [output["reward"] for output in outputs] == [1.0] * 6
+    assert model.calls == 6
+    for output in outputs:
+        assert output["stop_condition"] == "has_final_env_response"
+        assert [message["role"] for message in output["completion"]] == ["assistant", "user"]
+        assert "guessed the word correctly" in output["completion"][-1]["content"]
+
+
+def test_a_row_of_ones_own_names_the_word() -> None:
+    env = wordle(system_prompt="Play.")
+    model = Model(lambda number, state: guess("[stone]" if number == 0 else "[crane]"))
+    row = {"question": "Which word is it?", "answer": "crane"}
+    output = env.generate_sync([row], model, "m", use_tqdm=False)["outputs"][0]
+    assert [message["content"] for message in model.prompts[0]] == ["Play.", "Which word is it?"]
+    assert (output["reward"], model.calls) == (1.0, 2)
+    env.reset(options={"task": row})
+    assert env.step(guess("[crane]")).reward == 1.0
+    env.close()
+
+
+@pytest.mark.parametrize("answer", ["CRANE", "word", "longer", "", None, 1.5])
+def test_a_word_that_the_game_cannot_hide_is_refused(answer: Any) -> None:
+    env = wordle()
+    with pytest.raises(ConfigurationError, match="answer"):
+        env.reset(options={"task": {"question": "?", "answer": answer}})
+    env.close()
+
+
+def test_a_game_without_a_secret_word_takes_its_seed() -> None:
+    env = vf.TextArenaEnv("Blackjack-v0", num_train_examples=2, seed=7)
+    row = env.get_dataset()[1]
+    assert row["answer"] == "8"
+    model = Model(lambda number, state: guess("[Stand]"))
+    first, again = (env.generate_sync([given], model, "m", use_tqdm=False)["outputs"][0] for given in (row, {"answer": "8"}))
+    assert texts(first["prompt"], "user") == texts(again["prompt"], "user") == [row["question"]]
+    assert texts(first["completion"], "user") == texts(again["completion"], "user")
+    with pytest.raises(ConfigurationError, match="seed of its game in its answer"):
+        env.reset(options={"task": {"question": "?", "answer": "stand"}})
+
+
+def test_without_evaluation_examples_the_training_ones_are_used() -> None:
+    env = wordle(num_train_examples=2)
+    assert env.eval_dataset is None
+    assert list(env.get_eval_dataset()) == list(env.get_dataset())
+
+
+# Moves
+
+
+def test_only_what_stands_in_the_tags_is_played() -> None:
+    env = wordle()
+    env.reset(options={"task": {"question": "?", "answer": "crane"}})
+    told = env.step("<think>[crane] is too easy.</think><guess>[stone]</guess>").observation[-1].content
+    assert "S T O N E\nX X X G G" in told
+    told = env.step("I say [crane].").observation[-1].content
+    assert "invalid move" in told
+    assert "already guessed" not in told, "the guess of an earlier message is not made again"
+    assert env.step("<guess>[crane]</guess>").reward == 1.0
+    env.close()
+
+
+def test_feedback_of_ones_own_between_the_first_and_the_last_observation() -> None:
+    seen: list[str] = []
+
+    def feedback(observation: str) -> str:
+        seen.append(observation)
+        return observation.split("Feedback:")[-1].strip()
+
+    env = wordle(feedback_fn=feedback)
+    client = ScriptedClient([guess("[stone]"), guess("[crane]")])
+    output = env.generate_sync([{"question": "Guess.", "answer": "crane"}], client, "m", use_tqdm=False)["outputs"][0]
+    told = texts(output["completion"], "user")
+    assert len(seen) == 1
+    assert told[0].startswith("S T O N E\nX X X G G")
+    assert "Congratulations" in told[1]
+
+
+def test_a_parser_and_a_rubric_of_ones_own() -> None:
+    parser = vf.XMLParser(["move"], answer_field="move")
+
+    def solved(parser: vf.Parser, completion: vf.Messages, answer: str) -> float:
+        return float(parser.parse_answer(completion) == f"[{answer}]")
+
+    def short(completion: vf.Messages, question: str) -> float:
+        return float(question.startswith("You are Playing")) / len(completion)
+
+    env = wordle(parser=parser, rubric=vf.Rubric([solved, short], weights=[1.0, 0.5], parser=parser))
+    model = Model(lambda number, state: f"<move>[{state['answer']}]</move>")
+    output = env.evaluate_sync(model, "m", num_examples=1, use_tqdm=False)["outputs"][0]
+    assert output["metrics"] == {"solved": 1.0, "short": 0.5, "num_turns": 1.0}
+    assert output["reward"] == 1.25
+
+
+# Any game
+
+
+class FirstFree:
+    """An opponent that takes the first free square."""
+
+    def __call__(self, observation: Any, info: dict[str, Any]) -> str:
+        taken = {
+            square for message in observation for square in re.findall(r"\[(\d)\]", message["content"]) if message["role"] == "assistant"
+        }
+        return next(f"[{square}]" for square in "012345678" if square not in taken)
+
+
+GAMES: dict[str, tuple[Callable[[], vf.TextArenaEnv], list[str]]] = {
+    "Wordle": (lambda: wordle(system_prompt="Play."), ["[apple]", "[crane]", "nothing", "[crane]"]),
+    "Blackjack": (lambda: vf.TextArenaEnv("Blackjack-v0", num_train_examples=6), ["[Hit]", "[Stand]"] * 20),
+    "TicTacToe against random moves": (
+        lambda: vf.TextArenaEnv("TicTacToe-v0", num_train_examples=6, seat=1, max_turns=3),
+        ["[4]", "[0]", "[8]", "[2]"],
+    ),
+    "TicTacToe against an agent": (
+        lambda: vf.TextArenaEnv("TicTacToe-v0", num_train_examples=6, opponents=FirstFree()),
+        ["[4]", "[8]", "[6]", "[2]", "[7]"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_tags_are_all_that_differs_from_the_bare_chat_environment(name: str) -> None:
+    make, moves = GAMES[name]
+    env = make()
+    bare = ChatTextArenaEnv(env.game, seat=env.seat, opponents=env._opponents or "random", max_turns=env.max_turns)
+    for seed in range(4):
+        env.reset(seed=seed)
+        bare.reset(seed=seed)
+        for move in moves:
+            tagged, plain = env.step(guess(move)), bare.step(move)
+            assert tagged[1:4] == plain[1:4]
+            assert tagged.observation[-1].content == plain.observation[-1].content
+            if plain.terminated or plain.truncated:
+                break
+    env.close()
+    bare.close()
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("independent", [False, True])
+def test_a_stepped_and_a_generated_episode_have_equal_states(name: str, independent: bool) -> None:
+    make, moves = GAMES[name]
+    env, seen = make(), []
+    env.add_rubric(vf.Rubric(lambda state: seen.append(state) or 0.0))
+    answers = [guess(move) for move in moves]
+
+    def plain(state: vf.State) -> dict[str, Any]:
+        return {key: value for key, value in comparable(state).items() if key != "opponents"}  # seats, each with its own identity
+
+    env.reset(seed=2)
+    for answer in answers:
+        outcome = env.step(answer)
+        if outcome.terminated or outcome.truncated:
+            break
+    assert outcome.terminated or outcome.truncated
+    stepped = plain(seen.pop())
+    env.generate_sync([env.get_dataset()[2]], ScriptedClient(answers), "m", independent_scoring=independent, use_tqdm=False)
+    assert plain(seen.pop()) == stepped
+    env.close()
+
+
+def test_an_agent_that_plays_at_random_finds_moves() -> None:
+    env = vf.TextArenaEnv("TicTacToe-v0", num_train_examples=3)
+    agent = RandomAgent(seed=1).for_episode(env)
+    conversation, info = env.reset(seed=0)
+    for _ in range(9):
+        conversation, _, terminated, _, info = env.step(agent(conversation, info))
+        if terminated:
+            break
+    assert terminated
+    assert not info["game_info"]["invalid_move"]
+    env.close()
+
+
+def test_an_episode_goes_on_in_a_pickled_copy() -> None:
+    env = wordle()
+    env.reset(seed=1)
+    env.step(guess("[apple]"))
+    copied = pickle.loads(pickle.dumps(env))
+    for move in ("[crane]", f"[{env.state['answer']}]"):
+        assert copied.step(guess(move))[:4] == env.step(guess(move))[:4]
+    env.close()
+    copied.close()
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_every_promise_of_a_chat_environment_holds(name: str) -> None:
+    assert [check for check in check_environment(GAMES[name][0]) if not check.passed] == []
+
+
+def test_arguments_that_cannot_work_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="Did you mean `Wordle-v0`"):
+        wordle(game="Wordle-v00")
+    with pytest.raises(ConfigurationError, match="num_train_examples must be a whole number"):
+        wordle(num_train_examples=-1)
+    with pytest.raises(ConfigurationError, match="plays one seat"):
+        vf.TextArenaEnv("TicTacToe-v0", opponents="self")
+    with pytest.raises(UnknownArgument, match="takes no 'dataset'"):
+        wordle(dataset=[{"question": "?"}])

@@ -1,0 +1,255 @@
+"""`MultiplayerEnv`: one seat at a game for several players, with agents or the policy itself at the others."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+
+import vfgym
+from tests.wrappers.nim import NimEnv
+from vfgym.errors import ConfigurationError, ModelError
+from vfgym.messages import AssistantMessage
+from vfgym.responses import Response
+from vfgym.testing import ScriptedClient, check_environment
+
+
+def takes_one(observation: list[Any], info: dict[str, Any]) -> str:
+    return "1"
+
+
+def winning(observation: list[Any], info: dict[str, Any]) -> str:
+    """Leave a multiple of four."""
+    left = int([word for word in observation[-1].content.split() if word.isdigit()][-1])
+    return str(left % 4 or 1)
+
+
+def play(env: vfgym.ChatEnv, answers: list[Any], seed: int | None = 0, **options: Any) -> list[Any]:
+    outcomes: list[Any] = [env.reset(seed=seed, options=options or None)]
+    for answer in answers:
+        outcomes.append(env.step(answer))
+        if outcomes[-1].terminated or outcomes[-1].truncated:
+            break
+    return outcomes
+
+
+def test_the_policy_sees_its_own_seat_and_what_the_opponents_did_since() -> None:
+    env = NimEnv(sticks=6, opponents=takes_one)
+    (first, info), *outcomes = play(env, ["1", "1", "1"])
+    assert [message.content for message in first] == ["You are player 0. There are 6 sticks."]
+    assert info["player"] == 0
+    assert info["legal_actions"] == ["1", "2", "3"]
+    assert [message.content for message in outcomes[1].observation] == [
+        "You are player 0. There are 6 sticks.",
+        "1",
+        "Player 1 takes 1, 4 are left.",
+        "1",
+        "Player 1 takes 1, 2 are left.",
+    ]
+    assert outcomes[-1].observation[-1].content == "Player 1 takes 1, 0 are left.\nPlayer 1 wins."
+    assert [outcome.reward for outcome in outcomes] == [0.0, 0.0, -1.0]
+    assert outcomes[-1].terminated
+    assert outcomes[-1].info["rewards"] == {0: -1.0, 1: 1.0}
+    assert outcomes[-1].info["stop_condition"] == "game_over"
+
+
+def test_opponents_before_the_policys_seat_move_first() -> None:
+    env = NimEnv(num_players=3, sticks=6, seat=1, opponents=takes_one)
+    observation, info = env.reset(seed=0)
+    assert observation[-1].content == "You are player 1. There are 6 sticks.\nPlayer 0 takes 1, 5 are left."
+    assert info["player"] == 1
+    outcome = env.step("2")
+    assert outcome.observation[-1].content == "Player 2 takes 1, 2 are left.\nPlayer 0 takes 1, 1 are left."
+    assert env.step("1").reward == 1.0
+
+
+def test_each_opponent_can_be_another_agent_and_each_sees_its_own_conversation() -> None:
+    seen: dict[str, list[Any]] = {"a": [], "b": []}
+
+    def watching(name: str) -> Any:
+        def answer(observation: list[Any], info: dict[str, Any]) -> str:
+            seen[name].append(([message.content for message in observation], info["player"]))
+            return "1"
+
+        return answer
+
+    env = NimEnv(num_players=3, sticks=8, opponents={1: watching("a"), 2: watching("b")})
+    play(env, ["1", "1", "1"])
+    assert seen["a"][0] == (["You are player 1. There are 8 sticks.\nPlayer 0 takes 1, 7 are left."], 1)
+    assert seen["b"][1] == (
+        [
+            "You are player 2. There are 8 sticks.\nPlayer 0 takes 1, 7 are left.\nPlayer 1 takes 1, 6 are left.",
+            "1",
+            "Player 0 takes 1, 4 are left.\nPlayer 1 takes 1, 3 are left.",
+        ],
+        2,
+    )
+
+
+def test_opponents_may_be_async_and_may_answer_with_responses() -> None:
+    async def answer(observation: list[Any], info: dict[str, Any]) -> Response:
+        return Response("", 0, "", None, AssistantMessage("1"))
+
+    plain, later = NimEnv(sticks=6, opponents=takes_one), NimEnv(sticks=6, opponents=answer)
+    assert data_equivalence(play(plain, ["1"] * 3), play(later, ["1"] * 3))
+
+
+def test_a_model_can_be_the_opponent() -> None:
+    from vfgym.testing.model_server import ModelServer
+
+    with ModelServer(models={"greedy": lambda request: "3"}) as server:
+        model = vfgym.ModelAgent(vfgym.ClientConfig(api_base_url=server.openai_url, api_key="none"), "greedy")
+        env = NimEnv(sticks=7, opponents=model)
+        outcomes = play(env, ["1", "3"])
+        env.close()
+    assert outcomes[1].observation[-1].content == "Player 1 takes 3, 3 are left."
+    assert outcomes[-1].reward == 1.0
+
+
+def test_an_opponent_that_cannot_answer_ends_the_episode_with_the_error() -> None:
+    def broken(observation: list[Any], info: dict[str, Any]) -> str:
+        raise ModelError("out of order")
+
+    env = NimEnv(sticks=7, opponents=broken)
+    outcome = play(env, ["1"])[-1]
+    assert outcome.terminated
+    assert "out of order" in outcome.info["error"]
+
+
+def test_an_invalid_move_is_asked_for_again_and_limited() -> None:
+    env = NimEnv(sticks=6, opponents=takes_one, max_invalid_moves=2)
+    outcomes = play(env, ["nine", "1", "x", "y"])
+    assert outcomes[1].observation[-1].content == "'nine' is no move."
+    assert outcomes[2].observation[-1].content == "Player 1 takes 1, 4 are left."
+    assert (outcomes[-1].truncated, outcomes[-1].info["stop_condition"]) == (True, "too_many_invalid_moves")
+
+
+def test_the_same_seed_gives_the_same_games_with_random_opponents_and_a_random_seat() -> None:
+    def games(env: NimEnv) -> list[Any]:
+        agent = vfgym.RandomAgent()
+        told = []
+        for seed in (3, None, None, 9):
+            observation, info = env.reset(seed=seed)
+            answer = agent.for_episode(env)
+            told.append((observation, info))
+            over = False
+            while not over:
+                outcome = env.step(answer(observation, info))
+                observation, info, over = outcome.observation, outcome.info, outcome.terminated
+                told.append(outcome)
+        return told
+
+    first, again, other = (NimEnv(num_players=3, seat="random") for _ in range(3))
+    told = games(first)
+    assert data_equivalence(told, games(again))
+    assert data_equivalence(games(first), told)
+    assert len({info["player"] for seed in range(20) for _, info in [other.reset(seed=seed)]}) == 3
+
+
+def test_self_play_shows_the_conversation_of_whoever_is_to_move() -> None:
+    env = NimEnv(sticks=4, opponents="self")
+    (first, info), *outcomes = play(env, ["1", "2", "1"])
+    assert [message.content for message in first] == ["You are player 0. There are 4 sticks."]
+    assert info["player"] == 0
+    assert outcomes[0].info["player"] == 1
+    assert [message.content for message in outcomes[0].observation] == [
+        "You are player 1. There are 4 sticks.\nPlayer 0 takes 1, 3 are left."
+    ]
+    assert [message.content for message in outcomes[1].observation] == [
+        "You are player 0. There are 4 sticks.",
+        "1",
+        "Player 1 takes 2, 1 are left.",
+    ]
+    assert outcomes[2].terminated
+    assert outcomes[2].reward == 1.0
+    assert outcomes[2].info["rewards"] == {0: 1.0, 1: -1.0}
+    assert [step["extras"]["player"] for step in env.state["trajectory"]] == [0, 1, 0]
+    assert [message.content for message in outcomes[2].observation] == [
+        "You are player 0. There are 4 sticks.",
+        "1",
+        "Player 1 takes 2, 1 are left.",
+        "1",
+        "Player 0 wins.",
+    ]
+
+
+def test_self_play_from_another_seat_reports_that_seat() -> None:
+    env = NimEnv(sticks=4, seat=1, opponents="self")
+    outcome = play(env, ["1", "2", "1"])[-1]
+    assert outcome.reward == -1.0
+    assert outcome.observation[0].content == "You are player 1. There are 4 sticks.\nPlayer 0 takes 1, 3 are left."
+
+
+@pytest.mark.parametrize("opponents", ["random", "self"])
+async def test_rollouts_ask_the_model_once_a_move_and_end_as_steps_do(opponents: str) -> None:
+    env = NimEnv(sticks=9, opponents=opponents, system_prompt="Win.")
+    answers: list[Any] = []
+    observation, info = env.reset(options={"example_id": 5})
+    agent = vfgym.RandomAgent(seed=1).for_episode(env)
+    over = False
+    while not over:
+        answers.append(agent(observation, info))
+        observation, _, over, _, info = await env.astep(answers[-1])
+    client = ScriptedClient(answers)
+    state = await env.rollout({"prompt": [], "example_id": 5, "seed": 5}, client, "scripted")
+    await env.rubric.score_rollout(state)
+    stepped = env.state
+    for key in ("prompt", "completion", "reward", "metrics", "stop_condition", "rewards"):
+        assert state[key] == stepped[key], key
+    assert len(state["trajectory"]) == len(answers)
+
+
+@pytest.mark.parametrize("opponents", ["random", "self"])
+def test_it_keeps_every_promise(opponents: str) -> None:
+    checks = check_environment(lambda: NimEnv(num_players=3, opponents=opponents))
+    assert [check for check in checks if not check.passed] == []
+    check_env(NimEnv(opponents=opponents), skip_render_check=True)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+@pytest.mark.parametrize("opponents", [takes_one, "self"])
+def test_a_copy_in_the_middle_goes_on_alone(copied: Any, opponents: Any) -> None:
+    env = NimEnv(sticks=8, opponents=opponents)
+    play(env, ["1"])
+    other = copied(env)
+    assert data_equivalence(other.step("2"), env.step("2"))
+    env.step("1")
+    assert other.state["rewards"] == {0: 0.0, 1: 0.0}
+    assert data_equivalence(other.step("1").observation, env.episode.conversation())
+
+
+def test_evaluate_reports_the_seats_reward() -> None:
+    results = vfgym.evaluate(NimEnv(opponents=takes_one), winning, num_examples=12, seed=0)
+    assert results["metadata"]["avg_reward"] > 0
+    assert all(row["reward"] in (1.0, -1.0) for row in results["outputs"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seat": 2}, "none of the 2 seats"),
+        ({"seat": -1}, "from 0"),
+        ({"seat": "first"}, "from 0"),
+        ({"opponents": "nobody"}, "no agent 'nobody'"),
+        ({"opponents": {2: "random"}}, "names no agent for 1"),
+        ({"opponents": {1: "self"}}, "every seat"),
+        ({"opponents": "self", "history": 1}, "self-play"),
+    ],
+)
+def test_what_cannot_work_is_said(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        NimEnv(**arguments).reset(seed=0)
+
+
+def test_the_table_is_closed_once() -> None:
+    env = NimEnv(sticks=4)
+    env.reset(seed=0)
+    table = env.state.session.game
+    env.reset(seed=1)
+    assert env.state.session.game is table
+    env.close()
+    env.close()
+    assert table.closed == 1

@@ -1,0 +1,210 @@
+"""`to_gym`: Gym → chat → Gym is the game itself, by text and by tool call, bit for bit.
+
+Each run takes 60 steps of each environment; ``pytest -m exhaustive`` takes 200, with other seeds too.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vfgym
+from tests.codecs.spaces import spaces
+from vfgym.errors import ConfigurationError
+from vfgym.wrappers.to_gym import NativeGame
+
+GROUPS = {"toy_text": None, "classic_control": None, "box2d": "Box2D", "mujoco": "mujoco"}
+"""Groups of Gymnasium's environments, and the module that each needs."""
+
+
+def environments() -> list[Any]:
+    """Return the newest version of every environment of Gymnasium; those that need what is not installed are skipped."""
+    found = {}
+    for spec in gym.registry.values():
+        entry_point = spec.entry_point if isinstance(spec.entry_point, str) else ""
+        group = next((name for name in GROUPS if entry_point.startswith(f"gymnasium.envs.{name}.")), None)
+        if group is None or spec.namespace is not None:
+            continue
+        if spec.name not in found or (found[spec.name][0].version or 0) < (spec.version or 0):
+            found[spec.name] = (spec, group)
+    params = []
+    for spec, group in found.values():
+        module = GROUPS[group]
+        is_missing = module is not None and importlib.util.find_spec(module) is None
+        params.append(pytest.param(spec.id, marks=pytest.mark.skip(f"needs {module}") if is_missing else (), id=spec.id))
+    return params
+
+
+def same(one: Any, other: Any) -> bool:
+    """Say whether two values are the same bits of the same types; unlike ``==``, NaN is NaN."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return type(one) is type(other) and one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    if isinstance(one, dict):
+        return type(one) is type(other) and one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and (one == other or (one != one and other != other))
+
+
+def play_both(native: gym.Env[Any, Any], back: gym.Env[Any, Any], *, seed: int, steps: int) -> None:
+    """Play the same actions in both, and compare all that comes back."""
+    assert back.action_space == native.action_space
+    assert back.observation_space == native.observation_space
+    native.action_space.seed(seed)
+    # Both games run side by side, so observations are compared as they come: some games hand out an array that they go on changing.
+    assert same(back.reset(seed=seed), native.reset(seed=seed))
+    for _ in range(steps):
+        action = native.action_space.sample()
+        mine, expected = back.step(action), native.step(copy.deepcopy(action))
+        assert same(mine[0], expected[0])
+        assert same(mine[1], float(expected[1]))
+        assert mine[2:4] == (bool(expected[2]), bool(expected[3]))
+        assert same(mine[4], expected[4])
+        if mine[2] or mine[3]:
+            assert same(back.reset(), native.reset())
+
+
+def chat_options(env_id: str) -> dict[str, Any]:
+    """Return what to_chat is told of an environment, so that a long test does not draw images that nobody looks at."""
+    return {"obs_to_text": lambda observation: ""} if env_id.startswith("CarRacing") else {}
+
+
+@pytest.mark.parametrize("by", ["text", "tool"])
+@pytest.mark.parametrize("env_id", environments())
+def test_every_environment_of_gymnasium_comes_back(env_id: str, by: Any) -> None:
+    back = vfgym.to_gym(vfgym.to_chat(env_id, as_tool=by == "tool", **chat_options(env_id)), by=by)
+    native = gym.make(env_id, disable_env_checker=True)
+    play_both(native, back, seed=11, steps=12 if env_id.startswith("CarRacing") else 60)
+    back.close()
+    native.close()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("by", ["text", "tool"])
+@pytest.mark.parametrize("env_id", environments())
+def test_every_environment_of_gymnasium_comes_back_for_long(env_id: str, by: Any, seed: int) -> None:
+    back = vfgym.to_gym(vfgym.to_chat(env_id, as_tool=by == "tool", **chat_options(env_id)), by=by)
+    native = gym.make(env_id, disable_env_checker=True)
+    play_both(native, back, seed=seed, steps=200)
+    back.close()
+    native.close()
+
+
+class Generated(gym.Env[Any, Any]):
+    """An environment with given spaces, which answers every action with samples that follow from the actions."""
+
+    def __init__(self, action_space: gym.Space[Any], observation_space: gym.Space[Any]) -> None:
+        self.action_space = copy.deepcopy(action_space)
+        self.observation_space = copy.deepcopy(observation_space)
+        self.actions: list[Any] = []
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        return self.observation_space.sample(), {"seed": seed}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert action in self.action_space
+        self.actions.append(action)
+        return self.observation_space.sample(), float(self.np_random.random()), False, len(self.actions) % 7 == 0, {"given": action}
+
+
+@given(spaces(depth=3), spaces(depth=2), st.integers(0, 2**31 - 1), st.booleans())
+@settings(max_examples=150)
+def test_generated_spaces_of_every_kind_come_back(
+    action_space: gym.Space[Any], observation_space: gym.Space[Any], seed: int, by_tool: bool
+) -> None:
+    chat = vfgym.to_chat(lambda: Generated(action_space, observation_space), as_tool=by_tool, obs_to_text=repr, blocking=False)
+    back = vfgym.to_gym(chat, by="tool" if by_tool else "text")
+    native = Generated(action_space, observation_space)
+    native.action_space.seed(seed)
+    assert data_equivalence(back.reset(seed=seed), native.reset(seed=seed))
+    for _ in range(8):
+        action = native.action_space.sample()
+        mine, expected = back.step(action), native.step(action)
+        assert data_equivalence(mine[0], expected[0])
+        assert data_equivalence(mine[4], expected[4])
+        assert mine[1:4] == expected[1:4]
+        if mine[3]:
+            back.reset()
+            native.reset()
+
+
+def test_it_is_an_environment_of_its_own() -> None:
+    check_env(vfgym.to_gym(vfgym.to_chat("Blackjack-v1")), skip_render_check=True)
+    check_env(vfgym.to_gym("gymnasium/FrozenLake-v1"), skip_render_check=True)
+
+
+def test_wrappers_of_the_chat_environment_have_their_effect() -> None:
+    chat = gym.wrappers.TransformReward(gym.wrappers.TimeLimit(vfgym.to_chat("CartPole-v1"), 3), lambda reward: 10 * reward)
+    env = vfgym.to_gym(chat)
+    env.reset(seed=0)
+    outcomes = [env.step(0) for _ in range(3)]
+    assert [outcome[1] for outcome in outcomes] == [10.0] * 3
+    assert [outcome[3] for outcome in outcomes] == [False, False, True]
+
+
+def test_a_limit_of_the_chat_environment_truncates() -> None:
+    env = vfgym.to_gym(vfgym.to_chat("CartPole-v1", max_turns=2))
+    env.reset(seed=0)
+    assert env.step(0)[2:4] == (False, False)
+    assert env.step(0)[2:4] == (False, True)
+
+
+def test_options_reach_the_game() -> None:
+    env, native = vfgym.to_gym(vfgym.to_chat("CartPole-v1")), gym.make("CartPole-v1")
+    options = {"low": 0.1, "high": 0.1}
+    assert same(env.reset(seed=1, options=options), native.reset(seed=1, options=options))
+
+
+def test_a_copy_goes_on_alone() -> None:
+    env = vfgym.to_gym(vfgym.to_chat("CartPole-v1"))
+    env.reset(seed=0)
+    env.step(1)
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        assert same(copy.deepcopy(env).step(0), other.step(0))
+
+
+def test_it_draws_what_the_game_draws() -> None:
+    env = vfgym.to_gym(vfgym.to_chat("FrozenLake-v1"))
+    env.reset(seed=0)
+    native = gym.make("FrozenLake-v1", render_mode="ansi")
+    native.reset(seed=0)
+    assert env.render() == native.render()
+
+
+def test_an_error_of_the_game_is_raised() -> None:
+    class Broken(Generated):
+        def step(self, action: Any) -> Any:
+            raise vfgym.errors.ToolError("broken")
+
+    space = gym.spaces.Discrete(2)
+    env = vfgym.to_gym(vfgym.to_chat(lambda: Broken(space, space), blocking=False))
+    env.reset(seed=0)
+    with pytest.raises(vfgym.errors.ToolError, match="broken"):
+        env.step(0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: vfgym.to_gym(vfgym.SingleTurnEnv([{"question": "?"}])), "another chat environment"),
+        (lambda: vfgym.to_gym(gym.make("CartPole-v1")), "no chat environment"),
+        (lambda: vfgym.to_gym(vfgym.to_chat("CartPole-v1"), by="tool"), "as_tool=True"),
+        (lambda: NativeGame(vfgym.to_chat("CartPole-v1"), by="telepathy"), "'text' or 'tool'"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_turned_back_is_said(make: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make()

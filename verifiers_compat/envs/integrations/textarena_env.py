@@ -1,0 +1,160 @@
+"""`TextArenaEnv` with the rollout API."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from verifiers_compat.envs.seeded_game import SeededGameEnv
+from vfgym.calls import is_awaitable
+from vfgym.concurrency import Steps, eager
+from vfgym.envs.game import Turn, game_reward
+from vfgym.errors import ConfigurationError
+from vfgym.lifecycle import stop
+from vfgym.messages import Message
+from vfgym.parsers import Parser, XMLParser
+from vfgym.rubrics import Rubric
+from vfgym.state import State
+from vfgym.tasks import Row
+from vfgym.wrappers.multiplayer import SELF
+from vfgym.wrappers.textarena import env
+
+
+class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
+    """A game of TextArena whose moves stand in tags, as the rollout API documents it; any game, opponents included.
+
+    A task is a seed. Its ``question`` is what the game tells at first, its ``answer`` the secret word where the game has one (Wordle), else
+    the seed. A row that has an answer only is played with this secret word, or this seed. What `parser` finds in the model's message is its
+    move; a message in which it finds nothing is an invalid one. The end of the game is the ``final_env_response``.
+
+    >>> env = TextArenaEnv("TicTacToe-v0", num_train_examples=10)
+    >>> conversation, info = env.reset(seed=3)
+    >>> env.step("<think>The middle is best.</think><guess>[4]</guess>").terminated
+    False
+    """
+
+    def __init__(
+        self,
+        game: str = "Wordle-v0",
+        num_train_examples: int = 1000,
+        num_eval_examples: int = 0,
+        system_prompt: str | None = None,
+        parser: Parser | None = None,
+        rubric: Rubric | None = None,
+        feedback_fn: Callable[[str], str] = str,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            game: TextArena's id.
+            num_train_examples: Number of training tasks.
+            num_eval_examples: Number of evaluation tasks; where it is 0, evaluation uses the training tasks.
+            system_prompt: Put before what the game tells at first.
+            parser: Finds the move in the model's message; by default what stands in ``<guess>`` tags.
+            rubric: Scores episodes; the default gives the game's own reward.
+            feedback_fn: Makes what the model is shown of what the game tells it after a move; the same text by default.
+            seed: Seed of the first task.
+            **kwargs: Passed to `vfgym.wrappers.textarena.env.TextArenaEnv` (``num_players``, ``opponents``, ``game_options``, ...).
+
+        Raises:
+            MissingExtra: If textarena is not installed.
+            ConfigurationError: If an argument does not fit, or the game cannot run here.
+        """
+        self._refuse(kwargs)
+        if kwargs.get("opponents") == SELF:
+            raise ConfigurationError(
+                f"{type(self).__name__} plays one seat: for self-play, give as_environment() a vfgym.wrappers.textarena.env.TextArenaEnv"
+            )
+        parser = XMLParser(["think", "guess"], answer_field="guess") if parser is None else parser
+        if rubric is None:
+            rubric = Rubric(parser=parser)
+            rubric.add_step_reward_func(game_reward)
+        self.feedback_fn = feedback_fn
+        kwargs.setdefault("tell_legal_actions", False)  # they are moves, which stand inside of what the model answers
+        super().__init__(
+            numbers={"num_train_examples": num_train_examples, "num_eval_examples": num_eval_examples},
+            seed=seed,
+            game=game,
+            system_prompt=system_prompt,
+            parser=parser,
+            rubric=rubric,
+            **kwargs,
+        )
+
+    # Tasks
+
+    def seed_of(self, row: Row) -> int | None:
+        """Return the seed of a row that does not name it: its ``answer``, or just any where that is the game's secret word."""
+        seed = super().seed_of(row)
+        return 0 if seed is None and isinstance(row.get("answer"), str) and self._has_secret_word else seed
+
+    @functools.cached_property
+    def _has_secret_word(self) -> bool:
+        table = self.open_table()
+        try:
+            table.reset(0, None)
+            return "secret_word" in table.raw.state.game_state
+        finally:
+            table.close()
+
+    def answer_of(self, state: State) -> str:
+        """Return the secret word where the game has one, else the seed as text."""
+        return str(_known_to(state).get("secret_word", state["input"]["seed"]))
+
+    @eager
+    def setup_state(self, state: State) -> Steps[State]:
+        """Begin the game of the task, with the task's secret word."""
+        begun = super().setup_state(state)
+        if is_awaitable(begun):
+            yield begun
+        known, answer = _known_to(state), state["answer"]
+        if "secret_word" in known:
+            if not (isinstance(answer, str) and answer.islower() and len(answer) == len(known["secret_word"])):
+                raise ConfigurationError(
+                    f"the answer of a task of {self.game} must be a word of {len(known['secret_word'])} small letters, got {answer!r}"
+                )
+            known["secret_word"] = answer  # nothing that was told yet depends on it
+        return state
+
+    # Moves and ends
+
+    def apply_action(self, message: Message, state: State) -> Any:
+        """Make the move that the parser finds in the model's message."""
+        guess = self.parser.parse_answer([message])
+        return super().apply_action(self.message_types["assistant"]("" if guess is None else str(guess)), state)
+
+    def _take(self, turn: Turn, state: State) -> None:
+        if not (turn.terminated or turn.truncated):
+            turn.messages = [self.message_types["user"](self.feedback_fn(told["content"])) for told in turn.messages]
+        super()._take(turn, state)
+
+    def random_action(self, state: State, rng: Any) -> Message | None:
+        """Return a random move, in tags where the parser looks for them."""
+        move = super().random_action(state, rng)
+        if move is None or not isinstance(self.parser, XMLParser):
+            return move
+        tag = self.parser.answer_field
+        return self.message_types["assistant"](f"<{tag}>{move['content']}</{tag}>")
+
+    @stop(priority=60)  # before `game_over`, which is what other games call it
+    def has_final_env_response(self, state: State) -> bool:
+        """Stop when the game, or the environment, said its last."""
+        return super().has_final_env_response(state)
+
+    def end_flags(self, state: State) -> tuple[bool, bool]:
+        """Keep the game's own termination and truncation apart."""
+        if state["stop_condition"] == "has_final_env_response" and self.game_over(state):
+            return state["turn"].terminated, state["turn"].truncated
+        return super().end_flags(state)
+
+
+def _known_to(state: State) -> dict[str, Any]:
+    """Return what the running game knows."""
+    known: dict[str, Any] = state.session.game.raw.state.game_state
+    return known
+
+
+__all__ = ["TextArenaEnv"]

@@ -1,0 +1,203 @@
+"""Observations of a game as text that a model reads."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import GraphInstance
+from numpy.typing import NDArray
+
+TextRenderer = Callable[[Any], str]
+"""Gives an observation as text. Renderers can be pickled and copied."""
+
+_COLOURED = re.compile(r"\x1b\[([\d;]+)m(.*?)\x1b\[0m", re.DOTALL)
+_COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+
+
+def without_colours(drawing: str) -> str:
+    r"""Return a terminal drawing as plain text: what is coloured stands in brackets, with its colour if there are several.
+
+    >>> without_colours("S\x1b[41mF\x1b[0mFH")
+    'S[F]FH'
+    """
+    colours = {match[1] for match in _COLOURED.finditer(drawing)}
+
+    def bracketed(match: re.Match[str]) -> str:
+        codes = [int(code) % 10 for code in match[1].split(";") if len(code) == 2]
+        return f"[{match[2]}:{_COLOURS[codes[0] % 8]}]" if len(colours) > 1 and codes else f"[{match[2]}]"
+
+    return _COLOURED.sub(bracketed, drawing).strip("\n")
+
+
+def text_renderer(space: gym.Space[Any], labels: Sequence[str] = ()) -> TextRenderer:
+    """Return a function that gives observations of a space as text, compiled once for many observations.
+
+    Args:
+        space: The space of the observations. One that does not lie in it is rendered by what it is.
+        labels: A label for each number of a vector or member of a tuple, or for each value of a `Discrete`. They are left out
+            where their count does not fit.
+    """
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.shape[0]:
+        return VectorText(space.shape[0], space.dtype.kind, tuple(labels))
+    if isinstance(space, gym.spaces.Discrete):
+        fits = len(labels) == int(space.n)
+        return DiscreteText({int(space.start) + index: str(label) for index, label in enumerate(labels)}) if fits else str
+    if isinstance(space, gym.spaces.Text):
+        return str
+    if isinstance(space, gym.spaces.Dict):
+        return DictText(tuple((key, text_renderer(member)) for key, member in space.spaces.items()))
+    if isinstance(space, gym.spaces.Tuple):
+        fits = len(labels) == len(space.spaces)
+        return TupleText(tuple(text_renderer(member) for member in space.spaces), tuple(labels) if fits else ())
+    if isinstance(space, gym.spaces.OneOf):
+        return OneOfText(tuple(text_renderer(member) for member in space.spaces))
+    return functools.partial(value_text, labels=tuple(labels))
+
+
+def observation_text(space: gym.Space[Any] | None, observation: Any, labels: Sequence[str] = ()) -> str:
+    r"""Return an observation as text: numbers with their labels, one a line, where they are known; a table row by row.
+
+    >>> observation_text(None, (14, 10, 0), ("Player current sum", "Dealer showing card value", "Usable Ace"))
+    'Player current sum: 14\nDealer showing card value: 10\nUsable Ace: 0'
+
+    Args:
+        space: The space of the observation, or ``None`` to render it by what it is.
+        observation: The observation.
+        labels: As for `text_renderer`.
+    """
+    return value_text(observation, labels) if space is None else text_renderer(space, labels)(observation)
+
+
+@dataclass(frozen=True)
+class VectorText:
+    """Renders vectors of one length with one format string, which is what games of a few microseconds a step need."""
+
+    size: int
+    kind: str
+    """Kind of the dtype, as NumPy names it."""
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        number = "%.6g" if self.kind == "f" else "%d" if self.kind in "iu" else "%s"
+        if len(self.labels) == self.size:
+            written = "\n".join(f"{label.replace('%', '%%')}: {number}" for label in self.labels)
+        else:
+            written = "[" + ", ".join([number] * self.size) + "]"
+        object.__setattr__(self, "_format", written)
+
+    def __call__(self, observation: Any) -> str:
+        """Return a vector as text."""
+        try:
+            return self._format % tuple(observation.tolist())  # type: ignore[attr-defined, no-any-return]
+        except (AttributeError, TypeError):  # no array, or another shape than the game promised
+            return value_text(observation, self.labels)
+
+
+@dataclass(frozen=True)
+class DiscreteText:
+    """Renders numbers that have names."""
+
+    names: dict[int, str]
+
+    def __call__(self, observation: Any) -> str:
+        """Return a number and its name."""
+        name = self.names.get(observation)
+        return str(observation) if name is None else f"{observation} ({name})"
+
+
+@dataclass(frozen=True)
+class DictText:
+    """Renders dicts, a key a line."""
+
+    members: tuple[tuple[Any, TextRenderer], ...]
+
+    def __call__(self, observation: Any) -> str:
+        """Return a dict as text."""
+        if not isinstance(observation, Mapping) or len(observation) != len(self.members):
+            return value_text(observation)
+        return "\n".join([_under(key, render(observation[key])) for key, render in self.members])
+
+
+@dataclass(frozen=True)
+class TupleText:
+    """Renders tuples: with labels a member a line, in brackets without."""
+
+    members: tuple[TextRenderer, ...]
+    labels: tuple[str, ...]
+
+    def __call__(self, observation: Any) -> str:
+        """Return a tuple as text."""
+        if len(observation) != len(self.members):
+            return value_text(observation, self.labels)
+        return _joined([render(member) for render, member in zip(self.members, observation, strict=True)], self.labels)
+
+
+@dataclass(frozen=True)
+class OneOfText:
+    """Renders what is of one of several spaces."""
+
+    members: tuple[TextRenderer, ...]
+
+    def __call__(self, observation: Any) -> str:
+        """Return the choice and its value."""
+        choice, value = observation
+        return _under(f"choice {choice}", self.members[choice](value))
+
+
+def value_text(value: Any, labels: Sequence[str] = ()) -> str:
+    """Return any observation as text, by what it is."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return _array_text(value, labels)
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.6g}"
+    if isinstance(value, Mapping):
+        return "\n".join([_under(key, value_text(member)) for key, member in value.items()])
+    if isinstance(value, GraphInstance):
+        return _graph_text(value)
+    if isinstance(value, list | tuple):
+        return _joined([value_text(member) for member in value], labels)
+    return str(value)
+
+
+def _array_text(array: NDArray[Any], labels: Sequence[str]) -> str:
+    """Return a vector in brackets or labelled, a table row by row, and what has more axes table by table."""
+    if array.ndim == 0:
+        return value_text(array.item())
+    if array.ndim == 1:
+        return _joined([value_text(item) for item in array.tolist()], labels)
+    if array.ndim == 2:
+        return "\n".join([" ".join([value_text(item) for item in row]) for row in array.tolist()])
+    return "\n\n".join([_array_text(table, ()) for table in array])
+
+
+def _graph_text(graph: GraphInstance) -> str:
+    """Return the nodes of a graph by number, and its edges as links between them."""
+    nodes = [f"node {index}: {_inline(value_text(node))}" for index, node in enumerate(graph.nodes)]
+    if graph.edges is None or graph.edge_links is None:
+        return "\n".join(nodes)
+    links = zip(graph.edge_links.tolist(), graph.edges, strict=True)
+    return "\n".join([*nodes, *[f"edge {link[0]} -> {link[1]}: {_inline(value_text(edge))}" for link, edge in links]])
+
+
+def _joined(texts: list[str], labels: Sequence[str]) -> str:
+    if len(labels) == len(texts) and texts:
+        return "\n".join([_under(label, text) for label, text in zip(labels, texts, strict=True)])
+    return "[" + ", ".join([_inline(text) for text in texts]) + "]"
+
+
+def _under(key: Any, text: str) -> str:
+    """Return text after its key: on the same line, or indented below it if it has several."""
+    return f"{key}:\n  " + text.replace("\n", "\n  ") if "\n" in text else f"{key}: {text}"
+
+
+def _inline(text: str) -> str:
+    """Return text in one line."""
+    return "{" + text.replace("\n", "; ") + "}" if "\n" in text else text

@@ -1,0 +1,186 @@
+"""Spaces of strings, and spaces of which nothing is known but their own JSON."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import gymnasium as gym
+
+from vfgym.codecs.answers import MARKUP, answer_in, narrowings
+from vfgym.codecs.base import ActionNotFound, Codec, Schema, Space, json_text, register_codec, seeded_sample, shown
+from vfgym.codecs.relaxed import read_json
+from vfgym.errors import ConfigurationError, InvalidAction
+
+_EXAMPLE_LENGTH = 5
+_QUOTES = "\"'`"
+
+
+class TextCodec(Codec):
+    """The actions of a space of strings: a `gymnasium.spaces.Text`, or any other space whose dtype is ``str``.
+
+    A text is written as it is where it is read back from a message unchanged, and as a JSON string where it is not (it is empty,
+    begins with a space, looks like markup, ...).
+    """
+
+    def __init__(self, space: Space, names: None = None) -> None:
+        """Describe the texts of `space`.
+
+        Raises:
+            ConfigurationError: If there are names: texts have none.
+        """
+        if names is not None:
+            raise ConfigurationError(f"expected no names for {space}, whose actions are texts, got {names!r}")
+        self.space = space
+        self.names = None
+        self.schema: Schema = {"type": "string"}
+        self._length = self._characters = ""
+        if isinstance(space, gym.spaces.Text):
+            ranges = _ranges(space.characters)
+            pattern = "".join(_escaped(first) + (f"-{_escaped(last)}" if last != first else "") for first, last in ranges)
+            self.schema |= {
+                "minLength": space.min_length,
+                "maxLength": space.max_length,
+                "pattern": f"^[{pattern}]*$" if pattern else "^$",
+            }
+            short, long = space.min_length, space.max_length
+            self._length = f" of {long} characters" if short == long else f" of {short} to {long} characters"
+            if len(ranges) <= 12:
+                listed = " ".join(
+                    f"{first}-{last}" if ord(last) - ord(first) > 1 else first if first == last else f"{first} {last}"
+                    for first, last in ranges
+                )
+                self._characters = f" out of {json.dumps(listed, ensure_ascii=False)}"
+
+    def to_json(self, action: Any) -> str:
+        """Return the text itself."""
+        if not isinstance(action, str):
+            raise InvalidAction(f"expected a text for {self.space}, got {type(action).__name__}")
+        return str(action)
+
+    def read(self, data: Any) -> str:
+        """Return the text itself, which the space contains; a whole number is read as its digits."""
+        text = str(data) if type(data) is int and abs(data) < 10**30 else data
+        if isinstance(text, str) and self.space.contains(text):
+            return text
+        raise ActionNotFound(f"must be {self.listing()}, got {shown(data)}")
+
+    def encode(self, action: Any) -> str:
+        """Return the text as it is, or as a JSON string where it would be read as something else."""
+        text = self.to_json(action)
+        if text and not MARKUP.search(text) and self._read_back(text) == text:
+            return text
+        return json_text(text)
+
+    def decode(self, text: str) -> str:
+        """Return the text that stands in a message: in the tags, or else what follows the reasoning.
+
+        Quotes, a fence and a label ("Action: ...") are taken off if they do not belong to what the space contains.
+        """
+        try:
+            data = read_json(text)
+        except ValueError:
+            data = None
+        if isinstance(data, str) and self.space.contains(data):
+            return data
+        answer = answer_in(text)
+        if answer != text and answer[:1] == '"':
+            try:
+                data = read_json(answer)
+            except ValueError:
+                data = None
+            if isinstance(data, str) and self.space.contains(data):
+                return data
+        for candidate in narrowings(answer):
+            for unquoted in (candidate, candidate.strip(_QUOTES), candidate.rstrip(".!").strip(_QUOTES)):
+                if self.space.contains(unquoted):
+                    return unquoted
+        try:
+            return str(self.read_answer(read_json(answer)))
+        except ActionNotFound as error:
+            problem = error.sentence()
+        except ValueError:
+            problem = f"The action must be {self.listing()}, got {shown(answer)}"
+        raise self.not_found(problem)
+
+    def listing(self) -> str:
+        """Return how long the text may be, and of what characters."""
+        return f"a text{self._length}{self._characters}"
+
+    def representative(self) -> str:
+        """Return a short text."""
+        if not isinstance(self.space, gym.spaces.Text):
+            return str(seeded_sample(self.space))
+        length = min(max(_EXAMPLE_LENGTH, self.space.min_length), self.space.max_length)
+        characters = [each for each in self.space.character_list if each.isalpha()] or self.space.character_list
+        return "".join(itertools.islice(itertools.cycle(characters), length))
+
+    def _read_back(self, text: str) -> str | None:
+        """Return what is read from a text that stands as it is in a message."""
+        try:
+            return self.decode(text)
+        except ActionNotFound:
+            return None
+
+
+class OwnJsonCodec(Codec):
+    """The actions of a space of a user's own kind, by its own `to_jsonable` and `from_jsonable`."""
+
+    def __init__(self, space: Space, names: None = None) -> None:
+        """Describe the actions of `space`.
+
+        Raises:
+            ConfigurationError: If there are names: nothing is known that they could be given to.
+        """
+        if names is not None:
+            raise ConfigurationError(f"expected no names for {space}, a space of an unknown kind, got {names!r}")
+        self.space = space
+        self.names = None
+        self.schema: Schema = {"description": self.listing()}
+
+    def to_json(self, action: Any) -> Any:
+        """Return the first item of what the space makes of a batch of one."""
+        batch = self.space.to_jsonable([action])
+        return batch[0] if isinstance(batch, list) and len(batch) == 1 else batch
+
+    def read(self, data: Any) -> Any:
+        """Return what the space makes of the data, which it contains."""
+        try:
+            (action,) = self.space.from_jsonable([data])
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+            raise ActionNotFound(f"must be a member of {self.space}, got {shown(data)}") from None
+        if not self.space.contains(action):
+            raise ActionNotFound(f"must be a member of {self.space}, got {shown(data)}")
+        return action
+
+    def listing(self) -> str:
+        """Return what the space says of itself."""
+        return f"the JSON of a member of {self.space}"
+
+    def representative(self) -> Any:
+        """Return a sample."""
+        return seeded_sample(self.space)
+
+
+def _unknown_kind(space: Space, names: Any) -> Codec:
+    """Return the codec of a space of a class that nobody registered: of strings, or by its own JSON."""
+    return TextCodec(space, names) if space.dtype is not None and space.dtype.kind == "U" else OwnJsonCodec(space, names)
+
+
+def _ranges(characters: str) -> list[tuple[str, str]]:
+    """Return sorted characters as runs of neighbours: their first and last ones."""
+    runs = itertools.groupby(enumerate(characters), lambda pair: ord(pair[1]) - pair[0])
+    members = [[character for _, character in run] for _, run in runs]
+    return [(run[0], run[-1]) for run in members]
+
+
+def _escaped(character: str) -> str:
+    """Return a character as it stands in a set of a regular expression, of Python's kind and of JSON schema's."""
+    if (character.isascii() and character.isalnum()) or ord(character) > 0xFFFF:
+        return character
+    return f"\\u{ord(character):04x}"
+
+
+register_codec(gym.spaces.Text, TextCodec)
+register_codec(gym.Space, _unknown_kind)

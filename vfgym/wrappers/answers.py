@@ -1,0 +1,126 @@
+"""`Answers`: how a model answers a game: by an action in its text or, where that is offered, by a call of the tool ``act``."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+
+from vfgym.codecs import ActionNotFound, Codec
+from vfgym.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage, content_text
+from vfgym.tools import Tool
+from vfgym.wrappers.turn_based import Content
+
+TOOL_NAME = "act"
+"""The tool that plays a game."""
+
+_ARGUMENT = "action"
+_NOT_CARRIED_OUT = "Not carried out: one action is played a turn."
+
+
+class Answers:
+    """Reads the actions of a game from messages, writes them into messages, and replies to messages.
+
+    Text that names an action is read whether or not the tool is offered.
+    """
+
+    def __init__(self, codec: Codec, *, as_tool: bool = False, game: str = "the game") -> None:
+        """Describe how a game is answered.
+
+        Args:
+            codec: The actions.
+            as_tool: Whether the model is offered a tool ``act``, whose one argument is the action.
+            game: What the tool's description calls the game.
+        """
+        self.codec = codec
+        self.as_tool = as_tool
+        parameters = {"type": "object", "properties": {_ARGUMENT: codec.schema}, "required": [_ARGUMENT], "additionalProperties": False}
+        description = f"Play your next action in {game}. Actions: {codec.listing()}."
+        self.tools = [Tool(name=TOOL_NAME, description=description, parameters=parameters)] if as_tool else []
+        """The tools to tell the model of."""
+
+    @property
+    def instructions(self) -> str:
+        """What a prompt says of the form of an answer."""
+        example = self.codec.example()
+        if self.as_tool:
+            arguments = json.dumps({_ARGUMENT: self.codec.to_json(self.codec.decode(example))})
+            return f"Play one action in each turn by calling the tool `{TOOL_NAME}`, for example with the arguments {arguments}."
+        return f"Answer with one action in <action> tags, like this: <action>{example}</action>"
+
+    def read(self, message: Message) -> Any:
+        """Return the action that a message plays.
+
+        Raises:
+            ActionNotFound: If it plays none, or several. The text says what was wrong, for the model to read.
+        """
+        calls = message.get("tool_calls")
+        if calls:
+            return self._read_call(calls)
+        content = message["content"]
+        return self.codec.decode(content if content.__class__ is str else content_text(content))
+
+    def _read_call(self, calls: list[ToolCall]) -> Any:
+        if not self.as_tool:
+            raise ActionNotFound(f"There are no tools in this game. {self.instructions} Actions: {self.codec.listing()}.")
+        if len(calls) > 1:
+            raise ActionNotFound(f"You called tools {len(calls)} times. Call `{TOOL_NAME}` once a turn.")
+        if calls[0].name != TOOL_NAME:
+            raise ActionNotFound(f"There is no tool `{calls[0].name}`. Call `{TOOL_NAME}`.")
+        try:
+            arguments = json.loads(calls[0].arguments)
+        except (ValueError, RecursionError) as error:
+            raise ActionNotFound(f"The arguments of `{TOOL_NAME}` are no JSON: {error}.") from error
+        if not isinstance(arguments, dict) or arguments.keys() != {_ARGUMENT}:
+            raise ActionNotFound(f'`{TOOL_NAME}` takes one argument: {{"{_ARGUMENT}": ...}}. Actions: {self.codec.listing()}.')
+        return self.codec.from_json(arguments[_ARGUMENT])
+
+    def in_text(self, action: Any) -> AssistantMessage:
+        """Return the message that plays an action in its text."""
+        return AssistantMessage(f"<action>{self.codec.encode(action)}</action>")
+
+    def as_call(self, action: Any, call_id: str = "call_1") -> AssistantMessage:
+        """Return the message that plays an action by calling the tool."""
+        arguments = json.dumps({_ARGUMENT: self.codec.to_json(action)}, allow_nan=False)
+        return AssistantMessage(None, tool_calls=[ToolCall(call_id, TOOL_NAME, arguments)])
+
+    def reply(self, message: Message, content: Content) -> list[Message]:
+        """Return what answers a message: tool messages for its calls, as providers demand, else a user's message."""
+        calls = message.get("tool_calls")
+        if not calls:
+            return [UserMessage(content)]
+        images: list[Message] = []
+        if not isinstance(content, str):
+            # Few providers take images in tool messages.
+            images = [UserMessage(content)]
+            content = "See below."
+        others = [ToolMessage(_NOT_CARRIED_OUT, tool_call_id=call.id) for call in calls[1:]]
+        return [ToolMessage(content, tool_call_id=calls[0].id), *others, *images]
+
+
+class ActionSampler:
+    """Draws the messages that play random actions of a space. It keeps a copy of the space, whose random numbers may be in use."""
+
+    def __init__(self, answers: Answers) -> None:
+        """Sample the space of `answers`."""
+        self.answers = answers
+        self._space = copy.deepcopy(answers.codec.space)
+
+    def sample(self, rng: np.random.Generator) -> AssistantMessage:
+        """Return one message: a call of the tool where there is one, else text."""
+        self._space.seed(int(rng.integers(2**31)))
+        action = self._space.sample()
+        return self.answers.as_call(action) if self.answers.as_tool else AssistantMessage(self.answers.codec.encode(action))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ActionSampler) and (self.answers.codec, self.answers.as_tool) == (
+            other.answers.codec,
+            other.answers.as_tool,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ActionSampler({self.answers.codec.space})"

@@ -1,0 +1,179 @@
+"""`GymnasiumGame`: a Gymnasium environment as a chat environment."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import gymnasium as gym
+
+from vfgym.codecs import ActionNotFound, codec_for
+from vfgym.envs.game import GameEnv, Turn, joined
+from vfgym.errors import ConfigurationError
+from vfgym.messages import Message, UserMessage
+from vfgym.spaces import ChoiceSampler, Sampler
+from vfgym.state import State
+from vfgym.wrappers.answers import ActionSampler, Answers
+from vfgym.wrappers.descriptions import describe
+from vfgym.wrappers.showing import Game, Observe, shown_by
+
+OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
+"""What an answer that names no action leads to."""
+
+_FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
+"""Packages whose games are known not to block."""
+
+_GAME_OVER = "The game is over."
+
+
+class GymnasiumGame(GameEnv):
+    """A Gymnasium environment as a chat environment. Made by `vfgym.to_chat`, which documents the arguments."""
+
+    def __init__(
+        self,
+        make_game: Callable[[], Game],
+        *,
+        name: str,
+        action_names: Any = None,
+        as_tool: bool = False,
+        observe: Observe | None = None,
+        obs_to_text: Callable[[Any], str] | None = None,
+        rules: str | None = None,
+        prompt: str | None = None,
+        on_invalid: OnInvalid = "feedback",
+        invalid_reward: float = 0.0,
+        noop_action: Any = None,
+        max_invalid_moves: int = 10,
+        **kwargs: Any,
+    ) -> None:
+        """Describe a game.
+
+        Args:
+            make_game: Makes one more of the game.
+            name: What the prompt calls it.
+            action_names: Names of the actions: one for each of a `Discrete` space, or a structure that mirrors another space.
+            as_tool: Whether the actions are a tool ``act`` too.
+            observe: Whether observations are shown as text, as images, or both.
+            obs_to_text: A function from an observation to text.
+            rules: The rules; those of the game's docstring without it.
+            prompt: All that is said before the first observation; rules, actions and answer format without it.
+            on_invalid: What an answer that names no action leads to.
+            invalid_reward: What such an answer is rewarded with.
+            noop_action: What is played instead with ``on_invalid="noop"``, where the game's documentation does not say.
+            max_invalid_moves: Answers in a row that name no action, after which the episode is truncated.
+            **kwargs: Passed to `GameEnv`.
+
+        Raises:
+            ConfigurationError: If the game cannot be shown so, or an argument does not fit it.
+        """
+        if on_invalid not in get_args(OnInvalid):
+            raise ConfigurationError(f"on_invalid must be one of {', '.join(get_args(OnInvalid))}; got {on_invalid!r}")
+        game = make_game()
+        try:
+            self._read(game, name, action_names, as_tool, rules, prompt)
+            self._shown = shown_by(game, name, observe, obs_to_text)
+            self.on_invalid = on_invalid
+            self.invalid_reward = float(invalid_reward)
+            self._noop = self._noop_of(game, noop_action) if on_invalid == "noop" else None
+            entry_point = game.spec.entry_point if game.spec is not None else None
+        finally:
+            game.close()
+        self._make_game = make_game
+        kwargs.setdefault("blocking", not (isinstance(entry_point, str) and entry_point.startswith(_FAST_GAMES)))
+        if on_invalid == "terminate":
+            max_invalid_moves = 1
+        super().__init__(max_invalid_moves=max_invalid_moves, tool_defs=self.answers.tools, **kwargs)
+
+    def _read(self, game: Game, name: str, action_names: Any, as_tool: bool, rules: str | None, prompt: str | None) -> None:
+        """Take what the game says about itself."""
+        self.game_action_space: gym.Space[Any] = game.action_space
+        self.game_observation_space: gym.Space[Any] = game.observation_space
+        self.game_metadata = game.metadata
+        self.game_render_mode = game.render_mode
+        described = describe(game)
+        if action_names is None and isinstance(game.action_space, gym.spaces.Discrete):
+            is_named = len(described.action_names) == game.action_space.n
+            action_names = described.action_names if is_named else None
+        self.answers: Answers = Answers(codec_for(game.action_space, action_names), as_tool=as_tool, game=name)
+        self.codec = self.answers.codec
+        self._choices = ChoiceSampler(tuple(action_names)) if action_names and isinstance(game.action_space, gym.spaces.Discrete) else None
+        if prompt is None:
+            rules = described.rules if rules is None else rules
+            actions = f"Actions: {self.codec.listing()}."
+            prompt = "\n\n".join(part for part in (f"You are playing {name}.", rules, actions, self.answers.instructions) if part)
+        self._prompt = prompt
+
+    def _noop_of(self, game: Game, given: Any) -> Any:
+        if given is None:
+            given = describe(game).noop
+        if given is None:
+            raise ConfigurationError('on_invalid="noop" needs to know which action does nothing: give noop_action')
+        try:
+            return self.codec.from_json(given) if isinstance(given, str) else self.codec.from_json(self.codec.to_json(given))
+        except (ActionNotFound, KeyError, TypeError, ValueError, IndexError) as error:
+            raise ConfigurationError(f"noop_action must be an action of {game.action_space}, or its name; got {given!r}") from error
+
+    def open_game(self) -> Game:
+        """Make one more of the game."""
+        return self._make_game()
+
+    def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
+        """Reset the game and return rules, actions, answer format and the first observation, as one message."""
+        observation, info = game.reset(seed=seed, options=None if options is None else dict(options))
+        state["game_info"], state["observation"] = info, observation
+        state["rules"] = self._prompt
+        return [UserMessage(joined([self._prompt, self._shown(game, observation)]))]
+
+    def make_move(self, game: Game, message: Message, state: State) -> Turn:
+        """Make the move that a message names; what one leads to that names none, ``on_invalid`` says."""
+        try:
+            action = self.answers.read(message)
+        except ActionNotFound as error:
+            return self._without_action(game, message, state, error)
+        return self._played(game, action, message, state)
+
+    def _played(self, game: Game, action: Any, message: Message, state: State) -> Turn:
+        observation, reward, terminated, truncated, info = game.step(action)
+        state["game_info"], state["observation"] = info, observation
+        shown = self._shown(game, observation)
+        if terminated or truncated:
+            shown = joined([shown, _GAME_OVER])
+        return Turn(self.answers.reply(message, shown), float(reward), bool(terminated), bool(truncated), info)
+
+    def _without_action(self, game: Game, message: Message, state: State, error: ActionNotFound) -> Turn:
+        if self.on_invalid in ("feedback", "terminate"):
+            return Turn(self.answers.reply(message, str(error)), self.invalid_reward, is_valid=False)
+        action = self._noop if self.on_invalid == "noop" else self._random_action(state)
+        turn = self._played(game, action, message, state)
+        note = f"{error} Instead, {self.codec.encode(action)} was played."
+        turn.messages = self.answers.reply(message, joined([note, *(each["content"] for each in turn.messages[-1:])]))
+        turn.reward += self.invalid_reward
+        return turn
+
+    def _random_action(self, state: State) -> Any:
+        space = copy.deepcopy(self.game_action_space)
+        space.seed(int(state.rng.integers(2**31)))
+        mask = state["game_info"].get("action_mask")
+        return space.sample(mask) if mask is not None and isinstance(space, gym.spaces.Discrete) else space.sample()
+
+    def end_flags(self, state: State) -> tuple[bool, bool]:
+        """Terminate at the first invalid move where ``on_invalid`` says so; else keep the game's own flags."""
+        if self.on_invalid == "terminate" and state["stop_condition"] == "too_many_invalid_moves":
+            return True, False
+        return super().end_flags(state)
+
+    def step_info(self, state: State) -> dict[str, Any]:
+        """Tell the game's own info, and the legal actions where it masks them."""
+        info = state["game_info"]
+        if not info:
+            return {"game_info": {}}
+        told: dict[str, Any] = {"game_info": copy.deepcopy(info)}
+        legal = self.codec.legal_texts(info.get("action_mask"))
+        if legal is not None:
+            told["legal_actions"] = legal
+        return told
+
+    def action_sampler(self) -> Sampler:
+        """Sample what plays a random action."""
+        return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)

@@ -1,0 +1,291 @@
+"""Conversations as PettingZoo environments. This module imports PettingZoo; `to_pettingzoo` imports it when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+from pettingzoo import AECEnv
+
+from vfgym.envs.face import Action, as_response, transcript
+from vfgym.envs.game import joined
+from vfgym.errors import ConfigurationError, ResetNeeded
+from vfgym.messages import AssistantMessage, Message, SystemMessage, UserMessage
+from vfgym.spaces import ChatSpace, MessageSpace, TextSampler
+from vfgym.wrappers.turn_based import Player, TurnBasedGame
+
+RENDER_MODES = ("ansi", "human")
+
+
+class Conversation(list[Message]):
+    """A conversation as an observation: a list of messages.
+
+    Its ``dtype`` is the one of its space, which is none: `pettingzoo.test.api_test` compares the two.
+    """
+
+    dtype = None
+
+
+class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
+    """What games and single agents have in common: spaces, and how conversations are rendered."""
+
+    def __init__(self, action_spaces: dict[str, Any], *, render_mode: str | None, name: str, is_parallelizable: bool) -> None:
+        """Set up an environment for the agents that have these action spaces."""
+        super().__init__()
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ConfigurationError(f"render_mode must be one of {', '.join(RENDER_MODES)}, or None; got {render_mode!r}")
+        self.metadata = {"render_modes": list(RENDER_MODES), "name": name, "is_parallelizable": is_parallelizable, "render_fps": 4}
+        self.render_mode = render_mode
+        self.possible_agents = [*action_spaces]
+        self.agents: list[str] = []
+        self.action_spaces = action_spaces
+        self.observation_spaces = {agent: ChatSpace() for agent in action_spaces}
+        self._printed = dict.fromkeys(self.possible_agents, 0)
+
+    def observation_space(self, agent: str) -> gym.Space[Any]:
+        """Return the space of an agent's conversations."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gym.Space[Any]:
+        """Return the space of an agent's messages. Its samples mean something to the game."""
+        space: gym.Space[Any] = self.action_spaces[agent]
+        return space
+
+    def _begin(self) -> None:
+        """Set all that PettingZoo keeps of a new episode, but for whose turn it is."""
+        self.agents = [*self.possible_agents]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        self._skip_agent_selection = None  # PettingZoo's own, which an episode that was left early would hand on
+        self._printed = dict.fromkeys(self.possible_agents, 0)
+
+    def _must_not_act(self, action: Action | None) -> bool:
+        """Say whether the agent whose turn it is has left the game; if so, let it go."""
+        if not self.agents:
+            raise ResetNeeded("there is no episode to continue: call reset() first")
+        agent = self.agent_selection
+        if not (self.terminations[agent] or self.truncations[agent]):
+            return False
+        self._was_dead_step(action)
+        return True
+
+    def conversation(self, agent: str) -> list[Message]:
+        """Return what an agent has been told and has said so far."""
+        raise NotImplementedError
+
+    def render(self) -> str | None:
+        """Return all conversations as text (``render_mode="ansi"``); ``"human"`` prints them as they go and returns None."""
+        if self.render_mode == "ansi":
+            return "\n\n".join(f"{agent}:\n{transcript(self.conversation(agent))}" for agent in self.possible_agents)
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render mode: make the environment with render_mode='ansi' or 'human'")
+        return None
+
+    def _print(self) -> None:
+        if self.render_mode == "human":
+            for agent, count in self._printed.items():
+                said = self.conversation(agent)
+                self._printed[agent] = len(said)
+                if said[count:]:
+                    print(f"{agent}:\n{transcript(said[count:])}")
+
+
+class MoveSampler:
+    """Draws legal moves of the agent whose turn it is, and words of any other."""
+
+    def __init__(self, env: ChatAEC, agent: str) -> None:
+        """Draw for an agent of `env`."""
+        self.env = env
+        self.agent = agent
+
+    def sample(self, rng: np.random.Generator) -> AssistantMessage:
+        """Return one message."""
+        game, player = self.env.game, self.env.players[self.agent]
+        return cast(AssistantMessage, game.sample_move(player, rng)) if game.turn == player else TextSampler().sample(rng)
+
+
+class ChatAEC(ConversationAEC):
+    """A game for several players as a PettingZoo environment. Made by `to_pettingzoo`.
+
+    An agent's observation is its conversation: messages of the user role are what it was told, those of the assistant role what
+    it said. It is told things when somebody looks (`observe`, `last`) and at the latest when it acts; what it was told between
+    two of its own messages is one message. Its action is a message, and what names no move is the game's matter: where the game
+    tells the player why and asks again, ``agent_selection`` stays.
+    """
+
+    def __init__(
+        self,
+        make_game: Callable[[], TurnBasedGame],
+        *,
+        system_prompt: str | None = None,
+        render_mode: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Open a table.
+
+        Args:
+            make_game: Makes a table of the game.
+            system_prompt: The first message of every conversation.
+            render_mode: ``"ansi"``, ``"human"`` or None.
+            name: The environment's name; the game's class without it.
+        """
+        self.game = make_game()
+        """The table at which the agents sit."""
+        if not self.game.players:  # some games know their players only when they have begun
+            self.game.reset(None, None)
+        agents = [f"player_{seat}" for seat in range(len(self.game.players))]
+        self.players: dict[str, Player] = dict(zip(agents, self.game.players, strict=True))
+        """Which player of the game each agent is."""
+        spaces = {agent: MessageSpace(MoveSampler(self, agent)) for agent in agents}
+        super().__init__(spaces, render_mode=render_mode, name=name or type(self.game).__name__, is_parallelizable=False)
+        self._first: list[Message] = [SystemMessage(system_prompt)] if system_prompt else []
+        self._conversations: dict[str, list[Message]] = {agent: [] for agent in agents}
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game.
+
+        Args:
+            seed: The same seed gives the same game; None continues the table's own random numbers.
+            options: Given to the game.
+        """
+        self.game.reset(seed, options)
+        if len(self.game.players) != len(self.possible_agents):
+            raise ConfigurationError(
+                f"this table was opened for {len(self.possible_agents)} players, and the game has begun with {len(self.game.players)}"
+            )
+        self.players = dict(zip(self.possible_agents, self.game.players, strict=True))
+        self._conversations = {agent: [*self._first] for agent in self.possible_agents}
+        self._begin()
+        self.agent_selection = self.agents[0]
+        self._go_on()
+
+    def step(self, action: Action | None) -> None:
+        """Send the message of the agent whose turn it is; of one for whom the game is over, None.
+
+        Args:
+            action: Text, a message, or a `Response`.
+
+        Raises:
+            InvalidAction: If it is no assistant message; the game stands as it was.
+            ResetNeeded: If no game is running.
+        """
+        if self._must_not_act(action):
+            return
+        message = as_response(action).message
+        agent = self.agent_selection
+        self._tell(agent)
+        self._conversations[agent].append(message)
+        played = self.game.move(message)
+        self._cumulative_rewards[agent] = 0.0
+        self.rewards = {each: float(played.rewards.get(player, 0.0)) for each, player in self.players.items()}
+        self._accumulate_rewards()
+        self.infos[agent] = {}
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Select who acts next, or let everybody leave."""
+        turn = self.game.turn
+        if turn is None:
+            was_truncated = self.game.was_truncated
+            self.terminations = dict.fromkeys(self.agents, not was_truncated)
+            self.truncations = dict.fromkeys(self.agents, was_truncated)
+            self.infos = {agent: self._info(agent) for agent in self.agents}
+            self._deads_step_first()
+        else:
+            agent = next(agent for agent, player in self.players.items() if player == turn)
+            self.agent_selection = agent
+            self.infos[agent] = self._info(agent)
+            legal = self.game.legal_moves(turn)
+            if legal is not None:
+                self.infos[agent]["legal_actions"] = legal
+        if self.render_mode == "human":
+            for agent in self.agents if turn is None else [self.agent_selection]:
+                self._tell(agent)
+            self._print()
+
+    def _info(self, agent: str) -> dict[str, Any]:
+        player = self.players[agent]
+        return {"player": player, "game_info": self.game.info(player)}
+
+    def observe(self, agent: str) -> Conversation:
+        """Return an agent's conversation."""
+        self._tell(agent)
+        return Conversation(self._conversations[agent])
+
+    def conversation(self, agent: str) -> list[Message]:
+        """Return what an agent has been told and has said so far."""
+        return self._conversations[agent]
+
+    def _tell(self, agent: str) -> None:
+        """Bring an agent's conversation up to date."""
+        content = self.game.observe(self.players[agent])
+        if not content:
+            return
+        said = self._conversations[agent]
+        if said and isinstance(said[-1], UserMessage):
+            content = joined([said.pop().content, content])
+        said.append(UserMessage(content))
+
+    def close(self) -> None:
+        """Close the table."""
+        self.game.close()
+
+
+class SoloAEC(ConversationAEC):
+    """A chat environment as a PettingZoo environment with one agent, ``player_0``. Made by `to_pettingzoo`."""
+
+    def __init__(self, env: gym.Env[Any, Any], *, render_mode: str | None = None, name: str | None = None) -> None:
+        """Take a chat environment, with any wrappers around it.
+
+        Args:
+            env: The environment.
+            render_mode: ``"ansi"``, ``"human"`` or None.
+            name: The environment's name; its id, or its class, without it.
+        """
+        self.env = env
+        """The chat environment."""
+        name = name or (type(env.unwrapped).__name__ if env.spec is None else env.spec.id)
+        super().__init__({"player_0": env.action_space}, render_mode=render_mode, name=name, is_parallelizable=True)
+        self._observation: list[Message] = []
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin an episode (see `vfgym.ChatEnv.reset`)."""
+        self._observation, info = self.env.reset(seed=seed, options=options)
+        self._begin()
+        self.agent_selection = "player_0"
+        self.infos["player_0"] = info
+        self._print()
+
+    def step(self, action: Action | None) -> None:
+        """Answer the conversation; once the episode is over, with None.
+
+        Raises:
+            InvalidAction: If it is no assistant message; the episode stands as it was.
+            ResetNeeded: If there is no episode to continue.
+        """
+        if self._must_not_act(action):
+            return
+        self._observation, reward, terminated, truncated, info = self.env.step(action)
+        self._cumulative_rewards["player_0"] = 0.0
+        self.rewards["player_0"] = float(reward)
+        self.terminations["player_0"], self.truncations["player_0"] = terminated, truncated
+        self.infos["player_0"] = info
+        self._accumulate_rewards()
+        self._print()
+
+    def observe(self, agent: str) -> Conversation:
+        """Return the conversation to answer; at the end all of it."""
+        return Conversation(self._observation)
+
+    def conversation(self, agent: str) -> list[Message]:
+        """Return the conversation."""
+        return self._observation
+
+    def close(self) -> None:
+        """Close the chat environment."""
+        self.env.close()

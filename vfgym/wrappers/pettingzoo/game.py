@@ -1,0 +1,409 @@
+"""`PettingZooGame`: a PettingZoo environment as a table at which players who write and read text sit down."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import gymnasium as gym
+import numpy as np
+
+from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
+from vfgym.codecs.observations import without_colours
+from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded
+from vfgym.messages import AssistantMessage, Message
+from vfgym.wrappers.answers import Answers
+from vfgym.wrappers.pettingzoo.classic import PRESENTATIONS, Presentation
+from vfgym.wrappers.pettingzoo.rules import documented_rules, documented_title
+from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
+
+OnInvalid: TypeAlias = Literal["feedback", "terminate"]
+"""What an answer leads to that names no action, or one that is not legal now."""
+
+_MOST_LISTED = 64
+"""A prompt does not list more legal actions than these."""
+
+_MOST_NUMBERS = 512
+"""A longer observation is no text that a model can read."""
+
+
+_MADE = ("_answers", "_game", "_legal", "_observed", "_presentation", "_show", "_spaces", "_title", "codecs", "env", "players")
+"""What a copy of a table makes anew."""
+
+
+@dataclass
+class _Seat:
+    """What the table still has to tell a player, and what it has told."""
+
+    news: list[str] = field(default_factory=list)
+    knows_rules: bool = False
+    saw: int | None = None
+    """How many moves had been made when the player was shown the game last."""
+    earned: float = 0.0
+    """Rewards that the player was not told of yet."""
+    total: float = 0.0
+    closing: str = ""
+    """How the player was told that the game is over."""
+
+
+class PettingZooGame(TurnBasedGame):
+    """A PettingZoo environment of the AEC kind (agents act in turn), played in words.
+
+    Players are the environment's agents, under their own names. A player is shown the rules, who it is, how to answer, and the
+    game as it stands; the classic games have boards and cards, others their ``ansi`` drawing, or their observations as text. A
+    player answers with one action. Illegal moves, which end most of PettingZoo's games, are not played: the same player is asked again.
+
+    A game follows from its seed and its moves, and that is how a table is pickled and copied in the middle of a game: the copy
+    makes an environment of its own and plays the moves again. A game without a seed is given the next one of the table's own.
+
+    >>> table = PettingZooGame("classic/tictactoe_v3")
+    >>> table.reset(seed=0, options=None)
+    >>> table.turn, table.legal_moves("player_1")
+    ('player_1', ['0', '1', '2', '3', '4', '5', '6', '7', '8'])
+    >>> table.move(AssistantMessage("I take the middle: <action>4</action>")).is_valid, table.turn
+    (True, 'player_2')
+    """
+
+    def __init__(
+        self,
+        env: str | Callable[[], Any],
+        *,
+        action_names: Any = None,
+        obs_to_text: Callable[[Any], str] | None = None,
+        rules: str | None = None,
+        on_invalid: OnInvalid = "feedback",
+        invalid_reward: float = 0.0,
+        max_moves: int = 1000,
+    ) -> None:
+        """Set up a table.
+
+        Args:
+            env: An id of PettingZoo's registry, or a function that makes an environment. Copies of the table call it too, so
+                that it must be picklable where tables are pickled: ``functools.partial(pettingzoo.make, "aec", "classic/go_v5",
+                board_size=9)``, say.
+            action_names: Names of the actions, as `vfgym.codecs.codec_for` takes them; or a mapping from agents to their names.
+            obs_to_text: A function from what ``env.observe(agent)`` returns to text.
+            rules: The rules; those of the environment's documentation without it.
+            on_invalid: What an answer leads to that names no action, or one that is not legal now: with ``"feedback"`` its
+                player is told why and asked again; with ``"terminate"`` the game is over for all.
+            invalid_reward: What such an answer earns its player.
+            max_moves: Answers, valid or not, after which a game is truncated.
+
+        Raises:
+            ConfigurationError: If the environment is no AEC environment, or cannot be shown in words.
+            MissingExtra: If PettingZoo is not installed.
+        """
+        if on_invalid not in get_args(OnInvalid):
+            raise ConfigurationError(f"on_invalid must be one of {', '.join(get_args(OnInvalid))}; got {on_invalid!r}")
+        if max_moves < 1:
+            raise ConfigurationError(f"max_moves must be at least 1, got {max_moves}")
+        if not isinstance(env, str) and not callable(env):
+            raise ConfigurationError(
+                f"PettingZooGame takes an id or a function that makes an environment, got {type(env).__name__} (a copy of an environment"
+                " forgets its game, so that none is taken)"
+            )
+        self.on_invalid = on_invalid
+        self.invalid_reward = float(invalid_reward)
+        self.max_moves = max_moves
+        self._made_by = env
+        self._action_names = action_names
+        self._obs_to_text = obs_to_text
+        self._rules = rules
+        self._rng = np.random.default_rng()
+        self._seats: dict[Player, _Seat] = {}
+        self._open()
+
+    def _open(self) -> None:
+        """Make the environment, and what follows from it."""
+        self.env = _aec_environment(self._made_by)
+        """The environment at this table."""
+        self._game = self.env.unwrapped
+        self._presentation = PRESENTATIONS.get(getattr(self._game, "metadata", {}).get("name", ""))
+        self.players = tuple(self.env.possible_agents)
+        self._title = documented_title(self._game)
+        self.codecs: dict[Player, Codec] = {player: self._codec_of(player) for player in self.players}
+        """How the actions of each player are written and read."""
+        self._answers = {player: Answers(codec, game=self._title) for player, codec in self.codecs.items()}
+        self._show = {player: self._shown_to(player) for player in self.players}
+        self._spaces = {player: copy.deepcopy(self.env.action_space(player)) for player in self.players}
+        self._observed: dict[Player, Any] = {}
+        self._legal: dict[Player, list[str] | None] = {}
+
+    def _codec_of(self, player: Player) -> Codec:
+        names = self._action_names
+        if isinstance(names, Mapping) and self.players and set(self.players).issuperset(names):
+            names = names.get(player)
+        presentation = self._presentation
+        if names is None and presentation is not None:
+            if presentation.moves is not None:
+                return presentation.moves(self._game)
+            names = None if presentation.action_names is None else presentation.action_names(self._game)
+        return codec_for(self.env.action_space(player), names)
+
+    def _shown_to(self, player: Player) -> Callable[[Player], str]:
+        """Return the function that shows a player the game as it stands."""
+        presentation, written = self._presentation, self._obs_to_text
+        if written is not None:
+            return lambda player: written(self._observation(player))
+        if presentation is not None:
+            return lambda player: presentation.show(self._game, str(player))
+        if getattr(self.env, "render_mode", None) == "ansi":
+            return lambda player: without_colours(str(self.env.render()))
+        space = self.env.observation_space(player)
+        is_masked = isinstance(space, gym.spaces.Dict) and space.keys() == {"observation", "action_mask"}
+        if is_masked:
+            space = space["observation"]
+        size = gym.spaces.flatdim(space) if space.is_np_flattenable and not isinstance(space, gym.spaces.Discrete) else 0
+        if size > _MOST_NUMBERS:
+            raise ConfigurationError(
+                f"{self._title} shows {player} {size} numbers ({space}), which no model can read: give obs_to_text, a function from an"
+                " observation to text, or make the environment with render_mode='ansi' if it draws itself as text"
+            )
+        render = text_renderer(space)
+        if is_masked:
+            return lambda player: render(self._observation(player)["observation"])
+        return lambda player: render(self._observation(player))
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _MADE}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+        if self._seats:
+            self._begin()
+            for action in self._actions:
+                self._play(action)
+            self.__dict__.update(state)  # a game that was stopped from outside is over, though its moves leave it open
+
+    # One game
+
+    def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        """Begin a game.
+
+        Args:
+            seed: Given to the environment as it is, and begins the table's own random numbers, which give the seeds of the
+                games without one.
+            options: Given to the environment as they are.
+        """
+        if seed is None:
+            seed = int(self._rng.integers(2**31 - 1))
+        else:
+            self._rng = np.random.default_rng(seed)
+        self._begun_with = (seed, None if options is None else dict(options))
+        self._actions: list[Any] = []
+        self._answered = 0
+        self._was_stopped = False
+        self._seats = {player: _Seat() for player in self.players}
+        self._begin()
+
+    def _begin(self) -> None:
+        seed, options = self._begun_with
+        self.env.reset(seed=seed, options=copy.deepcopy(options))
+        self.terminations: dict[Player, bool] = dict.fromkeys(self.players, False)
+        """For whom the game has ended by its rules."""
+        self.truncations: dict[Player, bool] = dict.fromkeys(self.players, False)
+        """For whom the game has ended by a limit."""
+        self._last_shown: dict[Player, str] = {}
+        self.was_truncated = False
+        self._go_on()
+
+    def move(self, message: Message) -> Played:
+        """Play the action that a message names, for the player whose turn it is.
+
+        Raises:
+            ResetNeeded: If no game is running.
+        """
+        player = self.turn
+        if player is None:
+            raise ResetNeeded("there is no game to continue: call reset() first")
+        self._answered += 1
+        codec = self.codecs[player]
+        try:
+            action = self._answers[player].read(message)
+        except ActionNotFound as error:
+            return self._refused(player, str(error))
+        if not self._is_legal(player, action):
+            return self._refused(player, f"You cannot play {codec.encode(action)} now.")
+        if self._presentation is not None and self._presentation.moves_are_public:
+            news = f"{player} played: {codec.encode(action)}"
+            for other, seat in self._seats.items():
+                if other != player:
+                    seat.news.append(news)
+        self._actions.append(action)
+        rewards = self._play(action)
+        self._stop_at_limit()
+        return self._played(rewards, is_valid=True)
+
+    def _is_legal(self, player: Player, action: Any) -> bool:
+        space, mask = self._spaces[player], self._mask(player)
+        return mask is None or not isinstance(space, gym.spaces.Discrete) or bool(mask[int(action) - int(space.start)])
+
+    def _play(self, action: Any) -> dict[Player, float]:
+        """Step the environment, and return what that earned the players."""
+        self.env.step(action)
+        rewards = {player: float(reward) for player, reward in self.env.rewards.items()}
+        self._go_on()
+        return rewards
+
+    def _go_on(self) -> None:
+        """Go on to the next player who is still in the game. PettingZoo wants a last step, of None, for each who is not."""
+        env = self.env
+        self._observed.clear()
+        self._legal.clear()
+        leaving: list[Player] = []
+        while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
+            player = env.agent_selection
+            self.terminations[player], self.truncations[player] = bool(env.terminations[player]), bool(env.truncations[player])
+            self._last_shown[player] = self._show[player](player)  # whoever has left is not observed any more
+            leaving.append(player)
+            env.step(None)
+            self._observed.clear()
+        self.turn = env.agent_selection if env.agents else None
+        if self.turn is None:
+            self.was_truncated = any(self.truncations[player] and not self.terminations[player] for player in leaving)
+
+    def _refused(self, player: Player, why: str) -> Played:
+        """Do not play an answer, and tell its player why."""
+        self._seats[player].news.append(why)
+        if self.on_invalid == "terminate":
+            self._end(self.terminations)
+        else:
+            self._seats[player].news.append(self._legal_line(player))
+            self._stop_at_limit()
+        return self._played({player: self.invalid_reward}, is_valid=False)
+
+    def _played(self, rewards: dict[Player, float], is_valid: bool) -> Played:
+        for player, reward in rewards.items():
+            self._seats[player].earned += reward
+            self._seats[player].total += reward
+        return Played(rewards, is_valid)
+
+    def _stop_at_limit(self) -> None:
+        if self._answered >= self.max_moves and self.turn is not None:
+            self._end(self.truncations)
+            self._was_stopped = self.was_truncated = True
+
+    def _end(self, flags: dict[Player, bool]) -> None:
+        """End the game for all who are still in it."""
+        for player in self.players:
+            flags[player] |= not (self.terminations[player] or self.truncations[player])
+        self.turn = None
+
+    def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
+        """Return a random legal action of the player whose turn it is."""
+        space, mask = self._spaces[player], self._mask(player)
+        if mask is not None and isinstance(space, gym.spaces.Discrete):
+            action = space.dtype.type(space.start + rng.choice(np.flatnonzero(mask)))
+        else:
+            space.seed(int(rng.integers(2**31)))
+            action = space.sample(mask)
+        return AssistantMessage(self.codecs[player].encode(action))
+
+    # What players are told
+
+    def observe(self, player: Player) -> str:
+        """Return what a player was told since it was last asked for: rules, others' moves, rewards, and the game as it stands.
+
+        Raises:
+            ResetNeeded: If no game has begun.
+            ConfigurationError: If there is no such player.
+        """
+        seat = self._seats.get(player)
+        if seat is None:
+            if not self._seats:
+                raise ResetNeeded("no game has begun: call reset() first")
+            raise ConfigurationError(f"there is no player {player!r} at this table; there are {', '.join(map(str, self.players))}")
+        told = [] if seat.knows_rules else [self._prompt(player)]
+        told += seat.news
+        seat.knows_rules, seat.news = True, []
+        if seat.saw != len(self._actions):
+            seat.saw = len(self._actions)
+            told.append(self._last_shown[player] if player in self._last_shown else self._show[player](player))
+            if player == self.turn:
+                told.append(self._legal_line(player))
+        if seat.earned:
+            told.append(f"You earned {seat.earned:g}.")
+            seat.earned = 0.0
+        closing = self._closing(player)
+        if closing != seat.closing:
+            told.append(closing)
+            seat.closing = closing
+        return "\n\n".join(part for part in told if part)
+
+    def _prompt(self, player: Player) -> str:
+        presentation = self._presentation
+        rules = self._rules
+        if rules is None:
+            rules = presentation.rules if presentation is not None and presentation.rules is not None else documented_rules(self._game)
+        role = f" ({presentation.roles[self.players.index(player)]})" if presentation is not None and presentation.roles else ""
+        legend = "" if presentation is None or self._obs_to_text is not None else presentation.legend
+        actions = presentation.how_to_act if presentation is not None and self._action_names is None else ""
+        parts = [
+            f"You are playing {self._title}.",
+            rules,
+            f"Players: {', '.join(map(str, self.players))}. You are {player}{role}.",
+            legend,
+            f"Actions: {actions or self.codecs[player].listing()}.",
+            self._answers[player].instructions,
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    def _closing(self, player: Player) -> str:
+        if self.turn is None:
+            end = f"The game was stopped after {self._answered} moves." if self._was_stopped else "The game is over."
+            return f"{end} Your total reward is {self._seats[player].total:g}."
+        return "You are out of the game." if self.terminations[player] or self.truncations[player] else ""
+
+    def _legal_line(self, player: Player) -> str:
+        legal = self.legal_moves(player)
+        return f"Legal actions: {', '.join(legal)}." if legal and len(legal) <= _MOST_LISTED else ""
+
+    def legal_moves(self, player: Player) -> list[str] | None:
+        """Return the texts of all actions that the environment's mask allows a player now; None if it has none."""
+        if player not in self._legal:
+            self._legal[player] = self.codecs[player].legal_texts(self._mask(player))
+        legal = self._legal[player]
+        return None if legal is None else list(legal)
+
+    def info(self, player: Player) -> dict[str, Any]:
+        """Return what the environment tells a player beside its observation; legal actions are told by `legal_moves`."""
+        info = self.env.infos.get(player, {})
+        return {name: copy.deepcopy(value) for name, value in info.items() if name != "action_mask"}
+
+    def _observation(self, player: Player) -> Any:
+        if player not in self._observed:
+            self._observed[player] = self.env.observe(player)
+        return self._observed[player]
+
+    def _mask(self, player: Player) -> Any:
+        """Return which actions are legal now: an array of 0 and 1, or None where the environment does not say."""
+        observation = self._observation(player)
+        if isinstance(observation, Mapping) and "action_mask" in observation:
+            return observation["action_mask"]
+        return self.env.infos[player].get("action_mask")
+
+
+def _aec_environment(made_by: str | Callable[[], Any]) -> Any:
+    try:
+        import pettingzoo
+        from pettingzoo import AECEnv, ParallelEnv
+    except ImportError as error:
+        raise MissingExtra("pettingzoo", "PettingZooGame") from error
+    env = pettingzoo.make("aec", made_by) if isinstance(made_by, str) else made_by()
+    if isinstance(env, ParallelEnv):
+        raise ConfigurationError(
+            f"PettingZooGame plays AEC environments, whose agents act in turn, and {env} is a parallel one: make it with"
+            " pettingzoo.utils.conversions.parallel_to_aec"
+        )
+    if not isinstance(env, AECEnv):
+        raise ConfigurationError(f"PettingZooGame plays PettingZoo's AEC environments, got {type(env).__name__}")
+    if not getattr(env, "possible_agents", None):
+        raise ConfigurationError(f"{env} does not say who plays it: it needs possible_agents, all the agents that may appear")
+    return env

@@ -1,0 +1,258 @@
+"""`TextArenaGame`: one table at which a game of TextArena is played."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vfgym.errors import ConfigurationError, ResetNeeded
+from vfgym.messages import AssistantMessage, Message, content_text
+from vfgym.wrappers.textarena import moves
+from vfgym.wrappers.textarena.catalogue import number_of_players, playable
+from vfgym.wrappers.textarena.library import kinds, load, new_game
+from vfgym.wrappers.textarena.table_random import RandomNumbers
+from vfgym.wrappers.textarena.telling import Told, everything, joined, without_moves
+from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
+
+logger = logging.getLogger(__name__)
+
+_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
+_CLIPPED_TO = 1000
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    # Without a limit its steps are TypeErrors (textarena 0.7.4); `max_moves` ends it.
+    "DontSayIt-v0-unlimited": {"max_turns": 10**9},
+}
+"""Options with which an environment works that does not with its own, by its id without ``-raw`` and ``-train``."""
+
+
+class TextArenaGame(TurnBasedGame):
+    """A game of TextArena, told in the words of TextArena, with random numbers of its own.
+
+    All three variants of an id play the same game, made without TextArena's wrappers, which cost 35 to 120 times what the game costs.
+    They differ in what is told, and in what is done to a move before the game reads it:
+
+    * ``TicTacToe-v0``: everything that TextArena tells the player. A move without brackets is put into some, and of a move in a
+      conversation only the last 1,000 characters are said, where TextArena's default wrappers do so.
+    * ``TicTacToe-v0-train``: what TextArena's training wrappers show and do: in most games no moves, no complaints about moves, and only
+      the board as it is now.
+    * ``TicTacToe-v0-raw``: everything; moves are not touched.
+
+    A seed decides everything: the same seed and moves give the same game as in TextArena after ``random.seed(seed)``,
+    ``textarena.make`` and ``reset``. (TextArena itself seeds only in ``reset``, so there the games that draw when they are made,
+    RushHour and Taboo, are not decided by the seed of ``reset``; nor are those that draw from NumPy.)
+
+    A move on which the game raises an exception (many do on odd input) counts as an invalid one. Where the game cannot go on after it,
+    it is over, truncated, with rewards of 0.0.
+
+    >>> game = TextArenaGame("TicTacToe-v0-raw")
+    >>> game.reset(seed=0, options=None)
+    >>> game.turn, game.move(AssistantMessage("[4]")).is_valid, game.turn
+    (0, True, 1)
+    """
+
+    def __init__(self, env_id: str, num_players: int | None = None, *, max_moves: int = 1000, **game_options: Any) -> None:
+        """Set up a table.
+
+        Args:
+            env_id: Id of TextArena, such as ``"Poker-v0"`` (`textarena_games` has all).
+            num_players: How many play. By default the least for which the game is meant.
+            max_moves: After so many moves of all players a game is over, truncated: some never end.
+            **game_options: Options of the game in place of those that the id stands for, such as ``num_rounds=3``.
+
+        Raises:
+            MissingExtra: If TextArena is not installed.
+            ConfigurationError: If there is no such game, it cannot be played here, or not with these options and players.
+        """
+        environment = playable(env_id)
+        if isinstance(max_moves, bool) or not isinstance(max_moves, int) or max_moves < 1:
+            raise ConfigurationError(f"max_moves must be an integer of at least 1, got {max_moves!r}")
+        self.env_id = env_id
+        self.max_moves = max_moves
+        self.players: tuple[int, ...] = tuple(range(number_of_players(environment, num_players)))
+        self._environment = environment
+        self._game_options = game_options
+        self._numbers = RandomNumbers()
+        self._kinds = kinds()
+        self.raw: Any = self._make({})
+        """The environment of TextArena underneath, without wrappers. It is another one after each `reset`."""
+
+    def _make(self, options: Mapping[str, Any]) -> Any:
+        options = {**_OPTIONS.get(self._environment["base"], {}), **self._game_options, **options}
+        try:
+            with self._numbers:
+                return new_game(self.env_id, options)
+        except (AssertionError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"{self.env_id} refuses the options {options}: {error}") from error
+
+    def reset(self, seed: int | None, options: Mapping[str, Any] | None = None) -> None:
+        """Begin a game. The same seed gives the same game; None continues the table's own random numbers.
+
+        Args:
+            seed: Where the random numbers start.
+            options: Options of the game in place of the table's, for this game.
+
+        Raises:
+            ConfigurationError: If the game refuses the options.
+        """
+        if seed is not None:
+            self._numbers.seed(seed)
+        # Another object for each game: what games keep beside their state, and draw when they are made, would be of the last game.
+        self.raw = self._make(options or {})
+        with self._numbers:
+            self.raw.reset(num_players=len(self.players), seed=seed)
+        self.was_truncated = False
+        self._moves_made = 0
+        self._told: dict[int, list[Told]] = {player: [] for player in self.players}
+        self._told_raw: dict[int, list[Told]] = {player: [] for player in self.players}
+        self._boards: dict[int, str] = dict.fromkeys(self.players, "")
+        self._rewards: dict[int, float] = {}
+        self._reasons: dict[int, str] = {}
+        self._closed_for: set[int] = set()
+        self.turn = self.raw.state.current_player_id
+
+    def observe(self, player: Player) -> str:
+        """Return what a player was told since it was last asked for; at first the rules, in the end how the game ended."""
+        self._collect(player)
+        told, self._told[player] = self._told[player], []
+        text = self._as_text(told, player) if told else ""
+        if self.turn is None and player not in self._closed_for:
+            self._closed_for.add(player)
+            text = joined([text, self._closing(player)])
+        return text
+
+    def raw_observation(self, player: Player) -> list[Told]:
+        """Return the same as TextArena has it, since this was last asked for: ``(who speaks, text, ObservationType)``; -1 is the game."""
+        self._collect(player)
+        told, self._told_raw[player] = self._told_raw[player], []
+        return told
+
+    def _collect(self, player: int) -> None:
+        """Take what TextArena has ready for a player; it gives everything once."""
+        state = self.raw.state
+        if player == self.turn:
+            _, news = self.raw.get_observation()  # to which TwoDollar adds
+        else:
+            news, state.observations[player] = state.observations[player], []
+        if news:
+            self._told[player] += news
+            self._told_raw[player] += news
+
+    def _as_text(self, told: list[Told], player: int) -> str:
+        shows = self._environment["shows"]
+        if shows == "all":
+            return everything(told, player, self.raw.state.role_mapping, self._kinds)
+        if "board" in shows:
+            self._boards[player] = next((text for _, text, kind in reversed(told) if kind is self._kinds.board), self._boards[player])
+        return without_moves(told, self._boards[player], self._kinds, with_messages="messages" in shows)
+
+    def _closing(self, player: int) -> str:
+        reward = self._rewards[player]
+        parts = ["Game over."]
+        if self.was_truncated:
+            parts.append("It ended before it was decided.")
+        elif len(self.players) > 1:
+            best = max(self._rewards.values())
+            parts.append("It is a draw." if min(self._rewards.values()) == best else "You won." if reward == best else "You lost.")
+        parts += [self._reasons[player], f"Your reward: {reward:g}."]
+        return " ".join(filter(None, parts))
+
+    def move(self, message: Message) -> Played:
+        """Make the move of the player whose turn it is.
+
+        The move is the message's text without the reasoning between ``<think>`` and ``</think>``, which the others shall not read.
+
+        Raises:
+            ResetNeeded: If no game is running.
+        """
+        player = self.turn
+        if player is None:
+            raise ResetNeeded("the game is over, or has not begun: call reset()")
+        state = self.raw.state
+        errors = state.error_count
+        info = state.game_info[player]
+        was_invalid_before, info["invalid_move"] = info["invalid_move"], False
+        with self._numbers:
+            try:
+                is_over, _ = self.raw.step(self._text(message))
+            except Exception as error:
+                is_over = self._survive(error)
+        is_valid = not info["invalid_move"] and state.error_count <= errors
+        info["invalid_move"] |= was_invalid_before
+        self._moves_made += 1
+        if not is_over and self._moves_made >= self.max_moves:
+            self._cut_short(f"The limit of {self.max_moves} moves was reached.")
+        elif not is_over:
+            self.turn = state.current_player_id
+        elif not self.was_truncated:
+            self._end()
+        return Played(self._rewards, is_valid)
+
+    def _text(self, message: Message) -> str:
+        """Return what a message says to the game."""
+        content = message["content"]
+        text = content if isinstance(content, str) else content_text(content)
+        if "think>" in text:
+            text = _THOUGHTS.sub("", text).rpartition("</think>")[2].partition("<think>")[0]
+        text = text.strip()
+        if self._environment["brackets"] and "[" not in text and "]" not in text:
+            return f"[{text}]"
+        return text[-_CLIPPED_TO:] if self._environment["clips"] else text
+
+    def _survive(self, error: Exception) -> bool:
+        """Count a move on which the game raised an exception as an invalid one. Return whether the game is over."""
+        state = self.raw.state
+        logger.warning("%s raised %r on a move of player %s; the move counts as invalid", self.env_id, error, self.turn)
+        if state.done:
+            return True
+        if state.current_player_id == self.turn and (state.made_invalid_move or not state.set_invalid_move(reason="It cannot be read.")):
+            is_over, _ = state.step()
+            return bool(is_over)
+        # It is somebody else's turn already, or the player is out, which the game itself would have to arrange.
+        self._cut_short("The game cannot go on after the last move.")
+        return True
+
+    def _cut_short(self, reason: str) -> None:
+        self.turn = None
+        self.was_truncated = True
+        self._rewards = dict.fromkeys(self.players, 0.0)
+        self._reasons = dict.fromkeys(self.players, reason)
+
+    def _end(self) -> None:
+        """Note how the game ended."""
+        state = self.raw.state
+        self.turn = None
+        rewards, self._rewards, self._reasons = state.rewards or {}, {}, {}
+        for player in self.players:
+            reward, reason = rewards.get(player, 0.0), state.game_info[player].get("reason") or ""
+            if isinstance(reward, str):
+                # Countdown, Cryptarithm, Slitherlink and ThreeCardMonte mix up the two when a second invalid move ends them.
+                reward, reason = str(reason).removeprefix("Invalid Move: "), f"Invalid Move: {reward}"
+            self._rewards[player] = float(reward)
+            self._reasons[player] = str(reason)
+
+    def sample_move(self, player: Player, rng: np.random.Generator) -> AssistantMessage:
+        """Return a random move for a player whose turn it is: a legal one where the game lets them be found."""
+        return AssistantMessage(moves.sample_move(self.raw, player, rng))
+
+    def legal_moves(self, player: Player) -> list[str] | None:
+        """Return the texts of all moves that a player whose turn it is may make, or None where they are not known."""
+        return moves.legal_moves(self.raw, player)
+
+    def info(self, player: Player) -> dict[str, Any]:
+        """Return what TextArena reports of a player: its ``role``, ``turn_count``, ``invalid_move`` and, in the end, ``reason``."""
+        return dict(self.raw.state.game_info[player])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What a game is made of is loaded after the table is: its modules must come by way of `library`.
+        return _table_to_fill, (self.env_id,), self.__dict__
+
+
+def _table_to_fill(env_id: str) -> TextArenaGame:
+    """Return a table without content for the copy of one, with the modules of its game loaded."""
+    load(env_id)
+    return TextArenaGame.__new__(TextArenaGame)

@@ -1,0 +1,60 @@
+"""How what a player of a TextArena game is told becomes one text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from vfgym.wrappers.textarena.library import Kinds
+
+Told: TypeAlias = tuple[int, str, Any]
+"""One observation of TextArena: who speaks (-1 is the game), the text, and its ``ObservationType``."""
+
+GAME = -1
+"""Who speaks where the game does."""
+
+
+def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kinds: Kinds) -> str:
+    """Return all that a player was told but its own moves, which stand in its conversation already.
+
+    What others say is preceded by their names. Of several boards only the last is kept, with those that came right before it: some
+    games tell a board in parts.
+    """
+    _, action, _, board = kinds
+    is_alone = len(roles) == 2  # with the game, which has a role too
+    texts: list[str] = []
+    first_board, after_board, was_board = 0, 0, False
+    for speaker, text, kind in told:
+        if kind is board:
+            if not was_board:
+                del texts[first_board:after_board]
+                first_board = len(texts)
+            texts.append(text)
+            after_board = len(texts)
+        elif speaker == GAME:
+            if kind is not action or not is_alone:  # a game for one does not always say whose moves it repeats
+                texts.append(text)
+        elif speaker != player or kind is not action:
+            texts.append(f"[{roles.get(speaker) or f'Player {speaker}'}] {text}")
+        was_board = kind is board
+    return joined(texts)
+
+
+def without_moves(told: Sequence[Told], board: str, kinds: Kinds, *, with_messages: bool) -> str:
+    """Return what TextArena's training wrappers show: no moves and no complaints, and the board as it is now at the end.
+
+    Args:
+        told: What the player was told.
+        board: The board as the player knows it now, empty if it shall not be shown.
+        kinds: The kinds of observations.
+        with_messages: Whether what the game says is shown too, and not the rules alone.
+    """
+    prompt, action, admin, board_kind = kinds
+    left_out = (action, admin, board_kind)
+    texts = [text for _, text, kind in told if kind is prompt or (with_messages and kind not in left_out)]
+    return joined([*texts, board])
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Return texts as one, with an empty line between two."""
+    return "\n\n".join([stripped for text in texts if (stripped := text.strip("\n"))])

@@ -1,0 +1,129 @@
+"""English words for the games that look for them in NLTK, which would download them.
+
+TextArena's modules are given `NLTK_NAMES` for what they import of it (see `library`). They never ask the network: they
+read the corpora ``words`` and ``averaged_perceptron_tagger_eng`` where NLTK finds them on this computer (``NLTK_DATA``), and else the
+words that come with vfgym and with TextArena. To play with the real corpora, run ``python -m nltk.downloader words averaged_perceptron_tagger_eng`` once.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from vfgym.data import english_words
+
+
+class _Words(list[str]):
+    """A list of words that knows its members: WordSearch asks for every part of its grid."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        super().__init__(words)
+        self._members = frozenset(self)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._members
+
+
+class _Corpus:
+    """Stands in for ``nltk.corpus.words``."""
+
+    @functools.cache  # noqa: B019 - there is one corpus
+    def words(self, fileids: str | None = None) -> _Words:
+        """Return the words of NLTK's file ``en-basic`` or ``en``, or of both.
+
+        Without NLTK's data, ``en-basic`` is the word list of vfgym, and ``en`` the spelling dictionaries that come with TextArena.
+        """
+        nltk = _nltk_with("corpora/words")
+        if nltk is not None:
+            return _Words(nltk.corpus.words.words(fileids))
+        basic = [word for nouns_or_others in english_words().values() for word in nouns_or_others]
+        if fileids == "en-basic":
+            return _Words(sorted(basic))
+        dictionary = importlib.import_module("textarena.envs.utils.word_lists").EnglishDictionary(include_nltk=False)
+        spelled = (word for word in dictionary.get_all_words() if word.isalpha() and word.isascii() and word.islower())
+        return _Words(sorted({*spelled, *basic}))
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.words()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words())
+
+
+def _tagged(words: list[str]) -> list[tuple[str, str]]:
+    """Stand in for ``nltk.pos_tag``: games ask only whether a word by itself is a noun, ``"NN"``."""
+    return [(word, _tag(word)) for word in words]
+
+
+@functools.cache
+def _tag(word: str) -> str:
+    nltk = _nltk_with("taggers/averaged_perceptron_tagger_eng")
+    if nltk is not None:
+        tag: str = nltk.pos_tag([word])[0][1]
+        return tag
+    return "NN" if word in english_words()["nouns"] else "OTHER"
+
+
+@functools.cache
+def _nltk_with(resource: str) -> Any:
+    """Return the module ``nltk`` if it finds a resource on this computer, else None."""
+    nltk = importlib.import_module("nltk")
+    try:
+        nltk.data.find(resource)
+    except LookupError:
+        return None
+    return nltk
+
+
+def _looked_for(*names: object, **options: object) -> bool:
+    """Stand in for ``nltk.download``."""
+    return True
+
+
+class Dictionary:
+    """Stands in for TextArena's ``EnglishDictionary``, which takes a second to make: all games share one, copies included."""
+
+    def __init__(self, **options: Any) -> None:
+        """Take the options of ``EnglishDictionary``."""
+        self._options = options
+
+    @property
+    def _shared(self) -> Any:
+        return _dictionary(**self._options)
+
+    def is_english_word(self, word: str) -> bool:
+        """Return whether a word is in one of the dictionaries."""
+        return bool(self._shared.is_english_word(word))
+
+    def get_all_words(self) -> frozenset[str]:
+        """Return all words."""
+        return _all_words(**self._options)
+
+    def get_basic_words(self) -> set[str]:
+        """Return the words of NLTK's file ``en-basic``."""
+        basic: set[str] = self._shared.get_basic_words()
+        return basic
+
+
+@functools.cache
+def _dictionary(**options: Any) -> Any:
+    return importlib.import_module("textarena.envs.utils.word_lists").EnglishDictionary(**options)
+
+
+@functools.cache
+def _all_words(**options: Any) -> frozenset[str]:
+    return frozenset(_dictionary(**options).get_all_words())
+
+
+_CORPUS = _Corpus()
+
+NLTK_NAMES: dict[str, Any] = {
+    "nltk": SimpleNamespace(download=_looked_for, corpus=SimpleNamespace(words=_CORPUS), pos_tag=_tagged),
+    "words": _CORPUS,
+    "pos_tag": _tagged,
+    "en_uk_dict": _CORPUS,  # LetterAuction's set of all words
+}
+"""What stands in for NLTK in the modules of TextArena, by the names that they know it by."""

@@ -1,0 +1,70 @@
+"""`TurnBasedGame`: what a game for several players must offer to become a chat environment, or several seats at one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from vfgym.messages import Message
+
+Player: TypeAlias = Any
+"""Who plays, as the game itself calls its players: 0, 1, ... or ``"player_1"``, ..."""
+
+Content: TypeAlias = str | list[dict[str, Any]]
+"""What a player is shown: text, or content parts in the OpenAI format (text and images)."""
+
+
+class Played(NamedTuple):
+    """What came of one move."""
+
+    rewards: Mapping[Player, float]
+    """What the move earned each player; a player who earned nothing may be left out."""
+    is_valid: bool = True
+    """Whether the game took the move. Where it did not, the same player is asked again, or has lost: see ``turn``."""
+
+
+class TurnBasedGame(ABC):
+    """One table at which a game is played, again and again: `reset` begins the next game.
+
+    All methods are plain; what they draw at random comes from the table's own random numbers, never from the process's.
+    """
+
+    players: tuple[Player, ...] = ()
+    """Everybody who plays the running game, in order of their seats."""
+    turn: Player | None = None
+    """Whose move it is; None when the game is over."""
+    was_truncated: bool = False
+    """Whether the game that is over was ended by a limit of its own rather than decided."""
+
+    @abstractmethod
+    def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        """Begin a game. The same seed gives the same game; None continues the table's own random numbers."""
+
+    @abstractmethod
+    def observe(self, player: Player) -> Content:
+        """Return what a player was told since it was last asked for; at first the rules. Empty if nothing.
+
+        Its own moves are not repeated to it. It may be asked for a player whose turn it is not, also when the game is over.
+        """
+
+    @abstractmethod
+    def move(self, message: Message) -> Played:
+        """Make the move of the player whose turn it is. A message that is no move is the game's own matter (see `Played`)."""
+
+    @abstractmethod
+    def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
+        """Return a random move for a player whose turn it is: a legal one where the game lets them be found."""
+
+    def legal_moves(self, player: Player) -> list[str] | None:
+        """Return the texts of all moves that a player whose turn it is may make, or None where they are not known."""
+        return None
+
+    def info(self, player: Player) -> dict[str, Any]:
+        """Return what else is told to a player: plain data of its own, nothing shared."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027 -- most tables hold nothing
+        """Release what the table holds."""
