@@ -13,12 +13,11 @@ from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, find_highest_version
-from gymnasium.spaces import Discrete
 
 from vfgym.wrappers.textarena.library import new_game, textarena
 
 DATA = Path(__file__).parent.parent / "vfgym" / "data"
-GYMNASIUM_GROUPS = ("toy_text", "classic_control")
+GYMNASIUM_GROUPS = ("toy_text", "classic_control", "box2d", "mujoco")
 
 
 def oracle_candidates(entry: dict[str, Any]) -> dict[tuple[str, bool], str]:
@@ -74,11 +73,11 @@ def gymnasium_group(spec: EnvSpec) -> str | None:
 
 
 def gymnasium_registry() -> dict[str, Any]:
-    """Describe the toy-text and classic-control environments of the installed Gymnasium that have discrete actions.
+    """Describe the environments of the installed Gymnasium: toy text, classic control, Box2D and MuJoCo.
 
     Returns:
-        ``version`` of Gymnasium and ``environments``: for each the newest version's ``id``, its ``group`` (``"toy_text"`` or
-        ``"classic_control"``), and the class names of its ``action_space`` and its ``observation_space``.
+        ``version`` of Gymnasium and ``environments``: for each the newest version's ``id``, its ``group`` (one of
+        `GYMNASIUM_GROUPS`), and the class names of its ``action_space`` and its ``observation_space``.
     """
     environments = []
     for env_id, spec in sorted(gymnasium.registry.items()):
@@ -86,9 +85,8 @@ def gymnasium_registry() -> dict[str, Any]:
         if group is None or spec.version != find_highest_version(spec.namespace, spec.name):
             continue
         env = gymnasium.make(env_id)
-        if isinstance(env.action_space, Discrete):
-            spaces = {"action_space": type(env.action_space).__name__, "observation_space": type(env.observation_space).__name__}
-            environments.append({"id": env_id, "group": group, **spaces})
+        spaces = {"action_space": type(env.action_space).__name__, "observation_space": type(env.observation_space).__name__}
+        environments.append({"id": env_id, "group": group, **spaces})
         env.close()
     return {"version": version("gymnasium"), "environments": environments}
 

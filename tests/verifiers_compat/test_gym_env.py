@@ -207,6 +207,37 @@ def test_rows_are_first_observations_and_their_seeds(dice: type[Counted]) -> Non
     assert resets == 6, "datasets are made once"
 
 
+class Chosen(vf.GymEnv):
+    """Its author chooses the rows of an evaluation."""
+
+    def get_eval_dataset(self, n: int = -1, seed: int | None = None) -> Any:
+        return super().get_eval_dataset(n, seed).filter(lambda row: int(row["answer"]) % 2)
+
+
+async def test_datasets_can_be_asked_for_on_a_running_loop() -> None:
+    env = Chosen(Dice, num_train_episodes=2, num_eval_episodes=4)
+    assert list(env.get_dataset()["answer"]) == ["0", "1"]
+    outputs = (await env.evaluate(ScriptedClient(["stop"]), "m", use_tqdm=False))["outputs"]
+    assert [output["answer"] for output in outputs] == ["3", "5"]
+
+
+def test_an_author_may_choose_the_rows_of_an_evaluation() -> None:
+    outputs = Chosen(Dice, num_eval_episodes=4).evaluate_sync(ScriptedClient(["stop"]), "m", use_tqdm=False)["outputs"]
+    assert [output["answer"] for output in outputs] == ["1001", "1003"]
+
+
+def test_the_dataset_can_be_replaced() -> None:
+    env = vf.GymEnv(Dice, num_eval_episodes=0, few_shot=[{"role": "user", "content": "3"}, {"role": "assistant", "content": "throw"}])
+    env.dataset = [{"question": "stop!", "answer": "3"}, {"answer": "4"}]
+    model = Model(lambda number, state: "stop")
+    outputs = env.evaluate_sync(model, "m", max_concurrent=1, use_tqdm=False)["outputs"]
+    assert [output["answer"] for output in outputs] == ["3", "4"]
+    assert [[message["content"] for message in prompt] for prompt in model.prompts] == [
+        ["3", "throw", "stop!"],
+        ["3", "throw", str(Dice().reset(4))],
+    ]
+
+
 def test_without_evaluation_episodes_the_training_ones_are_used() -> None:
     env = vf.GymEnv(Dice, num_train_episodes=2, num_eval_episodes=0)
     assert [row["answer"] for row in env.get_eval_dataset()] == ["0", "1"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from verifiers_compat.envs.datasets import first_tasks
 from verifiers_compat.envs.multiturn_env import MultiTurnEnv
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import Steps, eager, run_sync
+from vfgym.concurrency import Steps, eager, run_async
 from vfgym.envs import game
 from vfgym.envs.chat import check_split
 from vfgym.errors import ConfigurationError
@@ -116,7 +118,9 @@ class SeededGameEnv(MultiTurnEnv, game.GameEnv):
         return rows.example_ids if isinstance(rows, SeedRows) else None
 
     def _questions(self, seeds: range) -> Dataset:
-        rows = run_sync(self._first_shown(seeds))
+        # On a loop and a thread of their own: a dataset may be asked for on any loop, and nothing here may have to wait for that one.
+        with ThreadPoolExecutor(1) as thread:
+            rows = thread.submit(asyncio.run, run_async(self._first_shown(seeds))).result()
         return first_tasks(Tasks(rows, types=self.message_types), len(rows))
 
     def _first_shown(self, seeds: range) -> Steps[list[dict[str, Any]]]:

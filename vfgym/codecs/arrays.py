@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vfgym.codecs.answers import narrowings
-from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, number_text, register_codec, sequence_of, shown
+from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, elements_of, number_text, register_codec, sequence_of, shown
 from vfgym.codecs.relaxed import read_relaxed
 from vfgym.errors import ConfigurationError, InvalidAction
 
@@ -93,14 +93,9 @@ class ArrayCodec(Codec):
         return array if self._is_vector else array.reshape(self._shape)
 
     def read_answer(self, data: Any) -> Any:
-        """Return the vector of data that stood alone in an answer: its numbers may be labelled."""
-        if isinstance(data, Mapping) and len(self._shape) == 1 and len(data) == self._size:
-            if self.names is None:
-                return self.read(list(data.values()))
-            labels = {name.casefold(): index for index, name in enumerate(self.names)}
-            order = {labels.get(key.strip().casefold()): value for key, value in data.items()}
-            if order.keys() == set(range(self._size)):
-                return self.read([order[index] for index in range(self._size)])
+        """Return the vector of data that stood alone in an answer: labels that nobody gave it are passed over."""
+        if isinstance(data, Mapping) and self._is_vector and self.names is None and len(data) == self._size:
+            return super().read_answer(list(data.values()))
         return super().read_answer(data)
 
     def prose(self, answer: str) -> Any:
@@ -175,13 +170,11 @@ class ArrayCodec(Codec):
         """Return the elements of nested lists, whose lengths are right."""
         if depth == len(self._shape):
             return [data]
-        items = sequence_of(data)
-        if items is None and self._size == 1:  # the number alone
-            items = [data]
-        if items is None or len(items) != self._shape[depth]:
-            got = shown(data) if items is None else f"{len(items)}"
-            count = self._shape[depth]
-            raise ActionNotFound(f"must be a list of {count} {'element' if count == 1 else 'elements'}, got {got}")
+        if isinstance(data, Mapping) and self.names is not None:
+            data = self._in_order(data)
+        elif self._size == 1 and sequence_of(data) is None:  # the number alone
+            data = [data]
+        items = elements_of(data, self._shape[depth])
         if depth == len(self._shape) - 1:
             return items
         flat: list[Any] = []
@@ -192,6 +185,14 @@ class ArrayCodec(Codec):
                 error.places.append(f"element {index}")
                 raise
         return flat
+
+    def _in_order(self, labelled: Mapping[str, Any]) -> list[Any]:
+        """Return the elements of an object with the labels as keys."""
+        by_fold = {str(key).strip().casefold(): value for key, value in labelled.items()}
+        folds = [name.casefold() for name in self.names]
+        if len(labelled) != len(folds) or by_fold.keys() != set(folds):
+            raise ActionNotFound(f"must have the keys {', '.join(f'`{name}`' for name in self.names)}, got {shown(labelled)}")
+        return [by_fold[fold] for fold in folds]
 
     def _float(self, element: Any) -> float:
         """Return one element as a float."""
@@ -206,7 +207,7 @@ class ArrayCodec(Codec):
         try:
             return float(element)
         except OverflowError:
-            raise ActionNotFound("must be a smaller number") from None
+            raise ActionNotFound(f"must be a number that {self._dtype} can hold") from None
 
     def _integer(self, element: Any) -> int:
         """Return one element as an integer."""

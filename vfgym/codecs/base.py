@@ -26,6 +26,10 @@ _WRAPPING_KEYS = ("action", "answer")
 """Keys of an object that models put around an action, in imitation of a tool call."""
 
 
+_STARTS_OF_DATA = "[{(+-.0123456789"
+"""What an answer begins with that is meant as data: of other text it would be odd to say that its first element is wrong."""
+
+
 class ActionNotFound(ValueError):
     """What was given names no action, or several. The message is written for the model.
 
@@ -168,12 +172,14 @@ class Codec(ABC):
         problem: ActionNotFound | None = None
         for candidate in narrowings(answer):
             try:
-                return self.read_answer(read_relaxed(candidate))
-            except ActionNotFound as error:
-                if error.places or candidate[:1] in ("[", "{", "("):
-                    problem = problem or error
+                data = read_relaxed(candidate)
             except ValueError:
                 continue
+            try:
+                return self.read_answer(data)
+            except ActionNotFound as error:
+                if candidate[0] in _STARTS_OF_DATA or (isinstance(data, Mapping) and (error.places or len(data) > 1)):
+                    problem = problem or error
         found: dict[str, Any] = {}
         for data in bracketed(answer):
             try:
@@ -338,6 +344,21 @@ def sequence_of(data: Any) -> Sequence[Any] | None:
         return data
     opened = _from_text(data, "[(")
     return opened if isinstance(opened, list) else None
+
+
+def elements_of(data: Any, count: int) -> Sequence[Any]:
+    """Return data that is a list of `count` elements.
+
+    Raises:
+        ActionNotFound: If it is not.
+    """
+    items = sequence_of(data)
+    elements = f"{count} element{'' if count == 1 else 's'}"
+    if items is None:
+        raise ActionNotFound(f"must be a list of {elements}, got {shown(data)}")
+    if len(items) != count:
+        raise ActionNotFound(f"must have {elements}, got {len(items)}")
+    return items
 
 
 def mapping_of(data: Any) -> Mapping[str, Any] | None:

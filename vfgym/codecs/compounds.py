@@ -11,7 +11,19 @@ from gymnasium.spaces import GraphInstance
 from gymnasium.vector.utils import concatenate, create_empty_array
 
 from vfgym.codecs.arrays import multi_discrete_codec
-from vfgym.codecs.base import ActionNotFound, Codec, Schema, Space, codec_for, json_text, mapping_of, register_codec, sequence_of, shown
+from vfgym.codecs.base import (
+    ActionNotFound,
+    Codec,
+    Schema,
+    Space,
+    codec_for,
+    elements_of,
+    json_text,
+    mapping_of,
+    register_codec,
+    sequence_of,
+    shown,
+)
 from vfgym.errors import ConfigurationError, InvalidAction, did_you_mean
 
 
@@ -46,10 +58,7 @@ class TupleCodec(Codec):
 
     def read(self, data: Any) -> Any:
         """Return the tuple of a list's members."""
-        items = sequence_of(data)
-        if items is None or len(items) != len(self._codecs):
-            got = shown(data) if items is None else f"{len(items)}"
-            raise ActionNotFound(f"must be a list of {_several(len(self._codecs), 'element')}, got {got}")
+        items = elements_of(data, len(self._codecs))
         members = []
         for index, (codec, item) in enumerate(zip(self._codecs, items, strict=True), 1):
             try:
@@ -341,7 +350,10 @@ class GraphCodec(Codec):
         if edges is None or links is None:
             raise ActionNotFound("must have `edges` and `edge_links`, or neither of them")
         read_edges = _under("edges", self._edges.read, edges)
-        pairs = gym.spaces.Box(0, max(len(sequence_of(given["nodes"]) or ()) - 1, 0), (len(sequence_of(edges) or ()), 2), np.int32)
+        count, links_count = (len(sequence_of(items) or ()) for items in (given["nodes"], edges))
+        if links_count and not count:
+            raise ActionNotFound("must have nodes for its edges to link")
+        pairs = gym.spaces.Box(0, max(count - 1, 0), (links_count, 2), np.int32)
         return GraphInstance(nodes, read_edges, _under("edge_links", codec_for(pairs).read, links))
 
     def listing(self) -> str:

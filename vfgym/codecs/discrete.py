@@ -96,7 +96,8 @@ class DiscreteCodec(Codec):
                 return action
         elif _is_whole(data) and self._low <= data <= self._high:
             return self._type(int(data))
-        raise ActionNotFound(f"must be {self._choices()}, got {shown(data)}")
+        kind = "a whole number" if self.names is None else "a name or a number"
+        raise ActionNotFound(f"must be {kind} from {self._low} to {self._high}, got {shown(data)}")
 
     def encode(self, action: Any) -> str:
         """Return the name of an action, or its number as text."""
@@ -139,9 +140,6 @@ class DiscreteCodec(Codec):
             raise ConfigurationError(f"expected a mask of shape ({self._high - self._low + 1},) for {self.space}, got shape {legal.shape}")
         indices = np.flatnonzero(legal).tolist()
         return [str(self._low + index) for index in indices] if self.names is None else [self.names[index] for index in indices]
-
-    def _choices(self) -> str:
-        return f"a whole number from {self._low} to {self._high}" if self.names is None else f"one of {self.listing()}"
 
     def _search(self, text: str) -> Any:
         answer = answer_in(text)

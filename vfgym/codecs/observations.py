@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
@@ -43,8 +43,8 @@ def text_renderer(space: gym.Space[Any], labels: Sequence[str] = ()) -> TextRend
         labels: A label for each number of a vector or member of a tuple, or for each value of a `Discrete`. They are left out
             where their count does not fit.
     """
-    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.shape[0]:
-        return VectorText(space.shape[0], space.dtype.kind, tuple(labels))
+    if isinstance(space, gym.spaces.Box | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary) and len(space.shape) == 1 and space.shape[0]:
+        return VectorText(space.shape[0], space.dtype.kind == "f", tuple(labels))
     if isinstance(space, gym.spaces.Discrete):
         fits = len(labels) == int(space.n)
         return DiscreteText({int(space.start) + index: str(label) for index, label in enumerate(labels)}) if fits else str
@@ -79,12 +79,12 @@ class VectorText:
     """Renders vectors of one length with one format string, which is what games of a few microseconds a step need."""
 
     size: int
-    kind: str
-    """Kind of the dtype, as NumPy names it."""
+    is_float: bool
     labels: tuple[str, ...]
+    _format: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        number = "%.6g" if self.kind == "f" else "%d" if self.kind in "iu" else "%s"
+        number = "%.6g" if self.is_float else "%s"
         if len(self.labels) == self.size:
             written = "\n".join(f"{label.replace('%', '%%')}: {number}" for label in self.labels)
         else:
@@ -94,7 +94,7 @@ class VectorText:
     def __call__(self, observation: Any) -> str:
         """Return a vector as text."""
         try:
-            return self._format % tuple(observation.tolist())  # type: ignore[attr-defined, no-any-return]
+            return self._format % tuple(observation.tolist())
         except (AttributeError, TypeError):  # no array, or another shape than the game promised
             return value_text(observation, self.labels)
 
@@ -119,7 +119,7 @@ class DictText:
 
     def __call__(self, observation: Any) -> str:
         """Return a dict as text."""
-        if not isinstance(observation, Mapping) or len(observation) != len(self.members):
+        if not isinstance(observation, Mapping) or observation.keys() != {key for key, _ in self.members}:
             return value_text(observation)
         return "\n".join([_under(key, render(observation[key])) for key, render in self.members])
 

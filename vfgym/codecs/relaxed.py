@@ -7,7 +7,6 @@ bare words (``{move: left}``) nor missing brackets (``steer: 0.5, gas: 1``).
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -17,25 +16,14 @@ _DEEPEST = 64
 
 _TOKEN = re.compile(
     r"""[ \t]*(?:
-        (?P<number>[+\-\u2212]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,;:=\[\](){}]|\Z))
+        (?P<number>[+\-\u2212]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:infinity|inf|nan))(?=[\s,;:=\[\](){}]|\Z))
       | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
       | (?P<mark>[\[\](){},;:=]|\s)
       | (?P<word>[^\s,;:=\[\](){}"']+(?:[ \t]+[^\s,;:=\[\](){}"']+)*)
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_WORDS = {
-    "true": True,
-    "false": False,
-    "null": None,
-    "none": None,
-    "nan": math.nan,
-    "inf": math.inf,
-    "+inf": math.inf,
-    "-inf": -math.inf,
-    "infinity": math.inf,
-    "-infinity": -math.inf,
-}
+_WORDS = {"true": True, "false": False, "null": None, "none": None}
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -85,13 +73,18 @@ def read_relaxed(text: str) -> Any:
     return entries[0] if isinstance(entries, list) and len(entries) == 1 else entries
 
 
-def bracketed(text: str) -> Iterator[Any]:
-    """Yield the data of each outermost pair of brackets in a text that is readable."""
-    for start, end in _outermost(text):
+def bracketed(text: str, depth: int = 0) -> Iterator[Any]:
+    """Yield the data of each outermost pair of brackets in a text that is readable.
+
+    >>> list(bracketed("From [0, 1] on (as I said) I take np.array([2, 3], dtype=int)."))
+    [[0, 1], 'as I said', [2, 3]]
+    """
+    for start, end in _outermost(text) if depth < _DEEPEST else ():
         try:
             yield read_relaxed(text[start:end])
         except ValueError:
-            continue
+            if text[start] == "(":  # a function's arguments, or a remark
+                yield from bracketed(text[start + 1 : end - 1], depth + 1)
 
 
 def _outermost(text: str) -> list[tuple[int, int]]:
@@ -140,13 +133,13 @@ class _Reader:
             else:
                 yield "mark", "\n" if token.isspace() else token
 
-    def entries(self, closer: str, depth: int) -> list[Any] | dict[str, Any]:
-        """Return what stands until `closer`: a dict if it is pairs, a list if it is not."""
+    def entries(self, closer: str, depth: int) -> Any:
+        """Return what stands until `closer`: a dict if it is pairs, a list if it is not, and what is alone in parentheses."""
         if depth > _DEEPEST:
             raise NotReadable("the brackets are nested too deeply")
         values: list[Any] = []
         keys: list[str] = []
-        value_is_due = False
+        value_is_due = has_comma = False
         for kind, token in self.tokens:
             if kind == "mark":
                 if token == closer:
@@ -162,6 +155,7 @@ class _Reader:
                 elif token in (",", ";", "\n"):
                     if value_is_due and token != "\n":
                         raise NotReadable(f"there is no value for {keys[-1]!r}")
+                    has_comma = has_comma or token == ","
                     continue
                 else:
                     raise NotReadable(f"{token!r} closes nothing")
@@ -174,7 +168,7 @@ class _Reader:
             raise NotReadable("there are keys without values, or values without keys")
         if keys or (closer == "}" and not values):
             return _unique_keys(list(zip(keys, values, strict=True)))
-        return values
+        return values[0] if closer == ")" and len(values) == 1 and not has_comma else values
 
 
 def _number(token: str) -> int | float:

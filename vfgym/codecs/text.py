@@ -14,6 +14,8 @@ from vfgym.codecs.relaxed import read_json
 from vfgym.errors import ConfigurationError, InvalidAction
 
 _EXAMPLE_LENGTH = 5
+_MOST_RANGES = 12
+"""Runs of neighbouring characters that a listing shows."""
 _QUOTES = "\"'`"
 
 
@@ -46,12 +48,11 @@ class TextCodec(Codec):
             }
             short, long = space.min_length, space.max_length
             self._length = f" of {long} characters" if short == long else f" of {short} to {long} characters"
-            if len(ranges) <= 12:
-                listed = " ".join(
-                    f"{first}-{last}" if ord(last) - ord(first) > 1 else first if first == last else f"{first} {last}"
-                    for first, last in ranges
+            if len(ranges) <= _MOST_RANGES:
+                listed = "".join(
+                    f"{first}-{last}" if ord(last) - ord(first) > 1 else "".join({first: 0, last: 0}) for first, last in ranges
                 )
-                self._characters = f" out of {json.dumps(listed, ensure_ascii=False)}"
+                self._characters = f" out of {json.dumps(f'[{listed}]', ensure_ascii=False)}"
 
     def to_json(self, action: Any) -> str:
         """Return the text itself."""
@@ -64,7 +65,7 @@ class TextCodec(Codec):
         text = str(data) if type(data) is int and abs(data) < 10**30 else data
         if isinstance(text, str) and self.space.contains(text):
             return text
-        raise ActionNotFound(f"must be {self.listing()}, got {shown(data)}")
+        raise ActionNotFound(self._problem(text))
 
     def encode(self, action: Any) -> str:
         """Return the text as it is, or as a JSON string where it would be read as something else."""
@@ -78,20 +79,11 @@ class TextCodec(Codec):
 
         Quotes, a fence and a label ("Action: ...") are taken off if they do not belong to what the space contains.
         """
-        try:
-            data = read_json(text)
-        except ValueError:
-            data = None
-        if isinstance(data, str) and self.space.contains(data):
-            return data
         answer = answer_in(text)
-        if answer != text and answer[:1] == '"':
-            try:
-                data = read_json(answer)
-            except ValueError:
-                data = None
-            if isinstance(data, str) and self.space.contains(data):
-                return data
+        for quoted in (text, answer):
+            content = _json_string(quoted)
+            if content is not None and self.space.contains(content):
+                return content
         for candidate in narrowings(answer):
             for unquoted in (candidate, candidate.strip(_QUOTES), candidate.rstrip(".!").strip(_QUOTES)):
                 if self.space.contains(unquoted):
@@ -101,7 +93,7 @@ class TextCodec(Codec):
         except ActionNotFound as error:
             problem = error.sentence()
         except ValueError:
-            problem = f"The action must be {self.listing()}, got {shown(answer)}"
+            problem = f"The action {self._problem(answer)}"
         raise self.not_found(problem)
 
     def listing(self) -> str:
@@ -116,12 +108,34 @@ class TextCodec(Codec):
         characters = [each for each in self.space.character_list if each.isalpha()] or self.space.character_list
         return "".join(itertools.islice(itertools.cycle(characters), length))
 
+    def _problem(self, data: Any) -> str:
+        """Return what is wrong with data that is no text of this space, as the rest of a sentence."""
+        if not isinstance(data, str):
+            return f"must be a text, got {shown(data)}"
+        if isinstance(self.space, gym.spaces.Text):
+            if not self.space.min_length <= len(data) <= self.space.max_length:
+                return f"must be a text{self._length}, got {shown(data)}, which has {len(data)}"
+            unknown = next((each for each in data if each not in self.space.character_set), None)
+            if unknown is not None:
+                return f"must be a text without the character {shown(unknown)}, got {shown(data)}"
+        return f"must be another text, got {shown(data)}"
+
     def _read_back(self, text: str) -> str | None:
         """Return what is read from a text that stands as it is in a message."""
         try:
             return self.decode(text)
         except ActionNotFound:
             return None
+
+
+def _json_string(text: str) -> str | None:
+    """Return the content of a JSON string, or ``None`` if a text is none."""
+    if text[:1] != '"':
+        return None
+    try:
+        return str(read_json(text))
+    except ValueError:
+        return None
 
 
 class OwnJsonCodec(Codec):

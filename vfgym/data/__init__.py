@@ -27,7 +27,7 @@ class GymnasiumEnvironment(TypedDict):
 
     id: str
     group: str
-    """``"toy_text"`` or ``"classic_control"``."""
+    """``"toy_text"``, ``"classic_control"``, ``"box2d"`` or ``"mujoco"``."""
     action_space: str
     observation_space: str
 

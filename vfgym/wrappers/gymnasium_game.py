@@ -16,7 +16,7 @@ from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.wrappers.answers import ActionSampler, Answers
 from vfgym.wrappers.descriptions import describe
-from vfgym.wrappers.showing import Game, Observe, shown_by
+from vfgym.wrappers.showing import Game, Observe, RenderedText, shown_by
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 """What an answer that names no action leads to."""
@@ -71,8 +71,8 @@ class GymnasiumGame(GameEnv):
             raise ConfigurationError(f"on_invalid must be one of {', '.join(get_args(OnInvalid))}; got {on_invalid!r}")
         game = make_game()
         try:
-            self._read(game, name, action_names, as_tool, rules, prompt)
             self._shown = shown_by(game, name, observe, obs_to_text)
+            self._read(game, name, action_names, as_tool, rules, prompt)
             self.on_invalid = on_invalid
             self.invalid_reward = float(invalid_reward)
             self._noop = self._noop_of(game, noop_action) if on_invalid == "noop" else None
@@ -92,16 +92,23 @@ class GymnasiumGame(GameEnv):
         self.game_metadata = game.metadata
         self.game_render_mode = game.render_mode
         described = describe(game)
-        if action_names is None and isinstance(game.action_space, gym.spaces.Discrete):
-            is_named = len(described.action_names) == game.action_space.n
-            action_names = described.action_names if is_named else None
-        self.answers: Answers = Answers(codec_for(game.action_space, action_names), as_tool=as_tool, game=name)
+        if action_names is None:
+            action_names = described.action_names or described.action_labels or None
+        self.answers = Answers(codec_for(game.action_space, action_names), as_tool=as_tool, game=name)
         self.codec = self.answers.codec
-        self._choices = ChoiceSampler(tuple(action_names)) if action_names and isinstance(game.action_space, gym.spaces.Discrete) else None
+        is_discrete = isinstance(game.action_space, gym.spaces.Discrete)
+        self._choices = ChoiceSampler(tuple(self.codec.names)) if is_discrete and self.codec.names else None
         if prompt is None:
-            rules = described.rules if rules is None else rules
-            actions = f"Actions: {self.codec.listing()}."
-            prompt = "\n\n".join(part for part in (f"You are playing {name}.", rules, actions, self.answers.instructions) if part)
+            numbers = described.about_observations if isinstance(self._shown, RenderedText) else ""
+            parts = (
+                f"You are playing {name}.",
+                described.rules if rules is None else rules,
+                numbers if rules is None else "",
+                f"Actions: {self.codec.listing()}.",
+                described.about_actions if rules is None else "",
+                self.answers.instructions,
+            )
+            prompt = "\n\n".join(part for part in parts if part)
         self._prompt = prompt
 
     def _noop_of(self, game: Game, given: Any) -> Any:

@@ -20,8 +20,8 @@ Game: TypeAlias = Any
 class Presentation:
     """How one game is shown."""
 
-    show: Callable[[Game, str], str]
-    """What an agent sees of the game."""
+    show: Callable[[Game, str], str] | None
+    """What an agent sees of the game; None for what the environment itself gives."""
     rules: str | None = None
     """The rules, where the game's own documentation does not tell them."""
     roles: tuple[str, ...] = ()
@@ -61,7 +61,8 @@ def _go(game: Game, agent: str) -> str:
     position = game._go  # the board has no public name; what `observe` gives has lost which stones are whose
     size = len(position.board)
     columns = "   " + " ".join(_GO_COLUMNS[:size])
-    rows = [f"{size - row:2} {' '.join('.XO'[stone] for stone in stones)}" for row, stones in enumerate(position.board)]
+    marks = {0: ".", 1: "X", -1: "O"}
+    rows = [f"{size - row:2} {' '.join(marks[stone] for stone in stones)}" for row, stones in enumerate(position.board.tolist())]
     black, white = position.caps
     return "\n".join([columns, *rows, f"Stones captured: by black {black}, by white {white}. Komi: {position.komi:g}."])
 
@@ -74,7 +75,7 @@ def _go_names(game: Game) -> list[str]:
 def _chess(game: Game, agent: str) -> str:
     board = game.board
     ranks = [f"{8 - row} {rank}" for row, rank in enumerate(str(board).splitlines())]
-    check = " White is in check." if board.is_check() and board.turn else " Black is in check." if board.is_check() else ""
+    check = f" {'White' if board.turn else 'Black'} is in check." if board.is_check() else ""
     return "\n".join([*ranks, "  a b c d e f g h", f"White's pieces are capitals. FEN: {board.fen()}.{check}"])
 
 
@@ -85,8 +86,8 @@ _SUITS = {"S": "♠", "H": "♥", "D": "♦", "C": "♣"}
 
 
 def _card(name: str) -> str:
-    suit, rank = name
-    return f"{'10' if rank == 'T' else rank}{_SUITS[suit]}"
+    """Return a card of RLCard's, whose suit comes first, as players write it."""
+    return f"{'10' if name[1] == 'T' else name[1]}{_SUITS[name[0]]}"
 
 
 def _cards(names: Sequence[str]) -> str:
@@ -168,6 +169,11 @@ _HOLDEM = (
     " of a player's two and the five public cards win the pot; if all others fold, the last player wins it."
 )
 _REWARDS = "Rewards: at the end, half of the chips that were won, or minus half of those that were lost."
+_REWARDS_IN_FULL = "Rewards: at the end, the chips that were won, or minus those that were lost."
+"""PettingZoo's documentation halves these too; RLCard 1.2 does not."""
+
+PLAIN = Presentation(show=None, moves_are_public=False)
+"""Of a game of which nothing is known, nothing is told but what it shows each of its players."""
 
 PRESENTATIONS: Mapping[str, Presentation] = {
     "tictactoe_v3": Presentation(
@@ -203,7 +209,7 @@ PRESENTATIONS: Mapping[str, Presentation] = {
     ),
     "texas_holdem_no_limit_v6": Presentation(
         _texas,
-        rules=f"{_HOLDEM} There is no limit on the size of a raise: half of the pot, the whole pot, or all chips.\n\n{_REWARDS}",
+        rules=f"{_HOLDEM} There is no limit on the size of a raise: half of the pot, the whole pot, or all chips.\n\n{_REWARDS_IN_FULL}",
         action_names=_no_limit_actions,
     ),
     "hanabi_v5": Presentation(

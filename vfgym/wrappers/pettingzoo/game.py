@@ -15,7 +15,7 @@ from vfgym.codecs.observations import without_colours
 from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.answers import Answers
-from vfgym.wrappers.pettingzoo.classic import PRESENTATIONS, Presentation
+from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.rules import documented_rules, documented_title
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
@@ -29,7 +29,7 @@ _MOST_NUMBERS = 512
 """A longer observation is no text that a model can read."""
 
 
-_MADE = ("_answers", "_game", "_legal", "_observed", "_presentation", "_show", "_spaces", "_title", "codecs", "env", "players")
+_MADE = ("_answers", "_game", "_legal", "_observed", "_presentation", "_prompts", "_show", "_spaces", "_title", "codecs", "env")
 """What a copy of a table makes anew."""
 
 
@@ -92,7 +92,7 @@ class PettingZooGame(TurnBasedGame):
             max_moves: Answers, valid or not, after which a game is truncated.
 
         Raises:
-            ConfigurationError: If the environment is no AEC environment, or cannot be shown in words.
+            ConfigurationError: If there is no such environment, it is no AEC environment, or it cannot be shown in words.
             MissingExtra: If PettingZoo is not installed.
         """
         if on_invalid not in get_args(OnInvalid):
@@ -119,38 +119,43 @@ class PettingZooGame(TurnBasedGame):
         """Make the environment, and what follows from it."""
         self.env = _aec_environment(self._made_by)
         """The environment at this table."""
-        self._game = self.env.unwrapped
-        self._presentation = PRESENTATIONS.get(getattr(self._game, "metadata", {}).get("name", ""))
-        self.players = tuple(self.env.possible_agents)
-        self._title = documented_title(self._game)
-        self.codecs: dict[Player, Codec] = {player: self._codec_of(player) for player in self.players}
-        """How the actions of each player are written and read."""
-        self._answers = {player: Answers(codec, game=self._title) for player, codec in self.codecs.items()}
-        self._show = {player: self._shown_to(player) for player in self.players}
-        self._spaces = {player: copy.deepcopy(self.env.action_space(player)) for player in self.players}
+        try:
+            self._game = self.env.unwrapped
+            self._presentation = PRESENTATIONS.get(getattr(self._game, "metadata", {}).get("name", ""), PLAIN)
+            self.players = tuple(self.env.possible_agents)
+            self._title = documented_title(self._game)
+            self.codecs: dict[Player, Codec] = {player: self._codec_of(player) for player in self.players}
+            """How the actions of each player are written and read."""
+            self._answers = {player: Answers(codec, game=self._title) for player, codec in self.codecs.items()}
+            self._prompts = {player: self._prompt(player) for player in self.players}
+            self._show = {player: self._shown_to(player) for player in self.players}
+            # Spaces keep random numbers, and those of the environment are not ours.
+            self._spaces = {player: copy.deepcopy(self.env.action_space(player)) for player in self.players}
+        except BaseException:
+            self.env.close()
+            raise
         self._observed: dict[Player, Any] = {}
         self._legal: dict[Player, list[str] | None] = {}
 
     def _codec_of(self, player: Player) -> Codec:
         names = self._action_names
-        if isinstance(names, Mapping) and self.players and set(self.players).issuperset(names):
+        if isinstance(names, Mapping) and set(self.players).issuperset(names):
             names = names.get(player)
-        presentation = self._presentation
-        if names is None and presentation is not None:
-            if presentation.moves is not None:
-                return presentation.moves(self._game)
-            names = None if presentation.action_names is None else presentation.action_names(self._game)
+        if names is None and self._presentation.moves is not None:
+            return self._presentation.moves(self._game)
+        if names is None and self._presentation.action_names is not None:
+            names = self._presentation.action_names(self._game)
         return codec_for(self.env.action_space(player), names)
 
-    def _shown_to(self, player: Player) -> Callable[[Player], str]:
+    def _shown_to(self, player: Player) -> Callable[[], str]:
         """Return the function that shows a player the game as it stands."""
-        presentation, written = self._presentation, self._obs_to_text
+        written, show = self._obs_to_text, self._presentation.show
         if written is not None:
-            return lambda player: written(self._observation(player))
-        if presentation is not None:
-            return lambda player: presentation.show(self._game, str(player))
+            return lambda: written(self._observation(player))
+        if show is not None:
+            return lambda: show(self._game, str(player))
         if getattr(self.env, "render_mode", None) == "ansi":
-            return lambda player: without_colours(str(self.env.render()))
+            return lambda: without_colours(str(self.env.render()))
         space = self.env.observation_space(player)
         is_masked = isinstance(space, gym.spaces.Dict) and space.keys() == {"observation", "action_mask"}
         if is_masked:
@@ -163,8 +168,8 @@ class PettingZooGame(TurnBasedGame):
             )
         render = text_renderer(space)
         if is_masked:
-            return lambda player: render(self._observation(player)["observation"])
-        return lambda player: render(self._observation(player))
+            return lambda: render(self._observation(player)["observation"])
+        return lambda: render(self._observation(player))
 
     def close(self) -> None:
         """Close the environment."""
@@ -231,12 +236,12 @@ class PettingZooGame(TurnBasedGame):
             return self._refused(player, str(error))
         if not self._is_legal(player, action):
             return self._refused(player, f"You cannot play {codec.encode(action)} now.")
-        if self._presentation is not None and self._presentation.moves_are_public:
+        if self._presentation.moves_are_public:
             news = f"{player} played: {codec.encode(action)}"
             for other, seat in self._seats.items():
                 if other != player:
                     seat.news.append(news)
-        self._actions.append(action)
+        self._actions.append(copy.deepcopy(action))  # an environment may write to what it is given
         rewards = self._play(action)
         self._stop_at_limit()
         return self._played(rewards, is_valid=True)
@@ -261,7 +266,7 @@ class PettingZooGame(TurnBasedGame):
         while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
             player = env.agent_selection
             self.terminations[player], self.truncations[player] = bool(env.terminations[player]), bool(env.truncations[player])
-            self._last_shown[player] = self._show[player](player)  # whoever has left is not observed any more
+            self._last_shown[player] = self._show[player]()  # whoever has left is not observed any more
             leaving.append(player)
             env.step(None)
             self._observed.clear()
@@ -320,12 +325,12 @@ class PettingZooGame(TurnBasedGame):
             if not self._seats:
                 raise ResetNeeded("no game has begun: call reset() first")
             raise ConfigurationError(f"there is no player {player!r} at this table; there are {', '.join(map(str, self.players))}")
-        told = [] if seat.knows_rules else [self._prompt(player)]
+        told = [] if seat.knows_rules else [self._prompts[player]]
         told += seat.news
         seat.knows_rules, seat.news = True, []
         if seat.saw != len(self._actions):
             seat.saw = len(self._actions)
-            told.append(self._last_shown[player] if player in self._last_shown else self._show[player](player))
+            told.append(self._last_shown[player] if player in self._last_shown else self._show[player]())
             if player == self.turn:
                 told.append(self._legal_line(player))
         if seat.earned:
@@ -339,18 +344,14 @@ class PettingZooGame(TurnBasedGame):
 
     def _prompt(self, player: Player) -> str:
         presentation = self._presentation
-        rules = self._rules
-        if rules is None:
-            rules = presentation.rules if presentation is not None and presentation.rules is not None else documented_rules(self._game)
-        role = f" ({presentation.roles[self.players.index(player)]})" if presentation is not None and presentation.roles else ""
-        legend = "" if presentation is None or self._obs_to_text is not None else presentation.legend
-        actions = presentation.how_to_act if presentation is not None and self._action_names is None else ""
+        rules = self._rules if self._rules is not None else presentation.rules
+        role = f" ({presentation.roles[self.players.index(player)]})" if presentation.roles else ""
         parts = [
             f"You are playing {self._title}.",
-            rules,
+            documented_rules(self._game) if rules is None else rules,
             f"Players: {', '.join(map(str, self.players))}. You are {player}{role}.",
-            legend,
-            f"Actions: {actions or self.codecs[player].listing()}.",
+            presentation.legend if self._obs_to_text is None else "",
+            f"Actions: {(self._action_names is None and presentation.how_to_act) or self.codecs[player].listing()}.",
             self._answers[player].instructions,
         ]
         return "\n\n".join(part for part in parts if part)
@@ -393,16 +394,20 @@ class PettingZooGame(TurnBasedGame):
 def _aec_environment(made_by: str | Callable[[], Any]) -> Any:
     try:
         import pettingzoo
-        from pettingzoo import AECEnv, ParallelEnv
     except ImportError as error:
         raise MissingExtra("pettingzoo", "PettingZooGame") from error
-    env = pettingzoo.make("aec", made_by) if isinstance(made_by, str) else made_by()
-    if isinstance(env, ParallelEnv):
+    from pettingzoo.env_registry.exceptions import PettingZooRegistryError
+
+    try:
+        env = pettingzoo.make("aec", made_by) if isinstance(made_by, str) else made_by()
+    except PettingZooRegistryError as error:
+        raise ConfigurationError(f"PettingZoo cannot make {made_by!r}: {error}") from error
+    if isinstance(env, pettingzoo.ParallelEnv):
         raise ConfigurationError(
             f"PettingZooGame plays AEC environments, whose agents act in turn, and {env} is a parallel one: make it with"
             " pettingzoo.utils.conversions.parallel_to_aec"
         )
-    if not isinstance(env, AECEnv):
+    if not isinstance(env, pettingzoo.AECEnv):
         raise ConfigurationError(f"PettingZooGame plays PettingZoo's AEC environments, got {type(env).__name__}")
     if not getattr(env, "possible_agents", None):
         raise ConfigurationError(f"{env} does not say who plays it: it needs possible_agents, all the agents that may appear")

@@ -8,7 +8,7 @@ import importlib
 import random
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,9 @@ from vfgym.wrappers.textarena.words import NLTK_NAMES, Dictionary
 
 _IMPORTING = threading.RLock()
 """Held while modules of TextArena are imported."""
+
+_TAMED: set[str] = set()
+"""The modules of TextArena that know `RANDOM` and the like."""
 
 
 class Kinds(NamedTuple):
@@ -80,9 +83,10 @@ def _imported(name: str) -> ModuleType:
         drawn = random.getstate()  # what TextArena imports draws from it
         module = importlib.import_module(name)
         random.setstate(drawn)
-        for loaded in list(sys.modules):
-            if loaded == "textarena" or loaded.startswith("textarena."):
-                _tame(sys.modules[loaded])
+        loaded = {name for name in sys.modules if name.startswith("textarena.")}
+        for new in loaded - _TAMED:
+            _tame(sys.modules[new])
+        _TAMED.update(loaded)
     return module
 
 
@@ -121,8 +125,20 @@ def _tame(module: ModuleType) -> None:
     if module.__name__ == "textarena.envs.WordChains.env":
         # It draws from a list made of a set of strings, whose order differs between processes.
         names["list"] = sorted
+    if module.__name__ == "textarena.state":
+        state = names["TwoPlayerState"]
+        state.set_winner = _of_one_winner(state.set_winner)
 
 
 def _nothing(*values: object, **options: object) -> list[Any]:
     """Stand in for ``print``, and for what is asked of NLTK by the imports."""
     return []
+
+
+def _of_one_winner(set_winner: Callable[..., None]) -> Callable[..., None]:
+    """Let a method that takes a ``player_id`` take it as ``player_ids`` too, as Tak calls it in the move that wins."""
+
+    def accepting(self: Any, player_id: int | None = None, reason: str = "", *, player_ids: int | None = None) -> None:
+        set_winner(self, player_id if player_ids is None else player_ids, reason)
+
+    return accepting

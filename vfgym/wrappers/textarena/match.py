@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from vfgym.wrappers.textarena import moves
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
 from vfgym.wrappers.textarena.library import kinds, load, new_game
 from vfgym.wrappers.textarena.table_random import RandomNumbers
-from vfgym.wrappers.textarena.telling import Told, everything, joined, without_moves
+from vfgym.wrappers.textarena.telling import Told, everything, in_order, joined, without_moves
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 logger = logging.getLogger(__name__)
@@ -142,7 +142,8 @@ class TextArenaGame(TurnBasedGame):
             self._told[player] += news
             self._told_raw[player] += news
 
-    def _as_text(self, told: list[Told], player: int) -> str:
+    def _as_text(self, told: Sequence[Told], player: int) -> str:
+        told = in_order(told)
         shows = self._environment["shows"]
         if shows == "all":
             return everything(told, player, self.raw.state.role_mapping, self._kinds)

@@ -14,6 +14,23 @@ GAME = -1
 """Who speaks where the game does."""
 
 
+def in_order(told: Sequence[Told]) -> Sequence[Told]:
+    """Return what was told with everything in its place (textarena 0.7.4).
+
+    Countdown, Cryptarithm and Slitherlink give ``(kind, speaker, text)`` for moves; a comma too many makes a tuple of texts of Tak.
+    """
+    for _, text, _ in told:
+        if text.__class__ is not str:
+            return [_repaired(*item) for item in told]
+    return told
+
+
+def _repaired(speaker: Any, text: Any, kind: Any) -> Told:
+    if isinstance(text, int):
+        return text, kind, speaker
+    return speaker, text if isinstance(text, str) else "".join(text), kind
+
+
 def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kinds: Kinds) -> str:
     """Return all that a player was told but its own moves, which stand in its conversation already.
 

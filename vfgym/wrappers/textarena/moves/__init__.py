@@ -15,7 +15,7 @@ import re
 import numpy as np
 
 from vfgym.wrappers.textarena.moves import boards, cards, choices, puzzles, words
-from vfgym.wrappers.textarena.moves.pieces import Legal, Raw, Sampler, pick
+from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick
 
 __all__ = ["LEGAL", "SAMPLED", "legal_moves", "sample_move"]
 
@@ -78,4 +78,5 @@ def _game(raw: Raw) -> str:
 def _something_shown(raw: Raw, player: int, rng: np.random.Generator, seen: str) -> str:
     """Return something in brackets from what the player was or will be shown."""
     messages = [seen, *(str(message) for _, message, _ in raw.state.observations[player])]
-    return pick(rng, re.findall(r"\[[^\[\]\n]{1,40}\]", "\n".join(messages)) or ["[0]"])
+    shown: list[str] = re.findall(r"\[[^\[\]\n]{1,40}\]", "\n".join(messages))
+    return pick(rng, shown or ["[0]"])

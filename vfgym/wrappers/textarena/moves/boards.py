@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vfgym.wrappers.textarena.moves.pieces import Legal, Raw
+from vfgym.wrappers.textarena.moves.parts import Legal, Raw
 
 Cell = tuple[int, int]
 

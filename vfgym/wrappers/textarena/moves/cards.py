@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfgym.wrappers.textarena.moves.pieces import Legal, Raw, Sampler, pick
+from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick
 
 FACES = {1: "A", 11: "J", 12: "Q", 13: "K"}
 

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from vfgym.wrappers.textarena.moves.pieces import Legal, Raw, Sampler, pick, remark
+from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick, remark
 
 # Choices that are made at once
 

@@ -7,7 +7,7 @@ import string
 
 import numpy as np
 
-from vfgym.wrappers.textarena.moves.pieces import Legal, Raw, Sampler, pick
+from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick
 
 DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import string
 import sys
 
 import numpy as np
 
-from vfgym.wrappers.textarena.moves.pieces import REMARKS, Legal, Raw, Sampler, pick, remark
+from vfgym.wrappers.textarena.moves.parts import REMARKS, Legal, Raw, Sampler, pick, remark
 
 COMMON_NOUNS = (
     "animal", "bridge", "circle", "doctor", "evening", "forest", "garden", "hammer", "island", "journey", "kitchen", "letter",
@@ -31,16 +32,16 @@ def _by_length(words: frozenset[str]) -> dict[int, list[str]]:
     return by_length
 
 
-def _words_of_length(dictionary: Raw, length: int) -> list[str]:
-    """Return the words of a game's dictionary that have so many letters."""
-    return _by_length(frozenset(dictionary.get_all_words())).get(length, [])
+def _spelled(raw: Raw) -> dict[int, list[str]]:
+    """Return the words that a game takes, by their number of letters."""
+    return _by_length(frozenset(raw.dictionary.get_all_words()))
 
 
 def wordle(raw: Raw, player: int) -> list[str]:
     """A word of the dictionary that was not guessed; the feedback is not used."""
     state = raw.state.game_state
     guessed = {word for word, _ in state["guess_history"]}
-    return [f"[{word}]" for word in _words_of_length(raw.dictionary, state["word_length"]) if word not in guessed]
+    return [f"[{word}]" for word in _spelled(raw).get(state["word_length"], []) if word not in guessed]
 
 
 def word_chains(raw: Raw, player: int) -> list[str]:
@@ -48,7 +49,7 @@ def word_chains(raw: Raw, player: int) -> list[str]:
     state = raw.state.game_state
     return [
         f"[{word}]"
-        for word in _words_of_length(raw.dictionary, state["required_length"])
+        for word in _spelled(raw).get(state["required_length"], [])
         if word.startswith(state["required_start_letter"]) and word not in state["used_words"]
     ]
 
@@ -64,22 +65,23 @@ def spelling_bee(raw: Raw, player: int) -> list[str]:
     """A word of the letters that are allowed, no shorter than the last one. In the end there is none."""
     state = raw.state.game_state
     used, letters = state["word_history"], set(map(str, state["allowed_letters"]))
-    by_length = _by_length(frozenset(raw.dictionary.get_all_words()))
+    by_length = _spelled(raw)
     words = (word for length in sorted(by_length) if not used or length >= len(used[-1]) for word in by_length[length])
     return [f"[{word}]" for word in words if letters.issuperset(word) and word not in used]
 
 
 def letter_auction(raw: Raw, player: int, rng: np.random.Generator) -> str:
-    """Pass, or bid a little more than the other; at last a word of one's letters, if they spell any."""
+    """Pass, or bid a little more than the other; at last a word of two or three of one's letters, if they spell any."""
     own, other = raw.player_states[player], raw.player_states[1 - player]
     if raw.round_number < len(raw.letters):
         outbid = other["letter_bid_history"][raw.round_number] == "bid"
         least = raw.bid_amount + 1 if outbid else raw.bid_amount
         most = min(own["coins"], least + 9)
         return pick(rng, ["[pass]", f"[bid {int(rng.integers(least, most + 1))}]"]) if most >= least else "[pass]"
-    letters = {letter.lower() for letter in own["letters"]}
+    letters = [letter.lower() for letter in own["letters"]]
     english = sys.modules[type(raw).__module__].en_uk_dict
-    return f"[{pick(rng, sorted(word for word in english if letters.issuperset(word)) or ['pass'])}]"
+    spelled = ("".join(word) for length in (2, 3) for word in itertools.product(letters, repeat=length))
+    return f"[{pick(rng, [word for word in spelled if word in english] or ['pass'])}]"
 
 
 # Letters and places

@@ -1,0 +1,75 @@
+"""Observations as text that a model can read."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces as gs
+from gymnasium.spaces import GraphInstance
+from hypothesis import given, settings
+
+from tests.codecs.spaces import members
+from vfgym.codecs import observation_text, text_renderer, without_colours
+
+RENDERED = [
+    (gs.Box(-1, 1, (2,)), np.array([0.5, -1], np.float32), ("x", "y 100%"), "x: 0.5\ny 100%: -1"),
+    (gs.Box(-1, 1, (2,)), np.array([0.1, 0.123456789], np.float32), (), "[0.1, 0.123457]"),
+    (gs.Box(-1, 1, (2,)), np.array([0.1, 0.2], np.float32), ("one label",), "[0.1, 0.2]"),
+    (gs.Box(0, 10**9, (2,), np.int64), np.array([123456789, 0]), (), "[123456789, 0]"),
+    (gs.Box(0, 9, (2,), np.int64), np.array([0.5, 1.0]), (), "[0.5, 1.0]"),
+    (gs.Box(0, 9, (2, 3), np.int8), np.array([[1, 2, 3], [4, 5, 6]], np.int8), (), "1 2 3\n4 5 6"),
+    (gs.Box(0, 9, (2, 1, 2), np.int8), np.array([[[1, 2]], [[3, 4]]], np.int8), (), "1 2\n\n3 4"),
+    (gs.Box(0, 9, ()), np.array(2.5, np.float32), (), "2.5"),
+    (gs.Box(-1, 1, (2,)), [0.25, 1.0], ("x", "y"), "x: 0.25\ny: 1"),
+    (gs.Box(-1, 1, (2,)), np.array([1.0, 2.0, 3.0]), ("x", "y"), "[1, 2, 3]"),
+    (gs.MultiBinary(3), np.array([1, 0, 1], np.int8), (), "[1, 0, 1]"),
+    (gs.MultiDiscrete([3, 3]), np.array([1, 2]), ("row", "column"), "row: 1\ncolumn: 2"),
+    (gs.Discrete(3), np.int64(1), (), "1"),
+    (gs.Discrete(2, start=5), np.int64(6), ("closed", "open"), "6 (open)"),
+    (gs.Text(9), "a text", (), "a text"),
+    (gs.Tuple((gs.Discrete(32), gs.Discrete(2))), (14, 0), ("Sum", "Ace"), "Sum: 14\nAce: 0"),
+    (gs.Tuple((gs.Discrete(32), gs.Box(0, 1, (2,)))), (14, np.array([0.5, 1])), (), "[14, [0.5, 1]]"),
+    (gs.Dict(a=gs.Discrete(3), b=gs.Text(9)), {"a": 1, "b": "go"}, (), "a: 1\nb: go"),
+    (
+        gs.Dict(a=gs.Dict(c=gs.Discrete(3), d=gs.Discrete(3)), b=gs.Box(0, 9, (2, 2), np.int8)),
+        {"a": {"c": 1, "d": 2}, "b": np.array([[1, 2], [3, 4]], np.int8)},
+        (),
+        "a:\n  c: 1\n  d: 2\nb:\n  1 2\n  3 4",
+    ),
+    (gs.Sequence(gs.Discrete(3)), (np.int64(1), np.int64(2)), (), "[1, 2]"),
+    (gs.OneOf((gs.Discrete(3), gs.Text(9))), (np.int64(1), "go"), (), "choice 1: go"),
+    (
+        gs.Graph(gs.Discrete(3), gs.Box(0, 1, (2,))),
+        GraphInstance(np.array([0, 2]), np.array([[0.5, 1]]), np.array([[0, 1]])),
+        (),
+        "node 0: 0\nnode 1: 2\nedge 0 -> 1: [0.5, 1]",
+    ),
+    (None, {"hand": (1, 2), "turn": True}, (), "hand: [1, 2]\nturn: True"),
+    (None, (14, 10), ("sum", "dealer"), "sum: 14\ndealer: 10"),
+    (None, 3, (), "3"),
+    (None, 0.1 + 0.2, (), "0.3"),
+]
+
+
+@pytest.mark.parametrize(("space", "observation", "labels", "text"), RENDERED, ids=lambda value: repr(value)[:30])
+def test_small_observations_are_readable(space: Any, observation: Any, labels: tuple[str, ...], text: str) -> None:
+    assert observation_text(space, observation, labels) == text
+    if space is not None:
+        assert pickle.loads(pickle.dumps(text_renderer(space, labels)))(observation) == text
+
+
+@given(members())
+@settings(max_examples=100)
+def test_every_observation_has_a_text(member: tuple[gym.Space[Any], Any]) -> None:
+    space, observation = member
+    assert isinstance(text_renderer(space)(observation), str)
+    assert isinstance(observation_text(None, observation), str)
+
+
+def test_colours_become_brackets() -> None:
+    assert without_colours("S\x1b[41mF\x1b[0mFH\n") == "S[F]FH"
+    assert without_colours("\x1b[34;1mR\x1b[0m|\x1b[43m \x1b[0m") == "[R:blue]|[ :yellow]"

@@ -1,0 +1,316 @@
+"""Reading forgives format, not meaning, and says what is wrong so that a model can do better."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces as gs
+
+from tests.codecs.spaces import same
+from vfgym.codecs import ActionNotFound, codec_for
+
+MOVES = codec_for(gs.Discrete(4), ["left", "down", "right", "up"])
+PHRASES = codec_for(gs.Discrete(3), ["turn left", "left", "Go home!"])
+CHESS = codec_for(gs.Discrete(3), ["bxc3", "Bxc3", "e4"])
+SHIFTED = codec_for(gs.Discrete(3, start=-1))
+WIDE = codec_for(gs.Discrete(10**6))
+DRIVE = codec_for(gs.Box(np.array([-1, 0], np.float32), np.array([1, 1], np.float32)))
+LABELLED = codec_for(DRIVE.space, ["steering", "gas"])
+TORQUE = codec_for(gs.Box(-2, 2, (1,)))
+COUNTS = codec_for(gs.Box(-5, 5, (2,), np.int32))
+GRID = codec_for(gs.Box(0, 3, (2, 2), np.int8))
+FLAGS = codec_for(gs.Box(0, 1, (2,), np.bool_))
+BITS = codec_for(gs.MultiBinary(3))
+PAD = codec_for(gs.MultiDiscrete([3, 2]), [["noop", "up", "down"], ["off", "on"]])
+SAY = codec_for(gs.Text(20, charset="abcdefghijklmnopqrstuvwxyz '"))
+ROBOT = codec_for(
+    gs.Dict(move=gs.Discrete(3), thrust=gs.Box(-1, 1, (2,)), say=gs.Text(9, charset="abc ")), {"move": ["left", "stay", "right"]}
+)
+PAIR = codec_for(gs.Tuple((gs.Discrete(2), gs.Tuple((gs.Box(-1, 1, (2,)), gs.Discrete(3))))))
+LIST = codec_for(gs.Sequence(gs.Discrete(3)))
+EITHER = codec_for(gs.OneOf([gs.Discrete(2), gs.Box(0, 1, (2,)), gs.Discrete(5)]))
+NET = codec_for(gs.Graph(gs.Discrete(2), gs.Box(0, 1, ())))
+
+
+def floats(*numbers: float) -> Any:
+    return np.array(numbers, np.float32)
+
+
+def moves(number: int) -> Any:
+    return np.int64(number)
+
+
+READABLE = [
+    (MOVES, "left", moves(0)),
+    (MOVES, "LEFT.", moves(0)),
+    (MOVES, " `3` ", moves(3)),
+    (MOVES, "3.0", moves(3)),
+    (MOVES, "'up'", moves(3)),
+    (MOVES, "(up)", moves(3)),
+    (MOVES, "[1]", moves(1)),
+    (MOVES, "Let us go right!", moves(2)),
+    (MOVES, "**Action:** left", moves(0)),
+    (MOVES, "My final answer is: 2", moves(2)),
+    (MOVES, "Action: left\n\nReason: right is blocked", moves(0)),
+    (MOVES, "action=left", moves(0)),
+    (MOVES, "```\nright\n```", moves(2)),
+    (MOVES, '```json\n{"action": "right"}\n```', moves(2)),
+    (MOVES, '{"action": 1}', moves(1)),
+    (MOVES, "{'action': 'up'}", moves(3)),
+    (MOVES, '{"name": "move", "arguments": {"action": "left"}}', moves(0)),
+    (MOVES, "\\boxed{left}", moves(0)),
+    (MOVES, "<think>right or up? 2</think> I go down: 1", moves(1)),
+    (MOVES, "<think><action>right</action></think> <ACTION> 1 </Action>", moves(1)),
+    (MOVES, "<action>2</action> no, <action>1</action>", moves(1)),
+    (MOVES, "Not right. <action>left", moves(0)),
+    (MOVES, "2 (right)", moves(2)),
+    (MOVES, "The cart is at 0.5, so 1", moves(1)),
+    (PHRASES, "I turn left now", moves(0)),
+    (PHRASES, "I go left", moves(1)),
+    (PHRASES, "<action>go home!</action>", moves(2)),
+    (CHESS, "I play Bxc3", moves(1)),
+    (CHESS, "I play E4", moves(2)),
+    (SHIFTED, "-1", moves(-1)),
+    (SHIFTED, "I say -1.", moves(-1)),
+    (WIDE, "number 123456 it is", moves(123456)),
+    (DRIVE, "0.5, 1", floats(0.5, 1)),
+    (DRIVE, "-.5 1.", floats(-0.5, 1)),
+    (DRIVE, "0.5; 1", floats(0.5, 1)),
+    (DRIVE, "steer: 0.5, gas: 1", floats(0.5, 1)),
+    (DRIVE, "steer = 0.5\ngas = 1", floats(0.5, 1)),
+    (DRIVE, "(0.5, 1,)", floats(0.5, 1)),
+    (DRIVE, "np.array([0.5, 1.0], dtype=float32)", floats(0.5, 1)),
+    (DRIVE, '["0.5", "1"]', floats(0.5, 1)),
+    (DRIVE, "[\u22120.5, 1e0]", floats(-0.5, 1)),
+    (DRIVE, "I choose [0.5, 1], since the state is [1, 2, 3, 4].", floats(0.5, 1)),
+    (DRIVE, "[0.5, 1], that is [0.50, 1.0]", floats(0.5, 1)),
+    (DRIVE, "<think>[1, 1]</think>```python\n[0.5, 1]\n```", floats(0.5, 1)),
+    (DRIVE, "Action: <action>0.5, 1</action>", floats(0.5, 1)),
+    (DRIVE, '{"action": [0.5, 1]}', floats(0.5, 1)),
+    (LABELLED, "gas: 1, Steering: 0.5", floats(0.5, 1)),
+    (LABELLED, '{"gas": 1, "steering": 0.5}', floats(0.5, 1)),
+    (TORQUE, "0.5", floats(0.5)),
+    (TORQUE, "I apply a torque of -1.5 Nm.", floats(-1.5)),
+    (TORQUE, "torque: 1.5", floats(1.5)),
+    (COUNTS, "[3.0, '-4']", np.array([3, -4], np.int32)),
+    (GRID, "[[0, 1], [2, 3]]", np.array([[0, 1], [2, 3]], np.int8)),
+    (GRID, "((0, 1), (2, 3))", np.array([[0, 1], [2, 3]], np.int8)),
+    (FLAGS, "True, false", np.array([True, False])),
+    (BITS, "[true, 0, 1.0]", np.array([1, 0, 1], np.int8)),
+    (BITS, "1 0 1", np.array([1, 0, 1], np.int8)),
+    (PAD, "[up, ON]", np.array([1, 1])),
+    (PAD, "up, 1", np.array([1, 1])),
+    (SAY, "it's me", "it's me"),
+    (SAY, "'me'", "'me'"),
+    (SAY, '"me"', "me"),
+    (SAY, "Action: me", "me"),
+    (SAY, "So:\n<action> me </action>", "me"),
+    (SAY, '{"action": "me"}', "me"),
+    (LIST, "0, 1, 2", (moves(0), moves(1), moves(2))),
+    (LIST, "[]", ()),
+    (EITHER, "[0, 1]", (moves(1), floats(0, 1))),
+    (EITHER, "4", (moves(2), moves(4))),
+    (EITHER, "{choice: 0, value: 1}", (moves(0), moves(1))),
+    (PAIR, "(1, ((0, 0), 2))", (moves(1), (floats(0, 0), moves(2)))),
+]
+ROBOT_TEXTS = [
+    '{"move": "left", "thrust": [0.5, 1], "say": "a b"}',
+    "{'move': 'Left', 'thrust': (0.5, 1), 'say': 'a b',}",
+    "{move: left, thrust: [0.5, 1], say: a b}",
+    "move: left, thrust: [0.5, 1], say: a b",
+    "move: left\nthrust: [0.5, 1]\nsay: a b",
+    'Sure! {"say": "a b", "move": 0.0, "thrust": "[0.5, 1]"} Is that ok?',
+    '```json\n{"action": {"move": "0", "thrust": [0.5, 1], "say": "a b"}}\n```',
+]
+READABLE += [(ROBOT, text, {"move": moves(0), "say": "a b", "thrust": floats(0.5, 1)}) for text in ROBOT_TEXTS]
+
+
+@pytest.mark.parametrize(("codec", "text", "action"), READABLE, ids=lambda value: repr(value)[:40])
+def test_format_is_forgiven(codec: Any, text: str, action: Any) -> None:
+    read = codec.decode(text)
+    assert read in codec.space
+    assert codec.encode(read) == codec.encode(action)
+    assert same(read, codec.decode(codec.encode(action)))
+
+
+UNREADABLE = [
+    (MOVES, "", "names no action"),
+    (MOVES, "left or right", "names 2 different actions"),
+    (MOVES, "1 (right)", "names 2 different actions"),
+    (MOVES, "upright", "names no action"),
+    (MOVES, "-1", "names no action"),
+    (MOVES, "1.5", "names no action"),
+    (MOVES, "4", "names no action"),
+    (MOVES, "10", "names no action"),
+    (CHESS, "BXC3", "names no action"),
+    (CHESS, "I play bxc3, not Bxc3", "names 2 different actions"),
+    (WIDE, "9" * 5000, "names no action"),
+    (DRIVE, "none", "names no action"),
+    (DRIVE, "I think so, I do", "Your answer names no action"),
+    (DRIVE, "[0.5, 1", "names no action"),
+    (DRIVE, "[0.5, 1] or [0.2, 1]", "names 2 different actions"),
+    (DRIVE, "[0.5]", "The action must have 2 elements, got 1"),
+    (DRIVE, "[[0.5, 1]]", "must have 2 elements, got 1"),
+    (DRIVE, "[0.5, 3]", "Element 2 must be from 0 to 1, got 3"),
+    (DRIVE, "0.5, -1", "Element 2 must be from 0 to 1, got -1"),
+    (DRIVE, "[0.5, true]", "Element 2 must be a number, got true"),
+    (DRIVE, "[0.5, null]", "Element 2 must be a number, got null"),
+    (DRIVE, '["a", 1]', 'Element 1 must be a number, got "a"'),
+    (DRIVE, "[NaN, 1]", "Element 1 must be from -1 to 1"),
+    (DRIVE, "[1e400, 1]", "Element 1 must be from -1 to 1"),
+    (LABELLED, "gas: 1, brake: 0", "must have the keys `steering`, `gas`"),
+    (TORQUE, "torque 1 or 2", "names 2 different actions"),
+    (TORQUE, "I apply 3 Nm", "Element 1 must be from -2 to 2, got 3"),
+    (COUNTS, "[1.5, 0]", "Element 1 must be a whole number, got 1.5"),
+    (COUNTS, "[true, 0]", "Element 1 must be a whole number, got true"),
+    (COUNTS, f"[{'9' * 5000}, 0]", ""),
+    (GRID, "[[0, 1], [2, 4]]", "Element 2 of element 2 must be from 0 to 3, got 4"),
+    (GRID, "[[0, 1], [2]]", "Element 2 must have 2 elements, got 1"),
+    (GRID, "[0, 1, 2, 3]", "The action must have 2 elements, got 4"),
+    (FLAGS, "[2, 0]", "Element 1 must be from"),
+    (FLAGS, "[yes, no]", "Element 1 must be true or false"),
+    (BITS, "[1, 0, 2]", "Element 3 must be from 0 to 1, got 2"),
+    (PAD, "[up, maybe]", 'Element 2 must be a name or a number from 0 to 1, got "maybe"'),
+    (SAY, "", "a text of 1 to 20 characters"),
+    (SAY, "x" * 21, "which has 21"),
+    (SAY, "HELLO", 'without the character "H"'),
+    (ROBOT, "left", "names no action"),
+    (ROBOT, '{"move": 0, "thrust": [0, 3], "say": "a"}', "Element 2 of `thrust` must be from -1 to 1, got 3"),
+    (ROBOT, '{"mov": 0, "thrust": [0, 1], "say": "a"}', "no key `mov`. Did you mean `move`?"),
+    (ROBOT, '{"move": 0, "thrust": [0, 1]}', "must have the key `say`"),
+    (ROBOT, '{"move": 0, "move": 1, "thrust": [0, 0], "say": "a"}', "names no action"),
+    (ROBOT, '{"move": 0, "thrust": [0, 0], "say": "a"} {"move": 1, "thrust": [0, 0], "say": "a"}', "names 2 different actions"),
+    (PAIR, "[1, [[0.5, 3], 2]]", "Element 2 of element 1 of element 2 must be from -1 to 1, got 3"),
+    (LIST, "[0, 5]", "Element 2 must be a whole number from 0 to 2, got 5"),
+    (EITHER, "1", "fits several of its choices"),
+    (EITHER, "[1, 2, 3]", "fits none of its choices"),
+    (EITHER, '{"choice": 7, "value": 1}', "`choice` must be a whole number from 0 to 2, got 7"),
+    (EITHER, '{"choice": 0, "value": 3}', "`value` must be a whole number from 0 to 1, got 3"),
+    (NET, '{"nodes": [0, 1], "edges": [0.5], "edge_links": [[0, 5]]}', "Element 2 of element 1 of `edge_links` must be from 0 to 1, got 5"),
+    (NET, '{"nodes": [0, 1], "edges": [0.5]}', "`edges` and `edge_links`, or neither"),
+    (NET, '{"nodes": [], "edges": [0.5], "edge_links": [[0, 0]]}', "must have nodes"),
+    (NET, '{"nodes": [0, 7]}', "Element 2 of `nodes` must be"),
+    (NET, "[" * 5000, "names no action"),
+    (NET, "{'a':" * 5000, "names no action"),
+]
+
+
+@pytest.mark.parametrize(("codec", "text", "problem"), UNREADABLE, ids=lambda value: repr(value)[:40])
+def test_meaning_is_not_forgiven(codec: Any, text: str, problem: str) -> None:
+    with pytest.raises(ActionNotFound) as caught:
+        codec.decode(text)
+    assert problem in str(caught.value)
+    assert str(caught.value).endswith(f"Valid actions: {codec.listing()}.")
+
+
+LISTINGS = [
+    (MOVES, "0 (left), 1 (down), 2 (right), 3 (up)"),
+    (SHIFTED, "-1, 0, 1"),
+    (WIDE, "0 to 999999"),
+    (DRIVE, "a list of 2 numbers: the first from -1 to 1, the second from 0 to 1"),
+    (LABELLED, "a list of 2 numbers: steering from -1 to 1, gas from 0 to 1"),
+    (TORQUE, "a list of 1 number from -2 to 2"),
+    (GRID, "a 2 x 2 array (nested lists) of whole numbers, each from 0 to 3"),
+    (BITS, "a list of 3 whole numbers, each from 0 to 1"),
+    (PAD, "[<0 (noop), 1 (up), 2 (down)>, <0 (off), 1 (on)>]"),
+    (SAY, 'a text of 1 to 20 characters out of "[ \'a-z]"'),
+    (LIST, "[<0, 1, 2>, ...], of any length"),
+    (
+        EITHER,
+        '{"choice": 0, "value": <0, 1>} or {"choice": 1, "value": <a list of 2 numbers, each from 0 to 1>} or {"choice": 2, "value": <0 to 4>}',
+    ),
+    (codec_for(gs.Box(0, np.inf, ())), "a number at least 0"),
+    (codec_for(gs.Box(-np.inf, 0.1, (3,))), "a list of 3 numbers, each at most 0.1"),
+    (codec_for(gs.Box(-np.inf, np.inf, (3,))), "a list of 3 numbers"),
+    (codec_for(gs.Discrete(100), [f"cell {index}" for index in range(100)]), "cell"),
+]
+
+
+@pytest.mark.parametrize(("codec", "listing"), LISTINGS, ids=lambda value: repr(value)[:40])
+def test_the_listing_says_what_is_valid(codec: Any, listing: str) -> None:
+    assert codec.listing() == listing or (listing == "cell" and "..." in codec.listing() and "99 (cell 99)" in codec.listing())
+
+
+EXAMPLES = [(MOVES, "down"), (WIDE, "499999"), (DRIVE, "[0.5, 0.75]"), (GRID, "[[2, 2], [2, 2]]"), (SAY, "abcde"), (LIST, "[1, 1]")]
+
+
+@pytest.mark.parametrize(("codec", "example"), EXAMPLES, ids=lambda value: repr(value)[:40])
+def test_the_example_is_ordinary(codec: Any, example: str) -> None:
+    assert codec.example() == example
+
+
+JSON_DATA = [
+    (MOVES, "3", moves(3)),
+    (MOVES, 3.0, moves(3)),
+    (MOVES, "UP", moves(3)),
+    (TORQUE, 0.5, floats(0.5)),
+    (TORQUE, "0.5", floats(0.5)),
+    (DRIVE, (0.5, 1), floats(0.5, 1)),
+    (DRIVE, "[0.5, 1]", floats(0.5, 1)),
+    (LABELLED, {"gas": 1, "steering": 0.5}, floats(0.5, 1)),
+    (BITS, [True, False, 1], np.array([1, 0, 1], np.int8)),
+    (PAD, ["up", 1.0], np.array([1, 1])),
+    (EITHER, {"choice": "0", "value": 1}, (moves(0), moves(1))),
+]
+
+
+@pytest.mark.parametrize(("codec", "data", "action"), JSON_DATA, ids=lambda value: repr(value)[:40])
+def test_the_format_of_tool_arguments_is_forgiven(codec: Any, data: Any, action: Any) -> None:
+    assert same(codec.from_json(data), action)
+
+
+BAD_DATA = [
+    (MOVES, True, "must be a name or a number from 0 to 3, got true"),
+    (MOVES, None, "got null"),
+    (MOVES, 7, "got 7"),
+    (MOVES, 1.5, "got 1.5"),
+    (MOVES, [1], "got [1]"),
+    (MOVES, object, "must be a name or a number"),
+    (TORQUE, {"a": 1}, "must be a number"),
+    (COUNTS, [10**400, 0], "Element 1 must be from -5 to 5"),
+    (DRIVE, [10**400, 0], "Element 1 must be a number that float32 can hold"),
+    (SAY, ["a"], 'must be a text, got ["a"]'),
+]
+
+
+@pytest.mark.parametrize(("codec", "data", "problem"), BAD_DATA, ids=lambda value: repr(value)[:40])
+def test_the_meaning_of_tool_arguments_is_not_forgiven(codec: Any, data: Any, problem: str) -> None:
+    with pytest.raises(ActionNotFound) as caught:
+        codec.from_json(data)
+    assert problem in str(caught.value)
+
+
+def test_float32_bounds_are_compared_at_float32() -> None:
+    """As 64-bit numbers, 0.1 is less than what float32 makes of it, and 0.7 is more."""
+    codec = codec_for(gs.Box(np.float32(0.1), np.float32(0.7), (1,)))
+    assert same(codec.from_json([0.1]), floats(0.1))
+    assert same(codec.from_json([0.7]), floats(0.7))
+    assert codec.schema["items"] == {"type": "number", "minimum": 0.1, "maximum": 0.7}
+    with pytest.raises(ActionNotFound, match=r"from 0.1 to 0.7, got 0.701"):
+        codec.from_json([0.701])
+
+
+def test_a_number_that_the_dtype_cannot_hold_is_refused() -> None:
+    codec = codec_for(gs.Box(-np.inf, np.inf, (1,), np.float16))
+    with pytest.raises(ActionNotFound, match="a number that float16 can hold"):
+        codec.decode("[70000]")
+    assert same(codec.decode("[inf]"), np.array([np.inf], np.float16))
+
+
+def test_an_action_of_the_key_action_is_not_unwrapped_twice() -> None:
+    codec = codec_for(gs.Dict(action=gs.Discrete(2)))
+    assert codec.decode('{"action": 1}') == {"action": 1}
+    assert codec.decode('{"action": {"action": 1}}') == {"action": 1}
+
+
+def test_schemas_are_what_a_tool_needs() -> None:
+    assert MOVES.schema == {"type": "string", "enum": ["left", "down", "right", "up"]}
+    assert SHIFTED.schema == {"type": "integer", "minimum": -1, "maximum": 1}
+    assert ROBOT.schema["required"] == ["move", "say", "thrust"]
+    assert ROBOT.schema["additionalProperties"] is False
+    unbounded = codec_for(gs.Box(-np.inf, np.inf, (2,))).schema["items"]
+    assert unbounded == {"anyOf": [{"type": "number"}, {"enum": ["-inf", "inf"]}]}
+    assert "inf" not in json.dumps(DRIVE.schema)
