@@ -116,6 +116,9 @@ TEXTARENA_MISSING = {
 """What the games of textarena 0.7.4 lack that do not run everywhere, by the names of their modules."""
 
 TEXTARENA_PLAYERS = {
+    # three and four are accepted, but with them the move that ends the game is an AttributeError
+    "Briscola": (2, 2, 2),
+    "Golf": (2, 2, 2),
     # any number is accepted, but two sit at these boards
     "QuantumTicTacToe": (2, 2, 2),
     "SpiteAndMalice": (2, 2, 2),
@@ -181,9 +184,28 @@ def one_a_line(registry: dict[str, Any]) -> str:
     return f'{{"version": {json.dumps(registry["version"])}, "environments": [\n{lines}\n]}}\n'
 
 
+def pettingzoo_registry() -> dict[str, Any]:
+    """Describe the classic games of the installed PettingZoo.
+
+    Returns:
+        ``version`` of PettingZoo and ``environments``: for each its ``id`` (``"classic/chess_v6"``) and the number of its ``players``.
+    """
+    import pettingzoo
+
+    environments = []
+    for registered in sorted(map(str, pettingzoo.aec_registry)):
+        env_id = registered.replace("-v", "_v")
+        if env_id.startswith("classic/"):
+            env = pettingzoo.make("aec", env_id)
+            environments.append({"id": env_id, "players": len(env.possible_agents)})
+            env.close()
+    return {"version": version("pettingzoo"), "environments": environments}
+
+
 def main() -> None:
     """Write the data files."""
-    for name, registry in {"reasoning_gym": reasoning_gym_registry(), "gymnasium": gymnasium_registry()}.items():
+    registries = {"reasoning_gym": reasoning_gym_registry(), "gymnasium": gymnasium_registry(), "pettingzoo": pettingzoo_registry()}
+    for name, registry in registries.items():
         path = DATA / f"{name}.json"
         path.write_text(json.dumps(registry, indent=1) + "\n")
         print(f"wrote {path}")

@@ -15,7 +15,17 @@ from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks
 from vfgym.tools import Tool
-from vfgym.wrappers import NewMessages, to_chat, to_gym, to_textarena
+from vfgym.wrappers import (
+    MultiplayerEnv,
+    NewMessages,
+    PettingZooEnv,
+    TextArenaEnv,
+    to_chat,
+    to_gym,
+    to_pettingzoo,
+    to_reasoning_gym,
+    to_textarena,
+)
 
 __version__ = "0.1.0"
 
@@ -37,9 +47,11 @@ __all__ = [
     "MessageSpace",
     "ModelAgent",
     "MultiTurnEnv",
+    "MultiplayerEnv",
     "NewMessages",
     "OracleAgent",
     "Parser",
+    "PettingZooEnv",
     "ProceduralTasks",
     "RandomAgent",
     "Response",
@@ -51,6 +63,7 @@ __all__ = [
     "State",
     "StatefulToolEnv",
     "SystemMessage",
+    "TextArenaEnv",
     "TextMessage",
     "ThinkParser",
     "Tool",
@@ -75,6 +88,8 @@ __all__ = [
     "teardown",
     "to_chat",
     "to_gym",
+    "to_pettingzoo",
+    "to_reasoning_gym",
     "to_textarena",
     "update",
 ]

@@ -63,7 +63,7 @@ def test_small_observations_are_readable(space: Any, observation: Any, labels: t
 
 
 @given(members())
-@settings(max_examples=100)
+@settings(max_examples=30)
 def test_every_observation_has_a_text(member: tuple[gym.Space[Any], Any]) -> None:
     space, observation = member
     assert isinstance(text_renderer(space)(observation), str)

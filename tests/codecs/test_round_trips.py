@@ -22,9 +22,8 @@ from vfgym.codecs import ActionNotFound, codec_for
 Member = tuple[gym.Space[Any], Any]
 
 
-@given(members())
-@settings(max_examples=300)
-def test_text_and_json_give_back_exactly_the_action(member: Member) -> None:
+def check_round_trip(member: Member) -> None:
+    """Raise unless text and JSON give back exactly the action, and the JSON is what the schema says."""
     space, action = member
     codec = codec_for(space)
     text = codec.encode(action)
@@ -33,20 +32,24 @@ def test_text_and_json_give_back_exactly_the_action(member: Member) -> None:
     assert same(codec.decode(f"<think>Which? {text}</think>So <Action>\n{text}</action>"), action), text
     data = json.loads(json.dumps(codec.to_json(action), allow_nan=False))
     assert same(codec.from_json(data), action), data
+    schema = json.loads(json.dumps(codec.schema))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(data)
 
 
 @given(members())
-@settings(max_examples=200)
-def test_the_schema_is_one_and_fits_what_is_written(member: Member) -> None:
-    space, action = member
-    codec = codec_for(space)
-    jsonschema.Draft202012Validator.check_schema(codec.schema)
-    data = json.loads(json.dumps(codec.to_json(action)))
-    jsonschema.Draft202012Validator(json.loads(json.dumps(codec.schema))).validate(data)
+def test_text_and_json_give_back_exactly_the_action(member: Member) -> None:
+    check_round_trip(member)
+
+
+@pytest.mark.exhaustive
+@given(members(depth=4))
+@settings(max_examples=3000)
+def test_text_and_json_give_back_exactly_the_action_of_thousands_of_spaces(member: Member) -> None:
+    check_round_trip(member)
 
 
 @given(spaces())
-@settings(max_examples=200)
 def test_a_space_is_described_and_its_example_is_a_member(space: gym.Space[Any]) -> None:
     codec = codec_for(space)
     assert codec.listing()
@@ -58,6 +61,7 @@ def test_a_space_is_described_and_its_example_is_a_member(space: gym.Space[Any])
 
 
 @given(members(depth=2))
+@settings(max_examples=30)
 def test_codecs_compare_by_space_and_can_be_copied(member: Member) -> None:
     space, action = member
     codec = codec_for(space)
@@ -75,7 +79,6 @@ JSON = st.recursive(
 
 
 @given(spaces(), st.lists(GARBAGE, min_size=1, max_size=5), st.lists(JSON, min_size=1, max_size=5))
-@settings(max_examples=200)
 def test_garbage_is_refused_or_names_a_member(space: gym.Space[Any], texts: list[str], data: list[Any]) -> None:
     codec = codec_for(space)
     for read, garbage in [*[(codec.decode, text) for text in texts], *[(codec.from_json, item) for item in data]]:
@@ -132,7 +135,7 @@ def test_float16_is_exact(bits: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_float32_is_exact(bits: int) -> None:
     number = np.array([bits], np.uint32).view(np.float32)
     if not np.isnan(number[0]):

@@ -292,10 +292,13 @@ def test_reset_options_reach_a_game_that_takes_them() -> None:
 
 
 def test_a_group_plays_it_beside_others() -> None:
-    group = vf.EnvGroup([vf.SingleTurnEnv(dataset=[{"question": "?"}]), vf.GymEnv(Dice, num_eval_episodes=2)], env_names=["ask", "dice"])
-    outputs = group.evaluate_sync(ScriptedClient(["stop"]), "m", use_tqdm=False)["outputs"]
-    assert [(output["info"]["env_id"], output["stop_condition"]) for output in outputs[1:]] == [("dice", "is_done")] * 2
-    assert [texts(output["prompt"], "user") for output in outputs[1:]] == [[str(Dice().reset(seed))] for seed in (1000, 1001)]
+    ask = vf.SingleTurnEnv(dataset=[{"question": "?", "answer": "!"}])
+    group = vf.EnvGroup([ask, vf.GymEnv(Dice, num_train_episodes=2, num_eval_episodes=0)], env_names=["ask", "dice"])
+    for inputs in (group.get_dataset(), [group.tasks_of("train").input(index) for index in range(3)]):
+        outputs = group.generate_sync(inputs, ScriptedClient(["stop"]), "m", use_tqdm=False)["outputs"]
+        assert [(output["info"]["env_id"], output["answer"]) for output in outputs] == [("ask", "!"), ("dice", "0"), ("dice", "1")]
+        assert [output["stop_condition"] for output in outputs[1:]] == ["is_done"] * 2
+        assert [texts(output["prompt"], "user") for output in outputs[1:]] == [[str(Dice().reset(seed))] for seed in (0, 1)]
 
 
 # Moves and ends

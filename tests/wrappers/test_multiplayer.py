@@ -119,6 +119,17 @@ def test_an_opponent_that_cannot_answer_ends_the_episode_with_the_error() -> Non
     assert "out of order" in outcome.info["error"]
 
 
+def test_a_game_that_is_over_before_the_policys_turn_has_its_reward() -> None:
+    env = NimEnv(sticks=2, seat=1, opponents=lambda observation, info: "2")
+    observation, info = env.reset(seed=0)
+    assert observation[-1].content.endswith("Player 0 wins.")
+    assert info["stop_condition"] == "game_over"
+    outcome = env.step("1")
+    assert (outcome.reward, outcome.terminated) == (-1.0, True)
+    assert env.state["reward"] == -1.0
+    assert env.state["trajectory"] == []
+
+
 def test_an_invalid_move_is_asked_for_again_and_limited() -> None:
     env = NimEnv(sticks=6, opponents=takes_one, max_invalid_moves=2)
     outcomes = play(env, ["nine", "1", "x", "y"])

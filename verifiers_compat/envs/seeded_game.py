@@ -150,8 +150,10 @@ class SeededGameEnv(MultiTurnEnv, game.GameEnv):
         if is_awaitable(begun):
             yield begun
         task = state["input"]
-        task.setdefault("question", state["prompt"][-1]["content"])
-        task.setdefault("answer", self.answer_of(state))
+        if task.get("question") is None:  # a Dataset fills in None
+            task["question"] = state["prompt"][-1]["content"]
+        if task.get("answer") is None:
+            task["answer"] = self.answer_of(state)
         if prompt:
             state["prompt"] = prompt
         return state

@@ -70,6 +70,8 @@ def read_relaxed(text: str) -> Any:
         return read_json(text)
     except ValueError:
         entries = _Reader(text).entries("", 0)
+    if not entries:
+        raise NotReadable("there is nothing to read")
     return entries[0] if isinstance(entries, list) and len(entries) == 1 else entries
 
 

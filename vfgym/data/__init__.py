@@ -32,6 +32,14 @@ class GymnasiumEnvironment(TypedDict):
     observation_space: str
 
 
+class PettingZooEnvironment(TypedDict):
+    """A classic game of PettingZoo."""
+
+    id: str
+    """As PettingZoo calls it: ``"classic/chess_v6"``."""
+    players: int
+
+
 class TextArenaEnvironment(TypedDict):
     """An environment of TextArena."""
 
@@ -65,6 +73,13 @@ def reasoning_gym_datasets() -> dict[str, ReasoningGymDataset]:
 def gymnasium_environments() -> dict[str, GymnasiumEnvironment]:
     """Return those environments of Gymnasium that are registered as chat environments, by id."""
     environments: list[GymnasiumEnvironment] = _read("gymnasium")["environments"]
+    return {environment["id"]: environment for environment in environments}
+
+
+@functools.cache
+def pettingzoo_environments() -> dict[str, PettingZooEnvironment]:
+    """Return the classic games of PettingZoo by id."""
+    environments: list[PettingZooEnvironment] = _read("pettingzoo")["environments"]
     return {environment["id"]: environment for environment in environments}
 
 

@@ -70,6 +70,10 @@ class GymnasiumGame(GameEnv):
         if on_invalid not in get_args(OnInvalid):
             raise ConfigurationError(f"on_invalid must be one of {', '.join(get_args(OnInvalid))}; got {on_invalid!r}")
         game = make_game()
+        if not isinstance(game, gym.Env):
+            raise ConfigurationError(
+                f"{name} made a {type(game).__name__}, which is no gymnasium.Env (PettingZoo's environments are for vfgym.PettingZooEnv)"
+            )
         try:
             self._shown = shown_by(game, name, observe, obs_to_text)
             self._read(game, name, action_names, as_tool, rules, prompt)

@@ -21,6 +21,7 @@ from vfgym.envs.game import GameEnv, GameSession, Turn
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Message
 from vfgym.responses import for_conversation
+from vfgym.rubrics import Rubric
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.wrappers.turn_based import Content, Played, Player, TurnBasedGame
@@ -125,7 +126,10 @@ class MultiplayerEnv(GameEnv):
         self.tell_legal_actions = tell_legal_actions
         if self.is_self_play and kwargs.get("history") is not None:
             raise ConfigurationError("history cannot be limited in self-play: each player is shown its own conversation")
+        has_own_rubric = kwargs.get("rubric") is not None
         super().__init__(**kwargs)
+        if not has_own_rubric:
+            self.add_rubric(Rubric(reward_without_a_move))
 
     @abstractmethod
     def open_table(self) -> TurnBasedGame:
@@ -159,7 +163,7 @@ class MultiplayerEnv(GameEnv):
         task = state["input"]
         seed = task.get("seed")
         yield from self._call(session, game.reset, seed, task.get("game_options"))
-        state["rewards"] = dict.fromkeys(game.players, 0.0)
+        state["rewards"], state["unemitted_reward"] = dict.fromkeys(game.players, 0.0), 0.0
         state["player"] = player = self._seated(game, state)
         state["conversations"] = {player: []}
         if not self.is_self_play:
@@ -203,7 +207,7 @@ class MultiplayerEnv(GameEnv):
 
     def _let_opponents_move(self, state: State) -> Steps[None]:
         """Let opponents move until it is the policy's turn, or the game is over."""
-        session, rewards, policy = state.session, state["rewards"], state["player"]
+        session, policy = state.session, state["player"]
         game: TurnBasedGame = session.game
         on_thread = self._belongs_on_thread(session)
         while (turn := game.turn) is not None and turn != policy:
@@ -214,7 +218,8 @@ class MultiplayerEnv(GameEnv):
                 answer = yield answer
             message = opponent.take(answer)
             played: Played = (yield session.run(game.move, message)) if on_thread else game.move(message)
-            _add(rewards, played)
+            if played.rewards:
+                _add(state, played)
 
     def _message(self, told: Content) -> Message:
         return self.message_types["user"](told or NOTHING_NEW)
@@ -222,16 +227,15 @@ class MultiplayerEnv(GameEnv):
     @eager
     def apply_action(self, message: Message, state: State) -> Steps[None]:
         """Make the policy's move, and the opponents' after it."""
-        session, rewards, player = state.session, state["rewards"], state["player"]
+        session, player = state.session, state["player"]
         game: TurnBasedGame = session.game
         on_thread = self._belongs_on_thread(session)
-        earned = rewards[player]
         if self.is_self_play:
             state["trajectory"][-1]["extras"]["player"] = game.turn
             state["conversations"][game.turn].append(message)
         played: Played = (yield session.run(game.move, message)) if on_thread else game.move(message)
         if played.rewards:
-            _add(rewards, played)
+            _add(state, played)
         if self.is_self_play:
             shown = yield from self._tell_next(state)
         else:
@@ -240,7 +244,9 @@ class MultiplayerEnv(GameEnv):
             shown = self._message((yield session.run(game.observe, player)) if on_thread else game.observe(player))
         is_over, was_truncated = game.turn is None, game.was_truncated
         ended = is_over and not was_truncated, is_over and was_truncated
-        self._take(Turn([shown], rewards[player] - earned, *ended, game.info(player), played.is_valid), state)
+        # What opponents' moves earned before the policy's first one counts with that.
+        earned, state["unemitted_reward"] = state["unemitted_reward"], 0.0
+        self._take(Turn([shown], earned, *ended, game.info(player), played.is_valid), state)
 
     def _tell_next(self, state: State) -> Steps[Message]:
         """Tell whoever's turn it is in self-play (everybody, at the end), and return what that player (the policy's seat) is told."""
@@ -302,6 +308,11 @@ class MultiplayerEnv(GameEnv):
         return None if game.turn is None else game.sample_move(game.turn, rng)
 
 
+def reward_without_a_move(state: State) -> float:
+    """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
+    return state.get("unemitted_reward", 0.0)  # there is none where the game could not begin
+
+
 class _Opponent:
     """An agent at an opponent's seat, for one game."""
 
@@ -331,6 +342,9 @@ class _Opponent:
         return message
 
 
-def _add(rewards: dict[Player, float], played: Played) -> None:
+def _add(state: State, played: Played) -> None:
+    rewards, policy = state["rewards"], state["player"]
     for player, reward in played.rewards.items():
         rewards[player] += reward
+        if player == policy:
+            state["unemitted_reward"] += reward

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -13,6 +15,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.wrappers.gymnasium_game import GymnasiumGame
+from vfgym.wrappers.pettingzoo.env import PettingZooEnv
 from vfgym.wrappers.showing import Game
 
 
@@ -28,8 +31,12 @@ class MakeGame:
         return gym.make(self.spec, disable_env_checker=True)
 
 
-def to_chat(env: str | EnvSpec | Game | Callable[[], Game], **options: Any) -> GymnasiumGame:
-    """Return a Gymnasium game as a chat environment.
+_PETTINGZOO_ID = re.compile(r"\w+/\w+_v\d+")
+"""``classic/chess_v6``; ids of Gymnasium have ``-v``."""
+
+
+def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> GymnasiumGame | PettingZooEnv:
+    """Return a Gymnasium or PettingZoo game as a chat environment.
 
     The model is told the rules, the actions and the form of an answer, which the game's own docstring and spaces say, and is shown
     the observations: as text (the game's ``ansi`` drawing where it has one, labelled numbers otherwise) or as images. It answers with
@@ -41,7 +48,9 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Game], **options: Any) -> G
     >>> conversation, reward, terminated, truncated, info = env.step("Move right")
 
     Args:
-        env: A registered id, a spec, a function that makes a game, or a game with a spec, of which more are made.
+        env: A registered id, a spec, a function that makes a game, or a game with a spec, of which more are made. A PettingZoo game
+            is given by its id (``"classic/chess_v6"``) or a function that makes it, and becomes a `PettingZooEnv`, which documents
+            its options; those below are for Gymnasium games.
         **options: With an id, what is not listed here goes to the game.
 
             * ``observe``: ``"text"``, ``"image"`` (the observation where it is an image, else the game's ``rgb_array`` drawing) or
@@ -66,6 +75,8 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Game], **options: Any) -> G
         if env.spec is None:
             raise ConfigurationError(f"more of {env} cannot be made, since it has no spec: give to_chat a function that makes it")
         env = env.spec
+    if isinstance(env, str) and _PETTINGZOO_ID.fullmatch(env):
+        return PettingZooEnv(env, **options)
     if isinstance(env, str):
         env = copy.deepcopy(gym.spec(env))
         known = {*GymnasiumGame.argument_names(), *GymnasiumGame._refused_arguments}
@@ -78,7 +89,18 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Game], **options: Any) -> G
         return GymnasiumGame(MakeGame(spec), name=spec.id, **options)
     if not callable(env):
         raise ConfigurationError(f"to_chat takes an id, a spec, a game or a function that makes one, got {type(env).__name__}")
+    if _makes_pettingzoo(env):
+        return PettingZooEnv(env, **options)
     return GymnasiumGame(env, name=getattr(env, "__name__", "a game"), **options)
+
+
+def _makes_pettingzoo(make_game: Callable[[], Any]) -> bool:
+    """Say whether a function makes environments of PettingZoo."""
+    if "pettingzoo" not in sys.modules:  # then nobody made one yet, nor wrote a class of one
+        return False
+    made = make_game()
+    made.close()
+    return not isinstance(made, gym.Env) and any(cls.__module__.startswith("pettingzoo.") for cls in type(made).__mro__)
 
 
 def _drawn(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:
@@ -96,7 +118,7 @@ def _drawn(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:
     return spec
 
 
-def make_chat(game: str, **options: Any) -> GymnasiumGame:
+def make_chat(game: str, **options: Any) -> GymnasiumGame | PettingZooEnv:
     """Return a registered game as a chat environment: the entry point of the ``gymnasium/`` ids."""
     return to_chat(game, **options)
 

@@ -77,6 +77,7 @@ class ReasoningGymEnv(SingleTurnEnv):
       binary_matrix, n_queens, spiral_matrix and string_insertion for literals;
     * rubiks_cube and rush_hour take numbers of one digit;
     * complex_arithmetic takes no ``nan``, which its own scorer takes for right;
+    * spell_backward gives 0.8 for a right answer with more after it, for which its own scorer may give a little more than 1;
     * a scorer that fails gives 0.0.
 
     The metric ``format_reward_func`` says how well the answer keeps to the parser's format.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import logging
 import math
+import operator
 import re
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
@@ -63,6 +64,18 @@ def _coin_flip(answer: str, entry: Entry) -> float:
     return float(math.isclose(given, expected, rel_tol=1e-3) and abs(given - expected) <= 1e-4)
 
 
+def _spell_backward(answer: str, entry: Entry) -> float:
+    """Count the letters that stand in their places; 0.8 if all do, and more comes after them.
+
+    The original adds up fractions and compares the sum with 1.0, so that some answers of this kind are worth 1.0000000000000002.
+    """
+    expected, given = entry["answer"].lower(), answer.lower()
+    if given == expected:
+        return 1.0
+    in_place = sum(map(operator.eq, expected, given)) / len(expected)
+    return 0.8 if in_place == 1.0 else in_place
+
+
 def _number(text: str) -> float:
     """Return a decimal number or a fraction; not-a-number for anything else."""
     numerator, slash, denominator = text.replace(",", "").partition("/")
@@ -95,6 +108,7 @@ def _has_short_moves(answer: str, entry: Entry) -> bool:
 _REPLACEMENTS: dict[str, Callable[[str, Entry], float]] = {
     "coin_flip": _coin_flip,
     "game_of_life_halting": _game_of_life_halting,
+    "spell_backward": _spell_backward,
 }
 """Checks that stand in for scorers."""
 

@@ -115,7 +115,8 @@ class ChatAEC(ConversationAEC):
     An agent's observation is its conversation: messages of the user role are what it was told, those of the assistant role what
     it said. It is told things when somebody looks (`observe`, `last`) and at the latest when it acts; what it was told between
     two of its own messages is one message. Its action is a message, and what names no move is the game's matter: where the game
-    tells the player why and asks again, ``agent_selection`` stays.
+    tells the player why and asks again, ``agent_selection`` stays. So agents need not act in a cycle, and the environment is
+    not parallelizable.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ def to_pettingzoo(
         definition = seat.definition
         if not isinstance(definition, MultiplayerEnv):
             return SoloAEC(env, render_mode=render_mode, name=name)
-        name = name or type(definition).__name__
+        name = name or definition.env_id or type(definition).__name__
         return ChatAEC(definition.open_table, system_prompt=definition.system_prompt, render_mode=render_mode, name=name)
     if not callable(env):
         raise ConfigurationError(f"to_pettingzoo takes a chat environment or a function that makes a game, got {type(env).__name__}")

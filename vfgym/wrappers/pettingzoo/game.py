@@ -68,8 +68,9 @@ class PettingZooGame(TurnBasedGame):
 
     def __init__(
         self,
-        env: str | Callable[[], Any],
+        env: str | Callable[..., Any],
         *,
+        game_options: Mapping[str, Any] | None = None,
         action_names: Any = None,
         obs_to_text: Callable[[Any], str] | None = None,
         rules: str | None = None,
@@ -81,8 +82,8 @@ class PettingZooGame(TurnBasedGame):
 
         Args:
             env: An id of PettingZoo's registry, or a function that makes an environment. Copies of the table call it too, so
-                that it must be picklable where tables are pickled: ``functools.partial(pettingzoo.make, "aec", "classic/go_v5",
-                board_size=9)``, say.
+                that it must be picklable where tables are pickled.
+            game_options: Arguments with which the environment is made, such as ``{"board_size": 9}``.
             action_names: Names of the actions, as `vfgym.codecs.codec_for` takes them; or a mapping from agents to their names.
             obs_to_text: A function from what ``env.observe(agent)`` returns to text.
             rules: The rules; those of the environment's documentation without it.
@@ -108,6 +109,7 @@ class PettingZooGame(TurnBasedGame):
         self.invalid_reward = float(invalid_reward)
         self.max_moves = max_moves
         self._made_by = env
+        self._game_options = dict(game_options or {})
         self._action_names = action_names
         self._obs_to_text = obs_to_text
         self._rules = rules
@@ -117,7 +119,7 @@ class PettingZooGame(TurnBasedGame):
 
     def _open(self) -> None:
         """Make the environment, and what follows from it."""
-        self.env = _aec_environment(self._made_by)
+        self.env = _aec_environment(self._made_by, self._game_options)
         """The environment at this table."""
         try:
             self._game = self.env.unwrapped
@@ -391,7 +393,7 @@ class PettingZooGame(TurnBasedGame):
         return self.env.infos[player].get("action_mask")
 
 
-def _aec_environment(made_by: str | Callable[[], Any]) -> Any:
+def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any]) -> Any:
     try:
         import pettingzoo
     except ImportError as error:
@@ -399,7 +401,7 @@ def _aec_environment(made_by: str | Callable[[], Any]) -> Any:
     from pettingzoo.env_registry.exceptions import PettingZooRegistryError
 
     try:
-        env = pettingzoo.make("aec", made_by) if isinstance(made_by, str) else made_by()
+        env = pettingzoo.make("aec", made_by, **options) if isinstance(made_by, str) else made_by(**options)
     except PettingZooRegistryError as error:
         raise ConfigurationError(f"PettingZoo cannot make {made_by!r}: {error}") from error
     if isinstance(env, pettingzoo.ParallelEnv):

@@ -8,6 +8,7 @@ import importlib
 import random
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -23,6 +24,10 @@ _IMPORTING = threading.RLock()
 
 _TAMED: set[str] = set()
 """The modules of TextArena that know `RANDOM` and the like."""
+
+
+class NobodyLeft(Exception):
+    """Every player was put out of a game, which does not notice it (PublicGoodsGame, after invalid moves of all)."""
 
 
 class Kinds(NamedTuple):
@@ -79,7 +84,8 @@ def _spec(env_id: str) -> Any:
 
 @functools.cache
 def _imported(name: str) -> ModuleType:
-    with _IMPORTING, _nltk_left_out():
+    with _IMPORTING, _nltk_left_out(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a string of Hangman that is not escaped as Python wants
         drawn = random.getstate()  # what TextArena imports draws from it
         module = importlib.import_module(name)
         random.setstate(drawn)
@@ -126,8 +132,8 @@ def _tame(module: ModuleType) -> None:
         # It draws from a list made of a set of strings, whose order differs between processes.
         names["list"] = sorted
     if module.__name__ == "textarena.state":
-        state = names["TwoPlayerState"]
-        state.set_winner = _of_one_winner(state.set_winner)
+        names["TwoPlayerState"].set_winner = _of_one_winner(names["TwoPlayerState"].set_winner)
+        names["FFAMultiPlayerState"].step = _with_somebody(names["FFAMultiPlayerState"].step)
 
 
 def _nothing(*values: object, **options: object) -> list[Any]:
@@ -142,3 +148,15 @@ def _of_one_winner(set_winner: Callable[..., None]) -> Callable[..., None]:
         set_winner(self, player_id if player_ids is None else player_ids, reason)
 
     return accepting
+
+
+def _with_somebody(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that looks for the next player who is not out raise `NobodyLeft` instead of looking for ever."""
+
+    def stepping(self: Any, rotate_player: bool = True) -> Any:
+        looks = rotate_player and not self.done and not self.made_invalid_move
+        if looks and len(self.elimination_order) >= self.num_players and not set(range(self.num_players)).difference(self.elimination_order):
+            raise NobodyLeft
+        return step(self, rotate_player)
+
+    return stepping

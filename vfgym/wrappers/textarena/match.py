@@ -13,7 +13,7 @@ from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.wrappers.textarena import moves
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
-from vfgym.wrappers.textarena.library import kinds, load, new_game
+from vfgym.wrappers.textarena.library import NobodyLeft, kinds, load, new_game
 from vfgym.wrappers.textarena.table_random import RandomNumbers
 from vfgym.wrappers.textarena.telling import Told, everything, in_order, joined, without_moves
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
@@ -180,6 +180,9 @@ class TextArenaGame(TurnBasedGame):
         with self._numbers:
             try:
                 is_over, _ = self.raw.step(self._text(message))
+            except NobodyLeft:
+                is_over = True
+                self._cut_short("Nobody is left in it.")
             except Exception as error:
                 is_over = self._survive(error)
         is_valid = not info["invalid_move"] and state.error_count <= errors

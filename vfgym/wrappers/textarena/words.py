@@ -1,8 +1,9 @@
 """English words for the games that look for them in NLTK, which would download them.
 
-TextArena's modules are given `NLTK_NAMES` for what they import of it (see `library`). They never ask the network: they
-read the corpora ``words`` and ``averaged_perceptron_tagger_eng`` where NLTK finds them on this computer (``NLTK_DATA``), and else the
-words that come with vfgym and with TextArena. To play with the real corpora, run ``python -m nltk.downloader words averaged_perceptron_tagger_eng`` once.
+TextArena's modules are given `NLTK_NAMES` for what they import of it (see `library`). They never ask the network: they read the corpora
+``words`` and ``averaged_perceptron_tagger_eng`` where NLTK finds them on this computer (in ``NLTK_DATA``, for example), and else the words
+that come with vfgym and with TextArena. To play with the real corpora:
+``python -m nltk.downloader words averaged_perceptron_tagger_eng``.
 """
 
 from __future__ import annotations
@@ -17,34 +18,41 @@ from vfgym.data import english_words
 
 
 class _Words(list[str]):
-    """A list of words that knows its members: WordSearch asks for every part of its grid."""
+    """A list of words that knows its members (WordSearch asks for every part of its grid), and of which copies are not made."""
 
-    def __init__(self, words: Iterable[str]) -> None:
+    def __init__(self, words: Iterable[str], fileids: str | None) -> None:
         super().__init__(words)
         self._members = frozenset(self)
+        self._fileids = fileids
 
     def __contains__(self, word: object) -> bool:
         return word in self._members
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _words, (self._fileids,)
+
+
+@functools.cache
+def _words(fileids: str | None) -> _Words:
+    nltk = _nltk_with("corpora/words")
+    if nltk is not None:
+        return _Words(nltk.corpus.words.words(fileids), fileids)
+    basic = {word for words in english_words().values() for word in words}
+    if fileids == "en-basic":
+        return _Words(sorted(basic), fileids)
+    spelled = importlib.import_module("textarena.envs.utils.word_lists").EnglishDictionary(include_nltk=False).get_all_words()
+    return _Words(sorted(basic.union(word for word in spelled if word.isalpha() and word.isascii() and word.islower())), fileids)
 
 
 class _Corpus:
     """Stands in for ``nltk.corpus.words``."""
 
-    @functools.cache  # noqa: B019 - there is one corpus
-    def words(self, fileids: str | None = None) -> _Words:
+    def words(self, fileids: str | None = None) -> list[str]:
         """Return the words of NLTK's file ``en-basic`` or ``en``, or of both.
 
         Without NLTK's data, ``en-basic`` is the word list of vfgym, and ``en`` the spelling dictionaries that come with TextArena.
         """
-        nltk = _nltk_with("corpora/words")
-        if nltk is not None:
-            return _Words(nltk.corpus.words.words(fileids))
-        basic = [word for nouns_or_others in english_words().values() for word in nouns_or_others]
-        if fileids == "en-basic":
-            return _Words(sorted(basic))
-        dictionary = importlib.import_module("textarena.envs.utils.word_lists").EnglishDictionary(include_nltk=False)
-        spelled = (word for word in dictionary.get_all_words() if word.isalpha() and word.isascii() and word.islower())
-        return _Words(sorted({*spelled, *basic}))
+        return _words(fileids)
 
     def __contains__(self, word: object) -> bool:
         return word in self.words()
