@@ -1,6 +1,6 @@
-"""What holds for every registered environment, with warnings as errors.
+"""What holds for every registered environment that can be made here, with warnings as errors.
 
-Each run takes a sample of the datasets that changes with the day; ``pytest -m exhaustive`` takes all of them.
+Each run takes a sample of the ids that changes with the day; ``pytest -m exhaustive`` takes all of them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,26 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from vfgym import AssistantMessage, ChatEnv, Response, ToolCall
-from vfgym.data import reasoning_gym_datasets
+from vfgym.data import reasoning_gym_datasets, textarena_environments
 from vfgym.registration import register_all, registered_ids
+from vfgym.wrappers.textarena.catalogue import why_not
 
-pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
+for module in ("Box2D", "mujoco", "pettingzoo", "reasoning_gym", "textarena"):
+    pytest.importorskip(module, reason=f"needs {module}")
 register_all()
 
-IDS = registered_ids()
+MISSING = {f"textarena/{game.replace('/', '-')}" for game in textarena_environments() if why_not(game) is not None}
+IDS = [env_id for env_id in registered_ids() if env_id not in MISSING]
 DATASETS = [env_id for env_id in IDS if env_id.startswith("reasoning-gym/")]
-GAMES = [env_id for env_id in IDS if env_id.startswith("gymnasium/")]
+GAMES = [env_id for env_id in IDS if env_id not in DATASETS]
 WITHOUT_ORACLE = {f"reasoning-gym/{name}-v0" for name, dataset in reasoning_gym_datasets().items() if dataset["oracle"] is None}
-TODAY = random.Random(datetime.date.today().toordinal()).sample(DATASETS, 12)
+DAY = random.Random(datetime.date.today().toordinal())
+TODAY = DAY.sample(DATASETS, 12)
+GAMES_OF_TODAY = [
+    env_id
+    for namespace, count in (("gymnasium", 10), ("pettingzoo", 2), ("textarena", 15))
+    for env_id in DAY.sample([env_id for env_id in GAMES if env_id.startswith(f"{namespace}/")], count)
+]
 
 SILLY_ACTIONS = {
     "empty": "",
@@ -60,7 +69,7 @@ def for_ids(today: list[str], all_of_them: list[str]) -> Any:
     return pytest.mark.parametrize("env_id", [*today, *others])
 
 
-for_every_id = for_ids([*TODAY, *GAMES], IDS)
+for_every_id = for_ids([*TODAY, *GAMES_OF_TODAY], IDS)
 
 
 def make(env_id: str) -> ChatEnv:

@@ -12,7 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 
 import vfgym
 from vfgym import registration
-from vfgym.data import gymnasium_environments, reasoning_gym_datasets
+from vfgym.data import gymnasium_environments, pettingzoo_environments, reasoning_gym_datasets, textarena_environments
 
 registration.register_all()
 
@@ -24,11 +24,14 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 def test_every_dataset_and_game_of_the_data_files_is_registered() -> None:
     """The ids are the names of the packages, in a namespace for each."""
-    expected = {f"reasoning-gym/{name}-v0" for name in reasoning_gym_datasets()} | {
-        f"gymnasium/{game}" for game in gymnasium_environments()
+    expected = {
+        *(f"reasoning-gym/{name}-v0" for name in reasoning_gym_datasets()),
+        *(f"gymnasium/{game}" for game in gymnasium_environments()),
+        *(f"pettingzoo/{game.removeprefix('classic/').replace('_v', '-v')}" for game in pettingzoo_environments()),
+        *(f"textarena/{game.replace('/', '-')}" for game in textarena_environments()),
     }
     assert set(registration.registered_ids()) == expected
-    assert len(expected) >= 106 + 8
+    assert len(expected) >= 106 + 27 + 9 + 712
     assert {"reasoning-gym/leg_counting-v0", "reasoning-gym/composite-v0", "gymnasium/FrozenLake-v1"} <= expected
 
 
@@ -67,6 +70,10 @@ def test_registering_imports_nothing_behind_the_ids() -> None:
         ("counting", "reasoning-gym/leg_counting-v0"),
         ("frozenlake", "gymnasium/FrozenLake-v1"),
         ("CartPole-v0", "gymnasium/CartPole-v1"),
+        ("tic tac toe", "textarena/TicTacToe-v0"),
+        ("textarena/TicTacToe-v1", "textarena/TicTacToe-v0"),
+        ("textarena/Poker-v0-ra", "textarena/Poker-v0"),
+        ("chess", "pettingzoo/chess-v6"),
     ],
 )
 def test_nearest_ids(given: str, nearest: str) -> None:

@@ -16,6 +16,9 @@ from vfgym.data import gymnasium_environments, pettingzoo_environments, reasonin
 NAMESPACES = ("gymnasium", "pettingzoo", "reasoning-gym", "textarena")
 """What the ids of this library begin with."""
 
+_VARIANTS = ("-train", "-raw")
+"""What the ids of TextArena end with that are the same game as those without."""
+
 
 def register_all() -> None:
     """Register every environment of this library. A second call changes nothing.
@@ -58,9 +61,14 @@ def nearest_ids(env_id: str) -> list[str]:
     ('reasoning-gym/leg_counting-v0', 'gymnasium/CartPole-v1', 'gymnasium/FrozenLake-v1')
     """
     given = env_id.lower()
-    known = {form: candidate for candidate in registered_ids() for form in (candidate.lower(), _short_form(candidate))}
-    near = [*difflib.get_close_matches(given, known, n=6, cutoff=0.6), *(form for form in known if given in form)]
-    return list(dict.fromkeys(known[form] for form in near))[:3]
+    forms: dict[str, list[str]] = {}
+    for candidate in registered_ids():
+        if not candidate.endswith(_VARIANTS) or given.endswith(_VARIANTS):
+            for form in (candidate.lower(), _short_form(candidate)):
+                forms.setdefault(form, []).append(candidate)
+    near = [*difflib.get_close_matches(given, forms, n=6, cutoff=0.6), *(form for form in forms if given in form)]
+    # Of the ids of one name (the same game with other options), the shortest is the plain one.
+    return list(dict.fromkeys(min(forms[form], key=len) for form in near))[:3]
 
 
 def _short_form(env_id: str) -> str:

@@ -93,7 +93,8 @@ def _bounds(draw: st.DrawFn, dtype: Any) -> tuple[Any, Any]:
         # What Box.sample computes in float64 must not round to infinity, so bounds keep away from the dtype's ends.
         limit = float(np.finfo(dtype).max) / 8
         width = 8 * np.dtype(dtype).itemsize
-        numbers = st.sampled_from((-1.0, 0.0, 1.0)) | st.floats(-limit, limit, width=width)
+        # Adding 0.0 makes 0.0 of -0.0: `Box.sample` refuses the bounds 0.0 and -0.0 (gymnasium 1.4).
+        numbers = st.sampled_from((-1.0, 0.0, 1.0)) | st.floats(-limit, limit, width=width).map(lambda number: number + 0.0)
         low, high = sorted([draw(numbers), draw(numbers)])
         return dtype(draw(st.sampled_from((low, low, -np.inf)))), dtype(draw(st.sampled_from((high, high, np.inf))))
     info = np.iinfo(dtype)

@@ -134,12 +134,17 @@ def test_only_spaces_have_codecs() -> None:
     ("space", "action"),
     [
         (gs.Discrete(3), -1),
+        (gs.Discrete(3), 1.5),
+        (gs.Discrete(3), "1"),
         (gs.Box(0, 1, (2,)), np.zeros(3)),
+        (gs.Box(0, 1, (2,)), "ab"),
         (gs.MultiDiscrete([2, 2]), np.zeros(3, int)),
         (gs.Text(3), 5),
         (gs.Tuple((gs.Discrete(2),)), ()),
+        (gs.Tuple((gs.Discrete(2),)), None),
         (gs.Dict(a=gs.Discrete(2)), {"b": 1}),
         (gs.OneOf((gs.Discrete(2),)), (1, 0)),
+        (gs.OneOf((gs.Discrete(2),)), 0),
         (gs.Graph(gs.Discrete(2), None), [0]),
     ],
 )

@@ -22,7 +22,7 @@ from vfgym.envs.reasoning_gym import ReasoningGymEnv
 from vfgym.envs.reasoning_gym.env import DEFAULT_COMPOSITE
 from vfgym.envs.reasoning_gym.package import borrowed_random_numbers
 from vfgym.envs.reasoning_gym.scoring import is_formula
-from vfgym.envs.reasoning_gym.solvers import solve_boxnet, solve_rush_hour
+from vfgym.envs.reasoning_gym.solvers import solve_boxnet, solve_rubiks_cube, solve_rush_hour
 from vfgym.errors import ConfigurationError, MissingExtra, UnknownArgument
 
 pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
@@ -314,6 +314,18 @@ def test_long_moves_do_not_keep_a_scorer_busy(name: str, move: str) -> None:
     assert score(env, move) == original_score(env, move) > 0.0
 
 
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6])
+def test_cubes_of_every_size_can_be_solved(size: int) -> None:
+    """With moves of inner layers, which the dataset's scorer would leave out."""
+    env = small("rubiks_cube", dataset_config={"cube_size": size})
+    for index in range(5):
+        moves = solve_rubiks_cube(env.items.entry(index)["metadata"])
+        assert score(env, moves, index) == 1.0
+        assert score(env, f"{moves} R2 R R", index) == 1.0
+        assert score(env, f"{moves} 1R", index) < 1.0
+        assert score(env, f"{moves} {size + 1}R", index) < 0.1
+
+
 def test_an_unsolved_integral_is_no_answer() -> None:
     """Its derivative is the integrand, so the scorer takes it, and rows have it as their answer; the oracle solves it."""
     env = small("intermediate_integration", num_train_examples=200)
@@ -410,6 +422,16 @@ def test_complex_arithmetic() -> None:
     for answer in ("nan", "NaN", "nan + nani", "1 + nani"):
         assert original_score(env, answer) == 1.0
         assert score(env, answer) == 0.0
+
+
+def test_gsm_symbolic() -> None:
+    """The wrong sign is wrong, although the dataset's scorer says 1.0."""
+    env = small("gsm_symbolic")
+    for index in range(5):
+        right = env.items.entry(index)["answer"]
+        assert original_score(env, f"-{right}", index) == 1.0
+        answers = (right, f"It is ${right}.", f"-{right}", f"It is -{right}.", "zzz")
+        assert [score(env, answer, index) for answer in answers] == [1.0, 1.0, 0.0, 0.0, 0.0]
 
 
 def test_spell_backward() -> None:

@@ -403,6 +403,23 @@ def test_who_names_no_move_is_asked_again_and_the_game_stands(answer: str) -> No
     assert "player_1 played" not in table.observe("player_2")
 
 
+FRAGMENTS = ["<action>", "</action>", "</think>", "e4", "Nf3", "--", "4", "²", "9" * 30, "action", ":", "[", "{", '"', "\n", " ", "pass"]
+
+
+@pytest.mark.parametrize("name", ["chess_v6", "go_v5", "tictactoe_v3"])
+@given(answers=st.lists(st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=3), max_size=6).map("".join), max_size=12))
+@settings(max_examples=20)
+def test_whatever_is_answered_is_a_move_or_asked_again(name: str, answers: list[str]) -> None:
+    table = opened(name)
+    for answer in answers:
+        if table.turn is None:
+            break
+        player, before = table.turn, table.env.observe(table.turn)
+        if not play(table, answer).is_valid:
+            assert table.turn == player
+            assert same(table.env.observe(player), before)
+
+
 def test_an_illegal_move_is_not_played_though_the_game_would_end_with_it() -> None:
     table = opened("tictactoe_v3", invalid_reward=-0.5)
     play(table, "4")
@@ -895,11 +912,13 @@ def test_it_renders_conversations(capsys: pytest.CaptureFixture[str]) -> None:
     assert "[assistant] I take 4." in env.render()
     env = chat_aec("tictactoe_v3", render_mode="human")
     env.reset(seed=0)
+    env.observe("player_1")
     env.step("4")
     assert env.render() is None
     printed = capsys.readouterr().out
     assert printed.count("[user] You are playing") == 2
     assert printed.count("[assistant] 4") == 1
+    assert printed.count("player_1 played: 4") == 1
     with pytest.raises(ConfigurationError, match="render_mode must be one of ansi, human"):
         chat_aec("tictactoe_v3", render_mode="rgb_array")
 
@@ -914,12 +933,12 @@ def test_a_multiplayer_environment_becomes_its_game() -> None:
     assert env.agent_selection == "player_1"
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # it would rather have arrays
-def test_a_chat_environment_becomes_an_environment_of_one_agent() -> None:
-    def make() -> Any:
-        return to_pettingzoo(vfgym.SingleTurnEnv(dataset=[{"question": "1 + 1", "answer": "2"}, {"question": "2 + 2", "answer": "4"}]))
+def test_a_chat_environment_becomes_an_environment_of_one_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    def make(render_mode: str | None = None) -> Any:
+        sums = vfgym.SingleTurnEnv(dataset=[{"question": "1 + 1", "answer": "2"}, {"question": "2 + 2", "answer": "4"}])
+        return to_pettingzoo(sums, render_mode=render_mode)
 
-    env = make()
+    env = make("human")
     env.reset(seed=0)
     assert env.agents == ["player_0"]
     conversation, *_ = env.last()
@@ -931,6 +950,8 @@ def test_a_chat_environment_becomes_an_environment_of_one_agent() -> None:
     assert "stop_condition" in info
     env.step(None)
     assert env.agents == []
+    assert env.render() is None
+    assert capsys.readouterr().out.count("[assistant] 2") == 1
     seed_test(make)
     parallel = aec_to_parallel(make())
     parallel.reset(seed=0)

@@ -28,19 +28,25 @@ def answer_in(text: str) -> str:
     return (text if tagged is None else tagged[1]).strip()
 
 
-def narrowings(answer: str) -> list[str]:
-    r"""Return what may be meant by an answer, from the whole to the most specific: after a label, its line, inside a fence.
+def labelled(answer: str) -> list[str]:
+    r"""Return an answer and, if it has a label, what stands after the last one, and that one's line.
 
-    >>> narrowings("I turn.\nAction: left\nIt is free there.")
+    >>> labelled("I turn.\nAction: left\nIt is free there.")
     ['I turn.\nAction: left\nIt is free there.', 'left\nIt is free there.', 'left']
     """
-    found = [answer]
-    for _ in range(2):  # a fence after a label, or a label in a fence
-        labels = list(_LABEL.finditer(found[-1]))
-        if labels:
-            labelled = found[-1][labels[-1].end() :].strip()
-            found += [labelled, labelled.partition("\n")[0].strip()] if "\n" in labelled and "```" not in labelled else [labelled]
-        fenced = _FENCE.findall(found[-1]) if "```" in found[-1] else []
-        if fenced:
-            found.append(fenced[-1].strip())
+    labels = list(_LABEL.finditer(answer))
+    if not labels:
+        return [answer]
+    rest = answer[labels[-1].end() :].strip()
+    return [answer, rest, rest.partition("\n")[0].strip()] if "\n" in rest else [answer, rest]
+
+
+def narrowings(answer: str) -> list[str]:
+    """Return all that may be meant by an answer, from the whole to the most specific: after a label, and in a code fence."""
+    if "```" not in answer:
+        return labelled(answer)
+    found: list[str] = []
+    for text in labelled(answer):
+        fences = _FENCE.findall(text)
+        found += [text, *labelled(fences[-1].strip())] if fences else [text]
     return list(dict.fromkeys(found))

@@ -27,7 +27,6 @@ _MOST_IN_SCHEMA = 64
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _PROSE_NUMBER = re.compile(r"(?<![\w.])[+\-\u2212]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w])")
-_NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _INTEGER_TEXT = re.compile(r"[+-]?\d{1,40}\Z")
 
 
@@ -75,7 +74,10 @@ class ArrayCodec(Codec):
 
     def to_json(self, action: Any) -> Any:
         """Return an array as nested lists of numbers."""
-        array = np.asarray(action, dtype=self._dtype)
+        try:
+            array = np.asarray(action, dtype=self._dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidAction(f"expected an array for {self.space}, got {action!r}") from error
         if array.shape != self._shape:
             raise InvalidAction(f"expected an array of shape {self._shape} for {self.space}, got shape {array.shape}")
         if self._kind != "f":
@@ -94,9 +96,12 @@ class ArrayCodec(Codec):
 
     def read_answer(self, data: Any) -> Any:
         """Return the vector of data that stood alone in an answer: labels that nobody gave it are passed over."""
-        if isinstance(data, Mapping) and self._is_vector and self.names is None and len(data) == self._size:
-            return super().read_answer(list(data.values()))
-        return super().read_answer(data)
+        try:
+            return super().read_answer(data)
+        except ActionNotFound:
+            if isinstance(data, Mapping) and self._is_vector and self.names is None and len(data) == self._size:
+                return self.read(list(data.values()))
+            raise
 
     def prose(self, answer: str) -> Any:
         """Return the action of the only number in a sentence, where an action is one number."""
@@ -196,16 +201,12 @@ class ArrayCodec(Codec):
 
     def _float(self, element: Any) -> float:
         """Return one element as a float."""
-        if isinstance(element, str):
-            text = element.strip().casefold()
-            try:
-                return _NONFINITE[text] if text in _NONFINITE else float(text)
-            except ValueError:
-                raise ActionNotFound("must be a number") from None
-        if isinstance(element, bool | np.bool_) or not isinstance(element, int | float | np.integer | np.floating):
+        if isinstance(element, bool | np.bool_) or not isinstance(element, str | int | float | np.integer | np.floating):
             raise ActionNotFound("must be a number")
         try:
             return float(element)
+        except ValueError:
+            raise ActionNotFound("must be a number") from None
         except OverflowError:
             raise ActionNotFound(f"must be a number that {self._dtype} can hold") from None
 

@@ -52,8 +52,8 @@ class TupleCodec(Codec):
 
     def to_json(self, action: Any) -> list[Any]:
         """Return the list of the members' JSON data."""
-        if len(action) != len(self._codecs):
-            raise InvalidAction(f"expected {len(self._codecs)} elements for {self.space}, got {len(action)}")
+        if not isinstance(action, tuple | list | np.ndarray) or len(action) != len(self._codecs):
+            raise InvalidAction(f"expected {_several(len(self._codecs), 'element')} for {self.space}, got {action!r}")
         return [codec.to_json(member) for codec, member in zip(self._codecs, action, strict=True)]
 
     def read(self, data: Any) -> Any:
@@ -253,9 +253,9 @@ class OneOfCodec(Codec):
 
     def to_json(self, action: Any) -> dict[str, Any]:
         """Return the choice and its value."""
+        if not isinstance(action, tuple) or len(action) != 2 or action[0] not in range(len(self._codecs)):
+            raise InvalidAction(f"expected a choice from 0 to {len(self._codecs) - 1} and its value for {self.space}, got {action!r}")
         choice, value = action
-        if not 0 <= choice < len(self._codecs):
-            raise InvalidAction(f"expected a choice from 0 to {len(self._codecs) - 1} for {self.space}, got {choice!r}")
         return {"choice": int(choice), "value": self._codecs[choice].to_json(value)}
 
     def read(self, data: Any) -> tuple[Any, Any]:

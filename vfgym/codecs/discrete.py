@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from vfgym.codecs.answers import answer_in, narrowings
+from vfgym.codecs.answers import answer_in, labelled, narrowings
 from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, register_codec, shown
 from vfgym.codecs.relaxed import read_json
 from vfgym.errors import ConfigurationError, InvalidAction
@@ -83,7 +84,10 @@ class DiscreteCodec(Codec):
 
     def to_json(self, action: Any) -> int | str:
         """Return the name of an action, or its number where there are no names."""
-        number = int(action)
+        try:
+            number = operator.index(action)
+        except TypeError:
+            number = self._high + 1
         if not self._low <= number <= self._high:
             raise InvalidAction(f"expected an action of {self.space}, got {action!r}")
         return number if self.names is None else self.names[number - self._low]
@@ -146,14 +150,13 @@ class DiscreteCodec(Codec):
         action = self._named(answer)
         if action is not None:
             return action
-        candidates = narrowings(answer)
-        for candidate in reversed(candidates):
+        for candidate in reversed(narrowings(answer)):
             action = self._named(candidate)
             if action is None and candidate[:1] in ("{", "["):
                 action = self._wrapped(candidate)
             if action is not None:
                 return action
-        for candidate in reversed(candidates):
+        for candidate in reversed(labelled(answer)):
             mentioned = self._mentioned(candidate)
             if len(mentioned) == 1:
                 return mentioned.pop()

@@ -310,7 +310,8 @@ class MultiplayerEnv(GameEnv):
 
 def reward_without_a_move(state: State) -> float:
     """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
-    return state.get("unemitted_reward", 0.0)  # there is none where the game could not begin
+    unemitted: float = state.get("unemitted_reward", 0.0)  # there is none where the game could not begin
+    return unemitted
 
 
 class _Opponent:

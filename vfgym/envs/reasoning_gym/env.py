@@ -76,7 +76,9 @@ class ReasoningGymEnv(SingleTurnEnv):
       only for plain formulas (an unsolved ``Integral`` is none, although some rows have it as their answer), and
       binary_matrix, n_queens, spiral_matrix and string_insertion for literals;
     * rubiks_cube and rush_hour take numbers of one digit;
+    * rubiks_cube knows moves that name a layer (``2R``), which its own scorer leaves out;
     * complex_arithmetic takes no ``nan``, which its own scorer takes for right;
+    * gsm_symbolic sees a minus sign;
     * spell_backward gives 0.8 for a right answer with more after it, for which its own scorer may give a little more than 1;
     * a scorer that fails gives 0.0.
 

@@ -1,4 +1,4 @@
-"""reasoning-gym, imported without what some of its modules should not do in somebody else's process.
+"""reasoning-gym, imported without what some of its modules should not do, least of all in somebody else's process.
 
 What is said of it here is so in reasoning-gym 0.1.25.
 """
@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import random
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -58,6 +59,7 @@ def reasoning_gym() -> Any:
         vars(importlib.import_module("reasoning_gym.code.codeio"))["exec"] = _execute_in_silence
         rule = importlib.import_module("reasoning_gym.cognition.number_sequences").PatternRule
         rule.apply = _with_small_terms(rule.apply)
+        importlib.import_module("reasoning_gym.cognition.rubiks_cube").RubiksCubeDataset.expand_moves = _expanded_moves
     return package
 
 
@@ -85,3 +87,12 @@ def _with_small_terms(apply: Callable[..., int]) -> Callable[..., int]:
         return term
 
     return applied
+
+
+def _expanded_moves(dataset: Any, moves: str) -> str:
+    """Write out moves of a cube: ``R2`` as ``R R``.
+
+    The original leaves out moves that name a layer (``2R``, ``3Fw'``), without which cubes of more than three layers cannot be solved.
+    """
+    matches = (re.fullmatch(r"(\d*[^\d]*)(\d*)", move) for move in moves.split())
+    return " ".join(" ".join([match[1]] * int(match[2] or 1)) for match in matches if match)

@@ -90,6 +90,11 @@ def _uses_the_numbers(answer: str, entry: Entry) -> bool:
     return sorted(re.findall(r"\d+", answer)) == sorted(map(str, entry["metadata"]["numbers"])) and is_formula(answer)
 
 
+def _is_not_negative(answer: str, entry: Entry) -> bool:
+    """Say whether the first number has no minus sign: gsm_symbolic, whose answers are all positive, does not see it."""
+    return re.match(r"\D*-\d", answer) is None
+
+
 def _is_a_number(answer: str, entry: Entry) -> bool:
     """Say whether a complex number is one: complex_arithmetic takes ``nan`` for right, whose distance from anything is no more than 0."""
     return "nan" not in answer.lower()
@@ -115,6 +120,7 @@ _REPLACEMENTS: dict[str, Callable[[str, Entry], float]] = {
 _CONDITIONS: dict[str, Callable[[str, Entry], bool]] = {
     "complex_arithmetic": _is_a_number,
     "countdown": lambda answer, entry: is_formula(answer),
+    "gsm_symbolic": _is_not_negative,
     "intermediate_integration": lambda answer, entry: is_formula(answer),
     "polynomial_multiplication": lambda answer, entry: is_formula(answer),
     "pool_matrix": _has_numbers,

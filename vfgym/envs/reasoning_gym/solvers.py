@@ -1,4 +1,4 @@
-"""Right answers to puzzles for which reasoning-gym gives none."""
+"""Right answers to puzzles for which reasoning-gym gives none, or not to all (rubiks_cube)."""
 
 from __future__ import annotations
 
@@ -118,5 +118,19 @@ def _agent(square: tuple[float, ...]) -> str:
     return f"Agent{list(square)}"
 
 
-SOLVERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {"boxnet": solve_boxnet, "rush_hour": solve_rush_hour}
+def solve_rubiks_cube(metadata: Mapping[str, Any]) -> str:
+    """Return the moves that undo the ones which scrambled a cube of any size.
+
+    Args:
+        metadata: An item's; ``scramble_moves`` has them in order.
+    """
+    moves = metadata["scramble_moves"].split()
+    return " ".join(move.removesuffix("'") if move.endswith("'") else f"{move}'" for move in reversed(moves))
+
+
+SOLVERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "boxnet": solve_boxnet,
+    "rubiks_cube": solve_rubiks_cube,
+    "rush_hour": solve_rush_hour,
+}
 """What finds a right answer from an item's metadata, by dataset."""

@@ -42,7 +42,6 @@ class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no type
         self.agents: list[str] = []
         self.action_spaces = action_spaces
         self.observation_spaces = {agent: ChatSpace() for agent in action_spaces}
-        self._printed = dict.fromkeys(self.possible_agents, 0)
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
         """Return the space of an agent's conversations."""
@@ -62,7 +61,6 @@ class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no type
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None  # PettingZoo's own, which an episode that was left early would hand on
-        self._printed = dict.fromkeys(self.possible_agents, 0)
 
     def _must_not_act(self, action: Action | None) -> bool:
         """Say whether the agent whose turn it is has left the game; if so, let it go."""
@@ -86,13 +84,9 @@ class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no type
             gym.logger.warn("render() was called without a render mode: make the environment with render_mode='ansi' or 'human'")
         return None
 
-    def _print(self) -> None:
-        if self.render_mode == "human":
-            for agent, count in self._printed.items():
-                said = self.conversation(agent)
-                self._printed[agent] = len(said)
-                if said[count:]:
-                    print(f"{agent}:\n{transcript(said[count:])}")
+    def _print(self, agent: str, messages: list[Message]) -> None:
+        if self.render_mode == "human" and messages:
+            print(f"{agent}:\n{transcript(messages)}")
 
 
 class MoveSampler:
@@ -181,6 +175,7 @@ class ChatAEC(ConversationAEC):
         agent = self.agent_selection
         self._tell(agent)
         self._conversations[agent].append(message)
+        self._print(agent, [message])
         played = self.game.move(message)
         self._cumulative_rewards[agent] = 0.0
         self.rewards = {each: float(played.rewards.get(player, 0.0)) for each, player in self.players.items()}
@@ -207,7 +202,6 @@ class ChatAEC(ConversationAEC):
         if self.render_mode == "human":
             for agent in self.agents if turn is None else [self.agent_selection]:
                 self._tell(agent)
-            self._print()
 
     def _info(self, agent: str) -> dict[str, Any]:
         player = self.players[agent]
@@ -227,6 +221,7 @@ class ChatAEC(ConversationAEC):
         content = self.game.observe(self.players[agent])
         if not content:
             return
+        self._print(agent, [UserMessage(content)])
         said = self._conversations[agent]
         if said and isinstance(said[-1], UserMessage):
             content = joined([said.pop().content, content])
@@ -260,7 +255,7 @@ class SoloAEC(ConversationAEC):
         self._begin()
         self.agent_selection = "player_0"
         self.infos["player_0"] = info
-        self._print()
+        self._print("player_0", self._observation)
 
     def step(self, action: Action | None) -> None:
         """Answer the conversation; once the episode is over, with None.
@@ -271,13 +266,14 @@ class SoloAEC(ConversationAEC):
         """
         if self._must_not_act(action):
             return
+        shown = len(self._observation)
         self._observation, reward, terminated, truncated, info = self.env.step(action)
         self._cumulative_rewards["player_0"] = 0.0
         self.rewards["player_0"] = float(reward)
         self.terminations["player_0"], self.truncations["player_0"] = terminated, truncated
         self.infos["player_0"] = info
         self._accumulate_rewards()
-        self._print()
+        self._print("player_0", self._observation[shown:])
 
     def observe(self, agent: str) -> Conversation:
         """Return the conversation to answer; at the end all of it."""

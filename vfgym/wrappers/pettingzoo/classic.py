@@ -176,9 +176,7 @@ PLAIN = Presentation(show=None, moves_are_public=False)
 """Of a game of which nothing is known, nothing is told but what it shows each of its players."""
 
 PRESENTATIONS: Mapping[str, Presentation] = {
-    "tictactoe_v3": Presentation(
-        _tictactoe, roles=("X", "O"), how_to_act="the number of an empty cell; empty cells show their numbers", action_names=None
-    ),
+    "tictactoe_v3": Presentation(_tictactoe, roles=("X", "O"), how_to_act="the number of an empty cell; empty cells show their numbers"),
     "connect_four_v3": Presentation(_connect_four, roles=("X", "O"), how_to_act="the number of a column that is not full, from 0 to 6"),
     "go_v5": Presentation(
         _go,

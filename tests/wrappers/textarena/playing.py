@@ -1,0 +1,109 @@
+"""Games of TextArena played at a table of vfgym, and the same games played natively."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vfgym.messages import AssistantMessage
+from vfgym.wrappers.textarena import TextArenaGame, textarena_games, why_not
+from vfgym.wrappers.textarena.table_random import RandomNumbers
+
+SLOW = {"SpellingBee", "Sokoban", "Stratego", "Sudoku", "WordChains", "WordLadder", "WordSearch", "Wordle"}
+"""Games that take seconds to make or to play."""
+
+TOO_SLOW = ("Sokoban-v0-medium", "Sudoku-v0-hard")
+"""Ids, and how ids begin, of games that can take a minute to make."""
+
+OPTIONS = {"DontSayIt-v0-unlimited": {"max_turns": 10**9}}
+"""What native games need to run at all."""
+
+
+def playable(*variants: str) -> list[str]:
+    """Return the ids of some variants that can be played here within reasonable time."""
+    games = textarena_games()
+    return [
+        env_id
+        for env_id, described in games.items()
+        if described["variant"] in variants and why_not(env_id) is None and not env_id.startswith(TOO_SLOW)
+    ]
+
+
+def some_of_all(*variants: str, number: int = 6) -> pytest.MarkDecorator:
+    """Return the parameters of a test: a few ids, others every day, and all of them with the whole family."""
+    ids, games = playable(*variants), textarena_games()
+    quick = [env_id for env_id in ids if games[env_id]["game"] not in SLOW]
+    today = random.Random(datetime.date.today().toordinal()).sample(quick, number)
+    others = [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids if env_id not in today]
+    return pytest.mark.parametrize("env_id", [*today, *others])
+
+
+@dataclass
+class Game:
+    """A game that was played."""
+
+    moves: list[tuple[int, str]] = field(default_factory=list)
+    """Who made which move, in order."""
+    shown: list[tuple[int, str]] = field(default_factory=list)
+    """Who was shown what before each move, in order."""
+    rewards: dict[int, float] | None = None
+    """In the end; None if it was not over."""
+    logs: list[Any] = field(default_factory=list)
+    """All that was said, as TextArena logs it."""
+
+
+def play(table: TextArenaGame, seed: int | None, *, rng_seed: int = 0, nonsense: float = 0.1) -> Game:
+    """Play a game with random moves and some nonsense."""
+    table.reset(seed)
+    rng, game = np.random.default_rng(rng_seed), Game()
+    while table.turn is not None:
+        player = table.turn
+        game.shown.append((player, table.observe(player)))
+        message = AssistantMessage("Hm?") if rng.random() < nonsense else table.sample_move(player, rng)
+        game.moves.append((player, message["content"]))
+        played = table.move(message)
+    game.rewards = None if table.was_truncated else dict(played.rewards)
+    game.logs = table.raw.state.logs
+    return game
+
+
+def play_natively(env_id: str, num_players: int, seed: int, moves: list[tuple[int, str]], *, observe: bool = False) -> Game:
+    """Make moves in a game as TextArena makes it, wrappers included, with the random numbers of the process.
+
+    Args:
+        env_id: Id of TextArena.
+        num_players: How many play.
+        seed: Seed of the random numbers, NumPy's too, before the game is made.
+        moves: Who is expected to make which move.
+        observe: Whether to ask for what is shown before each move.
+    """
+    import textarena
+
+    numbers = RandomNumbers()
+    numbers.seed(seed)
+    states = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.set_state(numbers.numpy.get_state())
+    try:
+        env = textarena.make(env_id, **OPTIONS.get(env_id.removesuffix("-raw").removesuffix("-train"), {}))
+        env.reset(num_players=num_players, seed=seed)
+        game, is_over = Game(), False
+        for _, move in moves:
+            assert not is_over
+            player = env.state.current_player_id
+            if observe:
+                game.shown.append((player, env.get_observation()[1]))
+            game.moves.append((player, move))
+            is_over, _ = env.step(move)
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+    rewards = env.close()[0]
+    game.rewards = {player: rewards.get(player, 0) if rewards else 0 for player in range(num_players)} if is_over else None
+    game.logs = env.state.logs
+    return game

@@ -1,0 +1,458 @@
+"""`TextArenaGame`: the games that TextArena plays, with random numbers of their own, told once, and ended by something in every case."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import logging
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from vfgym.errors import ConfigurationError, ResetNeeded
+from vfgym.messages import AssistantMessage
+from vfgym.wrappers.textarena import TextArenaGame, textarena_games
+from vfgym.wrappers.textarena.library import Kinds, kinds
+
+pytest.importorskip("textarena", reason="needs the extra textarena")
+
+from tests.wrappers.textarena.playing import Game, play, play_natively, some_of_all  # noqa: E402 - needs textarena
+
+SEED = datetime.date.today().toordinal()
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, logger="vfgym.wrappers.textarena.match")
+
+
+@pytest.fixture(autouse=True)
+def _process_is_left_alone() -> Iterator[None]:
+    """The random numbers of the process are not touched."""
+    random.seed(SEED)
+    np.random.seed(SEED % 2**32)
+    before = random.getstate(), np.random.get_state()
+    yield
+    assert random.getstate() == before[0]
+    np.testing.assert_equal(np.random.get_state(), before[1])
+
+
+def say(table: TextArenaGame, *texts: str) -> Any:
+    """Make moves, and return what came of the last one."""
+    for text in texts:
+        played = table.move(AssistantMessage(text))
+    return played
+
+
+def begun(env_id: str, seed: int = 0, **kwargs: Any) -> TextArenaGame:
+    table = TextArenaGame(env_id, **kwargs)
+    table.reset(seed)
+    return table
+
+
+# The games
+
+
+@some_of_all("default", "raw", "train")
+def test_it_is_the_game_that_textarena_plays(env_id: str) -> None:
+    """The same seed and moves give the same turns, the same talk and the same rewards as in TextArena, with its wrappers."""
+    table = TextArenaGame(env_id, max_moves=120)
+    game = play(table, SEED)
+    native = play_natively(env_id, len(table.players), SEED, game.moves)
+    assert native.moves == game.moves
+    assert repr(native.logs) == repr(game.logs)
+    if native.rewards is not None and any(isinstance(reward, str) for reward in native.rewards.values()):
+        return  # see test_rewards_are_numbers
+    assert native.rewards == game.rewards
+
+
+@pytest.mark.parametrize("env_id", ["SecretMafia-v0", "Surround-v0"])
+def test_more_players_than_by_default(env_id: str) -> None:
+    table = TextArenaGame(env_id, 8, max_moves=120)
+    game = play(table, SEED)
+    assert table.players == tuple(range(8))
+    native = play_natively(env_id, 8, SEED, game.moves)
+    assert (native.moves, native.rewards) == (game.moves, game.rewards)
+
+
+@pytest.mark.parametrize("env_id", ["Blackjack-v0", "RushHour-v0", "Taboo-v0-full", "LiarsDice-v0"])
+def test_a_seed_decides_everything(env_id: str) -> None:
+    one, other = (play(TextArenaGame(env_id, max_moves=30), seed=7) for _ in range(2))
+    assert one == other
+    assert any(play(TextArenaGame(env_id, max_moves=30), seed=seed).shown[0] != one.shown[0] for seed in range(8, 30))
+
+
+def test_a_reset_without_a_seed_goes_on_with_the_numbers_of_the_table() -> None:
+    def games(table: TextArenaGame) -> list[Game]:
+        return [play(table, seed) for seed in (3, None, None)]
+
+    one, other = games(TextArenaGame("Blackjack-v0")), games(TextArenaGame("Blackjack-v0"))
+    assert one == other
+    assert one[0] != one[1] != one[2]
+    # The first one starts anywhere.
+    assert len({play(TextArenaGame("Blackjack-v0"), None).shown[0] for _ in range(5)}) > 1
+
+
+@some_of_all("raw")
+def test_a_used_table_plays_as_a_new_one(env_id: str) -> None:
+    used = TextArenaGame(env_id, max_moves=60)
+    play(used, 1, nonsense=0.5)
+    assert play(used, 2) == play(TextArenaGame(env_id, max_moves=60), 2)
+
+
+@some_of_all("raw")
+def test_tables_do_not_disturb_each_other(env_id: str) -> None:
+    """Two games that are played by turns, while the process draws too, are the games that are played alone."""
+    alone = [play(TextArenaGame(env_id, max_moves=40), seed) for seed in (1, 2)]
+    tables = [begun(env_id, seed, max_moves=40) for seed in (1, 2)]
+    for moves in zip(*(game.moves for game in alone), strict=False):
+        for table, (player, move) in zip(tables, moves, strict=True):
+            state = random.getstate()
+            random.random()
+            assert table.turn == player
+            say(table, move)
+            random.setstate(state)
+    for table, game in zip(tables, alone, strict=True):
+        made = len(min(alone, key=lambda game: len(game.moves)).moves)
+        assert repr(table.raw.state.logs) == repr(game.logs[: len(table.raw.state.logs)])
+        assert made == table._moves_made
+
+
+@some_of_all("train")
+def test_copies_go_their_own_ways(env_id: str) -> None:
+    """A table can be copied and pickled in the middle of a game, and goes on as if it had not been."""
+    table, rng = begun(env_id, 5, max_moves=20), np.random.default_rng(5)
+    for _ in range(4):
+        if table.turn is not None:
+            table.move(table.sample_move(table.turn, rng))
+    copies = [copy.deepcopy(table), pickle.loads(pickle.dumps(table))]
+    ends = []
+    for one in (table, *copies):
+        rng = np.random.default_rng(6)
+        while one.turn is not None:
+            played = one.move(one.sample_move(one.turn, rng))
+            ends.append(played.rewards)
+        ends.append([one.observe(player) for player in one.players])
+    assert len(ends) % 3 == 0
+    assert ends[: len(ends) // 3] * 3 == ends
+
+
+def test_a_pickle_brings_its_game_into_a_new_process() -> None:
+    """What is loaded there draws from the table too, and not from the process."""
+    table = begun("Blackjack-v0", 3)
+    code = (
+        "import pickle, random, sys; state = random.getstate(); table = pickle.loads(sys.stdin.buffer.read());"
+        "from vfgym.messages import AssistantMessage; table.move(AssistantMessage('[hit]'));"
+        "assert random.getstate() == state; print(table.observe(0))"
+    )
+    process = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(table), capture_output=True, check=True)
+    say(table, "[hit]")
+    assert process.stdout.decode() == table.observe(0) + "\n"
+
+
+# What is told
+
+
+def last_board(told: list[Any], kinds: Kinds) -> str | None:
+    return next((text for _, text, kind in reversed(told) if kind is kinds.board), None)
+
+
+@some_of_all("default")
+def test_everything_is_told_once_but_own_moves_and_old_boards(env_id: str) -> None:
+    table, rng = begun(env_id, SEED, max_moves=40), np.random.default_rng(SEED)
+    if textarena_games()[env_id]["game"] in {"Countdown", "Cryptarithm", "Slitherlink", "Tak"}:
+        return  # see telling.in_order
+    while True:
+        for player in table.players if table.turn is None else (table.turn,):
+            text, told = table.observe(player), table.raw_observation(player)
+            for speaker, said, kind in told:
+                is_own = kind is kinds().action and (speaker == player or (speaker == -1 and len(table.players) == 1))
+                if kind is not kinds().board and not is_own:
+                    assert said.strip("\n") in text
+                if kind is kinds().action and not is_own and speaker >= 0:
+                    assert f"[{table.raw.state.role_mapping[speaker]}] {said}".strip("\n") in text
+            assert (last_board(told, kinds()) or "").strip("\n") in text
+            if table.turn is None:
+                assert table.observe(player) == ""
+            assert "<think>" not in text
+        if table.turn is None:
+            break
+        message = table.sample_move(table.turn, rng)
+        table.move(AssistantMessage(f"<think>secret thoughts</think>{message['content']}"))
+
+
+@some_of_all("train")
+def test_training_variants_show_what_their_wrappers_show(env_id: str) -> None:
+    """Line by line: all that is shown now is on TextArena's page, and all of that page was shown by now."""
+    described = textarena_games()[env_id]
+    if described["shows"] == "all" or described["game"] in {"Breakthrough", "Countdown", "Cryptarithm", "LightsOut", "Slitherlink", "Tak"}:
+        return  # without a page: some of them have no board, some mix up what they tell
+    table = TextArenaGame(env_id, max_moves=30)
+    game = play(table, SEED)
+    native = play_natively(env_id, len(table.players), SEED, game.moves, observe=True)
+    assert len(game.shown) == len(native.shown)
+    shown: dict[int, set[str]] = {player: set() for player in table.players}
+    for (player, ours), (native_player, page) in zip(game.shown, native.shown, strict=True):
+        lines, theirs = ({line.strip() for line in text.splitlines()} - {""} for text in (ours, page))
+        shown[player] |= lines
+        assert player == native_player
+        assert lines <= theirs
+        assert theirs <= shown[player]
+
+
+def test_what_a_player_is_told() -> None:
+    table = begun("TicTacToe-v0")
+    assert table.observe(0).startswith("You are Player 0 in Tic Tac Toe.")
+    assert table.observe(0) == ""
+    say(table, "[4]")
+    text = table.observe(1)
+    assert text.startswith("You are Player 1 in Tic Tac Toe.")
+    assert "[Player 0] [4]\n\nPlayer 0 placed their symbol (O) in cell 4.\n\nCurrent Board:" in text
+    assert text.count("Current Board:") == 1
+    say(table, "[0]", "[3]", "[8]")
+    text = table.observe(0)
+    assert "[Player 0]" not in text
+    assert text.count("Current Board:") == 1
+    assert "Player 0 placed" in text
+
+
+def test_a_training_variant_shows_the_board_after_a_move_that_is_refused() -> None:
+    table = begun("Sudoku-v0-train")
+    board = table.observe(0).partition("\n\n")[2]
+    assert not say(table, "nonsense").is_valid
+    assert table.observe(0).splitlines()[-5:] == board.splitlines()[-5:]
+
+
+@pytest.mark.parametrize(
+    ("moves", "told"),
+    [
+        (["[0]", "[8]", "[1]", "[7]", "[2]"], ("You won. Player 0 has won! Your reward: 1.", "You lost. Player 0 has won! Your reward: -1.")),
+        ("[0] [1] [2] [4] [3] [5] [7] [6] [8]".split(), ("It is a draw. The game is a draw! Your reward: 0.",) * 2),
+        (["[0]", "x", "y"], ("You won.", "You lost. The submitted move does not follow the correct format. Your reward: -1.")),
+    ],
+)
+def test_in_the_end_everybody_is_told_how_the_game_ended(moves: list[str], told: tuple[str, str]) -> None:
+    table = begun("TicTacToe-v0-raw")
+    assert table.info(1) == {"role": "Player 1", "invalid_move": False, "turn_count": 0}
+    played = say(table, *moves)
+    assert set(played.rewards) == {0, 1}
+    assert table.turn is None
+    assert not table.was_truncated
+    for player, text in enumerate(told):
+        assert f"Game over. {text}" in table.observe(player)
+        assert table.observe(player) == ""
+        assert table.info(player)["reason"] in text or player == 0
+    with pytest.raises(ResetNeeded, match="call reset"):
+        say(table, "[5]")
+
+
+# Moves
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[4]", "[4]"),
+        ("4", "[4]"),
+        ("  4\n", "[4]"),
+        ("<think>[0] or [4]?</think>\n\n4", "[4]"),
+        ("[0] or [4]?</think>[4]", "[4]"),
+        ("[4]<think>or [0]?</think>", "[4]"),
+        ("<think>[0]</think>[4]<think>I should have", "[4]"),
+        ("<think>a</think>b</think>[4]", "[4]"),
+        ([{"type": "text", "text": "<think>[0]</think>"}, {"type": "text", "text": "[4]"}], "[4]"),
+        ("I take [4].", "I take [4]."),
+        ("<think>[4]", "[]"),
+        ("", "[]"),
+    ],
+)
+def test_others_read_a_move_without_its_thoughts(text: Any, said: str) -> None:
+    table = begun("TicTacToe-v0")
+    table.move(AssistantMessage(text))
+    assert (0, said) in table.raw.state.logs
+
+
+def test_brackets_and_clipping_are_those_of_textarenas_wrappers() -> None:
+    long = "".join(map(str, range(1000)))
+    for env_id, text, said in [
+        ("TicTacToe-v0", "4", "[4]"),
+        ("TicTacToe-v0-raw", "4", "4"),
+        ("LogicPuzzle-v0-train", "4", "4"),
+        ("TruthAndDeception-v0-train", long, long[-1000:]),
+        ("TruthAndDeception-v0", long, long),
+        ("TruthAndDeception-v0-train", "4", "4"),
+    ]:
+        table = begun(env_id)
+        say(table, text)
+        assert (table.turn if env_id.startswith("LogicPuzzle") else 0, said) in table.raw.state.logs
+
+
+def test_a_refused_move_is_made_again_and_a_second_one_loses() -> None:
+    table = begun("ConnectFour-v0")
+    assert say(table, "[0]") == ({}, True)
+    assert say(table, "nonsense") == ({}, False)
+    assert table.turn == 1
+    assert "invalid move" in table.observe(1)
+    assert say(table, "[0]") == ({}, True)
+    assert say(table, "[0]", "[0]") == ({}, True)
+    assert say(table, "[99]") == ({}, False)
+    assert say(table, "[99]") == ({0: -1.0, 1: 1.0}, False)
+
+
+def test_valid_moves_of_a_player_who_was_refused_twice_are_valid() -> None:
+    """Some games go on with a player whom they found wrong too often."""
+    table = begun("PublicGoodsGame-v0")
+    while table.raw.state.game_state["phase"] != "decision":
+        assert say(table, "{Hello!}").is_valid
+    player = table.turn
+    verdicts = [say(table, text).is_valid for text in ("?", "?", "[5]")]
+    assert verdicts == [False, False, True]
+    assert table.turn != player
+
+
+@pytest.mark.parametrize("env_id", ["Countdown-v0", "Cryptarithm-v0", "Slitherlink-v0", "ThreeCardMonte-v0"])
+def test_rewards_are_numbers(env_id: str) -> None:
+    """These games mix up reward and reason when invalid moves end them."""
+    table = begun(env_id)
+    rewards = say(table, "nonsense", "nonsense").rewards
+    assert [type(reward) for reward in rewards.values()] == [float]
+    native = play_natively(env_id, 1, 0, [(0, "nonsense")] * 2)
+    assert native.rewards is not None
+    assert native.rewards[0] in table.observe(0)
+    assert 0.0 <= rewards[0] < 1.0
+
+
+def test_a_game_that_does_not_end_is_cut_short() -> None:
+    table = begun("SantoriniBaseFixed-v0", max_moves=5)
+    say(table, *["nonsense"] * 4)
+    assert table.turn is not None
+    assert say(table, "nonsense") == ({0: 0.0, 1: 0.0}, False)
+    assert table.turn is None
+    assert table.was_truncated
+    assert "It ended before it was decided. The limit of 5 moves was reached. Your reward: 0." in table.observe(1)
+    table.reset(0)
+    assert not table.was_truncated
+
+
+def test_tak_can_be_won() -> None:
+    """In textarena 0.7.4 its winning move is a TypeError."""
+    table = begun("Tak-v0-raw")
+    for column in range(3):
+        say(table, f"[place () {{(0,{column}): [F0]}}]", f"[place () {{(3,{column}): [F1]}}]")
+    assert say(table, "[place () {(0,3): [F0]}]") == ({0: 1.0, 1: -1.0}, True)
+
+
+# Odd moves
+
+
+HUGE = "[" + "9" * 5000 + "]"
+
+
+def test_an_exception_is_an_invalid_move(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    table = begun("ConnectFour-v0")
+    assert say(table, "[0]") == ({}, True)
+    assert say(table, HUGE) == ({}, False)
+    assert "ConnectFour-v0 raised ValueError" in caplog.text
+    assert table.turn == 1
+    assert "It cannot be read." in table.observe(1)
+    assert say(table, HUGE) == ({0: 1.0, 1: -1.0}, False)
+    assert "You lost. It cannot be read." in table.observe(1)
+
+
+def test_a_game_that_cannot_go_on_after_an_exception_is_cut_short() -> None:
+    """One that raises when it is somebody else's turn already, and one that would have to go on without the player."""
+    table = begun("TicTacToe-v0")
+
+    def half_a_step(action: str) -> Any:
+        table.raw.state.current_player_id = 1
+        raise KeyError("board")
+
+    table.raw.step = half_a_step
+    assert say(table, "[0]") == ({0: 0.0, 1: 0.0}, True)
+    assert table.was_truncated
+    table = begun("SettlersOfCatan-v0")
+    say(table, "nonsense")
+    table.raw.step = lambda action: 1 / 0
+    say(table, "nonsense")
+    assert table.was_truncated
+    assert "It ended before it was decided. The game cannot go on" in table.observe(0)
+
+
+def test_a_game_without_anybody_left_is_cut_short() -> None:
+    """PublicGoodsGame puts players out, and looks for the next one for ever when all are."""
+    table = begun("PublicGoodsGame-v0", max_moves=500)
+    while table.turn is not None:
+        say(table, "nonsense")
+    assert table.was_truncated
+    assert "Nobody is left in it." in table.observe(0)
+
+
+ODD = st.one_of(
+    st.sampled_from(["", "[]", "[[]]", "][", "[-1]", "[²]", "[٣]", "[½]", "[1e999]", "[nan]", "[0][1]", "[1 2 3]", "[up]", "[A1]", "[a1b2]"]),
+    st.sampled_from([HUGE, "{x}", "[None]", "[Player 0]", "[bid 99999999999999999999]", "[raise -5]", "[pass]", "\x00", "[0 0 0 0]", "[,]"]),
+    st.text(max_size=20).map(lambda text: f"[{text}]"),
+    st.text(max_size=40),
+)
+
+
+@some_of_all("raw")
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(moves=st.lists(ODD, min_size=1, max_size=12))
+def test_no_text_breaks_a_game(env_id: str, moves: list[str]) -> None:
+    table = begun(env_id, 0, max_moves=10)
+    for move in moves:
+        if table.turn is None:
+            break
+        played = say(table, move)
+    if table.turn is None:
+        assert all(type(played.rewards[player]) is float for player in table.players)
+        assert all("Game over." in table.observe(player) for player in table.players)
+    else:
+        assert played.rewards == {}
+        assert table.turn in table.players
+
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs", "message"),
+    [
+        ("TicTacTo-v0", {}, "no environment 'TicTacTo-v0'. Did you mean `TicTacToe-v0`"),
+        ("TicTacToe-v0", {"num_players": 3}, "TicTacToe-v0 is for 2 players, got num_players=3"),
+        ("LiarsDice-v0", {"num_players": 1}, "LiarsDice-v0 is for 2 to 15 players, got num_players=1"),
+        ("PublicGoodsGame-v0", {"num_players": 0}, "2 to 15 players"),
+        ("LiarsDice-v0", {"num_players": True}, "got num_players=True"),
+        ("LiarsDice-v0", {"num_players": 2.0}, "got num_players=2.0"),
+        ("LiarsDice-v0", {"num_dices": 2}, "LiarsDice-v0 refuses the options .*num_dices"),
+        ("LiarsDice-v0", {"max_moves": 0}, "max_moves must be an integer of at least 1, got 0"),
+        ("Klondike-v0", {}, "Klondike-v0 cannot be played here: it needs a repair"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(env_id: str, kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        TextArenaGame(env_id, **kwargs)
+
+
+def test_options_of_the_game() -> None:
+    assert "3-disk" in begun("TowerOfHanoi-v0").observe(0) or "3 disks" in begun("TowerOfHanoi-v0").observe(0)
+    assert begun("TowerOfHanoi-v0", num_disks=4).raw.num_disks == 4
+    table = TextArenaGame("TowerOfHanoi-v0", num_disks=4)
+    table.reset(0, {"num_disks": 5})
+    assert table.raw.num_disks == 5
+    table.reset(0)
+    assert table.raw.num_disks == 4
+
+
+def test_a_move_before_the_first_reset_is_refused() -> None:
+    with pytest.raises(ResetNeeded, match="has not begun"):
+        say(TextArenaGame("TicTacToe-v0"), "[0]")
