@@ -35,3 +35,21 @@ def test_gymnasium_file_covers_both_groups_with_at_least_eight_games() -> None:
     environments = data_file("gymnasium")["environments"]
     assert {environment["group"] for environment in environments} == set(generate_registry.GYMNASIUM_GROUPS)
     assert len(environments) >= 8
+
+
+def without_players(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in environment.items() if key != "players"} for environment in environments]
+
+
+def test_textarena_ids_are_those_of_the_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    monkeypatch.setattr(generate_registry, "textarena_players", lambda env_id, game: None)
+    installed = without_players(generate_registry.textarena_registry()["environments"])
+    assert without_players(data_file("textarena")["environments"]) == installed, ADVICE
+
+
+@pytest.mark.exhaustive
+def test_textarena_players_are_those_with_whom_games_can_be_reset() -> None:
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    registry = generate_registry.textarena_registry()
+    assert data_file("textarena") == json.loads(generate_registry.one_a_line(registry)), ADVICE

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Mapping
 from typing import Any
@@ -50,20 +51,17 @@ TRAPS = (
 """Texts that mean something to whoever reads a message."""
 
 
-def discretes() -> st.SearchStrategy[gs.Discrete[Any]]:
+@st.composite
+def discretes(draw: st.DrawFn) -> gs.Discrete[Any]:
     """Discrete spaces of every dtype, also at its ends."""
-
-    @st.composite
-    def draw_one(draw: st.DrawFn) -> gs.Discrete[Any]:
-        dtype = draw(st.sampled_from(INTEGERS))
-        info = np.iinfo(dtype)
-        n = draw(st.integers(1, 9) | st.integers(1, min(int(info.max), 10**6)))
-        start = draw(st.integers(-20, 20) | st.just(int(info.min)) | st.just(int(info.max) - n + 1))
-        return gs.Discrete(n, start=min(max(start, int(info.min)), int(info.max) - n + 1), dtype=dtype)
-
-    return draw_one()
+    dtype = draw(st.sampled_from(INTEGERS))
+    info = np.iinfo(dtype)
+    n = draw(st.integers(1, 9) | st.integers(1, min(int(info.max), 10**6)))
+    start = draw(st.integers(-20, 20) | st.just(int(info.min)) | st.just(int(info.max) - n + 1))
+    return gs.Discrete(n, start=min(max(start, int(info.min)), int(info.max) - n + 1), dtype=dtype)
 
 
+@functools.cache
 def shapes(max_dims: int = 3) -> st.SearchStrategy[tuple[int, ...]]:
     """Small shapes; vectors most of all."""
     return st.tuples(st.integers(1, 4)) | st.lists(st.integers(1, 3), min_size=1, max_size=max_dims).map(tuple)
@@ -129,11 +127,13 @@ def texts(draw: st.DrawFn) -> gs.Text:
     return gs.Text(low + draw(st.integers(0, 12)), min_length=low, charset=charset)
 
 
+@functools.cache
 def fundamentals() -> st.SearchStrategy[gym.Space[Any]]:
     """Spaces that hold no other spaces."""
     return st.one_of(discretes(), boxes(), multi_discretes(), multi_binaries(), texts())
 
 
+@functools.cache
 def spaces(depth: int = 3) -> st.SearchStrategy[gym.Space[Any]]:
     """Spaces of every kind, with at most `depth` levels of nesting."""
     if depth <= 1:
@@ -141,6 +141,7 @@ def spaces(depth: int = 3) -> st.SearchStrategy[gym.Space[Any]]:
     return st.one_of(fundamentals(), compounds(depth))
 
 
+@functools.cache
 def compounds(depth: int = 3) -> st.SearchStrategy[gym.Space[Any]]:
     """Spaces that hold other spaces, with two to `depth` levels of nesting."""
     members = spaces(depth - 1)

@@ -10,6 +10,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.codecs.spaces import same
 from vfgym.codecs import ActionNotFound, Codec, codec_for, register_codec
@@ -151,6 +153,32 @@ def test_only_spaces_have_codecs() -> None:
 def test_what_has_not_the_form_of_an_action_is_not_written(space: Any, action: Any) -> None:
     with pytest.raises(InvalidAction, match="expected"):
         codec_for(space).encode(action)
+
+
+NAMES = st.text("abc xyzAB-+.,:'\"12é", min_size=1, max_size=6) | st.text(min_size=1, max_size=6)
+
+
+@given(st.lists(NAMES.filter(lambda name: name.strip() == name != ""), min_size=1, max_size=12, unique=True), st.integers(-5, 5))
+def test_every_name_is_read_as_its_action(names: list[str], start: int) -> None:
+    space = gs.Discrete(len(names), start=start)
+    codec = codec_for(space, names)
+    for number, name in enumerate(names, start):
+        action = codec.decode(name)
+        assert same(action, np.int64(number))
+        assert codec.encode(action) == name
+        assert codec.from_json(number) == number
+        assert codec.decode(f"I will take <action> {name} </action>!") == number
+
+
+@given(st.integers(1, 3000), st.integers(-2000, 2000), st.data())
+def test_every_number_is_read_as_its_action(n: int, start: int, data: st.DataObject) -> None:
+    codec = codec_for(gs.Discrete(n, start=start))
+    number = data.draw(st.integers(start, start + n - 1))
+    for text in (str(number), f"I will take <action> {number} </action>.", f"My answer is {number}.", f"**Action: {number}**"):
+        assert same(codec.decode(text), np.int64(number))
+    for beyond in (start - 1, start + n):
+        with pytest.raises(ActionNotFound):
+            codec.decode(str(beyond))
 
 
 def test_a_name_that_looks_like_a_number_is_a_name() -> None:

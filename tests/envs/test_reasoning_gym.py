@@ -543,6 +543,7 @@ def test_the_default_composite() -> None:
         ({"gym": "leg_countin"}, "Did you mean `leg_counting`"),
         ({"gym": ["chain_sum", "leg_countin"]}, "Did you mean `leg_counting`"),
         ({"gym": []}, "at least one dataset"),
+        ({"gym": 3}, "a dataset's name, a list of names, or a dataset of reasoning-gym, got int"),
         ({"gym": ["chain_sum", {"name": "chain_sum"}]}, "each once"),
         ({"gym": ["composite"]}, "cannot be a part"),
         ({"gym": [3]}, "a dataset's name, or a dict"),

@@ -151,8 +151,11 @@ class DictCodec(Codec):
         given = mapping_of(data)
         if given is None:
             raise ActionNotFound(f"must be an object with {_several(len(self._keys), 'key')} {_listed(self._keys)}, got {shown(data)}")
-        for key in given.keys() - self._keys.keys():
-            raise ActionNotFound(f"must have no key `{key}`.{did_you_mean(str(key), self._keys)} Its keys are {_listed(self._keys)}")
+        unknown = next((key for key in given if key not in self._keys), None)
+        if unknown is not None:
+            raise ActionNotFound(
+                f"must have no key `{unknown}`.{did_you_mean(str(unknown), self._keys)} Its keys are {_listed(self._keys)}"
+            )
         members = {}
         for written, key in self._keys.items():
             if written not in given:

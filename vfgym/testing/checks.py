@@ -25,13 +25,11 @@ from vfgym.responses import Response
 from vfgym.rubrics.scoring import Score, apply_score
 from vfgym.state import State
 from vfgym.testing.clients import ScriptedClient
-from vfgym.codecs import Codec
-from vfgym.wrappers.gymnasium_game import GymnasiumGame
+from vfgym.testing.comparison import Broken, Promise
+from vfgym.testing.round_trips import round_trips
 
 _LONGEST = 30
 """Turns after which a checked episode is cut off."""
-_SAMPLES = 100
-"""Actions of a wrapped game that are put into words and read back."""
 
 _SILLY: tuple[Any, ...] = (
     "",
@@ -76,7 +74,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
     probe.close()
     if definition.requires_group_rollouts:
         return [Check("can be stepped alone", False, "the rubric scores whole groups: evaluate it with rollouts_per_example > 1")]
-    promises: list[tuple[str, Callable[[], str]]] = [
+    promises: list[Promise] = [
         ("passes gymnasium's check_env without a warning", lambda: _check_env(make)),
         ("replays the same episodes under a seed", lambda: _replays(make)),
         ("accepts every member of its action space", lambda: _accepts_members(make)),
@@ -88,9 +86,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("step() and rollout() give equal states", lambda: _two_faces(make)),
         ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
     ]
-    if isinstance(definition, GymnasiumGame):
-        codec = definition.codec
-        promises.append(("reads each action of its game as it writes it", lambda: _reads_what_it_writes(codec)))
+    promises += round_trips(definition, make)
     if spec is not None:
         promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
     return [_checked(promise, check, made) for promise, check in promises]
@@ -106,16 +102,12 @@ def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[],
     return lambda: as_env(env())
 
 
-class _Broken(Exception):
-    """A promise does not hold."""
-
-
 def _checked(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any]]) -> Check:
     """Carry out one check, and close the environments that it made, however it ended."""
     try:
         return Check(promise, True, check())
     except Exception as error:
-        return Check(promise, False, str(error) if isinstance(error, _Broken) else repr(error))
+        return Check(promise, False, str(error) if isinstance(error, Broken) else repr(error))
     finally:
         while made:
             with contextlib.suppress(Exception):
@@ -126,7 +118,7 @@ def _episode(env: gym.Env[Any, Any]) -> BaseEpisode:
     """Return the episode that an environment has begun."""
     episode = seat_of(env).episode
     if episode is None:
-        raise _Broken("reset() began no episode")
+        raise Broken("reset() began no episode")
     return episode
 
 
@@ -142,7 +134,7 @@ def _check_env(make: Callable[[], gym.Env[Any, Any]]) -> str:
 def _survives_json(spec: EnvSpec) -> str:
     again = EnvSpec.from_json(spec.to_json())
     if again != spec:
-        raise _Broken(f"{spec} came back as {again}")
+        raise Broken(f"{spec} came back as {again}")
     gym.make(again).close()
     return ""
 
@@ -171,7 +163,7 @@ def _replays(make: Callable[[], gym.Env[Any, Any]]) -> str:
         episodes.append([_plain(_play(env, seed)) for seed in (3, None, None)])
         env.close()
     if episodes[0] != episodes[1]:
-        raise _Broken("two runs from the same seed differ")
+        raise Broken("two runs from the same seed differ")
     return f"{len(episodes[0])} episodes"
 
 
@@ -179,11 +171,11 @@ def _accepts_members(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     for action in _SILLY:
         if action not in env.action_space:
-            raise _Broken(f"{action!r:.80} is an assistant message, but not in the action space")
+            raise Broken(f"{action!r:.80} is an assistant message, but not in the action space")
         env.reset(seed=0)
         observation, reward, *_ = env.step(action)
         if observation not in env.observation_space or not isinstance(reward, float):
-            raise _Broken(f"{action!r:.80} gave an observation outside its space, or a reward that is no float")
+            raise Broken(f"{action!r:.80} gave an observation outside its space, or a reward that is no float")
     env.close()
     return f"{len(_SILLY)} silly answers"
 
@@ -193,14 +185,14 @@ def _refuses_others(make: Callable[[], gym.Env[Any, Any]]) -> str:
     before, _ = env.reset(seed=0)
     for action in _NO_ACTIONS:
         if action in env.action_space:
-            raise _Broken(f"{action!r} is no assistant message, but in the action space")
+            raise Broken(f"{action!r} is no assistant message, but in the action space")
         try:
             env.step(action)
         except InvalidAction:
             continue
-        raise _Broken(f"{action!r} was accepted")
+        raise Broken(f"{action!r} was accepted")
     if _episode(env).conversation() != before:
-        raise _Broken("the episode changed")
+        raise Broken("the episode changed")
     env.close()
     return f"{len(_NO_ACTIONS)} wrong answers"
 
@@ -216,7 +208,7 @@ def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
             total += seat_of(env).truncate().reward
         score = _episode(env).state["reward"]
         if total != score:
-            raise _Broken(f"the steps emitted {total}, the score is {score}")
+            raise Broken(f"the steps emitted {total}, the score is {score}")
     env.close()
     return "3 episodes"
 
@@ -228,7 +220,7 @@ def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
     infos = [info, *(turn[5] for turn in _play(env, 0)[1:])]
     for told in infos:
         if "answer" in told or any(_holds(value, answer) for key, value in told.items() if key not in ("tools", "metrics", "error")):
-            raise _Broken(f"the answer {answer!r} stands in info")
+            raise Broken(f"the answer {answer!r} stands in info")
     return ""
 
 
@@ -260,7 +252,7 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
         seat.close()
     env.close()
     if _plain(alone) != _plain(together):
-        raise _Broken("two forks played in turns differ from the same two played one after the other")
+        raise Broken("two forks played in turns differ from the same two played one after the other")
     return "2 forks"
 
 
@@ -284,7 +276,7 @@ def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
     rolled = wait(_rolled_out(definition, definition.chosen_task(None, options) or {}, actions))
     for key in _COMPARED:
         if _plain(episode.state.get(key)) != _plain(rolled.get(key)):
-            raise _Broken(f"state[{key!r}] is {episode.state.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
+            raise Broken(f"state[{key!r}] is {episode.state.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
     seat.close()
     env.close()
     return f"{len(actions)} turn(s)"
@@ -322,7 +314,7 @@ def _vectorizes(make: Callable[[], gym.Env[Any, Any]]) -> str:
     for _ in range(4):
         observations, *_ = env.step(env.action_space.sample())
     if len(observations) != 2:
-        raise _Broken(f"two environments gave {len(observations)} observations")
+        raise Broken(f"two environments gave {len(observations)} observations")
     env.close()
     return "2 environments"
 
@@ -384,16 +376,5 @@ def _expect_calls(counted: list[_Counted], kind: str, *, is_scored: bool, turns:
     for function in counted:
         expected = 1 if function.scores is None else is_scored * (turns if function.scores == "step" else 1)
         if function.calls != expected:
-            raise _Broken(f"{function.name} was called {function.calls} times, not {expected}, for {kind}")
+            raise Broken(f"{function.name} was called {function.calls} times, not {expected}, for {kind}")
         function.calls = 0
-
-
-def _reads_what_it_writes(codec: Codec) -> str:
-    space = copy.deepcopy(codec.space)  # its random numbers may be in use
-    space.seed(0)
-    for _ in range(_SAMPLES):
-        action = space.sample()
-        text = codec.encode(action)
-        if not data_equivalence(codec.decode(text), action):
-            raise _Broken(f"the action {action} is written as {text!r}, which is read as {codec.decode(text)}")
-    return f"{_SAMPLES} samples"

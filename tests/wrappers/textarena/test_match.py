@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from vfgym.wrappers.textarena.library import Kinds, kinds
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
-from tests.wrappers.textarena.playing import Game, play, play_natively, some_of_all  # noqa: E402 - needs textarena
+from tests.wrappers.textarena.playing import Game, play, play_natively, some_of_all
 
 SEED = datetime.date.today().toordinal()
 
@@ -124,6 +125,15 @@ def test_tables_do_not_disturb_each_other(env_id: str) -> None:
         made = len(min(alone, key=lambda game: len(game.moves)).moves)
         assert repr(table.raw.state.logs) == repr(game.logs[: len(table.raw.state.logs)])
         assert made == table._moves_made
+
+
+def test_tables_play_on_threads_at_the_same_time() -> None:
+    def games(env_id: str) -> list[Game]:
+        return [play(TextArenaGame(env_id), seed) for seed in range(15)]
+
+    env_ids = ["Poker-v0-small", "Blackjack-v0", "LiarsDice-v0", "Bandit-v0"]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(games, env_ids)) == [games(env_id) for env_id in env_ids]
 
 
 @some_of_all("train")
@@ -234,8 +244,11 @@ def test_a_training_variant_shows_the_board_after_a_move_that_is_refused() -> No
 @pytest.mark.parametrize(
     ("moves", "told"),
     [
-        (["[0]", "[8]", "[1]", "[7]", "[2]"], ("You won. Player 0 has won! Your reward: 1.", "You lost. Player 0 has won! Your reward: -1.")),
-        ("[0] [1] [2] [4] [3] [5] [7] [6] [8]".split(), ("It is a draw. The game is a draw! Your reward: 0.",) * 2),
+        (
+            ["[0]", "[8]", "[1]", "[7]", "[2]"],
+            ("You won. Player 0 has won! Your reward: 1.", "You lost. Player 0 has won! Your reward: -1."),
+        ),
+        (["[0]", "[1]", "[2]", "[4]", "[3]", "[5]", "[7]", "[6]", "[8]"], ("It is a draw. The game is a draw! Your reward: 0.",) * 2),
         (["[0]", "x", "y"], ("You won.", "You lost. The submitted move does not follow the correct format. Your reward: -1.")),
     ],
 )
@@ -357,7 +370,7 @@ HUGE = "[" + "9" * 5000 + "]"
 
 
 def test_an_exception_is_an_invalid_move(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.WARNING, logger="vfgym.wrappers.textarena.match")
     table = begun("ConnectFour-v0")
     assert say(table, "[0]") == ({}, True)
     assert say(table, HUGE) == ({}, False)
@@ -388,17 +401,21 @@ def test_a_game_that_cannot_go_on_after_an_exception_is_cut_short() -> None:
 
 
 def test_a_game_without_anybody_left_is_cut_short() -> None:
-    """PublicGoodsGame puts players out, and looks for the next one for ever when all are."""
-    table = begun("PublicGoodsGame-v0", max_moves=500)
-    while table.turn is not None:
-        say(table, "nonsense")
+    """PublicGoodsGame may put out everybody, and would look for the next player for ever."""
+    table = begun("PublicGoodsGame-v0")
+    table.raw.state.elimination_order += table.players
+    assert say(table, "{Is anybody here?}") == ({0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0}, True)
     assert table.was_truncated
     assert "Nobody is left in it." in table.observe(0)
 
 
 ODD = st.one_of(
-    st.sampled_from(["", "[]", "[[]]", "][", "[-1]", "[²]", "[٣]", "[½]", "[1e999]", "[nan]", "[0][1]", "[1 2 3]", "[up]", "[A1]", "[a1b2]"]),
-    st.sampled_from([HUGE, "{x}", "[None]", "[Player 0]", "[bid 99999999999999999999]", "[raise -5]", "[pass]", "\x00", "[0 0 0 0]", "[,]"]),
+    st.sampled_from(
+        ["", "[]", "[[]]", "][", "[-1]", "[²]", "[٣]", "[½]", "[1e999]", "[nan]", "[0][1]", "[1 2 3]", "[up]", "[A1]", "[a1b2]"]
+    ),
+    st.sampled_from(
+        [HUGE, "{x}", "[None]", "[Player 0]", "[bid 99999999999999999999]", "[raise -5]", "[pass]", "\x00", "[0 0 0 0]", "[,]"]
+    ),
     st.text(max_size=20).map(lambda text: f"[{text}]"),
     st.text(max_size=40),
 )

@@ -205,17 +205,15 @@ class ReasoningGymEnv(SingleTurnEnv):
         Raises:
             ConfigurationError: If an option does not fit.
         """
-        is_training = options.get("split", "train") == "train"
-        if self.curriculum is None or not is_training or "example_id" not in options or options.keys() & {"task", "game_options"}:
+        rows = self.tasks_of("train").rows
+        is_own = self.curriculum is not None and isinstance(rows, ItemRows) and options.get("split", "train") == "train"
+        if not is_own or "example_id" not in options or options.keys() & {"task", "game_options"}:
             return super().chosen_task(seed, options)
-        tasks = self.tasks_of("train")
         example_id = as_integer(options["example_id"])
-        if not isinstance(tasks.rows, ItemRows):  # others took their place
-            return super().chosen_task(seed, options)
         level, index = (-1, -1) if example_id is None else divmod(example_id, self.items.size)
-        if example_id is None or index not in self._train_indices or level not in self.items.configurations[self.items.source_of(index)]:
+        if index not in self._train_indices or level not in self.items.configurations[self.items.source_of(index)]:
             raise ConfigurationError(f"there is no training task with example_id {options['example_id']!r} at any level")
-        return tasks.own_input(tasks.rows.row(example_id))
+        return self.tasks_of("train").own_input(rows.row(example_id))  # type: ignore[attr-defined]
 
     def _tasks_of_rows(self, rows: Any) -> Tasks:
         if not isinstance(rows, ItemRows) or self.curriculum is None:
@@ -306,6 +304,8 @@ def _items(gym: DatasetName | Dataset, config: Mapping[str, Any] | None, *, size
     if isinstance(gym, str) and gym != "composite":
         share = as_share({"name": gym, "config": config or {}})
         return Items([share], size=size, seed=seed, is_composite=False, has_levels=has_levels)
+    if not isinstance(gym, str | Sequence):
+        raise ConfigurationError(f"gym must be a dataset's name, a list of names, or a dataset of reasoning-gym, got {type(gym).__name__}")
     if config:
         raise ConfigurationError('dataset_config is for one dataset: give each part its own, {"name": ..., "config": {...}}')
     shares = [as_share(part) for part in (DEFAULT_COMPOSITE if isinstance(gym, str) else gym)]

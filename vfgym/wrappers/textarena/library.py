@@ -155,7 +155,11 @@ def _with_somebody(step: Callable[..., Any]) -> Callable[..., Any]:
 
     def stepping(self: Any, rotate_player: bool = True) -> Any:
         looks = rotate_player and not self.done and not self.made_invalid_move
-        if looks and len(self.elimination_order) >= self.num_players and not set(range(self.num_players)).difference(self.elimination_order):
+        if (
+            looks
+            and len(self.elimination_order) >= self.num_players
+            and not set(range(self.num_players)).difference(self.elimination_order)
+        ):
             raise NobodyLeft
         return step(self, rotate_player)
 

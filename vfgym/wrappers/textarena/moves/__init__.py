@@ -17,7 +17,7 @@ import numpy as np
 from vfgym.wrappers.textarena.moves import boards, cards, choices, puzzles, words
 from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick
 
-__all__ = ["LEGAL", "SAMPLED", "legal_moves", "sample_move"]
+__all__ = ["LEGAL", "NO_MOVE", "SAMPLED", "legal_moves", "sample_move"]
 
 LEGAL: dict[str, Legal] = {**boards.LEGAL, **cards.LEGAL, **puzzles.LEGAL, **choices.LEGAL, **words.LEGAL}
 """What lists the legal moves of a game, for the games where they can be listed, at least at times."""

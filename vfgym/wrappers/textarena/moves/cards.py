@@ -62,28 +62,26 @@ def kuhn_poker(raw: Raw, player: int) -> list[str]:
 
 
 def indian_poker(raw: Raw, player: int, rng: np.random.Generator) -> str:
-    """Check or bet, or call, raise or fold; then an amount that the player has."""
+    """Check or bet, or call, raise or fold. The antes of the rounds to come are kept: who cannot pay them is refused every move."""
     state = raw.state.game_state
-    chips = state["player_chips"][player]
+    chips = state["player_chips"][player] - raw.ante * (raw.max_rounds - state["current_round"])
     to_call = state["highest_bet"] - state["current_bets"][player]
-    if to_call == 0:
-        actions, most = ["[check]"] + ["bet"] * (chips > 0), chips
-    else:
-        most = chips - to_call
-        actions = ["[fold]"] + ["[call]"] * (most >= 0) + ["raise"] * (most > 0)
+    most = chips - to_call
+    actions = ["[check]"] if to_call == 0 else ["[fold]", "[call]"] if most >= 0 else ["[fold]"]
+    if most > 0:
+        actions.append("raise" if to_call else "bet")
     return _with_amount(pick(rng, actions), 1, most, rng)
 
 
 def poker(raw: Raw, player: int, rng: np.random.Generator) -> str:
     """Check or bet, or call, raise or fold; a bet is at least the big blind, or all that the player has."""
     state = raw.state.game_state
-    chips, due = state["player_chips"][player], state["current_bet"] - state["player_bets"][player]
-    if due > 0:
-        actions, most = ["[fold]", "[call]"] + ["raise"] * (chips - due >= 1), chips - due
-    else:
-        # The big blind may raise what it has bet itself, and the game knows that as a raise.
-        actions, most = ["[check]"] + ["raise" if state["current_bet"] else "bet"] * (chips >= 1), chips
-    return _with_amount(pick(rng, actions), raw.big_blind, int(most), rng)
+    due = max(0, state["current_bet"] - state["player_bets"][player])
+    most = int(state["player_chips"][player] - due)
+    actions = ["[fold]", "[call]"] if due else ["[check]"]
+    if most > 0:
+        actions.append("raise" if state["current_bet"] else "bet")  # the big blind raises what it has bet itself
+    return _with_amount(pick(rng, actions), raw.big_blind, most, rng)
 
 
 def _with_amount(action: str, least: int, most: int, rng: np.random.Generator) -> str:

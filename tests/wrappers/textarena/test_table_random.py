@@ -1,0 +1,123 @@
+"""Random numbers of a table: what TextArena's modules draw from them, and that none of them draws from elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import random
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vfgym.wrappers.textarena.table_random import NUMPY, RANDOM, RandomNumbers
+
+
+def test_inside_a_table_its_numbers_are_drawn_and_outside_the_ones_of_the_process() -> None:
+    numbers = RandomNumbers()
+    numbers.seed(4)
+    state = random.getstate()
+    with numbers:
+        drawn = [RANDOM.random(), RANDOM.choice("abc"), RANDOM.sample(range(9), 3)]
+    assert random.getstate() == state
+    own = random.Random(4)
+    assert drawn == [own.random(), own.choice("abc"), own.sample(range(9), 3)]
+    assert [RANDOM.random(), random.random()] == [random.Random.random(again := _at(state)), again.random()]
+
+
+def _at(state: object) -> random.Random:
+    generator = random.Random()
+    generator.setstate(state)  # type: ignore[arg-type]
+    return generator
+
+
+def test_seeding_inside_a_table_seeds_the_table() -> None:
+    numbers, state = RandomNumbers(), random.getstate()
+    with numbers:
+        RANDOM.seed(9)
+        assert RANDOM.random() == random.Random(9).random()
+        assert RANDOM.Random(9).random() == random.Random(9).random()
+    assert random.getstate() == state
+
+
+def test_numpy_follows_from_the_seed_and_leaves_python_alone() -> None:
+    def drawn(numbers: RandomNumbers) -> list[float]:
+        with numbers:
+            return [
+                NUMPY.random.rand(),
+                NUMPY.random.default_rng().random(),
+                float(NUMPY.array([1.5])[0]),
+                NUMPY.random.default_rng(3).random(),
+            ]
+
+    one, other, state = RandomNumbers(), RandomNumbers(), np.random.get_state()[1].tolist()
+    one.seed(4)
+    other.seed(4)
+    assert drawn(one) == drawn(other) != drawn(other)
+    assert one.python.getstate() == random.Random(4).getstate()
+    assert drawn(RandomNumbers()) != drawn(RandomNumbers())
+    assert np.random.get_state()[1].tolist() == state
+    assert drawn(one)[2:] == [1.5, np.random.default_rng(3).random()]
+    np.random.seed(0)
+    outside = NUMPY.random.rand()
+    np.random.seed(0)
+    assert outside == np.random.rand()
+    np.random.seed()
+
+
+def test_each_thread_plays_at_its_own_table() -> None:
+    tables, drawn = [RandomNumbers() for _ in range(2)], {}
+    both_are_inside = threading.Barrier(2, timeout=10)
+
+    def draw(seed: int) -> None:
+        tables[seed].seed(seed)
+        with tables[seed]:
+            both_are_inside.wait()
+            drawn[seed] = RANDOM.random()
+            both_are_inside.wait()
+
+    threads = [threading.Thread(target=draw, args=(seed,)) for seed in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert drawn == {seed: random.Random(seed).random() for seed in range(2)}
+
+
+def test_a_table_inside_a_table() -> None:
+    outer, inner = RandomNumbers(), RandomNumbers()
+    outer.seed(1)
+    inner.seed(2)
+    with outer:
+        with inner:
+            assert RANDOM.random() == random.Random(2).random()
+        assert RANDOM.random() == random.Random(1).random()
+
+
+def test_textarena_draws_by_no_other_names() -> None:
+    """Its modules import ``random`` and ``numpy`` as a whole, at the top, under names that are replaced."""
+    spec = importlib.util.find_spec("textarena")
+    if spec is None or spec.origin is None:
+        pytest.skip("needs the extra textarena")
+    # Not registered, or scripts.
+    left_out = {"Klondike", "BabyAiText", "Diplomacy", "utils", "agents", "wrappers"}
+    seen = 0
+    for path in Path(spec.origin).parent.rglob("*.py"):
+        if left_out.intersection(path.parts) or path.name not in {"env.py", "core.py", "state.py", "utils.py", "game_engine.py"}:
+            continue
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+        except SyntaxError:  # f-strings of Python 3.12
+            continue
+        seen += 1
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module is None or node.module.split(".")[0] not in {"random", "numpy", "secrets", "uuid"}, path
+            if isinstance(node, ast.Import):
+                names = {alias.name: alias.asname for alias in node.names}
+                assert not names.keys() & {"secrets", "uuid"}, path
+                assert names.get("random") is None, path
+                assert names.get("numpy") in {None, "np"}, path
+                assert node in tree.body or not names.keys() & {"random", "numpy"}, path
+    assert seen > 70

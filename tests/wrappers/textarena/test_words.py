@@ -1,0 +1,101 @@
+"""Words for the games that ask NLTK for them: always there, from this computer, the same in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.wrappers.textarena.playing import playable
+from vfgym.data import english_words
+from vfgym.messages import AssistantMessage
+from vfgym.wrappers.textarena import TextArenaGame, textarena_games
+
+pytest.importorskip("textarena", reason="needs the extra textarena")
+
+GAMES = {"Codenames", "DontSayIt", "Hangman", "LetterAuction", "SpellingBee", "WordChains", "WordLadder", "WordSearch", "Wordle"}
+
+NO_NETWORK = """
+import socket, sys
+def refuse(*args, **kwargs): raise AssertionError("the network was asked")
+socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
+from vfgym.wrappers.textarena import TextArenaGame
+"""
+
+
+def run(code: str, *args: str, **environ: str) -> str:
+    """Return what a program prints that must not reach the network."""
+    command = [sys.executable, "-W", "error", "-c", NO_NETWORK + code, *args]
+    return subprocess.run(command, capture_output=True, check=True, text=True, env={**os.environ, "NLTK_DATA": "", **environ}).stdout
+
+
+def test_the_word_list() -> None:
+    nouns, others = english_words()["nouns"], english_words()["others"]
+    assert len(nouns) > 1400
+    assert not nouns & others
+    assert all(3 <= len(word) <= 8 and word.isascii() and word.isalpha() and word.islower() for word in nouns | others)
+    assert all(sum(len(word) == length for word in nouns) >= 50 for length in range(3, 9))
+
+
+def test_secrets_are_common_nouns() -> None:
+    nouns = english_words()["nouns"]
+    for env_id, secrets in [
+        ("DontSayIt-v0", lambda raw: raw.state.game_state["target_words"].values()),
+        ("Codenames-v0", lambda raw: raw.board),
+    ]:
+        table = TextArenaGame(env_id)
+        table.reset(0)
+        assert nouns.issuperset(secrets(table.raw)), env_id
+
+
+@pytest.mark.exhaustive
+def test_the_nine_games_ask_nobody_and_print_nothing() -> None:
+    """Without NLTK's data; NLTK itself is imported only to look for it."""
+    ids = [env_id for env_id in playable("default") if textarena_games()[env_id]["game"] in GAMES]
+    assert len({textarena_games()[env_id]["game"] for env_id in ids}) == 9
+    code = "for env_id in sys.argv[1:]: table = TextArenaGame(env_id); table.reset(1); table.observe(table.turn)"
+    assert run(code, *ids) == ""
+
+
+@pytest.mark.exhaustive
+def test_the_corpora_of_nltk_are_read_where_there_are_any(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpora" / "words"
+    corpus.mkdir(parents=True)
+    (corpus / "en-basic").write_text("zyzzyva\nzyzzyvas\n")
+    (corpus / "en").write_text("zyzzyva\nqwertyuiop\n")
+    code = "for level in ('', '-hardcore'): table = TextArenaGame('Hangman-v0' + level); print(table.raw.word_list)"
+    assert run(code, NLTK_DATA=str(tmp_path)) == "['zyzzyva', 'zyzzyvas']\n['zyzzyva', 'qwertyuiop']\n"
+
+
+def test_a_word_of_the_dictionary_is_a_word() -> None:
+    """The dictionaries that come with TextArena are used too."""
+    table = TextArenaGame("Wordle-v0")
+    table.reset(3)
+    assert table.raw.state.game_state["secret_word"] in english_words()["nouns"]
+    assert not table.move(AssistantMessage("[zzzzz]")).is_valid
+    assert table.move(AssistantMessage("[adept]")).is_valid
+    assert "adept" not in english_words()["nouns"] | english_words()["others"]
+
+
+PLAYED = """
+import numpy as np
+for env_id in sys.argv[1:]:
+    table = TextArenaGame(env_id, max_moves=12)
+    table.reset(3)
+    rng = np.random.default_rng(3)
+    while table.turn is not None:
+        print(table.observe(table.turn))
+        table.move(table.sample_move(table.turn, rng))
+    print(env_id, [table.observe(player) for player in table.players])
+"""
+
+
+@pytest.mark.exhaustive
+def test_a_seed_gives_the_same_game_in_every_process() -> None:
+    """Sets of strings are in another order in each process; no game depends on it."""
+    ids = list({game["game"]: env_id for env_id, game in textarena_games().items() if env_id in set(playable("default"))}.values())
+    one, other = (run(PLAYED, *ids, PYTHONHASHSEED=str(seed)).splitlines() for seed in (1, 2))
+    assert one == other
