@@ -7,12 +7,17 @@ import fnmatch
 import io
 from typing import Any, cast
 
+from vfgym.cli.conversation import readable
 from vfgym.cli.environments import check_id, description, made
 from vfgym.cli.table import print_table
+from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import transcript
 from vfgym.errors import ConfigurationError
 from vfgym.registration import nearest_ids, registered_ids
 from vfgym.state import State
+from vfgym.wrappers.gymnasium_game import GymnasiumGame
+from vfgym.wrappers.multiplayer import MultiplayerEnv
+from vfgym.wrappers.pettingzoo import PettingZooGame
 
 
 def print_ids(pattern: str) -> None:
@@ -38,6 +43,7 @@ def print_info(env_id: str, env_args: dict[str, Any]) -> None:
             "arguments": str(env.spec.kwargs if env.spec is not None else env_args),
             "evaluation tasks": "endless" if tasks.is_endless else str(len(tasks)),
             "turns": _turns(getattr(definition, "max_turns", None)),
+            **_game_facts(definition),
             "observations": str(env.observation_space),
             "actions": str(env.action_space),
             "metrics": ", ".join(definition.rubric.metric_names),
@@ -49,12 +55,38 @@ def print_info(env_id: str, env_args: dict[str, Any]) -> None:
             print("\nThe rubric scores whole groups: evaluate it with --rollouts-per-example above 1.")
             return
         observation, _ = env.reset(seed=0, options={"example_id": tasks.example_id_of(0), "split": "eval"})
-        print(f"\nan example:\n{transcript(observation)}")
+        print(f"\nan example:\n{transcript(readable(observation))}")
         oracle = definition.oracle(cast(State, seat.state))
         if oracle is not None:
             print(f"\na right answer:\n{oracle}")
     finally:
         env.close()
+
+
+def _game_facts(definition: ChatEnv) -> dict[str, str]:
+    """Return what there is to say of a game: the spaces of one of Gymnasium, the players of one for several."""
+    if isinstance(definition, GymnasiumGame):
+        return {
+            "game's action space": str(definition.game_action_space),
+            "game's observation space": str(definition.game_observation_space),
+        }
+    if not isinstance(definition, MultiplayerEnv):
+        return {}
+    table = definition.open_table()
+    try:
+        if not table.players:  # some games know their players only when they have begun
+            table.reset(0, None)
+        players = table.players
+    finally:
+        table.close()
+    seat = "each in turn" if definition.is_self_play else f"{definition.seat}"
+    if not definition.is_self_play and definition.seat != "random" and int(definition.seat) < len(players):
+        seat = f"{definition.seat} (player {players[int(definition.seat)]!r})"
+    facts = {"players": f"{len(players)}: {', '.join(map(repr, players))}", "the policy's seat": seat}
+    if isinstance(table, PettingZooGame):
+        space = table.env.action_space(players[0])
+        facts |= {"game's action space": str(space), "game's observation space": str(table.env.observation_space(players[0]))}
+    return facts
 
 
 def _turns(max_turns: int | None) -> str:

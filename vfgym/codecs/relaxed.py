@@ -14,6 +14,9 @@ from typing import Any
 _DEEPEST = 64
 """Levels of brackets that are followed: more is no action but an attempt to exhaust the stack."""
 
+_DEEPEST_CALL = 4
+"""Calls inside each other into whose arguments is looked: ``tensor(np.array([1, 2]), ...)``."""
+
 _TOKEN = re.compile(
     r"""[ \t]*(?:
         (?P<number>[+\-\u2212]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:infinity|inf|nan))(?=[\s,;:=\[\](){}]|\Z))
@@ -24,6 +27,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
+# The strings have an end in sight, so that a text of quotes alone does not take quadratic time.
+_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.){0,300}"|[\[\](){}]')
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -81,7 +86,7 @@ def bracketed(text: str, depth: int = 0) -> Iterator[Any]:
     >>> list(bracketed("From [0, 1] on (as I said) I take np.array([2, 3], dtype=int)."))
     [[0, 1], 'as I said', [2, 3]]
     """
-    for start, end in _outermost(text) if depth < _DEEPEST else ():
+    for start, end in _outermost(text) if depth < _DEEPEST_CALL else ():
         try:
             yield read_relaxed(text[start:end])
         except ValueError:
@@ -93,7 +98,7 @@ def _outermost(text: str) -> list[tuple[int, int]]:
     """Return where the outermost pairs of matching brackets begin and end."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
-    for match in re.finditer(r'"(?:[^"\\\n]|\\.)*"|[\[\](){}]', text):
+    for match in _BRACKET_OR_STRING.finditer(text):
         mark = match[0]
         if mark in _CLOSERS:
             opened.append(match.start())

@@ -21,6 +21,7 @@ from vfgym.wrappers.pettingzoo import PettingZooGame, to_pettingzoo
 from vfgym.wrappers.textarena import textarena_games
 from vfgym.wrappers.textarena.env import TextArenaEnv
 from vfgym.wrappers.textarena.library import textarena
+from vfgym.wrappers.textarena.match import _OPTIONS
 from vfgym.wrappers.to_textarena import to_textarena
 from vfgym.wrappers.turn_based import Player, TurnBasedGame
 
@@ -166,7 +167,8 @@ def _whole_game(env: MultiplayerEnv, seed: int) -> tuple[list[Any], list[Any]]:
 def is_textarenas_game(env: TextArenaEnv) -> str:
     """Play the environment's table, the environment turned back, and TextArena's own game with the same seed and moves."""
     environment = textarena_games()[env.game]
-    options = {name: value for name, value in env._table_options.items() if name != "max_moves"}
+    options = {**_OPTIONS.get(environment["base"], {}), **env._table_options}
+    options.pop("max_moves", None)  # which is the table's
     rng = np.random.default_rng(_SEED)
     table, back = env.open_table(), to_textarena(env)
     with _process_seeded(_SEED):

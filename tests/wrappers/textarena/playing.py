@@ -43,6 +43,21 @@ def some_of_all(*variants: str, number: int = 6) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("env_id", [*today, *others])
 
 
+def one_of_each_game(*variants: str) -> pytest.MarkDecorator:
+    """Return the parameters of a test: an id of each game, another one every day, and all ids, the slowest too, with the whole family."""
+    games = textarena_games()
+    ids = [env_id for env_id, described in games.items() if described["variant"] in variants and why_not(env_id) is None]
+    day = random.Random(datetime.date.today().toordinal())
+    by_game: dict[str, list[str]] = {}
+    for env_id in ids:
+        if not env_id.startswith(TOO_SLOW):
+            by_game.setdefault(games[env_id]["game"], []).append(env_id)
+    today = {day.choice(of_game) for of_game in by_game.values()}
+    return pytest.mark.parametrize(
+        "env_id", [env_id if env_id in today else pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids]
+    )
+
+
 @dataclass
 class Game:
     """A game that was played."""

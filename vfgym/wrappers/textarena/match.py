@@ -15,7 +15,7 @@ from vfgym.wrappers.textarena import moves
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
 from vfgym.wrappers.textarena.library import NobodyLeft, kinds, load, new_game
 from vfgym.wrappers.textarena.table_random import RandomNumbers
-from vfgym.wrappers.textarena.telling import Told, everything, in_order, joined, without_moves
+from vfgym.wrappers.textarena.telling import Told, everything, in_order, in_training, joined
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 logger = logging.getLogger(__name__)
@@ -147,9 +147,8 @@ class TextArenaGame(TurnBasedGame):
         shows = self._environment["shows"]
         if shows == "all":
             return everything(told, player, self.raw.state.role_mapping, self._kinds)
-        if "board" in shows:
-            self._boards[player] = next((text for _, text, kind in reversed(told) if kind is self._kinds.board), self._boards[player])
-        return without_moves(told, self._boards[player], self._kinds, with_messages="messages" in shows)
+        self._boards[player] = next((text for _, text, kind in reversed(told) if kind is self._kinds.board), self._boards[player])
+        return in_training(told, self._boards[player], shows, self._kinds)
 
     def _closing(self, player: int) -> str:
         reward = self._rewards[player]

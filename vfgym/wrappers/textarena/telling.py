@@ -57,19 +57,20 @@ def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kind
     return joined(texts)
 
 
-def without_moves(told: Sequence[Told], board: str, kinds: Kinds, *, with_messages: bool) -> str:
-    """Return what TextArena's training wrappers show: no moves and no complaints, and the board as it is now at the end.
+def in_training(told: Sequence[Told], board: str, shows: str, kinds: Kinds) -> str:
+    """Return what TextArena's training wrappers show: no moves and no complaints about moves.
 
     Args:
         told: What the player was told.
-        board: The board as the player knows it now, empty if it shall not be shown.
+        board: The board as the player knows it now.
+        shows: ``"messages"``, boards among them, ``"messages and board"``, the latter as it is now, or ``"board"`` alone after the rules.
         kinds: The kinds of observations.
-        with_messages: Whether what the game says is shown too, and not the rules alone.
     """
-    prompt, action, admin, board_kind = kinds
-    left_out = (action, admin, board_kind)
-    texts = [text for _, text, kind in told if kind is prompt or (with_messages and kind not in left_out)]
-    return joined([*texts, board])
+    if shows == "board":
+        return joined([*(text for _, text, kind in told if kind is kinds.prompt), board])
+    if shows == "messages":
+        return joined([text for _, text, kind in told if kind is not kinds.action and kind is not kinds.admin])
+    return joined([*(text for _, text, kind in told if kind not in (kinds.action, kinds.admin, kinds.board)), board])
 
 
 def joined(texts: Sequence[str]) -> str:
