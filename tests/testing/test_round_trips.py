@@ -346,7 +346,7 @@ def test_another_score_than_the_datasets_is_reported() -> None:
             return math.floor(super().check_answer_reward_func(completion, info))
 
     for kind in (Lenient, Strict):
-        failed = broken(legs(kind))
+        failed = broken(legs(kind, gym="graph_color"))
         assert list(failed) == [SCORE]
         assert "and the dataset's scorer gives 0.01" in failed[SCORE]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,11 @@ SLOW = {"SpellingBee", "Sokoban", "Stratego", "Sudoku", "WordChains", "WordLadde
 TOO_SLOW = ("Sokoban-v0-medium", "Sudoku-v0-hard")
 """Ids, and how ids begin, of games that can take a minute to make."""
 
+SHOWS = ("all", "messages", "messages and board", "board")
+
+MIXED_UP = {"Countdown", "Cryptarithm", "Slitherlink", "Tak"}
+"""Games that tell some things in the wrong order or form (see `telling.in_order`)."""
+
 OPTIONS = {"DontSayIt-v0-unlimited": {"max_turns": 10**9}}
 """What native games need to run at all."""
 
@@ -34,9 +40,17 @@ def playable(*variants: str) -> list[str]:
     ]
 
 
-def some_of_all(*variants: str, number: int = 6) -> pytest.MarkDecorator:
-    """Return the parameters of a test: a few ids, others every day, and all of them with the whole family."""
-    ids, games = playable(*variants), textarena_games()
+def some_of_all(*variants: str, shows: Collection[str] = SHOWS, but_not: Collection[str] = (), number: int = 6) -> pytest.MarkDecorator:
+    """Return the parameters of a test: a few ids, others every day, and all of them with the whole family.
+
+    Args:
+        *variants: The variants to test.
+        shows: What they are to show.
+        but_not: Games to leave out.
+        number: How many ids a day.
+    """
+    games = textarena_games()
+    ids = [env_id for env_id in playable(*variants) if games[env_id]["shows"] in shows and games[env_id]["game"] not in but_not]
     quick = [env_id for env_id in ids if games[env_id]["game"] not in SLOW]
     today = random.Random(datetime.date.today().toordinal()).sample(quick, number)
     others = [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids if env_id not in today]

@@ -36,11 +36,11 @@ class TextArenaGame(TurnBasedGame):
     All three variants of an id play the same game, made without TextArena's wrappers, which cost 35 to 120 times what the game costs.
     They differ in what is told, and in what is done to a move before the game reads it:
 
-    * ``TicTacToe-v0``: everything that TextArena tells the player. A move without brackets is put into some, and of a move in a
-      conversation only the last 1,000 characters are said, where TextArena's default wrappers do so.
-    * ``TicTacToe-v0-train``: what TextArena's training wrappers show and do: in most games no moves, no complaints about moves, and only
-      the board as it is now.
-    * ``TicTacToe-v0-raw``: everything; moves are not touched.
+    * ``TicTacToe-v0``: as with TextArena's default wrappers. Everything that the game says is told (SimpleNegotiation: as in training),
+      and in most games a move without brackets is put into some.
+    * ``TicTacToe-v0-train``: as with TextArena's training wrappers. In most games no moves and no complaints about moves are told, and only
+      the board as it is now; in most conversations no more than the last 1,000 characters of a message are said.
+    * ``TicTacToe-v0-raw``: everything is told, and moves are not touched.
 
     A seed decides everything: the same seed and moves give the same game as in TextArena after ``random.seed(seed)``,
     ``textarena.make`` and ``reset``. (TextArena itself seeds only in ``reset``, so there the games that draw when they are made,
