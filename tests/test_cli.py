@@ -107,6 +107,48 @@ def test_check_says_which_promises_are_kept() -> None:
     assert {cells(line)[1] for line in lines[1:]} == {"yes"}
 
 
+def test_list_describes_games_without_importing_them() -> None:
+    code = (
+        "import sys, vfgym.cli\nsys.argv = ['vfgym', 'list']\n"
+        "try: vfgym.cli.main()\nfinally: print({'textarena', 'pettingzoo', 'reasoning_gym'} & set(sys.modules))"
+    )
+    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    described = dict(cells(line) for line in lines[:-1])
+    assert lines[-1] == "set()"
+    assert described["textarena/TicTacToe-v0"] == "game of TextArena for 2 players"
+    assert described["textarena/Taboo-v0-city-country-train"] == "game of TextArena for 4 players, told as in training"
+    assert described["textarena/GuessTheNumber-v0-raw"] == "game of TextArena for 1 player, moves untouched"
+    assert described["pettingzoo/chess-v6"] == "game of PettingZoo for 2 players"
+    assert described[GAME] == "game of Gymnasium's toy_text, discrete actions"
+    assert not [env_id for env_id, description in described.items() if description.startswith("vfgym.")]
+
+
+def test_info_shows_what_a_game_is() -> None:
+    text = run("info", GAME).stdout
+    assert "game's action space       Discrete(4)" in text
+    assert "game's observation space  Discrete(16)" in text
+    pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
+    text = run("info", "pettingzoo/tictactoe-v3", "--env-args", '{"seat": 1}').stdout
+    assert re.search(r"\nplayers +2: player_1, player_2\nthe policy's seat +1\ngame's action space +Discrete\(9\)\n", text)
+    text = run("info", "pettingzoo/tictactoe-v3", "--env-args", '{"opponents": "self"}').stdout
+    assert re.search(r"the policy's seat +every one \(self-play\)", text)
+
+
+def test_info_tells_images_by_their_size() -> None:
+    text = run("info", GAME, "--env-args", '{"observe": "image"}').stdout
+    assert text.splitlines()[-1] == "[image 256x256]"
+    assert "base64" not in text
+
+
+@pytest.mark.parametrize("name", ["check", "info", "play"])
+def test_a_game_that_cannot_run_here_says_why(name: str) -> None:
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    stderr = run(name, "textarena/Klondike-v0", exit_code=2).stderr
+    assert stderr.startswith("error: Klondike-v0 cannot be played here: it needs a repair")
+    assert stderr.count("\n") == 1
+    assert "cannot run here: needs a repair" in run("list", "Klondike-v0-train").stdout
+
+
 def test_check_fails_where_a_promise_is_broken(directory: Path) -> None:
     (directory / "broken.py").write_text(
         "import gymnasium, vfgym\n"
@@ -281,6 +323,30 @@ def test_play_shows_the_game_and_its_reward() -> None:
     assert "Your answer names no action" in text
     assert "over (max_turns_reached): reward 0" in text
     assert "num_turns: 2" in text
+
+
+def test_play_against_an_opponent() -> None:
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    moves = "hello\n" + "".join(f"[{cell}]\n" for cell in (*range(9), *range(9)))
+    text = run("play", "textarena/TicTacToe-v0", "--seed", "0", stdin=moves).stdout
+    assert "(legal: [0], [1], [2], [3], [4], [5], [6], [7], [8])" in text
+    assert "attempted an invalid move" in text
+    assert "[Player 1] [" in text
+    assert "[assistant]" not in text, "what was typed stands in the terminal already"
+    assert re.search(r"\nover \(game_over\): reward -?\d\n  0: -?\d, 1: -?\d\n", text)
+
+
+def test_play_with_limited_history_shows_what_there_is() -> None:
+    env_args = '{"history": 0, "max_turns": 3}'
+    text = run("play", GAME, "--seed", "1", "--env-args", env_args, stdin="up\nleft\nup\n").stdout
+    assert text.count("You are playing FrozenLake") == 3
+    assert "over (max_turns_reached): reward 0" in text
+
+
+def test_play_tells_images_by_their_size() -> None:
+    text = run("play", GAME, "--seed", "1", "--env-args", '{"observe": "image", "max_turns": 2}', stdin="up\nup\n").stdout
+    assert text.count("[image 256x256]") == 2
+    assert "base64" not in text
 
 
 def test_play_stops_at_the_end_of_the_input() -> None:

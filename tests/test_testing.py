@@ -13,7 +13,6 @@ from vfgym import MultiTurnEnv, Rubric, RubricGroup, SingleTurnEnv, State, clean
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, UserMessage
 from vfgym.testing import check_environment
-from vfgym.codecs.discrete import DiscreteCodec
 
 FACES = "step() and rollout() give equal states"
 ONCE = "calls each reward function and each cleanup handler once for an episode"
@@ -113,19 +112,6 @@ def test_an_environment_that_cleans_up_itself_is_reported() -> None:
 def test_a_game_reads_the_words_that_it_writes() -> None:
     assert details(lambda: to_chat("Taxi-v4"))[WORDS] == "100 samples"
     assert WORDS not in details(Talk)
-
-
-def test_a_game_that_reads_another_action_than_it_wrote_is_reported() -> None:
-    class Mirrored(DiscreteCodec):
-        def encode(self, action: Any) -> str:
-            return self.names[-1 - int(action)]
-
-    def make() -> gymnasium.Env[Any, Any]:
-        env = to_chat("FrozenLake-v1")
-        env.codec = Mirrored(env.codec.space, env.codec.names)
-        return env
-
-    assert "which is read as" in broken(make)[WORDS]
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,7 @@ def print_info(env_id: str, env_args: dict[str, Any]) -> None:
 def _game_facts(definition: ChatEnv) -> dict[str, str]:
     """Return what there is to say of a game: the spaces of one of Gymnasium, the players of one for several."""
     if isinstance(definition, GymnasiumGame):
-        return {
-            "game's action space": str(definition.game_action_space),
-            "game's observation space": str(definition.game_observation_space),
-        }
+        return _spaces(definition.game_action_space, definition.game_observation_space)
     if not isinstance(definition, MultiplayerEnv):
         return {}
     table = definition.open_table()
@@ -79,14 +76,15 @@ def _game_facts(definition: ChatEnv) -> dict[str, str]:
         players = table.players
     finally:
         table.close()
-    seat = "each in turn" if definition.is_self_play else f"{definition.seat}"
-    if not definition.is_self_play and definition.seat != "random" and int(definition.seat) < len(players):
-        seat = f"{definition.seat} (player {players[int(definition.seat)]!r})"
-    facts = {"players": f"{len(players)}: {', '.join(map(repr, players))}", "the policy's seat": seat}
+    seat = "every one (self-play)" if definition.is_self_play else str(definition.seat)
+    facts = {"players": f"{len(players)}: {', '.join(map(str, players))}", "the policy's seat": seat}
     if isinstance(table, PettingZooGame):
-        space = table.env.action_space(players[0])
-        facts |= {"game's action space": str(space), "game's observation space": str(table.env.observation_space(players[0]))}
+        facts |= _spaces(table.env.action_space(players[0]), table.env.observation_space(players[0]))
     return facts
+
+
+def _spaces(actions: Any, observations: Any) -> dict[str, str]:
+    return {"game's action space": str(actions), "game's observation space": str(observations)}
 
 
 def _turns(max_turns: int | None) -> str:

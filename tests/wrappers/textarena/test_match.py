@@ -265,6 +265,18 @@ def test_in_the_end_everybody_is_told_how_the_game_ended(moves: list[str], told:
         say(table, "[5]")
 
 
+def test_who_is_neither_first_nor_last_is_told_so() -> None:
+    """Rewards of games for many go by rank."""
+    table = TextArenaGame("LiarsDice-v0-small", 5)
+    game = play(table, 1, nonsense=0.0)
+    assert game.rewards is not None
+    told = {player: table.observe(player) for player in table.players}
+    ranked = sorted(game.rewards, key=game.rewards.__getitem__)
+    assert "You lost." in told[ranked[0]]
+    assert all("You came in between." in told[player] for player in ranked[1:-1])
+    assert "You won." in told[ranked[-1]]
+
+
 # Moves
 
 

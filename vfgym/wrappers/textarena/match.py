@@ -156,8 +156,9 @@ class TextArenaGame(TurnBasedGame):
         if self.was_truncated:
             parts.append("It ended before it was decided.")
         elif len(self.players) > 1:
-            best = max(self._rewards.values())
-            parts.append("It is a draw." if min(self._rewards.values()) == best else "You won." if reward == best else "You lost.")
+            worst, best = min(self._rewards.values()), max(self._rewards.values())
+            results = {worst: "You lost.", best: "You won." if best > worst else "It is a draw."}
+            parts.append(results.get(reward, "You came in between."))
         parts += [self._reasons[player], f"Your reward: {reward:g}."]
         return " ".join(filter(None, parts))
 
