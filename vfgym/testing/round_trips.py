@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +23,8 @@ from vfgym.envs.reasoning_gym.package import borrowed_random_numbers
 from vfgym.envs.reasoning_gym.scoring import score
 from vfgym.testing.comparison import Broken, Promise, expect_same, same
 from vfgym.testing.table_round_trips import (
+    InSelfPlay,
     draws_its_own_numbers,
-    in_self_play,
     is_its_table,
     is_pettingzoos_game,
     is_textarenas_game,
@@ -66,7 +67,7 @@ def round_trips(definition: ChatEnv, make: Callable[[], gym.Env[Any, Any]]) -> l
     if isinstance(definition, MultiplayerEnv):
         promise("tells and pays what the table does for the same moves", is_its_table)
         if not definition.is_self_play:
-            promise("tells and pays the same in self-play", lambda env: is_its_table(in_self_play(env)))
+            promise("tells and pays the same in self-play", lambda env: is_its_table(InSelfPlay(env)))
         promise("draws from no random numbers but its own", draws_its_own_numbers)
     if isinstance(definition, TextArenaEnv):
         promise("is TextArena's own game again, with to_textarena too", is_textarenas_game)
@@ -197,11 +198,12 @@ def _tagged(env: ReasoningGymEnv, answer: str) -> str:
 
 
 def _original_score(dataset: Any, answer: str | None, entry: dict[str, Any]) -> float:
-    """Return what a dataset's scorer gives; some raise on text that they cannot read, which is worth 0.0."""
+    """Return what a dataset's scorer gives; some raise on text that they cannot read, or give no number, which is worth 0.0."""
     try:
-        return float(dataset.score_answer(answer, entry))
+        value = float(dataset.score_answer(answer, entry))
     except Exception:
         return 0.0
+    return value if math.isfinite(value) else 0.0
 
 
 def _is_the_original_dataset(env: ReasoningGymEnv) -> str:

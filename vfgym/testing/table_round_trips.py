@@ -30,21 +30,17 @@ _MOVES = 100
 """Moves after which a game that goes on is left."""
 
 
-class _SelfPlay(MultiplayerEnv):
+class InSelfPlay(MultiplayerEnv):
     """The game of another environment, with the policy at every seat."""
 
     def __init__(self, env: MultiplayerEnv) -> None:
+        """Take the game of `env`."""
         self._env = env
         super().__init__(opponents=SELF, blocking=False)
 
     def open_table(self) -> TurnBasedGame:
         """Make a table as the environment does."""
         return self._env.open_table()
-
-
-def in_self_play(env: MultiplayerEnv) -> MultiplayerEnv:
-    """Return the game of an environment with the policy at every seat."""
-    return _SelfPlay(env)
 
 
 _Note: TypeAlias = tuple[Player, Message | None, Any]

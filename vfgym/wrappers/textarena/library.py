@@ -9,13 +9,14 @@ import random
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vfgym.errors import MissingExtra
+from vfgym.wrappers.textarena.repairs import REPAIRS
 from vfgym.wrappers.textarena.table_random import NUMPY, RANDOM
 from vfgym.wrappers.textarena.words import NLTK_NAMES, Dictionary
 
@@ -24,10 +25,6 @@ _IMPORTING = threading.RLock()
 
 _TAMED: set[str] = set()
 """The modules of TextArena that know `RANDOM` and the like."""
-
-
-class NobodyLeft(Exception):
-    """Every player was put out of a game, which does not notice it (PublicGoodsGame, after invalid moves of all)."""
 
 
 class Kinds(NamedTuple):
@@ -89,7 +86,7 @@ def _imported(name: str) -> ModuleType:
         drawn = random.getstate()  # what TextArena imports draws from it
         module = importlib.import_module(name)
         random.setstate(drawn)
-        loaded = {name for name in sys.modules if name.startswith("textarena.")}
+        loaded = {loaded for loaded in sys.modules if loaded.startswith("textarena.")}
         for new in loaded - _TAMED:
             _tame(sys.modules[new])
         _TAMED.update(loaded)
@@ -100,7 +97,7 @@ def _imported(name: str) -> ModuleType:
 def _nltk_left_out() -> Iterator[None]:
     """Let what is imported meanwhile find an empty ``nltk``.
 
-    Nine games download corpora when they are imported, two look into them, and the real module takes 3 s to import (it brings SciPy).
+    Nine games download corpora when they are imported, three look into them, and the real module takes 3 s to import (it brings SciPy).
     """
     empty = SimpleNamespace(words=SimpleNamespace(words=_nothing))
     stand_ins = {"nltk": SimpleNamespace(download=_nothing, corpus=empty, pos_tag=_nothing), "nltk.corpus": empty}
@@ -128,39 +125,10 @@ def _tame(module: ModuleType) -> None:
         names["print"] = _nothing
         if module.__name__.endswith(".env") and "EnglishDictionary" in names:
             names["EnglishDictionary"] = Dictionary
-    if module.__name__ == "textarena.envs.WordChains.env":
-        # It draws from a list made of a set of strings, whose order differs between processes.
-        names["list"] = sorted
-    if module.__name__ == "textarena.state":
-        names["TwoPlayerState"].set_winner = _of_one_winner(names["TwoPlayerState"].set_winner)
-        names["FFAMultiPlayerState"].step = _with_somebody(names["FFAMultiPlayerState"].step)
+    if module.__name__ in REPAIRS:
+        REPAIRS[module.__name__](names)
 
 
 def _nothing(*values: object, **options: object) -> list[Any]:
     """Stand in for ``print``, and for what is asked of NLTK by the imports."""
     return []
-
-
-def _of_one_winner(set_winner: Callable[..., None]) -> Callable[..., None]:
-    """Let a method that takes a ``player_id`` take it as ``player_ids`` too, as Tak calls it in the move that wins."""
-
-    def accepting(self: Any, player_id: int | None = None, reason: str = "", *, player_ids: int | None = None) -> None:
-        set_winner(self, player_id if player_ids is None else player_ids, reason)
-
-    return accepting
-
-
-def _with_somebody(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method that looks for the next player who is not out raise `NobodyLeft` instead of looking for ever."""
-
-    def stepping(self: Any, rotate_player: bool = True) -> Any:
-        looks = rotate_player and not self.done and not self.made_invalid_move
-        if (
-            looks
-            and len(self.elimination_order) >= self.num_players
-            and not set(range(self.num_players)).difference(self.elimination_order)
-        ):
-            raise NobodyLeft
-        return step(self, rotate_player)
-
-    return stepping

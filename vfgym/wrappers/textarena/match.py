@@ -13,7 +13,8 @@ from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.wrappers.textarena import moves
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
-from vfgym.wrappers.textarena.library import NobodyLeft, kinds, load, new_game
+from vfgym.wrappers.textarena.library import kinds, load, new_game
+from vfgym.wrappers.textarena.repairs import NobodyLeft
 from vfgym.wrappers.textarena.table_random import RandomNumbers
 from vfgym.wrappers.textarena.telling import Told, everything, in_order, in_training, joined
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
