@@ -157,15 +157,17 @@ def main() -> None:
     """Print the table."""
     story = GoOn(dataset=[{"question": "tell me a story"}])
     cart, bare = vfgym.to_chat("CartPole-v1"), gym.make("CartPole-v1", disable_env_checker=True)
-    game = best(step(bare, np.int64(1), 8))
+    played = {turns: best(step(bare, np.int64(1), turns)) for turns in (7, 8)}
+    over = {turns: best(step(cart, "1", turns)) - game for turns, game in played.items()}
     rows: list[tuple[str, float, str]] = [
         ("single-turn rollout, scored", best(single_turn), "<= 50"),
         *((f"further turn, at turn {turns}", further_turn(turns), "<= 10, flat") for turns in (20, 100, 400)),
         ("turn with one tool call", best(tool_turn), "<= 20"),
         ("five trivial reward functions", reward_functions(), "<= 10"),
         ("step(), plain hooks", best(step(story, "and then?", 20)), "3-5 (spike)"),
-        ("CartPole, the bare game", game, ""),
-        ("CartPole as chat, over the game", best(step(cart, "1", 8)) - game, "<= 8"),
+        ("CartPole, the bare game", played[8], ""),
+        ("CartPole as chat, over the game", over[8], "<= 8"),  # the pole falls with the eighth step, which ends and scores the episode
+        ("the same, before the last step", over[7], "<= 8"),
     ]
     print(f"{'what':36} {'µs CPU':>8}   aim")
     for what, took, aim in rows:

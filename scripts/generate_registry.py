@@ -109,21 +109,16 @@ TEXTARENA_MISSING = {
     **dict.fromkeys(("Debate", "GuessWho", "ScenarioPlanning", "TwentyQuestions"), "OPENROUTER_API_KEY"),
     **dict.fromkeys(("ScorableGames", "UsedCarNegotiation"), "its data files, which the package does not contain"),
     "BabyAiText": "the abandoned packages gym and babyai_text",
-    "CharacterConclave": "a repair: its first step is a TypeError",
     "Klondike": "a repair: its module is a SyntaxError",
     "UsedCar": "its module, which the package does not contain",
 }
 """What the games of textarena 0.7.4 lack that do not run everywhere, by the names of their modules."""
 
 TEXTARENA_PLAYERS = {
-    # three and four are accepted, but with them the move that ends the game is an AttributeError
-    "Briscola": (2, 2, 2),
-    "Golf": (2, 2, 2),
     # any number is accepted, but two sit at these boards
     "QuantumTicTacToe": (2, 2, 2),
     "SpiteAndMalice": (2, 2, 2),
     # the numbers of players that their documentation gives
-    "CharacterConclave": (3, 3, 15),
     "MarketEntryGame": (4, 2, 15),
     "PublicGoodsGame": (4, 2, 15),
     "ScorableGames": (2, 2, 15),

@@ -77,9 +77,13 @@ def background_loop() -> asyncio.AbstractEventLoop:
     return _background.loop
 
 
+running_loop = asyncio._get_running_loop
+"""Returns the event loop that runs in this thread, or None."""
+
+
 def in_event_loop() -> bool:
     """Say whether an event loop runs in this thread, so that blocking here would hold it up."""
-    return asyncio._get_running_loop() is not None
+    return running_loop() is not None
 
 
 class _Bridged(greenlet):

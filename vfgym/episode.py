@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vfgym.calls import is_awaitable
+from vfgym.calls import Ready, is_awaitable
 from vfgym.concurrency import Before, DeadlinePassed, Steps
 from vfgym.episode_scoring import score_alone
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.hooks import check_stops, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, for_conversation
-from vfgym.rubrics.scoring import score_step
+from vfgym.rubrics.scoring import awaited_value, namespace_of, value_of
 from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens
 
 if TYPE_CHECKING:
@@ -67,18 +67,20 @@ def error_stop(state: State) -> str:
 def new_step(definition: ChatEnv, state: State, prompt: Sequence[Message], response: Response) -> TrajectoryStep:
     """Return the turn that an answer to `prompt` makes. It is not recorded yet."""
     message: Any = response.message
-    if message.__class__ is not definition.message_types["assistant"]:
+    tokens, is_truncated = None, False
+    if message.__class__ is not definition.message_types["assistant"]:  # what else a client says of its answer stays here
+        if response.tokens is not None:
+            tokens = step_tokens(response.tokens, definition.max_seq_len)
+        is_truncated = response.is_truncated or (tokens is not None and tokens["is_truncated"])
         message = for_conversation(message, definition.message_types)
-    tokens = response.tokens
-    kept = None if tokens is None else step_tokens(tokens, definition.max_seq_len)
     return {
         "prompt": prompt,
         "completion": [message],
         "response": response,
-        "tokens": kept,
+        "tokens": tokens,
         "reward": None,
         "advantage": None,
-        "is_truncated": response.is_truncated or (kept is not None and kept["is_truncated"]),
+        "is_truncated": is_truncated,
         "trajectory_id": state["trajectory_id"],
         "extras": {},
     }
@@ -121,7 +123,14 @@ class BaseEpisode:
 
     def answer(self, response: Response) -> Steps[list[Message] | None]:
         """Play one turn with an answer that somebody else asked for: count its tokens, then `advance`."""
-        return self.advance(response)
+        self.is_busy = True
+        try:
+            return (yield from self.advance(response))
+        except BaseException:
+            self.is_broken = True
+            raise
+        finally:
+            self.is_busy = False
 
     def fail(self, error: BaseException) -> Steps[None]:
         """End the episode because the model could not answer."""
@@ -152,7 +161,7 @@ class BaseEpisode:
         for name, call in (*self.definition.hooks.cleanups, *self.definition.hooks.updates):
             try:
                 result = call(state)
-                if is_awaitable(result):
+                if result.__class__ is not Ready and is_awaitable(result):
                     yield result
             except GeneratorExit:
                 raise
@@ -179,7 +188,6 @@ class BaseEpisode:
     def outcome(self) -> Outcome:
         """Return the five-tuple of the last step."""
         terminated, truncated = self.definition.end_flags(self.state) if self.is_over else (False, False)
-        self._shown = time.time()
         return Outcome(self.conversation(), self.emission(), terminated, truncated, self.info())
 
     def info(self) -> dict[str, Any]:
@@ -187,18 +195,14 @@ class BaseEpisode:
         state = self.state
         if self._metrics is None:
             self._metrics = dict.fromkeys(self.definition.rubric.metric_names, 0.0)
-        metrics = self._metrics.copy()
-        if self.is_scored:
-            metrics.update(state["metrics"])
         info = {
             "example_id": state["input"].get("example_id", -1),
-            "tools": self._tool_params(),
-            "metrics": metrics,
+            "tools": self._tool_params() if state["tool_defs"] else [],
+            "metrics": {**self._metrics, **state["metrics"]} if self.is_scored else self._metrics.copy(),
             "stop_condition": state["stop_condition"],
         }
-        error = state["error"]
-        if error is not None:
-            info["error"] = repr(error)
+        if state["error"] is not None:
+            info["error"] = repr(state["error"])
         extra = self.definition.step_info(state)
         if extra:
             info.update(extra)
@@ -257,7 +261,6 @@ class Episode(BaseEpisode):
                 note_error(state, error)
             finally:
                 timing.setup.end = time.time()
-            return (yield from self._continue())
         except DeadlinePassed:
             yield from self._time_out()
             return None
@@ -266,37 +269,17 @@ class Episode(BaseEpisode):
         except BaseException:
             yield from self.finish()
             raise
+        return (yield from self._turn(None))
 
     def answer(self, response: Response) -> Steps[list[Message] | None]:
         """Play one turn with an answer that somebody else asked for: count its tokens, then `advance`."""
         if response.usage is not None:
             self.definition.increment_state_usage_from_response(self.state, response)
-        return self.advance(response)
+        return self._turn(response)
 
     def advance(self, response: Response) -> Steps[list[Message] | None]:
         """Play one turn with the model's answer and return the next prompt; None if the episode is over."""
-        emitted = len(self.state.emitted)
-        try:
-            try:
-                if self._deadline is not None and time.time() >= self._deadline:
-                    yield from self._time_out()
-                    return None
-                try:
-                    yield from self._record(self._new_step(response))
-                except Error as error:
-                    note_error(self.state, error)
-                return (yield from self._continue())
-            except DeadlinePassed:
-                yield from self._time_out()
-                return None
-            finally:
-                if len(self.state.emitted) == emitted:
-                    self.state.emitted.append(0.0)
-        except GeneratorExit:
-            raise
-        except BaseException:
-            yield from self.finish()
-            raise
+        return self._turn(response)
 
     def fail(self, error: BaseException) -> Steps[None]:
         """End the episode because the model could not answer: an overlong prompt, a timeout, or any other error."""
@@ -336,6 +319,95 @@ class Episode(BaseEpisode):
         complete(self.state, "timeout_reached")
         yield from self.finish()
 
+    def _turn(self, response: Response | None) -> Steps[list[Message] | None]:
+        """Play from an answer (None: from the beginning) to the next prompt, and return it; None if the episode is over."""
+        # A turn is one generator, since each further one would cost as much as all of its plain hooks.
+        definition, state, overridden = self.definition, self.state, self._overridden
+        emitted = len(state.emitted)
+        must_stop = ""
+        self.is_busy = True
+        try:
+            try:
+                if response is not None:
+                    if self._deadline is not None and time.time() >= self._deadline:
+                        yield from self._time_out()
+                        return None
+                    try:
+                        log = self._log
+                        state["timing"].model.times.extend((self._shown, time.time()))
+                        step = new_step(definition, state, MessagesView(log, len(log)), response)
+                        log.append(step["completion"][0])
+                        if overridden["add_trajectory_step"]:
+                            result = definition.add_trajectory_step(state, step)
+                            if is_awaitable(result):
+                                yield self._bounded(result)
+                        else:
+                            state["trajectory"].append(step)
+                        if overridden["apply_action"]:
+                            result = definition.apply_action(step["completion"][0], state)
+                            if result is not None and is_awaitable(result):
+                                yield self._bounded(result)
+                        if self._step_scorers:
+                            reward, sums = 0.0, state.step_metrics
+                            of_turn = {"state": state, "step": step, "completion": step["completion"]}
+                            for function, class_objects in self._step_scorers:
+                                names = {**namespace_of(state, class_objects), **of_turn} if function.asks_for_task else of_turn
+                                value = value_of(function, names, state)
+                                if value.__class__ is not float:
+                                    value = yield from awaited_value(function, value, state)
+                                sums[function.name] = sums.get(function.name, 0.0) + value
+                                if function.weight:
+                                    reward += function.weight * value
+                            state.emitted.append(reward)
+                    except Error as error:
+                        note_error(state, error)
+                while True:
+                    if overridden["is_completed"] or definition.may_stop(state):
+                        is_completed = yield from self._is_completed()
+                    else:
+                        is_completed = False
+                    if is_completed or must_stop:
+                        if not state["is_completed"]:  # the author's own is_completed() said so, or an error that it does not look at
+                            complete(state, must_stop or None)
+                        yield from self.finish()
+                        return None
+                    asked = time.time()
+                    try:
+                        shown = self._ask()
+                        if shown.__class__ is not list and is_awaitable(shown):
+                            shown = yield self._bounded(shown)
+                        if overridden["get_prompt_messages"]:
+                            self._rewrite(shown)
+                        elif state["trajectory"]:
+                            self._log += as_messages(shown, definition.message_types, name="env_response")
+                        else:
+                            self._log = as_messages(shown, definition.message_types, name="prompt")
+                    except Error as error:
+                        note_error(state, error)
+                        must_stop = error_stop(state)
+                        continue
+                    self._shown = time.time()
+                    if state["trajectory"]:
+                        state["timing"].env.times.extend((asked, self._shown))
+                    if state["final_env_response"] is None:
+                        return self._log
+                    must_stop = "has_final_env_response"
+            except DeadlinePassed:
+                yield from self._time_out()
+                return None
+            finally:
+                if response is not None and len(state.emitted) == emitted:
+                    state.emitted.append(0.0)
+        except GeneratorExit:
+            self.is_broken = True
+            raise
+        except BaseException:
+            self.is_broken = True
+            yield from self.finish()
+            raise
+        finally:
+            self.is_busy = False
+
     def _is_completed(self) -> Steps[bool]:
         """Check the stop conditions; an `Error` that one raises ends the episode."""
         bounded = None if self._deadline is None else self._bounded
@@ -351,85 +423,28 @@ class Episode(BaseEpisode):
             complete(self.state, error_stop(self.state))
             return True
 
-    def _continue(self) -> Steps[list[Message] | None]:
-        """Check the stop conditions, then ask the environment for the next prompt; None once the episode is over."""
-        state = self.state
-        must_stop = ""
-        while True:
-            if (yield from self._is_completed()) or must_stop:
-                if not state["is_completed"]:  # the author's own is_completed() said so, or an error that it does not look at
-                    complete(state, must_stop or None)
-                yield from self.finish()
-                return None
-            started = time.time()
-            try:
-                shown = self._ask()
-                if is_awaitable(shown):
-                    shown = yield self._bounded(shown)
-                self._show(shown)
-            except Error as error:
-                note_error(state, error)
-                must_stop = error_stop(state)
-                continue
-            self._shown = time.time()
-            if state["trajectory"]:
-                state["timing"].env.add(started, self._shown)
-            if state["final_env_response"] is None:
-                return self._log
-            must_stop = "has_final_env_response"
-
     def _ask(self) -> Any:
         """Call the hook that says what the model is shown next; the result may have to be awaited."""
-        definition, state, log = self.definition, self.state, self._log
+        state = self.state
         if self._overridden["get_prompt_messages"]:
-            return definition.get_prompt_messages(state)
-        trajectory = state["trajectory"]
-        if not trajectory:
+            return self.definition.get_prompt_messages(state)
+        if not state["trajectory"]:
             return state["prompt"]
-        last = trajectory[-1]
-        if not (last["prompt"].__class__ is MessagesView and last["prompt"]._messages is log and last["completion"][0] is log[-1]):
+        last, log = state["trajectory"][-1], self._log
+        prompt = last["prompt"]
+        if prompt.__class__ is not MessagesView or prompt._messages is not log or last["completion"][0] is not log[-1]:
             # The author recorded another turn than the one that was played: go on from what is recorded.
-            self._log = log = [*last["prompt"], *last["completion"]]
-        return definition.env_response(log.copy(), state)
+            self._log = log = [*prompt, *last["completion"]]
+        return self.definition.env_response(log.copy(), state)
 
-    def _show(self, shown: Any) -> None:
-        """Bring the conversation to what the model must answer next, given what the hook of `_ask` said."""
-        types = self.definition.message_types
-        if self._overridden["get_prompt_messages"]:
-            log = self._log
-            known = len(log)
-            if known and isinstance(shown, list) and shown[:known] == log:
-                log.extend(as_messages(shown[known:], types, name="get_prompt_messages"))
-            else:  # history was rewritten
-                self._log = as_messages(shown, types, name="get_prompt_messages")
-        elif self.state["trajectory"]:
-            self._log.extend(as_messages(shown, types, name="env_response"))
-        else:
-            self._log = as_messages(shown, types, name="prompt")
-
-    def _new_step(self, response: Response) -> TrajectoryStep:
-        """Put the model's answer into the conversation, and return the turn that it makes."""
-        log = self._log
-        self.state["timing"].model.add(self._shown, time.time())
-        step = new_step(self.definition, self.state, MessagesView(log, len(log)), response)
-        log.append(step["completion"][0])
-        return step
-
-    def _record(self, step: TrajectoryStep) -> Steps[None]:
-        """Record a turn, make its move, and score it."""
-        definition, state = self.definition, self.state
-        if self._overridden["add_trajectory_step"]:
-            result = definition.add_trajectory_step(state, step)
-            if is_awaitable(result):
-                yield self._bounded(result)
-        else:
-            state["trajectory"].append(step)
-        if self._overridden["apply_action"]:
-            result = definition.apply_action(step["completion"][0], state)
-            if is_awaitable(result):
-                yield self._bounded(result)
-        if self._step_scorers:
-            state.emitted.append((yield from score_step(self._step_scorers, state, step)))
+    def _rewrite(self, shown: Any) -> None:
+        """Take the conversation that the author's own `get_prompt_messages` returned."""
+        log, types = self._log, self.definition.message_types
+        known = len(log)
+        if known and isinstance(shown, list) and shown[:known] == log:
+            log.extend(as_messages(shown[known:], types, name="get_prompt_messages"))
+        else:  # history was rewritten
+            self._log = as_messages(shown, types, name="get_prompt_messages")
 
 
 def play(episode: Episode, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> Steps[State]:

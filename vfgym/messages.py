@@ -33,11 +33,15 @@ class MessageTypes(dict[str, "type[Message]"]):
         super().__init__({role: cls for cls in classes for role in cls.ROLES})
         self._taken = set(classes)
 
-    def take(self, classes: set[type]) -> bool:
-        """Say whether messages of these classes are taken as they are: subclasses are."""
-        if self._taken.issuperset(classes):
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without what `take` learned: a local subclass that it once met could not be pickled.
+        return type(self), tuple(dict.fromkeys(self.values()))
+
+    def take(self, values: list[Any]) -> bool:
+        """Say whether all values are messages of these classes, which are taken as they are: subclasses are."""
+        if self._taken.issuperset(map(type, values)):
             return True
-        own = tuple(self.values())
+        own, classes = tuple(self.values()), set(map(type, values))
         self._taken.update(cls for cls in classes if issubclass(cls, own))
         return self._taken.issuperset(classes)
 
@@ -77,6 +81,8 @@ class Message(FrozenDict):
     _converted: Kept | None
     ROLES: ClassVar[tuple[str, ...]] = ()
     """Roles that this class stands for; the first one is its default."""
+    _is_text_enough: ClassVar[bool] = True
+    """Whether text alone makes a message of this class."""
     role = Field()
     content = Field()
     name = Field()
@@ -92,7 +98,11 @@ class Message(FrozenDict):
         Raises:
             InvalidMessage: If the fields do not make a message of this role.
         """
-        self._fill(role or self.ROLES[0], content, fields)
+        if content.__class__ is str and self._is_text_enough and not fields and role is None:
+            dict.update(self, {"role": self.ROLES[0], "content": content})
+            _set_converted(self, None)
+        else:
+            self._fill(role, content, fields)
 
     @classmethod
     def of_fields(cls, fields: Mapping[str, Any]) -> Self:
@@ -106,21 +116,23 @@ class Message(FrozenDict):
             if not isinstance(key, str) or key == "self":
                 raise InvalidMessage(f"the fields of a message have names, and none is called 'self'; got {key!r}")
         made = cls.__new__(cls)
-        made._fill(fields.get("role") or cls.ROLES[0], fields.get("content"), rest)
+        made._fill(fields.get("role"), fields.get("content"), rest)
         return made
 
-    def _fill(self, role: str, content: Any, fields: Mapping[str, Any]) -> None:
+    def _fill(self, role: str | None, content: Any, fields: Mapping[str, Any]) -> None:
         _set_converted(self, None)
-        if role not in self.ROLES:
+        if not role:
+            role = self.ROLES[0]
+        elif role not in self.ROLES:
             raise InvalidMessage(f"{type(self).__name__} has the role {' or '.join(self.ROLES)}, got {role!r}")
-        dict.update(self, {"role": role, "content": self._checked_content(content)})
+        dict.update(self, {"role": role, "content": content if content.__class__ is str else self._checked_content(content)})
         if fields:
             dict.update(self, {key: self._checked_field(key, value) for key, value in fields.items() if value is not None})
-        self._check()
 
     @classmethod
     def _of(cls, data: Mapping[str, Any]) -> Self:
-        made = super()._of(data)
+        made = cls.__new__(cls)
+        dict.update(made, data)
         _set_converted(made, None)
         return made
 
@@ -172,9 +184,6 @@ class Message(FrozenDict):
 
     def _checked_field(self, key: str, value: Any) -> Any:
         return freeze(value)
-
-    def _check(self) -> None:
-        """Check what concerns several fields."""
 
 
 _set_converted = Message.__dict__["_converted"].__set__  # the slot itself: assignment is refused
@@ -243,11 +252,14 @@ class ToolMessage(Message):
 
     __slots__ = ()
     ROLES = ("tool",)
+    _is_text_enough = False
     tool_call_id = Field()
 
-    def _check(self) -> None:
-        if not isinstance(self.tool_call_id, str):
-            raise InvalidMessage(f"a tool message needs tool_call_id (a string): which call it answers; got {self.tool_call_id!r}")
+    def _fill(self, role: str | None, content: Any, fields: Mapping[str, Any]) -> None:
+        super()._fill(role, content, fields)
+        call_id = fields.get("tool_call_id")
+        if not isinstance(call_id, str):
+            raise InvalidMessage(f"a tool message needs tool_call_id (a string): which call it answers; got {call_id!r}")
 
 
 MESSAGE_TYPES = MessageTypes(SystemMessage, UserMessage, AssistantMessage, ToolMessage, TextMessage)
@@ -306,7 +318,7 @@ def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = 
     Raises:
         InvalidMessage: If it is none of these; the text names the message.
     """
-    if value.__class__ is list and types.take(set(map(type, value))):
+    if value.__class__ is list and types.take(value):
         return value.copy()
     if isinstance(value, str):
         return [types["text"](value)]

@@ -255,33 +255,33 @@ class TimeSpan:
 class TimeSpans:
     """Spans of one kind of work, in order. Kept as numbers, since a long episode has two for each turn."""
 
-    __slots__ = ("_times",)
+    __slots__ = ("times",)
 
     def __init__(self, spans: Iterable[TimeSpan] = ()) -> None:
         """Hold `spans`."""
-        self._times = array("d")
+        self.times = array("d")
+        """Start and end of each span, one after the other."""
         for span in spans:
             self.add(span.start, span.end)
 
     def add(self, start: float, end: float) -> None:
         """Add a span, in seconds since the epoch."""
-        self._times.append(start)
-        self._times.append(end)
+        self.times.extend((start, end))
 
     @property
     def spans(self) -> tuple[TimeSpan, ...]:
         """The spans, in order; `add` adds one."""
-        return tuple(TimeSpan(start, end) for start, end in zip(self._times[::2], self._times[1::2], strict=True))
+        return tuple(TimeSpan(start, end) for start, end in zip(self.times[::2], self.times[1::2], strict=True))
 
     @property
     def duration(self) -> float:
         """Seconds of all spans together."""
-        times = self._times
+        times = self.times
         return sum(end - start for start, end in zip(times[::2], times[1::2], strict=True) if end > 0)
 
     def model_dump(self) -> dict[str, Any]:
         """Return the spans as plain data."""
-        times = self._times
+        times = self.times
         spans = []
         total = 0.0
         for start, end in zip(times[::2], times[1::2], strict=True):

@@ -33,10 +33,10 @@ def as_response(action: Any) -> Response:
     Raises:
         InvalidAction: If it is not an assistant message; the text says what was expected and what came.
     """
-    if isinstance(action, Response):
-        return action
     if isinstance(action, str):
         return Response("", 0, "", None, AssistantMessage._of({"role": "assistant", "content": action}))
+    if isinstance(action, Response):
+        return action
     try:
         message = as_message(action)
     except InvalidMessage as error:
@@ -54,6 +54,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}
 
     _episode: BaseEpisode | None = None
+    _printed = 0
+    """How much of the conversation was printed, where ``render_mode="human"``."""
     defers_scoring = False
     """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
 
@@ -129,11 +131,17 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             InvalidAction: If it is not an assistant message; the episode stands as it was.
             ResetNeeded: If there is no episode to continue.
         """
-        return run_sync(self._step(self._running(), as_response(action)))
+        episode, response = self._running(), as_response(action)
+        if episode.is_over or run_sync(episode.answer(response)) is None:
+            return run_sync(self._score(episode))
+        return self._shown_outcome(episode)
 
     async def astep(self, action: Action) -> Outcome:
         """Answer the conversation, from async code (see `step`)."""
-        return await run_async(self._step(self._running(), as_response(action)))
+        episode, response = self._running(), as_response(action)
+        if episode.is_over or await run_async(episode.answer(response)) is None:
+            return await run_async(self._score(episode))
+        return self._shown_outcome(episode)
 
     def fail(self, error: BaseException) -> Outcome:
         """End the episode because whoever answers could not: what `step` returns then.
@@ -232,26 +240,9 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         finally:
             if kept[1] is None and episode.state.session is not None:
                 self._sessions.append((playing, episode.state.session))
-        observation, _, _, _, info = episode.outcome()
-        self._show(observation, since=0)
+        self._printed = 0
+        observation, _, _, _, info = self._shown_outcome(episode)
         return observation, info
-
-    def _step(self, episode: BaseEpisode, response: Response) -> Steps[Outcome]:
-        shown = self._count_shown(episode)
-        if not episode.is_over:
-            episode.is_busy = True
-            try:
-                prompt = yield from episode.answer(response)
-            except BaseException:
-                episode.is_broken = True
-                raise
-            finally:
-                episode.is_busy = False
-            if prompt is not None:
-                outcome = episode.outcome()
-                self._show(outcome.observation, shown)
-                return outcome
-        return (yield from self._score(episode, shown))
 
     def _fail(self, error: BaseException) -> Steps[Outcome]:
         episode = self._running()
@@ -265,7 +256,6 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     def _end(self, episode: BaseEpisode, end: Steps[None]) -> Steps[Outcome]:
         """Take the steps that end play, then score."""
-        shown = self._count_shown(episode)
         episode.is_busy = True
         try:
             yield from end
@@ -274,17 +264,21 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             raise
         finally:
             episode.is_busy = False
-        return (yield from self._score(episode, shown))
+        return (yield from self._score(episode))
 
-    def _score(self, episode: BaseEpisode, shown: int) -> Steps[Outcome]:
+    def _score(self, episode: BaseEpisode) -> Steps[Outcome]:
         if not self.defers_scoring:
             episode.is_busy = True
             try:
                 yield from episode.score()
             finally:
                 episode.is_busy = False
+        return self._shown_outcome(episode)
+
+    def _shown_outcome(self, episode: BaseEpisode) -> Outcome:
         outcome = episode.outcome()
-        self._show(outcome.observation, shown)
+        if self.render_mode == "human":
+            self._print(outcome.observation)
         return outcome
 
     def _abandon(self) -> Steps[None]:
@@ -302,12 +296,10 @@ class EpisodeFace(gym.Env[list[Message], Any]):
                 if is_awaitable(closing):
                     yield closing
 
-    def _count_shown(self, episode: BaseEpisode) -> int:
-        return len(episode.conversation()) if self.render_mode == "human" else 0
-
-    def _show(self, conversation: list[Message], since: int) -> None:
-        if self.render_mode == "human":
-            print(transcript(conversation[since:]))
+    def _print(self, conversation: list[Message]) -> None:
+        """Print what has come since the last step."""
+        print(transcript(conversation[self._printed :]))
+        self._printed = len(conversation)
 
 
 class Fork(EpisodeFace):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +62,7 @@ class MultiTurnEnv(ChatEnv):
         self.max_turns = max_turns
         self.timeout_seconds = timeout_seconds
         self.max_total_completion_tokens = -1
+        self._has_other_stops = any(getattr(call, "__func__", None) not in self._foreseen_stops for _, call in self.hooks.stops)
         self.add_rubric(MultiTurnMonitorRubric())
 
     def set_max_total_completion_tokens(self, max_total_completion_tokens: int) -> None:
@@ -165,15 +167,28 @@ class MultiTurnEnv(ChatEnv):
         """Stop when the environment said its last."""
         return state["final_env_response"] is not None
 
+    _foreseen_stops: ClassVar[frozenset[Callable[..., Any]]] = frozenset(
+        {has_error, prompt_too_long, max_turns_reached, timeout_reached, max_total_completion_tokens_reached, has_final_env_response}
+    )
+
+    def may_stop(self, state: State) -> bool:
+        """Say whether the stop conditions have to be checked: false where all are the library's own, and none holds.
+
+        Asked at every turn; much less work than to ask each condition.
+        """
+        return (
+            self._has_other_stops
+            or state["error"] is not None
+            or state["final_env_response"] is not None
+            or 0 < self.max_turns <= len(state["trajectory"])
+            or self.max_total_completion_tokens > 0
+            or "prompt_too_long" in state
+            or "timed_out" in state
+        )
+
     @cleanup(priority=100)
     def render_state(self, state: State) -> Any:
         """Stamp the end of play and render the completion, before handlers of lower priority run."""
-        return self._render(state)
-
-    @eager
-    def _render(self, state: State) -> Steps[None]:
-        generation = state["timing"].generation
-        generation.end = time.time()
+        state["timing"].generation.end = time.time()
         result = self.render_completion(state)
-        if is_awaitable(result):
-            yield result
+        return result if is_awaitable(result) else Ready()

@@ -152,7 +152,7 @@ class Rubric:
     @property
     def has_group_rewards(self) -> bool:
         """Whether some function needs a whole group."""
-        return any(function.when == "group" for function in self._functions)
+        return "group" in [function.when for function in self._functions]
 
     @property
     def group_function_names(self) -> list[str]:

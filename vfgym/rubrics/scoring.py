@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_origin
 
 import numpy as np
 
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import Steps, Together, in_event_loop
+from vfgym.concurrency import Steps, Together, running_loop
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
-from vfgym.state import State, TrajectoryStep
+from vfgym.state import State
 from vfgym.threads import in_place, on_thread
 
 logger = logging.getLogger(__name__)
@@ -115,43 +115,41 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
     for function in functions:
         if names is None:
             names = namespace_of(state, class_objects)
-        value = yield from _score(function, names, state)
+        value = value_of(function, names, state)
+        if value.__class__ is not float:
+            value = yield from awaited_value(function, value, state)
         score.metrics[function.name] = value
         if function.weight:
             score.reward += function.weight * value
     return score
 
 
-def _score(function: RewardFunction, names: Mapping[str, Any], state: State) -> Steps[float]:
+def _called(function: RewardFunction, names: Mapping[str, Any]) -> Any:
+    """Return what a function returns; an awaitable where it is async, or blocking and called on an event loop."""
+    if running_loop() is None:
+        return function.plan(names)
+    if function.is_blocking:
+        return on_thread(function.plan, names)
+    return in_place(function.name, function.plan, names)
+
+
+def value_of(function: RewardFunction, names: Mapping[str, Any], state: State) -> Any:
+    """Return a function's number, 0.0 if it failed; what has to be awaited is returned as it is (see `awaited_value`)."""
     try:
         value = _called(function, names)
-        if is_awaitable(value):
-            value = yield value
-        return float(value)
+        return value if value.__class__ is float or is_awaitable(value) else float(value)
     except Exception as error:
         report(function, error, state)
         return 0.0
 
 
-def _called(function: RewardFunction, names: Mapping[str, Any]) -> Any:
-    """Return what a function returns; an awaitable where it is async, or blocking and called on an event loop."""
-    if function.is_blocking and in_event_loop():
-        return on_thread(function.plan, names)
-    return in_place(function.name, function.plan, names)
-
-
-def score_step(scorers: Iterable[StepScorer], state: State, step: TrajectoryStep) -> Steps[float]:
-    """Call the step functions on one turn, add up their metrics in the state, and return the turn's reward."""
-    reward = 0.0
-    for function, class_objects in scorers:
-        names: dict[str, Any] = namespace_of(state, class_objects) if function.asks_for_task else {"state": state}
-        names["step"] = step
-        names["completion"] = step["completion"]
-        value = yield from _score(function, names, state)
-        state.step_metrics[function.name] = state.step_metrics.get(function.name, 0.0) + value
-        if function.weight:
-            reward += function.weight * value
-    return reward
+def awaited_value(function: RewardFunction, value: Awaitable[Any], state: State) -> Steps[float]:
+    """Await what a function returned, and return its number; 0.0 if it failed."""
+    try:
+        return float((yield value))
+    except Exception as error:
+        report(function, error, state)
+        return 0.0
 
 
 def report(function: RewardFunction, error: BaseException, state: State) -> None:
@@ -172,10 +170,7 @@ def score_members(functions: Iterable[RewardFunction], states: list[State], clas
         else:
             if each is None:
                 each = [namespace_of(state, class_objects) for state in states]
-            if len(states) == 1:
-                values = [(yield from _score(function, each[0], states[0]))]
-            else:
-                values = yield from _individual_values(function, states, each)
+            values = yield from _individual_values(function, states, each)
         for score, value in zip(scores, values, strict=True):
             score.metrics[function.name] = value
             if function.weight:
@@ -184,27 +179,25 @@ def score_members(functions: Iterable[RewardFunction], states: list[State], clas
 
 
 def _individual_values(function: RewardFunction, states: list[State], each: list[dict[str, Any]]) -> Steps[list[float]]:
-    results: list[Any] = []
-    for names in each:
-        try:
-            results.append(_called(function, names))
-        except Exception as error:
-            results.append(error)
-    waiting = [index for index, result in enumerate(results) if is_awaitable(result)]
-    if waiting:
-        awaited = yield Together([results[index] for index in waiting])
-        for index, result in zip(waiting, awaited, strict=True):
-            results[index] = result
-    return [_number(function, result, state) for result, state in zip(results, states, strict=True)]
+    values = [value_of(function, names, state) for names, state in zip(each, states, strict=True)]
+    waiting = [index for index, value in enumerate(values) if value.__class__ is not float]
+    if len(waiting) == 1:
+        index = waiting[0]
+        values[index] = yield from awaited_value(function, values[index], states[index])
+    elif waiting:
+        awaited = yield Together([values[index] for index in waiting])
+        for index, value in zip(waiting, awaited, strict=True):
+            values[index] = _number(function, value, states[index])
+    return values
 
 
-def _number(function: RewardFunction, result: Any, state: State) -> float:
-    if isinstance(result, BaseException) and not isinstance(result, Exception):
-        raise result
+def _number(function: RewardFunction, value: Any, state: State) -> float:
+    if isinstance(value, BaseException) and not isinstance(value, Exception):
+        raise value
     try:
-        if isinstance(result, Exception):
-            raise result
-        return float(result)
+        if isinstance(value, Exception):
+            raise value
+        return float(value)
     except Exception as error:
         report(function, error, state)
         return 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +12,28 @@ class NobodyLeft(Exception):
 
 
 def _let_games_end(names: dict[str, Any]) -> None:
-    """Let Tak be won, and a game that everybody was put out of be over."""
-    set_winner, step = names["TwoPlayerState"].set_winner, names["FFAMultiPlayerState"].step
+    """Give states what games call to end but is not there, and end a game that everybody was put out of."""
+    one, two, many = names["SinglePlayerState"], names["TwoPlayerState"], names["FFAMultiPlayerState"]
+    set_winner, set_draw, add_observation, step = two.set_winner, two.set_draw, many.add_observation, many.step
+    types = names["ta"].ObservationType
+
+    def solve(self: Any, player_ids: list[int], reason: str) -> None:
+        self.set_outcome(reward=1.0, reason=reason)
 
     def set_winner_by_either_name(self: Any, player_id: int | None = None, reason: str = "", *, player_ids: int | None = None) -> None:
-        set_winner(self, player_id if player_ids is None else player_ids, reason)  # the winning move of Tak says player_ids
+        # Stratego gives a list of one reason.
+        set_winner(self, player_id if player_ids is None else player_ids, "".join(reason))
+
+    def set_draw_by_either_name(self: Any, reason: str = "", *, reson: str = "") -> None:
+        set_draw(self, reason or reson)
+
+    def add_observation_of_some_kind(self: Any, message: str, observation_type: Any = None, from_id: int = -1, to_id: int = -1) -> None:
+        kind = types.GAME_MESSAGE if from_id == -1 else types.PLAYER_ACTION
+        add_observation(self, message, observation_type or kind, from_id, to_id)
+
+    def set_winner_that_is_named(self: Any, reward: float, reason: str) -> None:
+        # The reward that is given would be that of the player to move. Who won is said in the reason alone: "Player 2 wins with ...".
+        self.set_winners([int(player) for player in re.findall(r"Player (\d+) wins", reason)], reason)
 
     def step_to_somebody(self: Any, rotate_player: bool = True) -> Any:
         looks_for_the_next = rotate_player and not self.done and not self.made_invalid_move
@@ -23,8 +41,40 @@ def _let_games_end(names: dict[str, Any]) -> None:
             raise NobodyLeft  # where it would look for ever
         return step(self, rotate_player)
 
-    names["TwoPlayerState"].set_winner = set_winner_by_either_name
-    names["FFAMultiPlayerState"].step = step_to_somebody
+    one.set_winners = solve  # FifteenPuzzle, when it is solved
+    two.set_winner = set_winner_by_either_name  # the winning move of Tak says player_ids
+    two.set_winners = set_winner_by_either_name  # Checkers says player_id; the original fails whatever is said
+    two.set_draw = set_draw_by_either_name  # ScenarioPlanning says reson
+    many.set_outcome = set_winner_that_is_named  # Briscola and Golf with more than two players
+    many.add_observation = add_observation_of_some_kind  # CharacterConclave does not say of which kind
+    many.step = step_to_somebody
+
+
+def _let_both_armies_win(names: dict[str, Any]) -> None:
+    """Let Stratego see who has nothing left to move.
+
+    The original asks where the pieces of a list stand, from which defused bombs are not taken (a TypeError on the empty square that a
+    miner leaves), and takes player 0, who won, for nobody.
+    """
+    env = names["StrategoEnv"]
+    step = env.step
+
+    def who_won(self: Any) -> int | None:
+        for player in (0, 1):
+            army = (piece for row in self.board for piece in row if isinstance(piece, dict) and piece["player"] == player)
+            if all(piece["rank"] in ("Bomb", "Flag") for piece in army):
+                return 1 - player
+        return None
+
+    def step_and_look(self: Any, action: str) -> Any:
+        is_over, info = step(self, action)
+        if not is_over and who_won(self) == 0:
+            self.state.set_winner(player_id=0, reason="Player 0 wins! Player 1 has no more movable pieces.")
+            is_over = True
+        return is_over, info
+
+    env._check_winner = who_won
+    env.step = step_and_look
 
 
 def _draw_from_a_sorted_list(names: dict[str, Any]) -> None:
@@ -62,6 +112,7 @@ def _remember_dictionaries(names: dict[str, Any]) -> None:
 
 REPAIRS: dict[str, Callable[[dict[str, Any]], None]] = {
     "textarena.state": _let_games_end,
+    "textarena.envs.Stratego.env": _let_both_armies_win,
     "textarena.envs.utils.word_lists": _remember_dictionaries,
     "textarena.envs.WordChains.env": _draw_from_a_sorted_list,
     "textarena.envs.WordLadder.env": _remember_ladders,

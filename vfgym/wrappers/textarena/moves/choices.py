@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick, remark
+from vfgym.wrappers.textarena.moves.parts import REMARKS, Legal, Raw, Sampler, pick, remark
 
 # Choices that are made at once
 
@@ -186,7 +186,20 @@ def truth_and_deception(raw: Raw, player: int) -> list[str] | None:
     return ["[Fact 1]", "[Fact 2]"] if raw.state.turn == raw.state.max_turns - 1 else None
 
 
+def conclave(raw: Raw, player: int) -> list[str] | None:
+    """A vote for somebody else, once the talk is over."""
+    if raw.state.game_state["phase"] == "discussion":
+        return None
+    return [f"[player {other}]" for other in range(raw.state.num_players) if other != player]
+
+
+def conclave_remarks(raw: Raw, player: int, rng: np.random.Generator) -> str:
+    """All remarks in some order: the talk goes on until thousands of characters are used up."""
+    return " ".join(map(str, rng.permutation(REMARKS)))
+
+
 LEGAL: dict[str, Legal] = {
+    "CharacterConclave": conclave,
     "IteratedMatchingPennies": matching_pennies,
     "IteratedPrisonersDilemma": prisoners_dilemma,
     "IteratedRockPaperScissors": rock_paper_scissors,
@@ -201,6 +214,7 @@ LEGAL: dict[str, Legal] = {
 }
 
 SAMPLED: dict[str, Sampler] = {
+    "CharacterConclave": conclave_remarks,
     "ColonelBlotto": colonel_blotto,
     "IteratedPrisonersDilemma": remark,
     "IteratedStagHunt": remark,
