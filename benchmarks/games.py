@@ -99,7 +99,7 @@ def native_step(env_id: str, players: int, moves: list[str]) -> float:
 def main() -> None:
     """Print the tables."""
     cart, bare = vfgym.to_chat("CartPole-v1"), gym.make("CartPole-v1", disable_env_checker=True)
-    game, chat = gymnasium_step(bare, [np.int64(1)] * 8), gymnasium_step(cart, ["1"] * 8)
+    game, chat = gymnasium_step(bare, [np.int64(1)] * 7), gymnasium_step(cart, ["1"] * 7)
     print(f"CartPole: the bare game {game:.1f} µs a step, as chat {chat:.1f}: {chat - game:.1f} more (aim: 8)\n")
     print(f"{'TextArena, a move':24} {'raw':>8} {'as chat':>8} {'ratio':>6} {'own wrappers':>13} {'ratio':>6}   (aim: 2)")
     for title, (players, moves) in TEXTARENA.items():

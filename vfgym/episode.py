@@ -11,9 +11,10 @@ only if none holds let the environment respond.
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,6 +46,9 @@ class Outcome(NamedTuple):
     truncated: bool
     info: dict[str, Any]
 
+
+_outcome: Callable[[tuple[Any, ...]], Outcome] = functools.partial(tuple.__new__, Outcome)
+"""Makes one of its fields; a named tuple's constructor takes twice as long."""
 
 made_states: ContextVar[list[State] | None] = ContextVar("made_states", default=None)
 """The states that the running rollout has made: an author's `rollout` that raises takes its state with it."""
@@ -187,8 +191,10 @@ class BaseEpisode:
 
     def outcome(self) -> Outcome:
         """Return the five-tuple of the last step."""
-        terminated, truncated = self.definition.end_flags(self.state) if self.is_over else (False, False)
-        return Outcome(self.conversation(), self.emission(), terminated, truncated, self.info())
+        if self.is_over:
+            return Outcome(self.conversation(), self.emission(), *self.definition.end_flags(self.state), self.info())
+        emitted = self.state.emitted
+        return _outcome((self.conversation(), emitted[-1] if emitted else 0.0, False, False, self.info()))
 
     def info(self) -> dict[str, Any]:
         """Return what is told besides the observation; the answer is never in it."""
@@ -324,7 +330,8 @@ class Episode(BaseEpisode):
         # A turn is one generator, since each further one would cost as much as all of its plain hooks.
         definition, state, overridden = self.definition, self.state, self._overridden
         emitted = len(state.emitted)
-        must_stop = ""
+        must_stop, answered, state.reply = "", 0.0, None
+        must_rebuild = overridden["get_prompt_messages"] or overridden["add_trajectory_step"]
         self.is_busy = True
         try:
             try:
@@ -333,8 +340,10 @@ class Episode(BaseEpisode):
                         yield from self._time_out()
                         return None
                     try:
-                        log = self._log
-                        state["timing"].model.times.extend((self._shown, time.time()))
+                        log, answered = self._log, time.time()
+                        times = state["timing"].model.times
+                        times.append(self._shown)
+                        times.append(answered)
                         step = new_step(definition, state, MessagesView(log, len(log)), response)
                         log.append(step["completion"][0])
                         if overridden["add_trajectory_step"]:
@@ -371,15 +380,16 @@ class Episode(BaseEpisode):
                             complete(state, must_stop or None)
                         yield from self.finish()
                         return None
-                    asked = time.time()
                     try:
-                        shown = self._ask()
+                        shown = state.reply if state.reply is not None and not must_rebuild else self._ask()
                         if shown.__class__ is not list and is_awaitable(shown):
                             shown = yield self._bounded(shown)
                         if overridden["get_prompt_messages"]:
                             self._rewrite(shown)
                         elif state["trajectory"]:
-                            self._log += as_messages(shown, definition.message_types, name="env_response")
+                            types = definition.message_types
+                            is_taken = shown.__class__ is list and types.take(shown)
+                            self._log += shown if is_taken else as_messages(shown, types, name="env_response")
                         else:
                             self._log = as_messages(shown, definition.message_types, name="prompt")
                     except Error as error:
@@ -387,8 +397,10 @@ class Episode(BaseEpisode):
                         must_stop = error_stop(state)
                         continue
                     self._shown = time.time()
-                    if state["trajectory"]:
-                        state["timing"].env.times.extend((asked, self._shown))
+                    if response is not None:
+                        times = state["timing"].env.times
+                        times.append(answered)
+                        times.append(self._shown)
                     if state["final_env_response"] is None:
                         return self._log
                     must_stop = "has_final_env_response"

@@ -84,7 +84,7 @@ def for_conversation(message: AssistantMessage, types: MessageTypes) -> Message:
     return own.of_fields({key: value for key, value in message.items() if key not in ResponseMessage.OWN_FIELDS})
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Response(_Plain):
     """One answer of a model, whoever the provider is."""
 
@@ -95,10 +95,23 @@ class Response(_Plain):
     usage: Usage | None
     message: AssistantMessage
 
-    def __post_init__(self) -> None:
-        if self.message.__class__ is not AssistantMessage and not isinstance(self.message, AssistantMessage):
-            fields = self.message if isinstance(self.message, Mapping) else {"content": self.message}
-            self.message = ResponseMessage(**fields)
+    def __init__(self, id: str, created: int, model: str, usage: Usage | None, message: Any) -> None:
+        """Take an answer.
+
+        Args:
+            id: What the provider calls it.
+            created: Unix time in seconds.
+            model: Name of the model.
+            usage: Tokens, where they were reported.
+            message: The answer; a mapping of its fields, or its text, becomes a `ResponseMessage`.
+        """
+        self.id = id
+        self.created = created
+        self.model = model
+        self.usage = usage
+        if message.__class__ is not AssistantMessage and not isinstance(message, AssistantMessage):
+            message = ResponseMessage(**(message if isinstance(message, Mapping) else {"content": message}))
+        self.message = message
 
     @property
     def tokens(self) -> ResponseTokens | None:

@@ -34,7 +34,7 @@ class State(dict[str, Any]):
     """
 
     INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
-    __slots__ = ("_rng", "emitted", "is_cleaned_up", "rewards", "session", "step_metrics")
+    __slots__ = ("_rng", "emitted", "is_cleaned_up", "rewards", "reply", "session", "step_metrics")
 
     emitted: list[float]
     """What the step functions gave so far, one number for each step."""
@@ -46,6 +46,8 @@ class State(dict[str, Any]):
     """Whether the cleanup handlers have run."""
     session: Any
     """What the environment keeps for this player between episodes (a game)."""
+    reply: list[Any] | None
+    """What is shown next, where the environment knows it as the turn is recorded (a game's move): `env_response` is not asked then."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make a state of the given items, like a ``dict``."""
@@ -55,6 +57,7 @@ class State(dict[str, Any]):
         self.step_metrics = {}
         self.is_cleaned_up = False
         self.session = None
+        self.reply = None
         self._rng: np.random.Generator | None = None
 
     def begin(self, session: Any, rng: np.random.Generator | None) -> None:
@@ -266,7 +269,9 @@ class TimeSpans:
 
     def add(self, start: float, end: float) -> None:
         """Add a span, in seconds since the epoch."""
-        self.times.extend((start, end))
+        append = self.times.append
+        append(start)
+        append(end)
 
     @property
     def spans(self) -> tuple[TimeSpan, ...]:

@@ -134,7 +134,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         episode, response = self._running(), as_response(action)
         if episode.is_over or run_sync(episode.answer(response)) is None:
             return run_sync(self._score(episode))
-        return self._shown_outcome(episode)
+        return episode.outcome() if self.render_mode != "human" else self._shown_outcome(episode)
 
     async def astep(self, action: Action) -> Outcome:
         """Answer the conversation, from async code (see `step`)."""
@@ -187,7 +187,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         await run_async(self._close())
 
     def _running(self) -> BaseEpisode:
-        episode = self._begun()
+        episode = self._episode or self._begun()
         if episode.is_scored or (self.defers_scoring and episode.is_over):
             raise ResetNeeded("the episode is over: call reset() first")
         if episode.is_broken:

@@ -106,6 +106,7 @@ class GameEnv(MultiTurnEnv):
             raise ConfigurationError(f"max_invalid_moves must be at least 1, got {max_invalid_moves}")
         self.max_invalid_moves = max_invalid_moves
         self.blocking = blocking
+        self._replies = type(self).env_response is GameEnv.env_response
         self._seeds = Tasks(ProceduralTasks(_seeded_task))
 
     # What a game is
@@ -133,7 +134,9 @@ class GameEnv(MultiTurnEnv):
     # How it is played
 
     def _overrides(self, name: str) -> bool:
-        return (name == "get_prompt_messages" and self.history is not None) or super()._overrides(name)
+        if name == "get_prompt_messages" and type(self).get_prompt_messages is GameEnv.get_prompt_messages:
+            return self.history is not None
+        return super()._overrides(name)
 
     def tasks_of(self, split: Any) -> Tasks:
         """Return the tasks of either split: one for each seed."""
@@ -181,7 +184,7 @@ class GameEnv(MultiTurnEnv):
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the model's move."""
         session = state.session
-        if self._belongs_on_thread(session):
+        if (self.blocking or session.worker is not None) and self._belongs_on_thread(session):
             return self._move_on_thread(session, message, state)
         self._take(self.make_move(session.game, message, state), state)
         return None
@@ -193,12 +196,15 @@ class GameEnv(MultiTurnEnv):
         step = state["trajectory"][-1]
         step["reward"] = turn.reward
         step["extras"]["game_info"] = turn.info
-        state["turn"] = turn
-        state["invalid_moves"] = 0 if turn.is_valid else state["invalid_moves"] + 1
+        dict.__setitem__(state, "turn", turn)  # a state's own item assignment looks for fields of its input first
+        if not turn.is_valid or state["invalid_moves"]:
+            state["invalid_moves"] = 0 if turn.is_valid else state["invalid_moves"] + 1
         if self.history is not None:
             state["replies"].append(as_messages(turn.messages, self.message_types, name="make_move"))
         if turn.terminated or turn.truncated:
             state["final_env_response"] = turn.messages
+        if self._replies:
+            state.reply = turn.messages
 
     def _call(self, session: GameSession, func: Callable[..., Any], *args: Any) -> Steps[Any]:
         """Call a game in place, or on its own thread."""
@@ -255,6 +261,15 @@ class GameEnv(MultiTurnEnv):
     def too_many_invalid_moves(self, state: State) -> bool:
         """Stop when the model did not find a valid move for too long."""
         return bool(state["invalid_moves"] >= self.max_invalid_moves)
+
+    _foreseen_stops = MultiTurnEnv._foreseen_stops | {game_over, too_many_invalid_moves}
+
+    def may_stop(self, state: State) -> bool:
+        """Say whether the stop conditions have to be checked (see `MultiTurnEnv.may_stop`)."""
+        if MultiTurnEnv.may_stop(self, state):  # also where the game could not begin
+            return True
+        turn: Turn | None = state["turn"]
+        return turn is not None and (turn.terminated or turn.truncated or not turn.is_valid)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""

@@ -125,9 +125,7 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
 
 
 def _called(function: RewardFunction, names: Mapping[str, Any]) -> Any:
-    """Return what a function returns; an awaitable where it is async, or blocking and called on an event loop."""
-    if running_loop() is None:
-        return function.plan(names)
+    """Return what a function returns on an event loop: an awaitable where it is async, or blocking."""
     if function.is_blocking:
         return on_thread(function.plan, names)
     return in_place(function.name, function.plan, names)
@@ -136,7 +134,7 @@ def _called(function: RewardFunction, names: Mapping[str, Any]) -> Any:
 def value_of(function: RewardFunction, names: Mapping[str, Any], state: State) -> Any:
     """Return a function's number, 0.0 if it failed; what has to be awaited is returned as it is (see `awaited_value`)."""
     try:
-        value = _called(function, names)
+        value = function.plan(names) if running_loop() is None else _called(function, names)
         return value if value.__class__ is float or is_awaitable(value) else float(value)
     except Exception as error:
         report(function, error, state)

@@ -35,6 +35,7 @@ class Answers:
             game: What the tool's description calls the game.
         """
         self.codec = codec
+        self._decode = codec.decode
         self.as_tool = as_tool
         parameters = {"type": "object", "properties": {_ARGUMENT: codec.schema}, "required": [_ARGUMENT], "additionalProperties": False}
         description = f"Play your next action in {game}. Actions: {codec.listing()}."
@@ -56,11 +57,10 @@ class Answers:
         Raises:
             ActionNotFound: If it plays none, or several. The text says what was wrong, for the model to read.
         """
-        calls = message.get("tool_calls")
-        if calls:
-            return self._read_call(calls)
+        if "tool_calls" in message and message["tool_calls"]:
+            return self._read_call(message["tool_calls"])
         content = message["content"]
-        return self.codec.decode(content if content.__class__ is str else content_text(content))
+        return self._decode(content if content.__class__ is str else content_text(content))
 
     def _read_call(self, calls: list[ToolCall]) -> Any:
         if not self.as_tool:
@@ -88,9 +88,9 @@ class Answers:
 
     def reply(self, message: Message, content: Content) -> list[Message]:
         """Return what answers a message: tool messages for its calls, as providers demand, else a user's message."""
-        calls = message.get("tool_calls")
-        if not calls:
-            return [UserMessage(content)]
+        if "tool_calls" not in message or not message["tool_calls"]:
+            return [UserMessage._of({"role": "user", "content": content}) if content.__class__ is str else UserMessage(content)]
+        calls = message["tool_calls"]
         images: list[Message] = []
         if not isinstance(content, str):
             # Few providers take images in tool messages.

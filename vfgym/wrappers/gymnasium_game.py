@@ -27,6 +27,10 @@ _FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
 _GAME_OVER = "The game is over."
 
 
+_write = dict.__setitem__
+"""Writes an item of a state that is certainly no field of its input, for which the state's own way would look first."""
+
+
 class GymnasiumGame(GameEnv):
     """A Gymnasium environment as a chat environment. Made by `vfgym.to_chat`, which documents the arguments."""
 
@@ -76,6 +80,7 @@ class GymnasiumGame(GameEnv):
             )
         try:
             self._shown = shown_by(game, name, observe, obs_to_text)
+            self._rendered = self._shown.render if isinstance(self._shown, RenderedText) else None
             self._read(game, name, action_names, as_tool, rules, prompt)
             self.on_invalid = on_invalid
             self.invalid_reward = float(invalid_reward)
@@ -138,29 +143,24 @@ class GymnasiumGame(GameEnv):
 
     def make_move(self, game: Game, message: Message, state: State) -> Turn:
         """Make the move that a message names; what one leads to that names none, ``on_invalid`` says."""
+        note = ""
         try:
             action = self.answers.read(message)
         except ActionNotFound as error:
-            return self._without_action(game, message, state, error)
-        return self._played(game, action, message, state)
-
-    def _played(self, game: Game, action: Any, message: Message, state: State) -> Turn:
+            if self.on_invalid in ("feedback", "terminate"):
+                return Turn(self.answers.reply(message, str(error)), self.invalid_reward, is_valid=False)
+            action = self._noop if self.on_invalid == "noop" else self._random_action(state)
+            note = f"{error} Instead, {self.codec.encode(action)} was played."
         observation, reward, terminated, truncated, info = game.step(action)
-        state["game_info"], state["observation"] = info, observation
-        shown = self._shown(game, observation)
+        _write(state, "game_info", info)
+        _write(state, "observation", observation)
+        reward = float(reward)
+        shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
+        if note:
+            shown, reward = joined([note, shown]), reward + self.invalid_reward
         if terminated or truncated:
             shown = joined([shown, _GAME_OVER])
-        return Turn(self.answers.reply(message, shown), float(reward), bool(terminated), bool(truncated), info)
-
-    def _without_action(self, game: Game, message: Message, state: State, error: ActionNotFound) -> Turn:
-        if self.on_invalid in ("feedback", "terminate"):
-            return Turn(self.answers.reply(message, str(error)), self.invalid_reward, is_valid=False)
-        action = self._noop if self.on_invalid == "noop" else self._random_action(state)
-        turn = self._played(game, action, message, state)
-        note = f"{error} Instead, {self.codec.encode(action)} was played."
-        turn.messages = self.answers.reply(message, joined([note, *(each["content"] for each in turn.messages[-1:])]))
-        turn.reward += self.invalid_reward
-        return turn
+        return Turn(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), info)
 
     def _random_action(self, state: State) -> Any:
         space = copy.deepcopy(self.game_action_space)

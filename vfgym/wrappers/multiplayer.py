@@ -14,7 +14,7 @@ import numpy as np
 
 from vfgym.agents import Agent, Answering, as_agent, per_episode
 from vfgym.calls import Ready, ReadyList, is_awaitable
-from vfgym.concurrency import Steps, eager
+from vfgym.concurrency import Steps, begin, eager
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import Fork, as_response
 from vfgym.envs.game import GameEnv, GameSession, Turn
@@ -148,7 +148,9 @@ class MultiplayerEnv(GameEnv):
         raise NotImplementedError
 
     def _overrides(self, name: str) -> bool:
-        return (name == "get_prompt_messages" and self.is_self_play) or super()._overrides(name)
+        if name == "get_prompt_messages" and type(self).get_prompt_messages is MultiplayerEnv.get_prompt_messages:
+            return self.is_self_play or self.history is not None
+        return super()._overrides(name)
 
     # How it is played
 
@@ -224,12 +226,16 @@ class MultiplayerEnv(GameEnv):
     def _message(self, told: Content) -> Message:
         return self.message_types["user"](told or NOTHING_NEW)
 
-    @eager
-    def apply_action(self, message: Message, state: State) -> Steps[None]:
+    def apply_action(self, message: Message, state: State) -> Any:
+        """Make the policy's move, and the opponents' after it."""
+        made = begin(self._moves(message, state))
+        return None if made.__class__ is Ready else made  # nothing to await, which is faster to see
+
+    def _moves(self, message: Message, state: State) -> Steps[None]:
         """Make the policy's move, and the opponents' after it."""
         session, player = state.session, state["player"]
         game: TurnBasedGame = session.game
-        on_thread = self._belongs_on_thread(session)
+        on_thread = (self.blocking or session.worker is not None) and self._belongs_on_thread(session)
         if self.is_self_play:
             state["trajectory"][-1]["extras"]["player"] = game.turn
             state["conversations"][game.turn].append(message)
@@ -245,7 +251,9 @@ class MultiplayerEnv(GameEnv):
         is_over, was_truncated = game.turn is None, game.was_truncated
         ended = is_over and not was_truncated, is_over and was_truncated
         # What opponents' moves earned before the policy's first one counts with that.
-        earned, state["unemitted_reward"] = state["unemitted_reward"], 0.0
+        earned = state["unemitted_reward"]
+        if earned:
+            state["unemitted_reward"] = 0.0
         self._take(Turn([shown], earned, *ended, game.info(player), played.is_valid), state)
 
     def _tell_next(self, state: State) -> Steps[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import re
 import sys
@@ -27,8 +28,9 @@ class MakeGame:
 
     def __call__(self) -> Game:
         """Make one more."""
-        # The checker looks at every observation of the first steps, and a chat environment is checked itself.
-        return gym.make(self.spec, disable_env_checker=True)
+        # The checker looks at every observation of the first steps, and a chat environment is checked itself; an episode is never
+        # stepped before its game is reset.
+        return gym.make(dataclasses.replace(self.spec, order_enforce=False), disable_env_checker=True)
 
 
 _PETTINGZOO_ID = re.compile(r"\w+/\w+_v\d+")

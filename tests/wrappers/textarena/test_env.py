@@ -16,13 +16,12 @@ import numpy as np
 import pytest
 
 import vfgym
+from tests.wrappers.textarena.playing import one_of_each_game, play_natively, some_of_all
 from vfgym.errors import ConfigurationError
 from vfgym.testing import ScriptedClient
 from vfgym.wrappers.textarena import textarena_games, why_not
 
 textarena = pytest.importorskip("textarena", reason="needs the extra textarena")
-
-from tests.wrappers.textarena.playing import one_of_each_game, play_natively, some_of_all
 
 SEED = datetime.date.today().toordinal()
 MOST_MOVES = 60

@@ -18,14 +18,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.wrappers.textarena.playing import MIXED_UP, Game, play, play_natively, some_of_all
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame
 from vfgym.wrappers.textarena.library import Kinds, kinds
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
-
-from tests.wrappers.textarena.playing import MIXED_UP, Game, play, play_natively, some_of_all
 
 WITHOUT_BOARD = {"Breakthrough", "LightsOut"}
 """Games with variants that TextArena's own training wrappers cannot show."""
@@ -185,7 +184,7 @@ def test_everything_is_told_once_but_own_moves_and_old_boards(env_id: str) -> No
         for player in table.players if table.turn is None else (table.turn,):
             text, told = table.observe(player), table.raw_observation(player)
             for speaker, said, kind in told:
-                is_own = kind is kinds().action and (speaker == player or (speaker == -1 and len(table.players) == 1))
+                is_own = speaker == player or (kind is kinds().action and speaker == -1 and len(table.players) == 1)
                 if kind is not kinds().board and not is_own:
                     assert said.strip("\n") in text
                 if kind is kinds().action and not is_own and speaker >= 0:

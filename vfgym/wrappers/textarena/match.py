@@ -111,6 +111,7 @@ class TextArenaGame(TurnBasedGame):
         self._told: dict[int, list[Told]] = {player: [] for player in self.players}
         self._told_raw: dict[int, list[Told]] = {player: [] for player in self.players}
         self._boards: dict[int, str] = dict.fromkeys(self.players, "")
+        self._shown: dict[int, list[str]] = {player: [] for player in self.players}
         self._rewards: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
         self._closed_for: set[int] = set()
@@ -124,6 +125,8 @@ class TextArenaGame(TurnBasedGame):
         if self.turn is None and player not in self._closed_for:
             self._closed_for.add(player)
             text = joined([text, self._closing(player)])
+        if text:
+            self._shown[player] = [*self._shown[player][:1], text]  # the rules and the latest
         return text
 
     def raw_observation(self, player: Player) -> list[Told]:
@@ -160,8 +163,11 @@ class TextArenaGame(TurnBasedGame):
             worst, best = min(self._rewards.values()), max(self._rewards.values())
             results = {worst: "You lost.", best: "You won." if best > worst else "It is a draw."}
             parts.append(results.get(reward, "You came in between."))
-        parts += [self._reasons[player], f"Your reward: {reward:g}."]
-        return " ".join(filter(None, parts))
+        reason = self._reasons[player].strip()
+        if reason:
+            parts.append(reason if reason.endswith((".", "!", "?")) else f"{reason}.")
+        parts.append(f"Your reward: {reward:g}.")
+        return " ".join(parts)
 
     def move(self, message: Message) -> Played:
         """Make the move of the player whose turn it is.
@@ -242,7 +248,7 @@ class TextArenaGame(TurnBasedGame):
 
     def sample_move(self, player: Player, rng: np.random.Generator) -> AssistantMessage:
         """Return a random move for a player whose turn it is: a legal one where the game lets them be found."""
-        return AssistantMessage(moves.sample_move(self.raw, player, rng))
+        return AssistantMessage(moves.sample_move(self.raw, player, rng, seen="\n".join(self._shown[player])))
 
     def legal_moves(self, player: Player) -> list[str] | None:
         """Return the texts of all moves that a player whose turn it is may make, or None where they are not known."""

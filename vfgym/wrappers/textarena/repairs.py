@@ -50,6 +50,19 @@ def _let_games_end(names: dict[str, Any]) -> None:
     many.step = step_to_somebody
 
 
+def _let_three_have_equal_hands(names: dict[str, Any]) -> None:
+    """Let Briscola leave out a two when three play, as its rules do: of 40 cards one player would keep one when the others have none."""
+    env = names["BriscolaEnv"]
+    deal = env._init_game
+
+    def deal_equally(self: Any) -> None:
+        if self.state.num_players == 3:
+            self.deck = [card for card in self.deck if (card["rank"], card["suit"]) != ("2", "♥")]
+        deal(self)
+
+    env._init_game = deal_equally
+
+
 def _let_both_armies_win(names: dict[str, Any]) -> None:
     """Let Stratego see who has nothing left to move.
 
@@ -112,6 +125,7 @@ def _remember_dictionaries(names: dict[str, Any]) -> None:
 
 REPAIRS: dict[str, Callable[[dict[str, Any]], None]] = {
     "textarena.state": _let_games_end,
+    "textarena.envs.Briscola.env": _let_three_have_equal_hands,
     "textarena.envs.Stratego.env": _let_both_armies_win,
     "textarena.envs.utils.word_lists": _remember_dictionaries,
     "textarena.envs.WordChains.env": _draw_from_a_sorted_list,

@@ -32,10 +32,10 @@ def _repaired(speaker: Any, text: Any, kind: Any) -> Told:
 
 
 def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kinds: Kinds) -> str:
-    """Return all that a player was told but its own moves, which stand in its conversation already.
+    """Return all that a player was told but what it said itself, which stands in its conversation already.
 
-    What others say is preceded by their names. Of several boards only the last is kept, with those that came right before it: some
-    games tell a board in parts.
+    What others say is preceded by their names. Of several boards only the last is kept, with those that came right before it and say
+    something else: some games tell a board in parts, some tell it again after an invalid move of somebody else.
     """
     _, action, _, board = kinds
     is_alone = len(roles) == 2  # with the game, which has a role too
@@ -46,12 +46,13 @@ def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kind
             if not was_board:
                 del texts[first_board:after_board]
                 first_board = len(texts)
-            texts.append(text)
+            if not was_board or text != texts[-1]:
+                texts.append(text)
             after_board = len(texts)
         elif speaker == GAME:
             if kind is not action or not is_alone:  # a game for one does not always say whose moves it repeats
                 texts.append(text)
-        elif speaker != player or kind is not action:
+        elif speaker != player:
             texts.append(f"[{roles.get(speaker) or f'Player {speaker}'}] {text}")
         was_board = kind is board
     return joined(texts)

@@ -17,13 +17,17 @@ import numpy as np
 from vfgym.wrappers.textarena.moves import boards, cards, choices, puzzles, words
 from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick
 
-__all__ = ["LEGAL", "NO_MOVE", "SAMPLED", "legal_moves", "sample_move"]
+__all__ = ["LEGAL", "MOST_LISTED", "NO_MOVE", "SAMPLED", "legal_moves", "sample_move"]
 
 LEGAL: dict[str, Legal] = {**boards.LEGAL, **cards.LEGAL, **puzzles.LEGAL, **choices.LEGAL, **words.LEGAL}
 """What lists the legal moves of a game, for the games where they can be listed, at least at times."""
 
 SAMPLED: dict[str, Sampler] = {**cards.SAMPLED, **puzzles.SAMPLED, **choices.SAMPLED, **words.SAMPLED}
 """What makes up a move of a game whose legal moves are not listed, or not always."""
+
+MOST_LISTED = 500
+"""No more legal moves than these are listed, since the list is plain data of every step. More are the words of a dictionary (up to 14,000
+in Wordle), the pairs of a large MemoryGame, or the bids for a hundred dice; chess has 218 at most, the largest Battleship 400."""
 
 NO_MOVE = "[pass]"
 """What is said where a game lets its player no move: some games do not notice that, and this loses them."""
@@ -41,9 +45,14 @@ def legal_moves(raw: Raw, player: int) -> list[str] | None:
 
     Returns:
         The moves, each once, in an order that depends on the state only. Empty if the game waits for a move where none is
-        possible. None if they cannot be listed: where anything may be said, where there are too many (bids, codes), and where
-        the game refuses moves for what the player cannot know (Crosswords, Minesweeper, Sudoku).
+        possible. None if they cannot be listed: where anything may be said, where there are too many (bids, codes; now more than
+        `MOST_LISTED`), and where the game refuses moves for what the player cannot know (Crosswords, Minesweeper, Sudoku).
     """
+    moves = _all_legal_moves(raw, player)
+    return moves if moves is None or len(moves) <= MOST_LISTED else None
+
+
+def _all_legal_moves(raw: Raw, player: int) -> list[str] | None:
     lister = LEGAL.get(_game(raw))
     return None if lister is None else lister(raw, player)
 
@@ -51,10 +60,10 @@ def legal_moves(raw: Raw, player: int) -> list[str] | None:
 def sample_move(raw: Raw, player: int, rng: np.random.Generator, seen: str = "") -> str:
     """Return a random move for the player whose turn it is.
 
-    That is one of `legal_moves`, each with the same probability, where they are listed. Elsewhere it is a move of the form that the
-    game asks for: bets in the means of the player, votes for those who live, an answer to an offer only while one is open, a remark
-    where people talk. For a game that is not known here (of a later version of textarena) it is something in brackets that the
-    player was shown, and ``"[0]"`` if there is nothing of that kind.
+    That is one of the legal moves, each with the same probability, where they are known, however many. Elsewhere it is a move of the
+    form that the game asks for: bets in the means of the player, votes for those who live, an answer to an offer only while one is
+    open, a remark where people talk. For a game that is not known here (of a later version of textarena) it is something in brackets
+    that the player was shown, and ``"[0]"`` if there is nothing of that kind.
 
     Args:
         raw: A TextArena game without wrappers, after its ``reset``.
@@ -62,7 +71,7 @@ def sample_move(raw: Raw, player: int, rng: np.random.Generator, seen: str = "")
         rng: Where the choice comes from; the same state and generator give the same move.
         seen: What the player was shown, used for unknown games only; what the game has yet to tell it is known anyway.
     """
-    moves = legal_moves(raw, player)
+    moves = _all_legal_moves(raw, player)
     if moves is not None:
         return pick(rng, moves) if moves else NO_MOVE
     sampler = SAMPLED.get(_game(raw))

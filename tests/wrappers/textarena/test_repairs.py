@@ -1,0 +1,165 @@
+"""What textarena 0.7.4 cannot do, and its games can at a table of vfgym: be won."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vfgym.messages import AssistantMessage
+from vfgym.wrappers.textarena import TextArenaGame
+from vfgym.wrappers.textarena.library import textarena
+
+pytest.importorskip("textarena", reason="needs the extra textarena")
+
+
+@pytest.fixture(autouse=True)
+def _no_game_raises(caplog: pytest.LogCaptureFixture) -> Any:
+    yield
+    assert not [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def original(name: str) -> ModuleType:
+    """Return a module of TextArena as the package has it."""
+    module = ModuleType(f"original.{name}")
+    source = inspect.getsource(importlib.import_module(name))
+    exec(compile(source, name, "exec"), vars(module))
+    return module
+
+
+def begun(env_id: str, num_players: int | None = None) -> TextArenaGame:
+    table = TextArenaGame(env_id, num_players)
+    table.reset(0)
+    return table
+
+
+def say(table: TextArenaGame, text: str) -> Any:
+    return table.move(AssistantMessage(text))
+
+
+@pytest.mark.parametrize(
+    ("state", "num_players", "call", "arguments", "rewards"),
+    [
+        ("SinglePlayerState", 1, "set_winners", {"player_ids": [0]}, {0: 1}),
+        ("TwoPlayerState", 2, "set_winner", {"player_ids": 1}, {0: -1, 1: 1}),
+        ("TwoPlayerState", 2, "set_winners", {"player_id": 1}, {0: -1, 1: 1}),
+        ("TwoPlayerState", 2, "set_draw", {}, {0: 0, 1: 0}),
+        ("FFAMultiPlayerState", 3, "set_outcome", {"reward": 0}, {0: -1, 1: -1, 2: 1}),
+    ],
+    ids=["FifteenPuzzle", "Tak", "Checkers", "ScenarioPlanning", "Briscola and Golf"],
+)
+def test_states_take_the_calls_that_end_games(state: str, num_players: int, call: str, arguments: Any, rewards: Any) -> None:
+    """They are called as these games call them."""
+    reason = {"reson" if call == "set_draw" else "reason": "Player 2 wins with 9 points!\n\nPlayer 0: 1 points"}
+    as_it_is = getattr(original("textarena.state"), state)(num_players=num_players)
+    as_it_is.reset()
+    with pytest.raises((AttributeError, TypeError)):
+        getattr(as_it_is, call)(**arguments, **reason)
+    repaired = getattr(textarena(), state)(num_players=num_players)
+    repaired.reset()
+    getattr(repaired, call)(**arguments, **reason)
+    assert repaired.done
+    assert repaired.rewards == rewards
+    assert all(info["reason"].startswith("Player 2 wins") for player, info in repaired.game_info.items() if player >= 0)
+
+
+def test_states_still_take_the_calls_of_all_other_games() -> None:
+    state = textarena().TwoPlayerState(num_players=2)
+    for how, rewards in [((1, "Won."), {0: -1, 1: 1}), ((0, "Won."), {0: 1, 1: -1})]:
+        state.reset()
+        state.set_winner(*how)
+        assert (state.rewards, state.game_info[1]["reason"]) == (rewards, "Won.")
+    state.reset()
+    state.set_draw(reason="Nobody won.")
+    assert (state.rewards, state.game_info[1]["reason"]) == ({0: 0, 1: 0}, "Nobody won.")
+
+
+def test_the_fifteen_puzzle_can_be_solved() -> None:
+    table = begun("FifteenPuzzle-v0")
+    table.raw.board[:] = [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, None, 15]]
+    assert say(table, "[left]") == ({0: 1.0}, True)
+    assert "Game over. Congratulations!" in table.observe(0)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Checkers needs Python 3.12")
+def test_checkers_is_lost_without_a_move() -> None:
+    table = begun("Checkers-v0")
+    board = [["."] * 8 for _ in range(8)]
+    for row, col, piece in [(3, 0, "r"), (1, 0, "b"), (1, 2, "b"), (0, 3, "b")]:
+        board[row][col] = piece
+    table.raw.state.game_state["board"] = board
+    assert say(table, "[3 0 2 1]") == ({0: -1.0, 1: 1.0}, True)
+    assert "You won. Player 0 has no moves left." in table.observe(1)
+
+
+@pytest.mark.parametrize("env_id", ["Briscola-v0", "Golf-v0", "Golf-v0-medium"])
+@pytest.mark.parametrize("num_players", [3, 4])
+def test_card_games_with_more_than_two_have_one_winner(env_id: str, num_players: int) -> None:
+    table, rng = begun(env_id, num_players), np.random.default_rng(0)
+    while table.turn is not None:
+        played = table.move(table.sample_move(table.turn, rng))
+        assert played.is_valid
+    assert not table.was_truncated
+    winner = max(played.rewards, key=played.rewards.__getitem__)
+    assert sorted(played.rewards.values()) == [-1.0] * (num_players - 1) + [1.0]
+    assert f"You won. Game Over! Player {winner} wins with" in table.observe(winner)
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_stratego_is_won_against_an_army_without_a_piece_to_move(winner: int) -> None:
+    table = begun("Stratego-v0")
+    for move in [] if winner == 0 else [table.sample_move(0, np.random.default_rng(0))]:
+        table.move(move)
+    _set_up(table.raw, [(0, 0, "Flag", 1 - winner), (9, 9, "Flag", winner), (5, 0, "Major", winner), (5, 1, "Captain", 1 - winner)])
+    played = say(table, "[F0 F1]")
+    assert played == ({winner: 1.0, 1 - winner: -1.0}, True)
+    assert f"You won. Player {winner} wins! Player {1 - winner} has no more movable pieces." in table.observe(winner)
+
+
+def test_stratego_goes_on_after_a_bomb_was_defused() -> None:
+    pieces = [(0, 0, "Flag", 0), (9, 9, "Flag", 1), (9, 0, "Major", 1), (5, 0, "Miner", 0), (5, 1, "Bomb", 1)]
+    fails = original("textarena.envs.Stratego.env").StrategoEnv()
+    fails.reset(2)
+    table = begun("Stratego-v0")
+    for raw in (fails, table.raw):
+        _set_up(raw, pieces)
+    moves = ["[F0 F1]", "[J0 I0]", "[F1 G1]"]
+    for move in moves[:2]:
+        fails.step(move)
+    with pytest.raises(TypeError):
+        fails.step(moves[2])
+    assert [say(table, move).is_valid for move in moves] == [True] * 3
+    assert table.turn == 1
+
+
+def test_the_flag_of_stratego_ends_the_game() -> None:
+    table = begun("Stratego-v0")
+    _set_up(table.raw, [(0, 0, "Flag", 0), (5, 1, "Flag", 1), (9, 0, "Major", 1), (5, 0, "Scout", 0)])
+    assert say(table, "[F0 F1]").rewards == {0: 1.0, 1: -1.0}
+    assert "You lost. Player 0 has captured the opponent's flag!" in table.observe(1)
+
+
+def _set_up(raw: Any, pieces: list[tuple[int, int, str, int]]) -> None:
+    """Set a few pieces up on an empty board of Stratego."""
+    raw.board[:] = [[None] * 10 for _ in range(10)]
+    raw.player_pieces.update({player: [(row, col) for row, col, _, owner in pieces if owner == player] for player in (0, 1)})
+    for row, col, rank, owner in pieces:
+        raw.board[row][col] = {"rank": rank, "player": owner}
+
+
+def test_the_character_conclave_talks_and_votes() -> None:
+    table = begun("CharacterConclave-v0")
+    for _ in range(3):
+        say(table, "a" * 1000)
+    assert "[Player 1] aaa" in table.observe(0)
+    assert "Please now vote" in table.observe(1)
+    votes = {0: 1, 1: 2, 2: 1}
+    while table.turn is not None:
+        played = say(table, f"[player {votes[table.turn]}]")
+    assert played.rewards == {0: -1.0, 1: 1.0, 2: 0.0}
