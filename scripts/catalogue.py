@@ -133,7 +133,13 @@ def page(described_rows: list[Row], python: str) -> str:
         own = [row for row in described_rows if row.env_id.startswith(f"{namespace}/")]
         if not own:
             continue
-        lines += ["", f"## {title}", "", "| id | players | actions | observations | runs offline | oracle | random |", "|---|---|---|---|---|---|---|"]
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| id | players | actions | observations | runs offline | oracle | random |",
+            "|---|---|---|---|---|---|---|",
+        ]
         lines += ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row.cells()) + " |" for row in own]
     return "\n".join(lines) + "\n"
 

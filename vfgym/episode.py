@@ -117,19 +117,19 @@ class BaseEpisode:
         self._metrics: dict[str, float] | None = None
         self._tools: tuple[Any, list[Any]] | None = None
 
-    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[list[Message] | None]:
-        """Begin, and return the first prompt; None if the episode is over already."""
+    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[None]:
+        """Begin. Afterwards the episode is over, or `conversation` is the first prompt."""
         raise NotImplementedError
 
-    def advance(self, response: Response) -> Steps[list[Message] | None]:
-        """Play one turn with the model's answer, and return the next prompt; None if the episode is over."""
+    def advance(self, response: Response) -> Steps[None]:
+        """Play one turn with the model's answer. Afterwards the episode is over, or `conversation` is the next prompt."""
         raise NotImplementedError
 
-    def answer(self, response: Response) -> Steps[list[Message] | None]:
+    def answer(self, response: Response) -> Steps[None]:
         """Play one turn with an answer that somebody else asked for: count its tokens, then `advance`."""
         self.is_busy = True
         try:
-            return (yield from self.advance(response))
+            yield from self.advance(response)
         except BaseException:
             self.is_broken = True
             raise
@@ -235,8 +235,8 @@ class Episode(BaseEpisode):
         self._overridden = definition.hooks.overridden
         self._step_scorers = definition.rubric.step_scorers() if definition.score_rollouts else []
 
-    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[list[Message] | None]:
-        """Begin: make the state, set it up, and return the first prompt; None if the episode is over already.
+    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[None]:
+        """Begin: make the state, set it up, and ask for the first prompt.
 
         An `Error` in `setup_state` is recorded and ends the episode; anything else is raised, after cleanup.
         """
@@ -269,22 +269,22 @@ class Episode(BaseEpisode):
                 timing.setup.end = time.time()
         except DeadlinePassed:
             yield from self._time_out()
-            return None
+            return
         except GeneratorExit:
             raise
         except BaseException:
             yield from self.finish()
             raise
-        return (yield from self._turn(None))
+        yield from self._turn(None)
 
-    def answer(self, response: Response) -> Steps[list[Message] | None]:
+    def answer(self, response: Response) -> Steps[None]:
         """Play one turn with an answer that somebody else asked for: count its tokens, then `advance`."""
         if response.usage is not None:
             self.definition.increment_state_usage_from_response(self.state, response)
         return self._turn(response)
 
-    def advance(self, response: Response) -> Steps[list[Message] | None]:
-        """Play one turn with the model's answer and return the next prompt; None if the episode is over."""
+    def advance(self, response: Response) -> Steps[None]:
+        """Play one turn with the model's answer. Afterwards the episode is over, or `conversation` is the next prompt."""
         return self._turn(response)
 
     def fail(self, error: BaseException) -> Steps[None]:
@@ -325,8 +325,8 @@ class Episode(BaseEpisode):
         complete(self.state, "timeout_reached")
         yield from self.finish()
 
-    def _turn(self, response: Response | None) -> Steps[list[Message] | None]:
-        """Play from an answer (None: from the beginning) to the next prompt, and return it; None if the episode is over."""
+    def _turn(self, response: Response | None) -> Steps[None]:
+        """Play from an answer (None: from the beginning) to the next prompt, or to the end."""
         # A turn is one generator, since each further one would cost as much as all of its plain hooks.
         definition, state, overridden = self.definition, self.state, self._overridden
         emitted = len(state.emitted)
@@ -338,7 +338,7 @@ class Episode(BaseEpisode):
                 if response is not None:
                     if self._deadline is not None and time.time() >= self._deadline:
                         yield from self._time_out()
-                        return None
+                        return
                     try:
                         log, answered = self._log, time.time()
                         times = state["timing"].model.times
@@ -379,7 +379,7 @@ class Episode(BaseEpisode):
                         if not state["is_completed"]:  # the author's own is_completed() said so, or an error that it does not look at
                             complete(state, must_stop or None)
                         yield from self.finish()
-                        return None
+                        return
                     try:
                         shown = state.reply if state.reply is not None and not must_rebuild else self._ask()
                         if shown.__class__ is not list and is_awaitable(shown):
@@ -402,11 +402,11 @@ class Episode(BaseEpisode):
                         times.append(answered)
                         times.append(self._shown)
                     if state["final_env_response"] is None:
-                        return self._log
+                        return
                     must_stop = "has_final_env_response"
             except DeadlinePassed:
                 yield from self._time_out()
-                return None
+                return
             finally:
                 if response is not None and len(state.emitted) == emitted:
                     state.emitted.append(0.0)
@@ -462,8 +462,8 @@ class Episode(BaseEpisode):
 def play(episode: Episode, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> Steps[State]:
     """Play a whole episode by asking `client`, without scoring it."""
     definition = episode.definition
-    prompt = yield from episode.open(task, client, model, sampling_args)
-    while prompt is not None:
+    yield from episode.open(task, client, model, sampling_args)
+    while not episode.is_over:
         try:
             response: Any = definition.get_model_response(episode.state, episode.conversation())
             if is_awaitable(response):
@@ -479,5 +479,5 @@ def play(episode: Episode, task: dict[str, Any], client: Any, model: str, sampli
         except BaseException:
             yield from episode.finish()
             raise
-        prompt = yield from episode.advance(response)
+        yield from episode.advance(response)
     return episode.state

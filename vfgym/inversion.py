@@ -98,17 +98,17 @@ class InvertedEpisode(BaseEpisode):
             )
         return super().__reduce_ex__(protocol)
 
-    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[list[Message] | None]:
-        """Start the rollout and return the prompt of its first model call; None if it made none."""
+    def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[None]:
+        """Start the rollout, and go on until its first model call or its end."""
         self.state = self.definition.initial_state(task, ParkingClient(self), model, sampling_args)
         self.state.begin(*self._player)
-        return (yield from self._next_prompt(self._start, task, model, sampling_args))
+        yield from self._to_next_prompt(self._start, task, model, sampling_args)
 
-    def advance(self, response: Response) -> Steps[list[Message] | None]:
-        """Resume the parked call with the model's answer and return the next prompt; None if the rollout ended."""
-        return (yield from self._next_prompt(self._answer, response))
+    def advance(self, response: Response) -> Steps[None]:
+        """Resume the parked call with the model's answer, and go on until the next one or the end."""
+        yield from self._to_next_prompt(self._answer, response)
 
-    def _next_prompt(self, func: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> Steps[list[Message] | None]:
+    def _to_next_prompt(self, func: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> Steps[None]:
         try:
             yield self._on_loop(func, *args)
             if self._asked is None:
@@ -118,7 +118,6 @@ class InvertedEpisode(BaseEpisode):
         except BaseException:
             yield from self.finish()
             raise
-        return None if self._asked is None else self._asked.prompt
 
     def fail(self, error: BaseException) -> Steps[None]:
         """Raise the error from the parked calls, and from any that follow, until the rollout ends."""
@@ -130,7 +129,7 @@ class InvertedEpisode(BaseEpisode):
             cause, error = error, ModelError(f"the model failed: {error!r}")
             error.__cause__ = cause
         self._failure = error
-        yield from self._next_prompt(self._drain)
+        yield from self._to_next_prompt(self._drain)
 
     def truncate(self) -> Steps[None]:
         """Cancel the rollout, as a limit from outside would."""

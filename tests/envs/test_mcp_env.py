@@ -338,7 +338,9 @@ def test_the_end_of_the_process_ends_the_servers(server: dict[str, Any], tmp_pat
         encoding="utf-8",
     )
     run = subprocess.run([sys.executable, "-X", "dev", str(program), json.dumps(server)], capture_output=True, text=True, timeout=60)
-    assert (run.returncode, run.stderr) == (0, "")
+    # On a busy machine asyncio's debug mode says what took long.
+    problems = [line for line in run.stderr.splitlines() if not line.startswith("Executing ")]
+    assert (run.returncode, problems) == (0, [])
     assert not is_alive(int(run.stdout))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import gymnasium as gym
 
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import Steps, run_async, run_sync
+from vfgym.concurrency import Steps, run_async, run_sync, run_sync_to_end
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message, as_message
@@ -132,14 +132,18 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             ResetNeeded: If there is no episode to continue.
         """
         episode, response = self._running(), as_response(action)
-        if episode.is_over or run_sync(episode.answer(response)) is None:
+        if not episode.is_over:
+            run_sync_to_end(episode.answer(response))
+        if episode.is_over:
             return run_sync(self._score(episode))
         return episode.outcome() if self.render_mode != "human" else self._shown_outcome(episode)
 
     async def astep(self, action: Action) -> Outcome:
         """Answer the conversation, from async code (see `step`)."""
         episode, response = self._running(), as_response(action)
-        if episode.is_over or await run_async(episode.answer(response)) is None:
+        if not episode.is_over:
+            await run_async(episode.answer(response))
+        if episode.is_over:
             return await run_async(self._score(episode))
         return self._shown_outcome(episode)
 

@@ -46,4 +46,4 @@ class ScriptedClient(Client):
         if isinstance(answer, Response):
             return answer
         message = AssistantMessage(answer) if isinstance(answer, str) else as_message(answer)
-        return Response(f"scripted-{self.calls}", 0, model, None, message)  # type: ignore[arg-type]
+        return Response(f"scripted-{self.calls}", 0, model, None, message)

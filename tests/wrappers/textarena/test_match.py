@@ -23,6 +23,7 @@ from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame
 from vfgym.wrappers.textarena.library import Kinds, kinds
+from vfgym.wrappers.textarena.moves import LEGAL
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -231,6 +232,41 @@ def test_what_a_player_is_told() -> None:
     assert "Player 0 placed" in text
 
 
+def test_what_a_player_says_itself_is_not_told_to_it_again() -> None:
+    """In SettlersOfCatan, where talk is no action, neither."""
+    table, said = begun("SettlersOfCatan-v0"), 0
+    rng = np.random.default_rng(0)
+    last: dict[int, str] = {}
+    names = table.raw.state.role_mapping
+    for _ in range(200):
+        player = table.turn
+        assert player is not None
+        text = table.observe(player)
+        assert f"[{names[player]}] " not in text
+        said += any(f"[{names[other]}] {last[other]}" in text for other in last if other != player)
+        last[player] = table.sample_move(player, rng)["content"]
+        say(table, last[player])
+    assert said
+
+
+def test_a_board_that_is_told_again_because_somebody_else_was_wrong_is_told_once() -> None:
+    table = begun("SpiteAndMalice-v0")
+    say(table, "nonsense", "nonsense")
+    text = table.observe(1)
+    assert text.count("--- Center Piles ---") == 1
+
+
+def test_random_moves_of_an_unknown_game_are_among_what_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a later version of textarena: all that is in brackets in its rules, and in what was told last."""
+    monkeypatch.delitem(LEGAL, "TicTacToe")
+    table = begun("TicTacToe-v0")
+    for player, free in [(0, {0, 1, 2, 3, 4, 5, 6, 7, 8}), (1, {1, 2, 3, 4, 5, 6, 7, 8}), (0, {2, 3, 4, 5, 6, 7, 8})]:
+        table.observe(player)
+        drawn = {table.sample_move(player, np.random.default_rng(seed))["content"] for seed in range(200)}
+        assert drawn >= {f"[{cell}]" for cell in free}
+        say(table, f"[{min(free)}]")
+
+
 def test_a_training_variant_shows_the_board_after_a_move_that_is_refused() -> None:
     table = begun("Sudoku-v0-train")
     board = table.observe(0).partition("\n\n")[2]
@@ -262,6 +298,13 @@ def test_in_the_end_everybody_is_told_how_the_game_ended(moves: list[str], told:
         assert table.info(player)["reason"] in text or player == 0
     with pytest.raises(ResetNeeded, match="call reset"):
         say(table, "[5]")
+
+
+def test_how_the_game_ended_is_told_in_whole_sentences() -> None:
+    table = begun("Poker-v0-small")
+    while table.turn is not None:
+        say(table, "[fold]")
+    assert table.observe(0).endswith("Game over. You lost. Final ranking (low→high): [0, 1]. Winner: Player 1. Your reward: -1.")
 
 
 def test_who_is_neither_first_nor_last_is_told_so() -> None:
