@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from vfgym.agents import HumanAgent
-from vfgym.cli.conversation import readable
 from vfgym.cli.environments import made
 from vfgym.envs.face import transcript
 from vfgym.messages import Message
@@ -17,7 +16,7 @@ def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) ->
     env, _ = made(env_id, env_args)
     try:
         first, info = env.reset(seed=seed)
-        told = readable(first)
+        told = first
         answer = HumanAgent().for_episode(env)
         print(f"{env_id}: type an answer in one line. Ctrl-D stops.\n")
         episode_return, is_over = 0.0, False
@@ -28,7 +27,7 @@ def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) ->
                 print("\nstopped")
                 return
             observation, reward, terminated, truncated, info = env.step(action)
-            shown, told = told, readable(_without_typed(observation, first))
+            shown, told = told, _without_typed(observation, first)
             episode_return += float(reward)
             is_over = terminated or truncated
         print(transcript(told[len(shown) :] if told[: len(shown)] == shown else told[-1:]))

@@ -7,7 +7,6 @@ import fnmatch
 import io
 from typing import Any, cast
 
-from vfgym.cli.conversation import readable
 from vfgym.cli.environments import check_id, description, made
 from vfgym.cli.table import print_table
 from vfgym.envs.chat import ChatEnv
@@ -55,7 +54,7 @@ def print_info(env_id: str, env_args: dict[str, Any]) -> None:
             print("\nThe rubric scores whole groups: evaluate it with --rollouts-per-example above 1.")
             return
         observation, _ = env.reset(seed=0, options={"example_id": tasks.example_id_of(0), "split": "eval"})
-        print(f"\nan example:\n{transcript(readable(observation))}")
+        print(f"\nan example:\n{transcript(observation)}")
         oracle = definition.oracle(cast(State, seat.state))
         if oracle is not None:
             print(f"\na right answer:\n{oracle}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
@@ -54,8 +55,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}
 
     _episode: BaseEpisode | None = None
-    _printed = 0
-    """How much of the conversation was printed, where ``render_mode="human"``."""
+    _printed: Sequence[Message] = ()
+    """The conversation that was printed last, where ``render_mode="human"``."""
     defers_scoring = False
     """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
 
@@ -135,7 +136,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         if not episode.is_over:
             run_sync_to_end(episode.answer(response))
         if episode.is_over:
-            return run_sync(self._score(episode))
+            run_sync(self._score(episode))
         return episode.outcome() if self.render_mode != "human" else self._shown_outcome(episode)
 
     async def astep(self, action: Action) -> Outcome:
@@ -144,7 +145,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         if not episode.is_over:
             await run_async(episode.answer(response))
         if episode.is_over:
-            return await run_async(self._score(episode))
+            await run_async(self._score(episode))
         return self._shown_outcome(episode)
 
     def fail(self, error: BaseException) -> Outcome:
@@ -244,7 +245,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         finally:
             if kept[1] is None and episode.state.session is not None:
                 self._sessions.append((playing, episode.state.session))
-        self._printed = 0
+        self._printed = ()
         observation, _, _, _, info = self._shown_outcome(episode)
         return observation, info
 
@@ -268,16 +269,16 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             raise
         finally:
             episode.is_busy = False
-        return (yield from self._score(episode))
+        yield from self._score(episode)
+        return episode.outcome()  # without anything new to print: nobody said anything
 
-    def _score(self, episode: BaseEpisode) -> Steps[Outcome]:
+    def _score(self, episode: BaseEpisode) -> Steps[None]:
         if not self.defers_scoring:
             episode.is_busy = True
             try:
                 yield from episode.score()
             finally:
                 episode.is_busy = False
-        return self._shown_outcome(episode)
 
     def _shown_outcome(self, episode: BaseEpisode) -> Outcome:
         outcome = episode.outcome()
@@ -302,8 +303,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     def _print(self, conversation: list[Message]) -> None:
         """Print what has come since the last step."""
-        print(transcript(conversation[self._printed :]))
-        self._printed = len(conversation)
+        print(transcript(new_since(self._printed, conversation)))
+        self._printed = conversation
 
 
 class Fork(EpisodeFace):
@@ -322,13 +323,53 @@ class Fork(EpisodeFace):
         return self._definition
 
 
-def transcript(messages: list[Message]) -> str:
-    """Return a conversation as text, one block a message."""
+def new_since(seen: Sequence[Message], observation: list[Message]) -> list[Message]:
+    """Return what an observation adds to the one before: all of it where it does not continue that one.
+
+    With a limited history, in self-play or where an environment rewrites history, it does not. Nor does one that only looks the same
+    (a board on which the last move changed nothing, with ``history=0``): a conversation that goes on holds the answer at least.
+
+    >>> from vfgym.messages import AssistantMessage, UserMessage
+    >>> asked, answer = UserMessage("1 + 1?"), AssistantMessage("2")
+    >>> new_since([asked], [asked, answer]), new_since([asked], [asked])
+    ([AssistantMessage(content='2')], [UserMessage(content='1 + 1?')])
+    """
+    known = len(seen)
+    return observation[known:] if len(observation) > known and observation[:known] == [*seen] else observation.copy()
+
+
+def transcript(messages: Sequence[Message]) -> str:
+    """Return a conversation as text, one block a message. An image is told by its size, "[image 96x96]"."""
     return "\n".join(f"[{message['role']}] {_said(message)}" for message in messages)
 
 
 def _said(message: Message) -> str:
     content = message["content"]
-    text = content if isinstance(content, str) else " ".join(part.get("text") or f"<{part['type']}>" for part in content or [])
+    text = content if isinstance(content, str) else "\n\n".join(map(_part_text, content or ()))
     calls = [f"{call.name}({call.arguments})" for call in message.get("tool_calls") or []]
     return " ".join([*([text] if text else []), *calls])
+
+
+_PNG_URL = "data:image/png;base64,"
+_PNG_HEADER = 24
+"""Bytes of a PNG file up to and with width and height, which its first chunk (IHDR) begins with. In base64 they are 32 characters."""
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    if "text" in part:
+        return str(part["text"])
+    size = _png_size(part["image_url"].get("url")) if part["type"] == "image_url" else None
+    return f"[{part['type'].removesuffix('_url')}]" if size is None else f"[image {size[0]}x{size[1]}]"
+
+
+def _png_size(url: Any) -> tuple[int, int] | None:
+    """Return width and height of an image in a data URL; None for an image elsewhere or of another kind."""
+    if not isinstance(url, str) or not url.startswith(_PNG_URL):
+        return None
+    try:
+        header = base64.b64decode(url[len(_PNG_URL) :][: _PNG_HEADER * 4 // 3], validate=True)
+    except ValueError:
+        return None
+    if len(header) < _PNG_HEADER or header[12:16] != b"IHDR":
+        return None
+    return int.from_bytes(header[16:20]), int.from_bytes(header[20:24])

@@ -6,6 +6,7 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 
+from vfgym.envs.face import new_since
 from vfgym.messages import Message
 
 
@@ -31,8 +32,7 @@ class NewMessages(gym.Wrapper[list[Message], Any, list[Message], Any], gym.utils
     def step(self, action: Any) -> tuple[list[Message], SupportsFloat, bool, bool, dict[str, Any]]:
         """Answer, and show what is new."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        known = len(self._seen)
-        is_rewritten = observation[:known] != self._seen
+        new = new_since(self._seen, observation)
+        is_rewritten = bool(self._seen) and len(new) == len(observation)
         self._seen = observation
-        new = observation.copy() if is_rewritten else observation[known:]
         return new, reward, terminated, truncated, {**info, "is_rewritten": is_rewritten}
