@@ -56,6 +56,8 @@ def seat_of(env: gym.Env[Any, Any]) -> EpisodeFace:
     Raises:
         ConfigurationError: If there is none: `env` is some other Gymnasium environment.
     """
+    if not isinstance(env, gym.Env):
+        raise ConfigurationError(f"a chat environment is needed, or the id of one, got {type(env).__name__}")
     seat: object = env.unwrapped
     if not isinstance(seat, EpisodeFace):
         name = repr(env.spec.id) if env.spec is not None else type(seat).__name__
@@ -90,30 +92,34 @@ class RandomAgent:
         rng = env.unwrapped.np_random.spawn(1)[0]
         if self.seed is not None:
             rng = np.random.default_rng([self.seed, int(rng.integers(2**63))])
-        space = env.action_space
-        sample = _own_sampler(space, rng)
-        seat = env.unwrapped if isinstance(space, MessageSpace) and isinstance(env.unwrapped, EpisodeFace) else None
-
-        def answer(observation: list[Message], info: dict[str, Any]) -> Any:
-            if seat is None:
-                return sample()
-            episode = seat.episode
-            move = None if episode is None else episode.definition.random_action(episode.state, rng)
-            if move is not None:
-                return move
-            legal = info.get("legal_actions")
-            return legal[int(rng.integers(len(legal)))] if legal else sample()
-
-        return answer
+        return _RandomAnswers(env, rng)
 
 
-def _own_sampler(space: gym.Space[Any], rng: np.random.Generator) -> Callable[[], Any]:
-    """Return a function that samples `space` with `rng`. The space's own numbers may be shared by several episodes."""
-    if isinstance(space, MessageSpace):
-        return lambda: space.sampler.sample(rng)
-    own = copy.deepcopy(space)
-    own.seed(int(rng.integers(2**31)))
-    return own.sample
+class _RandomAnswers:
+    """What answers at random in one episode: an object and no closure, so that a copy goes on alike."""
+
+    def __init__(self, env: gym.Env[Any, Any], rng: np.random.Generator) -> None:
+        self._rng = rng
+        space, seat = env.action_space, env.unwrapped
+        self._seat = seat if isinstance(space, MessageSpace) and isinstance(seat, EpisodeFace) else None
+        self._space = space
+        if not isinstance(space, MessageSpace):
+            self._space = copy.deepcopy(space)  # the space's own numbers may be shared by several episodes
+            self._space.seed(int(rng.integers(2**31)))
+
+    def __call__(self, observation: list[Message], info: dict[str, Any]) -> Any:
+        rng = self._rng
+        if self._seat is None:
+            return self._sample()
+        episode = self._seat.episode
+        move = None if episode is None else episode.definition.random_action(episode.state, rng)
+        if move is not None:
+            return move
+        legal = info.get("legal_actions")
+        return legal[int(rng.integers(len(legal)))] if legal else self._sample()
+
+    def _sample(self) -> Any:
+        return self._space.sampler.sample(self._rng) if isinstance(self._space, MessageSpace) else self._space.sample()
 
 
 class OracleAgent:
@@ -173,24 +179,34 @@ class ScriptedAgent:
 
     def for_episode(self, env: gym.Env[Any, Any]) -> Answering:
         """Return what answers in this episode. It raises `ModelError` when there is no answer left."""
-        given = 0
+        return _ScriptedAnswers(self)
 
-        def answer(observation: list[Message], info: dict[str, Any]) -> Any:
-            nonlocal given
-            answers = self._answers_to(info["example_id"])
-            if given == len(answers):
-                raise ModelError(f"the script has {given} answers, and the episode of example {info['example_id']} asks for one more")
-            given += 1
-            return answers[given - 1]
+    def answers_to(self, example_id: int) -> Sequence[Action]:
+        """Return the answers of the episodes of one example.
 
-        return answer
-
-    def _answers_to(self, example_id: int) -> Sequence[Action]:
+        Raises:
+            ModelError: If there are none.
+        """
         if not isinstance(self.answers, Mapping):
             return self.answers
         if example_id not in self.answers:
             raise ModelError(f"the script has no answers to example {example_id}; it has some to {', '.join(map(str, self.answers))}")
         return self.answers[example_id]
+
+
+class _ScriptedAnswers:
+    """What gives prepared answers in one episode: an object and no closure, so that a copy goes on alike."""
+
+    def __init__(self, agent: ScriptedAgent) -> None:
+        self._agent = agent
+        self._given = 0
+
+    def __call__(self, observation: list[Message], info: dict[str, Any]) -> Action:
+        answers = self._agent.answers_to(info["example_id"])
+        if self._given == len(answers):
+            raise ModelError(f"the script has {self._given} answers, and the episode of example {info['example_id']} asks for one more")
+        self._given += 1
+        return answers[self._given - 1]
 
 
 _STANDARD_INPUT = 0

@@ -148,7 +148,7 @@ def test_a_game_keeps_every_promise() -> None:
 
 
 def test_a_wrong_limit_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="max_invalid_moves must be at least 1, got 0"):
+    with pytest.raises(ConfigurationError, match="max_invalid_moves must be a whole number of at least 1, got 0"):
         Counting(max_invalid_moves=0)
 
 

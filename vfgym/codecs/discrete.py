@@ -43,7 +43,7 @@ class DiscreteCodec(Codec):
 
         Args:
             space: The action space.
-            names: A name for each action, in order or by number; numbers alone without them.
+            names: A name for each action, in order or by number (which may be text: ``{"0": ...}``); numbers alone without them.
 
         Raises:
             ConfigurationError: If the names are not one for each action, or not different.
@@ -75,8 +75,9 @@ class DiscreteCodec(Codec):
         count = int(self.space.n)  # type: ignore[attr-defined]
         given: Any = names
         if isinstance(names, Mapping):
-            numbers = range(self._low, self._high + 1)
-            given = [names[number] for number in numbers] if names.keys() == set(numbers[: len(names) + 1]) else None
+            by_text = {str(number): name for number, name in names.items()}  # JSON, in which specs are kept, has texts as keys
+            numbers = [str(number) for number in range(self._low, self._high + 1)[: len(names) + 1]]
+            given = [by_text[number] for number in numbers] if len(numbers) == len(names) and by_text.keys() == {*numbers} else None
         fits = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == count
         if not fits or not all(isinstance(name, str) and name.strip() == name != "" for name in given) or len({*given}) != count:
             raise ConfigurationError(f"expected {count} different action names, one for each of {self.space}, got {names!r}")

@@ -107,7 +107,10 @@ class DiscreteText:
 
     def __call__(self, observation: Any) -> str:
         """Return a number and its name."""
-        name = self.names.get(observation)
+        try:
+            name = self.names.get(observation)
+        except TypeError:  # an array, say
+            return value_text(observation)
         return str(observation) if name is None else f"{observation} ({name})"
 
 
@@ -133,7 +136,7 @@ class TupleText:
 
     def __call__(self, observation: Any) -> str:
         """Return a tuple as text."""
-        if len(observation) != len(self.members):
+        if not isinstance(observation, list | tuple) or len(observation) != len(self.members):
             return value_text(observation, self.labels)
         return _joined([render(member) for render, member in zip(self.members, observation, strict=True)], self.labels)
 
@@ -146,7 +149,11 @@ class OneOfText:
 
     def __call__(self, observation: Any) -> str:
         """Return the choice and its value."""
+        if not isinstance(observation, list | tuple) or len(observation) != 2:
+            return value_text(observation)
         choice, value = observation
+        if not isinstance(choice, int | np.integer) or not 0 <= choice < len(self.members):
+            return value_text(observation)
         return _under(f"choice {choice}", self.members[choice](value))
 
 

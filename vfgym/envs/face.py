@@ -304,7 +304,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     def _print(self, conversation: list[Message]) -> None:
         """Print what has come since the last step."""
         print(transcript(new_since(self._printed, conversation)))
-        self._printed = conversation
+        self._printed = conversation.copy()
 
 
 class Fork(EpisodeFace):

@@ -7,6 +7,7 @@ reset, so that an unseeded reset continues its own random numbers.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
-from vfgym.messages import Message, as_messages
+from vfgym.messages import Content, Message, as_messages
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
@@ -90,21 +91,25 @@ class GameEnv(MultiTurnEnv):
             blocking: Whether a move may take long. In async runs a blocking game lives on a thread of its own, always the
                 same; any other is called in place.
             history: Moves that the model is shown again, each with what the game answered. None shows all of them; 0 shows
-                nothing but the rules and what the game answered last. Results hold the whole conversation.
+                nothing but the rules and what the game answered last. Answers that named no move since then are shown after
+                it, since what they are told says nothing of the game. Results hold the whole conversation.
             rubric: Scores episodes; the default emits the game's own rewards.
             **kwargs: Passed to `MultiTurnEnv`.
+
+        Raises:
+            ConfigurationError: If a number of moves is none.
         """
         self._refuse(kwargs)
         if rubric is None:
             rubric = Rubric()
             rubric.add_step_reward_func(game_reward)
-        if history is not None and (not isinstance(history, int) or history < 0):
+        shown, invalid = as_integer(history), as_integer(max_invalid_moves)
+        if history is not None and (shown is None or shown < 0):
             raise ConfigurationError(f"history must be a number of moves from 0, or None for all of them; got {history!r}")
-        self.history = history
+        if invalid is None or invalid < 1:
+            raise ConfigurationError(f"max_invalid_moves must be a whole number of at least 1, got {max_invalid_moves!r}")
+        self.history, self.max_invalid_moves = shown, invalid
         super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
-        if max_invalid_moves < 1:
-            raise ConfigurationError(f"max_invalid_moves must be at least 1, got {max_invalid_moves}")
-        self.max_invalid_moves = max_invalid_moves
         self.blocking = blocking
         self._replies = type(self).env_response is GameEnv.env_response
         self._seeds = Tasks(ProceduralTasks(_seeded_task))
@@ -179,7 +184,7 @@ class GameEnv(MultiTurnEnv):
         state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
         state["turn"], state["invalid_moves"] = None, 0
         if self.history is not None:
-            state["replies"] = []
+            state["replies"], state["ends_of_moves"] = [], []
 
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the model's move."""
@@ -201,6 +206,8 @@ class GameEnv(MultiTurnEnv):
             state["invalid_moves"] = 0 if turn.is_valid else state["invalid_moves"] + 1
         if self.history is not None:
             state["replies"].append(as_messages(turn.messages, self.message_types, name="make_move"))
+            if turn.is_valid:
+                state["ends_of_moves"].append(len(state["replies"]))
         if turn.terminated or turn.truncated:
             state["final_env_response"] = turn.messages
         if self._replies:
@@ -221,13 +228,14 @@ class GameEnv(MultiTurnEnv):
         return state["turn"].messages  # type: ignore[no-any-return]
 
     def get_prompt_messages(self, state: State) -> Any:
-        """Return what the model answers next: everything, or the rules and the last `history` moves."""
+        """Return what the model answers next: everything, or the rules, the last `history` moves and answers that made none since."""
         if self.history is None:
             return super().get_prompt_messages(state)
         replies: list[list[Message]] = state["replies"]
-        first = len(replies) - self.history
-        if first <= 0:
+        ends: list[int] = state["ends_of_moves"]
+        if len(ends) <= self.history:
             return ReadyList(self._conversation(state["prompt"], state["trajectory"], replies))
+        first = ends[-1 - self.history]
         return ReadyList(self._conversation(self._reopened(state, replies[first - 1]), state["trajectory"][first:], replies[first:]))
 
     def render_completion(self, state: State) -> Any:
@@ -248,8 +256,11 @@ class GameEnv(MultiTurnEnv):
         """Return a prompt that continues a game: the rules, and what the game answered last."""
         *system, prompt = state["prompt"]
         rules = state.get("rules", prompt["content"])
-        shown = [message["content"] for message in reply if message["content"]]
-        return [*system, self.message_types["user"](joined([rules, *shown]))]
+        return [*system, self.message_types["user"](joined([rules, *self.shown_in(reply)]))]
+
+    def shown_in(self, reply: list[Message]) -> list[Content]:
+        """Return what of the messages that answered a move says how the game stands: the contents of all of them."""
+        return [message["content"] for message in reply if message["content"]]
 
     @stop(priority=50)
     def game_over(self, state: State) -> bool:
@@ -292,6 +303,18 @@ class GameEnv(MultiTurnEnv):
         finally:
             if session.worker is not None:
                 session.worker.close()
+
+
+def copied_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy of a game's info. A value that cannot be copied (a lock, a generator) is in it as it is."""
+    return {key: _copied(value) for key, value in info.items()}
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # whatever its __deepcopy__ or __reduce_ex__ raises
+        return value
 
 
 def joined(contents: Sequence[str | Sequence[Any]]) -> str | list[Any]:

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from vfgym.agents import import_named, seat_of
+from vfgym.agents import seat_of
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import EpisodeFace
 from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.wrappers.to_chat import imported_id
 
 logger = logging.getLogger(__name__)
 
@@ -130,10 +131,8 @@ def make_env(source: str | EnvSpec, env_args: dict[str, Any]) -> gym.Env[Any, An
     Raises:
         ConfigurationError: If there is none of that id, or it does not take these arguments.
     """
-    if isinstance(source, str) and ":" in source:
-        module, _, env_id = source.rpartition(":")
-        import_named(module, f"environment {source!r}")
-        source = env_id
+    if isinstance(source, str):
+        source = imported_id(source)
     try:
         return gym.make(source, **env_args)
     except gym.error.UnregisteredEnv as error:

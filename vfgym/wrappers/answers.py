@@ -82,7 +82,7 @@ class Answers:
         return AssistantMessage(f"<action>{self.codec.encode(action)}</action>")
 
     def as_call(self, action: Any, call_id: str = "call_1") -> AssistantMessage:
-        """Return the message that plays an action by calling the tool."""
+        """Return the message that plays an action by calling the tool. In a conversation each call has an id of its own."""
         arguments = json.dumps({_ARGUMENT: self.codec.to_json(action)}, allow_nan=False)
         return AssistantMessage(None, tool_calls=[ToolCall(call_id, TOOL_NAME, arguments)])
 
@@ -99,6 +99,11 @@ class Answers:
         others = [ToolMessage(_NOT_CARRIED_OUT, tool_call_id=call.id) for call in calls[1:]]
         return [ToolMessage(content, tool_call_id=calls[0].id), *others, *images]
 
+    def content_of(self, reply: list[Message]) -> Content:
+        """Return the content that `reply` made these messages of."""
+        content: Content = reply[-1 if reply[-1]["role"] == "user" else 0]["content"]
+        return content
+
 
 class ActionSampler:
     """Draws the messages that play random actions of a space. It keeps a copy of the space, whose random numbers may be in use."""
@@ -112,7 +117,9 @@ class ActionSampler:
         """Return one message: a call of the tool where there is one, else text."""
         self._space.seed(int(rng.integers(2**31)))
         action = self._space.sample()
-        return self.answers.as_call(action) if self.answers.as_tool else AssistantMessage(self.answers.codec.encode(action))
+        if self.answers.as_tool:
+            return self.answers.as_call(action, f"call_{int(rng.integers(2**31))}")
+        return AssistantMessage(self.answers.codec.encode(action))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ActionSampler) and (self.answers.codec, self.answers.as_tool) == (

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
+import numpy as np
 
+from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
-from vfgym.envs.game import GameEnv, Turn, joined
+from vfgym.envs.face import EpisodeFace
+from vfgym.envs.game import GameEnv, Turn, copied_info, joined
 from vfgym.errors import ConfigurationError
-from vfgym.messages import Message, UserMessage
+from vfgym.messages import Content, Message, UserMessage
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.wrappers.answers import ActionSampler, Answers
@@ -38,7 +42,7 @@ class GymnasiumGame(GameEnv):
         self,
         make_game: Callable[[], Game],
         *,
-        name: str,
+        name: str | None = None,
         action_names: Any = None,
         as_tool: bool = False,
         observe: Observe | None = None,
@@ -55,7 +59,7 @@ class GymnasiumGame(GameEnv):
 
         Args:
             make_game: Makes one more of the game.
-            name: What the prompt calls it.
+            name: What the prompt calls it; the id or the class of what `make_game` makes without it.
             action_names: Names of the actions: one for each of a `Discrete` space, or a structure that mirrors another space.
             as_tool: Whether the actions are a tool ``act`` too.
             observe: Whether observations are shown as text, as images, or both.
@@ -73,12 +77,22 @@ class GymnasiumGame(GameEnv):
         """
         if on_invalid not in get_args(OnInvalid):
             raise ConfigurationError(f"on_invalid must be one of {', '.join(get_args(OnInvalid))}; got {on_invalid!r}")
+        if not isinstance(invalid_reward, Real) or isinstance(invalid_reward, bool):
+            raise ConfigurationError(f"invalid_reward must be a number, got {invalid_reward!r}")
+        for option, text in (("rules", rules), ("prompt", prompt)):
+            if not isinstance(text, str | None):
+                raise ConfigurationError(f"{option} must be text, or None for what the game itself says; got {text!r}")
         game = make_game()
         if not isinstance(game, gym.Env):
             raise ConfigurationError(
-                f"{name} made a {type(game).__name__}, which is no gymnasium.Env (PettingZoo's environments are for vfgym.PettingZooEnv)"
+                f"{name or function_name(make_game)} made a {type(game).__name__}, which is no gymnasium.Env (PettingZoo's environments"
+                " are for vfgym.PettingZooEnv)"
             )
         try:
+            if isinstance(game.unwrapped, EpisodeFace):
+                raise ConfigurationError(f"{name or function_name(make_game)} is a chat environment as it is: make it with gymnasium.make")
+            if name is None:
+                name = game.spec.id if game.spec is not None else type(game.unwrapped).__name__
             self._shown = shown_by(game, name, observe, obs_to_text)
             self._rendered = self._shown.render if isinstance(self._shown, RenderedText) else None
             self._read(game, name, action_names, as_tool, rules, prompt)
@@ -136,9 +150,18 @@ class GymnasiumGame(GameEnv):
 
     def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
         """Reset the game and return rules, actions, answer format and the first observation, as one message."""
-        observation, info = game.reset(seed=seed, options=None if options is None else dict(options))
+        begun = game.reset(seed=seed, options=None if options is None else dict(options))
+        try:
+            observation, info = begun
+        except (TypeError, ValueError):
+            info = None
+        if not isinstance(info, Mapping):
+            raise ConfigurationError(f"reset of a Gymnasium game must return (observation, info), info being a dict; got {_kinds(begun)}")
         state["game_info"], state["observation"] = info, observation
         state["rules"] = self._prompt
+        if self.on_invalid == "random":
+            # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
+            state["rng_of_moves"] = state.rng if seed is None else np.random.default_rng([seed, 1])
         return [UserMessage(joined([self._prompt, self._shown(game, observation)]))]
 
     def make_move(self, game: Game, message: Message, state: State) -> Turn:
@@ -151,10 +174,18 @@ class GymnasiumGame(GameEnv):
                 return Turn(self.answers.reply(message, str(error)), self.invalid_reward, is_valid=False)
             action = self._noop if self.on_invalid == "noop" else self._random_action(state)
             note = f"{error} Instead, {self.codec.encode(action)} was played."
-        observation, reward, terminated, truncated, info = game.step(action)
+        played = game.step(action)
+        try:
+            observation, reward, terminated, truncated, info = played
+            reward = float(reward)
+        except (TypeError, ValueError):
+            raise _no_outcome(played) from None
         _write(state, "game_info", info)
         _write(state, "observation", observation)
-        reward = float(reward)
+        if info.__class__ is not dict or info:
+            if not isinstance(info, Mapping):
+                raise _no_outcome(played)
+            info = copied_info(info)  # a game may write its next info into the same dict
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
             shown, reward = joined([note, shown]), reward + self.invalid_reward
@@ -164,9 +195,16 @@ class GymnasiumGame(GameEnv):
 
     def _random_action(self, state: State) -> Any:
         space = copy.deepcopy(self.game_action_space)
-        space.seed(int(state.rng.integers(2**31)))
+        space.seed(int(state["rng_of_moves"].integers(2**31)))
         mask = state["game_info"].get("action_mask")
-        return space.sample(mask) if mask is not None and isinstance(space, gym.spaces.Discrete) else space.sample()
+        try:
+            return space.sample(_mask_for(space, mask))
+        except (AssertionError, KeyError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"the game's action_mask is none for {space}: {error}") from error
+
+    def shown_in(self, reply: list[Message]) -> list[Content]:
+        """Return what the game was shown as, without what tool messages say beside it."""
+        return [self.answers.content_of(reply)]
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Terminate at the first invalid move where ``on_invalid`` says so; else keep the game's own flags."""
@@ -179,7 +217,7 @@ class GymnasiumGame(GameEnv):
         info = state["game_info"]
         if not info:
             return {"game_info": {}}
-        told: dict[str, Any] = {"game_info": copy.deepcopy(info)}
+        told: dict[str, Any] = {"game_info": copied_info(info)}
         legal = self.codec.legal_texts(info.get("action_mask"))
         if legal is not None:
             told["legal_actions"] = legal
@@ -188,3 +226,32 @@ class GymnasiumGame(GameEnv):
     def action_sampler(self) -> Sampler:
         """Sample what plays a random action."""
         return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
+
+
+def _mask_for(space: gym.Space[Any], mask: Any) -> Any:
+    """Return a mask in the form in which the space's `sample` takes it; None where there is none, or the space cannot be masked."""
+    if mask is None:
+        return None
+    if isinstance(space, gym.spaces.Discrete):
+        return np.asarray(mask, np.int8)
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return tuple(np.asarray(part, np.int8) for part in mask)
+    if isinstance(space, gym.spaces.Tuple):
+        return tuple(_mask_for(member, part) for member, part in zip(space.spaces, mask, strict=True))
+    if isinstance(space, gym.spaces.Dict):
+        return {key: _mask_for(member, mask[key]) for key, member in space.spaces.items()}
+    return None
+
+
+def _no_outcome(played: Any) -> ConfigurationError:
+    return ConfigurationError(
+        "step of a Gymnasium game must return (observation, reward, terminated, truncated, info), reward being a number and info a dict;"
+        f" got {_kinds(played)}"
+    )
+
+
+def _kinds(returned: Any) -> str:
+    """Return what came instead of a tuple of certain kinds."""
+    if not isinstance(returned, tuple):
+        return type(returned).__name__
+    return f"({', '.join(type(member).__name__ for member in returned)})"

@@ -7,24 +7,25 @@ whoever's turn it is.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from types import FunctionType
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from vfgym.agents import Agent, Answering, as_agent, per_episode
+from vfgym.agents import Agent, Answering, RandomAgent, as_agent, per_episode
 from vfgym.calls import Ready, ReadyList, is_awaitable
-from vfgym.concurrency import Steps, begin, eager
+from vfgym.concurrency import Steps, begin, eager, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import Fork, as_response
 from vfgym.envs.game import GameEnv, GameSession, Turn
-from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, Message
+from vfgym.errors import ConfigurationError, Error, InvalidAction
+from vfgym.messages import AssistantMessage, Content, Message
 from vfgym.responses import for_conversation
 from vfgym.rubrics import Rubric
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
-from vfgym.wrappers.turn_based import Content, Played, Player, TurnBasedGame
+from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
 """Who takes the other seats: an agent or its name for all of them, or one for each; ``"self"`` is the policy itself."""
@@ -34,6 +35,17 @@ SELF = "self"
 
 NOTHING_NEW = "(nothing new)"
 """What a player is shown that has to move again and was told nothing."""
+
+_write = dict.__setitem__
+"""Writes an item of a state that is certainly no field of its input, for which the state's own way would look first."""
+
+
+class _Told(NamedTuple):
+    """What a table tells a player, all at once, so that a blocking table is asked on its thread."""
+
+    content: Content
+    info: dict[str, Any]
+    legal_actions: list[str] | None
 
 
 class OpponentSeat(Fork):
@@ -85,11 +97,14 @@ class MultiplayerEnv(GameEnv):
     """A chat environment around a game for several players. Subclass it and write `open_table`.
 
     The policy plays one seat. Before each of its turns the opponents make their moves; the reward of a step is what all of that
-    earned the policy's seat, and what it earned everybody stands in ``state["rewards"]`` and, once the game is over, in
-    ``info["rewards"]``. ``info["player"]`` tells who the policy plays.
+    earned the policy's seat, and what it earned everybody stands in ``step["extras"]["rewards"]``. The sums are
+    ``state["rewards"]`` and, once the episode is over, ``info["rewards"]``. ``info["player"]`` tells who the policy plays.
 
     With ``opponents="self"`` the policy plays every seat: each observation is the conversation of the player whose turn it is
-    (``info["player"]``), turns name their player in ``step["extras"]["player"]``, and the reward is still that of `seat`.
+    (``info["player"]``), and turns name their player in ``step["extras"]["player"]``. The reward is still that of `seat`, whoever
+    moved.
+
+    An opponent that finds no valid move `max_invalid_moves` times in a row ends the episode with an error.
     """
 
     def __init__(
@@ -105,7 +120,7 @@ class MultiplayerEnv(GameEnv):
         Args:
             seat: Which player the policy is, in order from 0, or ``"random"`` for another one in each episode.
             opponents: Who takes the other seats: an agent or its name (``"random"``, ``"module:callable"``) for all of them, or a dict
-                with one for each player; ``"self"`` lets the policy play every seat.
+                with one for each player (a number may be text, as JSON has it); ``"self"`` lets the policy play every seat.
             tell_legal_actions: Whether ``info["legal_actions"]`` lists the moves that are legal, where the game knows them.
             **kwargs: Passed to `GameEnv`.
 
@@ -116,11 +131,11 @@ class MultiplayerEnv(GameEnv):
             raise ConfigurationError(f'seat must be the number of a player, from 0, or "random"; got {seat!r}')
         self.seat = seat
         self.is_self_play = isinstance(opponents, str) and opponents == SELF
-        self._opponents: Agent | Mapping[Player, Agent] | None = None
+        self._opponents: Agent | Mapping[str, Agent] | None = None
         if isinstance(opponents, Mapping):
             if SELF in opponents.values():
                 raise ConfigurationError('opponents="self" lets the policy play every seat: it cannot be said of some of them')
-            self._opponents = {player: as_agent(agent) for player, agent in opponents.items()}
+            self._opponents = {str(player): as_agent(agent) for player, agent in opponents.items()}
         elif not self.is_self_play:
             self._opponents = as_agent(opponents)
         self.tell_legal_actions = tell_legal_actions
@@ -154,6 +169,30 @@ class MultiplayerEnv(GameEnv):
 
     # How it is played
 
+    def check_players(self, players: Sequence[Player]) -> None:
+        """Check that the seat and the opponents fit a game. Subclasses that know who plays call it when they are made.
+
+        Args:
+            players: Everybody who plays, in order of their seats.
+
+        Raises:
+            ConfigurationError: If there is no such seat, or an opponent is missing or is none of the players.
+        """
+        if self.seat != "random" and self.seat >= len(players):
+            raise ConfigurationError(f"seat {self.seat} is none of the {len(players)} seats, which are numbered from 0")
+        if not isinstance(self._opponents, Mapping):
+            return
+        names = [str(player) for player in players]
+        policy = None if self.seat == "random" else names[self.seat]
+        missing = [name for name in names if name != policy and name not in self._opponents]
+        if missing:
+            raise ConfigurationError(f"opponents names no agent for {', '.join(missing)}; the players are {', '.join(names)}")
+        unknown = [name for name in self._opponents if name not in names]
+        if unknown:
+            raise ConfigurationError(
+                f"opponents names agents for {', '.join(unknown)}, who do not play; the players are {', '.join(names)}"
+            )
+
     @eager
     def setup_state(self, state: State) -> Steps[State]:
         """Begin a game, sit the opponents down, and let those move that come before the policy."""
@@ -165,17 +204,23 @@ class MultiplayerEnv(GameEnv):
         task = state["input"]
         seed = task.get("seed")
         yield from self._call(session, game.reset, seed, task.get("game_options"))
-        state["rewards"], state["unemitted_reward"] = dict.fromkeys(game.players, 0.0), 0.0
+        self.check_players(game.players)
+        state["rewards"], state["earned"] = dict.fromkeys(game.players, 0.0), dict.fromkeys(game.players, 0.0)
         state["player"] = player = self._seated(game, state)
-        state["conversations"] = {player: []}
-        if not self.is_self_play:
-            state["opponents"] = self._sit_down(game, player, state, seed)
-            yield from self._let_opponents_move(state)
-            prompt = [self._message((yield from self._call(session, game.observe, player)))]
-        else:
+        if self.history is not None:
+            rules = yield from self._call(session, game.rules, player)
+            if rules is not None:
+                state["rules"] = rules
+        if self.is_self_play:
             state["conversations"] = {each: [] for each in game.players}
-            yield from self._tell_next(state)
-            prompt = state["conversations"][game.turn if game.turn is not None else player]
+            self._tell(state, *(yield from self._call(session, self._look_around, game)))
+            prompt = state["conversations"][player if game.turn is None else game.turn]
+        else:
+            state["opponents"] = self._sit_down(game, player, seed if seed is not None else int(state.rng.integers(2**63)))
+            told = yield from self._call(session, self._look, game, player if game.turn is None else game.turn)
+            told = yield from self._let_opponents_move(told, state)
+            prompt = [self._message(told.content)]
+            state["game_infos"], state["legal_actions"] = {player: told.info}, told.legal_actions
         self._begin(state, prompt)
         if game.turn is None:
             state["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
@@ -183,90 +228,141 @@ class MultiplayerEnv(GameEnv):
 
     def _seated(self, game: TurnBasedGame, state: State) -> Player:
         players = game.players
-        if self.seat == "random":
-            seed = state["input"].get("seed")
-            # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
-            rng = state.rng if seed is None else np.random.default_rng([seed, len(players)])
-            return players[int(rng.integers(len(players)))]
-        if self.seat >= len(players):
-            raise ConfigurationError(f"seat {self.seat} is none of the {len(players)} seats, which are numbered from 0")
-        return players[self.seat]
+        if self.seat != "random":
+            return players[self.seat]
+        seed = state["input"].get("seed")
+        # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
+        rng = state.rng if seed is None else np.random.default_rng([seed, len(players)])
+        return players[int(rng.integers(len(players)))]
 
-    def _sit_down(self, game: TurnBasedGame, player: Player, state: State, seed: int | None) -> dict[Player, _Opponent]:
-        others = [other for other in game.players if other != player]
-        if isinstance(self._opponents, Mapping):
-            missing = [other for other in others if other not in self._opponents]
-            if missing:
-                raise ConfigurationError(f"opponents names no agent for {', '.join(map(repr, missing))}; the players are {game.players}")
-        entropy = int(state.rng.integers(2**63)) if seed is None else seed
+    def _sit_down(self, game: TurnBasedGame, player: Player, entropy: int) -> dict[Player, _Opponent]:
         seated = {}
         for place, other in enumerate(game.players):
-            if other in others:
-                agent = self._opponents[other] if isinstance(self._opponents, Mapping) else cast(Agent, self._opponents)
-                seat = OpponentSeat(self, game, other, [entropy, place])
-                seated[other] = _Opponent(seat, agent)
+            if other != player:
+                agent = self._opponents[str(other)] if isinstance(self._opponents, Mapping) else cast(Agent, self._opponents)
+                seated[other] = _Opponent(OpponentSeat(self, game, other, [entropy, place]), agent)
         return seated
 
-    def _let_opponents_move(self, state: State) -> Steps[None]:
-        """Let opponents move until it is the policy's turn, or the game is over."""
+    def apply_action(self, message: Message, state: State) -> Any:
+        """Make the policy's move, and the opponents' after it."""
+        made = begin(self._move_in_self_play(message, state) if self.is_self_play else self._move(message, state))
+        return None if made.__class__ is Ready else made  # nothing to await, which is faster to see
+
+    def _move(self, message: Message, state: State) -> Steps[None]:
+        """Make the policy's move, and the opponents' after it."""
+        session, player = state.session, state["player"]
+        game: TurnBasedGame = session.game
+        if (self.blocking or session.worker is not None) and self._belongs_on_thread(session):
+            played, told = yield session.run(self._play, game, message, player)
+        else:
+            played, told = self._play(game, message, player)
+        if played.rewards:
+            _add(state, played)
+        turn = game.turn
+        if turn is not None and turn != player:
+            told = yield from self._let_opponents_move(told, state)
+        _write(state, "game_infos", {player: told.info})
+        _write(state, "legal_actions", told.legal_actions)
+        self._record(player, played.is_valid, self._message(told.content), state)
+
+    def _let_opponents_move(self, told: _Told, state: State) -> Steps[_Told]:
+        """Let opponents move until it is the policy's turn, or the game is over.
+
+        Args:
+            told: What the table tells the player whose turn it is.
+            state: The episode's state.
+
+        Returns:
+            What it tells the policy then.
+
+        Raises:
+            Error: If an opponent finds no valid move for too long.
+        """
         session, policy = state.session, state["player"]
         game: TurnBasedGame = session.game
         on_thread = self._belongs_on_thread(session)
         while (turn := game.turn) is not None and turn != policy:
-            opponent = state["opponents"][turn]
-            told = (yield session.run(game.observe, turn)) if on_thread else game.observe(turn)
-            answer = opponent.answer(self._message(told), self._told(game, turn))
-            if is_awaitable(answer):
-                answer = yield answer
+            opponent: _Opponent = state["opponents"][turn]
+            shown = self._message(told.content)
+            if on_thread and opponent.asks_the_table:
+                answer = yield session.run(opponent.answer, shown, told)
+            else:
+                answer = opponent.answer(shown, told)
+                if is_awaitable(answer):
+                    answer = yield answer
             message = opponent.take(answer)
-            played: Played = (yield session.run(game.move, message)) if on_thread else game.move(message)
+            if on_thread:
+                played, told = yield session.run(self._play, game, message, policy)
+            else:
+                played, told = self._play(game, message, policy)
             if played.rewards:
                 _add(state, played)
+            opponent.invalid_moves = 0 if played.is_valid else opponent.invalid_moves + 1
+            if opponent.invalid_moves >= self.max_invalid_moves and game.turn is not None:
+                raise Error(f"the opponent at the seat of {turn!r} found no valid move in {opponent.invalid_moves} answers")
+        return told
+
+    def _move_in_self_play(self, message: Message, state: State) -> Steps[None]:
+        """Make the move of whoever's turn it is."""
+        session = state.session
+        game: TurnBasedGame = session.game
+        mover = game.turn
+        state["conversations"][mover].append(message)
+        played: Played = yield from self._call(session, game.move, message)
+        if played.rewards:
+            _add(state, played)
+        shown = self._tell(state, *(yield from self._call(session, self._look_around, game)))
+        self._record(mover, played.is_valid, shown, state)
+
+    def _record(self, mover: Player, is_valid: bool, shown: Message, state: State) -> None:
+        """Note what came of a turn: what the policy is shown, and what all moves until its next turn earned everybody."""
+        game: TurnBasedGame = state.session.game
+        is_over, was_truncated = game.turn is None, game.was_truncated
+        # What opponents' moves earned before the policy's first one counts with that.
+        earned = state["earned"]
+        info = state["game_infos"][mover]
+        reward = earned[state["player"]]
+        self._take(Turn([shown], reward, is_over and not was_truncated, is_over and was_truncated, info, is_valid), state)
+        extras = state["trajectory"][-1]["extras"]
+        extras["player"], extras["rewards"] = mover, earned
+        _write(state, "earned", dict.fromkeys(game.players, 0.0))
+
+    # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
+
+    def _play(self, game: TurnBasedGame, message: Message, policy: Player) -> tuple[Played, _Told]:
+        """Make a move. Return what came of it, and what is told to whoever is next: the policy, where the game is over."""
+        played = game.move(message)
+        turn = game.turn
+        return played, self._look(game, policy if turn is None else turn)
+
+    def _look(self, game: TurnBasedGame, player: Player) -> _Told:
+        """Return what the table tells a player."""
+        content, info = game.observe(player), game.info(player)
+        return _Told(content, info, game.legal_moves(player) if self.tell_legal_actions and player == game.turn else None)
+
+    def _look_around(self, game: TurnBasedGame) -> tuple[dict[Player, Content], dict[Player, dict[str, Any]], list[str] | None]:
+        """Return what the table tells whoever's turn it is (everybody, at the end), all infos, and the legal moves."""
+        turn = game.turn
+        contents = {player: game.observe(player) for player in (game.players if turn is None else (turn,))}
+        infos = {player: game.info(player) for player in game.players}
+        return contents, infos, game.legal_moves(turn) if self.tell_legal_actions and turn is not None else None
+
+    def _tell(
+        self, state: State, contents: Mapping[Player, Content], infos: dict[Player, dict[str, Any]], legal_actions: list[str] | None
+    ) -> Message:
+        """Write what `_look_around` saw into the conversations of self-play, and return what is shown next."""
+        conversations = state["conversations"]
+        for player, content in contents.items():
+            conversations[player].append(self._message(content))
+        state["game_infos"], state["legal_actions"] = infos, legal_actions
+        turn = state.session.game.turn
+        shown: Message = conversations[state["player"] if turn is None else turn][-1]
+        return shown
 
     def _message(self, told: Content) -> Message:
         return self.message_types["user"](told or NOTHING_NEW)
 
-    def apply_action(self, message: Message, state: State) -> Any:
-        """Make the policy's move, and the opponents' after it."""
-        made = begin(self._moves(message, state))
-        return None if made.__class__ is Ready else made  # nothing to await, which is faster to see
-
-    def _moves(self, message: Message, state: State) -> Steps[None]:
-        """Make the policy's move, and the opponents' after it."""
-        session, player = state.session, state["player"]
-        game: TurnBasedGame = session.game
-        on_thread = (self.blocking or session.worker is not None) and self._belongs_on_thread(session)
-        if self.is_self_play:
-            state["trajectory"][-1]["extras"]["player"] = game.turn
-            state["conversations"][game.turn].append(message)
-        played: Played = (yield session.run(game.move, message)) if on_thread else game.move(message)
-        if played.rewards:
-            _add(state, played)
-        if self.is_self_play:
-            shown = yield from self._tell_next(state)
-        else:
-            if game.turn is not None and game.turn != player:
-                yield from self._let_opponents_move(state)
-            shown = self._message((yield session.run(game.observe, player)) if on_thread else game.observe(player))
-        is_over, was_truncated = game.turn is None, game.was_truncated
-        ended = is_over and not was_truncated, is_over and was_truncated
-        # What opponents' moves earned before the policy's first one counts with that.
-        earned = state["unemitted_reward"]
-        if earned:
-            state["unemitted_reward"] = 0.0
-        self._take(Turn([shown], earned, *ended, game.info(player), played.is_valid), state)
-
-    def _tell_next(self, state: State) -> Steps[Message]:
-        """Tell whoever's turn it is in self-play (everybody, at the end), and return what that player (the policy's seat) is told."""
-        session, conversations = state.session, state["conversations"]
-        game: TurnBasedGame = session.game
-        on_thread = self._belongs_on_thread(session)
-        turn = game.turn
-        for player in game.players if turn is None else (turn,):
-            told = (yield session.run(game.observe, player)) if on_thread else game.observe(player)
-            conversations[player].append(self._message(told))
-        shown: Message = conversations[state["player"] if turn is None else turn][-1]
-        return shown
+    # What is shown
 
     def get_prompt_messages(self, state: State) -> Any:
         """Return the conversation of whoever's turn it is."""
@@ -285,75 +381,85 @@ class MultiplayerEnv(GameEnv):
         state["prompt"], state["completion"] = [*system, first], rest
         return Ready()
 
-    # What is told
-
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell who plays, the legal moves where they are known, and everybody's rewards at the end."""
-        game: TurnBasedGame = state.session.game
-        turn = game.turn
-        player = turn if self.is_self_play and turn is not None else state["player"]
-        told = {"player": player, "game_info": game.info(player)}
-        if turn is None:
+        turn = state.session.game.turn
+        is_over = turn is None or state["is_completed"]
+        player = turn if self.is_self_play and not is_over else state["player"]
+        told = {"player": player, "game_info": {**state["game_infos"][player]}}
+        if is_over:
             told["rewards"] = dict(state["rewards"])
-        elif self.tell_legal_actions:
-            legal = game.legal_moves(player)
-            if legal is not None:
-                told["legal_actions"] = legal
-        return told
-
-    def _told(self, game: TurnBasedGame, player: Player) -> dict[str, Any]:
-        """Return the info for an opponent."""
-        told: dict[str, Any] = {"example_id": -1, "tools": [], "player": player, "game_info": game.info(player)}
-        if self.tell_legal_actions:
-            legal = game.legal_moves(player)
-            if legal is not None:
-                told["legal_actions"] = legal
+        elif state["legal_actions"] is not None:
+            told["legal_actions"] = [*state["legal_actions"]]
         return told
 
     def random_action(self, state: State, rng: np.random.Generator) -> Message | None:
         """Return a random move of whoever's turn it is: a legal one where the game lets them be found."""
-        game: TurnBasedGame = state.session.game
-        return None if game.turn is None else game.sample_move(game.turn, rng)
+        session = state.session
+        game: TurnBasedGame = session.game
+        if game.turn is None:
+            return None
+        if session.worker is None:
+            return game.sample_move(game.turn, rng)
+        return cast(Message, wait(session.run(game.sample_move, game.turn, rng)))
 
 
 def reward_without_a_move(state: State) -> float:
     """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
-    unemitted: float = state.get("unemitted_reward", 0.0)  # there is none where the game could not begin
-    return unemitted
+    earned: dict[Player, float] = state.get("earned", {})  # there is none where the game could not begin
+    return earned.get(state.get("player"), 0.0)
 
 
 class _Opponent:
     """An agent at an opponent's seat, for one game."""
 
-    __slots__ = ("_agent", "_answering", "_seat")
+    __slots__ = ("_agent", "_answering", "_seat", "invalid_moves")
 
     def __init__(self, seat: OpponentSeat, agent: Agent) -> None:
         self._seat = seat
         self._agent = agent
-        self._answering: Answering | None = None
+        self._answering: Answering | None = per_episode(agent)(seat)
+        self.invalid_moves = 0
+        """Answers in a row that were no valid move."""
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        # What answers is often a closure. A copy asks the agent for a new one.
-        return None, {"_seat": self._seat, "_agent": self._agent, "_answering": None}
+        # A closure cannot be pickled, and a deep copy would share it. A copy asks the agent for a new one.
+        answering = None if isinstance(self._answering, FunctionType) else self._answering
+        return None, {"_seat": self._seat, "_agent": self._agent, "_answering": answering, "invalid_moves": self.invalid_moves}
 
-    def answer(self, told: Message, info: dict[str, Any]) -> Any:
+    @property
+    def asks_the_table(self) -> bool:
+        """Whether the agent's answers are the table's own random moves."""
+        return isinstance(self._agent, RandomAgent)
+
+    def answer(self, shown: Message, told: _Told) -> Any:
         """Return the agent's answer to all that it was told; it may have to be awaited."""
         conversation = self._seat.conversation
-        conversation.append(told)
+        conversation.append(shown)
         if self._answering is None:
             self._answering = per_episode(self._agent)(self._seat)
+        info: dict[str, Any] = {"example_id": -1, "tools": [], "player": self._seat.player, "game_info": told.info}
+        if told.legal_actions is not None:
+            info["legal_actions"] = told.legal_actions
         return self._answering(conversation.copy(), info)
 
     def take(self, answer: Any) -> Message:
-        """Return the message that an answer is, which the agent will see again."""
-        message = for_conversation(as_response(answer).message, self._seat.definition.message_types)
+        """Return the message that an answer is, which the agent will see again.
+
+        Raises:
+            Error: If it is none.
+        """
+        try:
+            response = as_response(answer)
+        except InvalidAction as error:
+            raise Error(f"the opponent at the seat of {self._seat.player!r} gave no answer: {error}") from error
+        message = for_conversation(response.message, self._seat.definition.message_types)
         self._seat.conversation.append(message)
         return message
 
 
 def _add(state: State, played: Played) -> None:
-    rewards, policy = state["rewards"], state["player"]
+    rewards, earned = state["rewards"], state["earned"]
     for player, reward in played.rewards.items():
         rewards[player] += reward
-        if player == policy:
-            state["unemitted_reward"] += reward
+        earned[player] += reward

@@ -109,10 +109,12 @@ def shown_by(game: Game, name: str, observe: Observe | None, obs_to_text: Callab
         obs_to_text: A function from an observation to text.
 
     Raises:
-        ConfigurationError: If the game cannot be shown so.
+        ConfigurationError: If the game cannot be shown so, or an argument is wrong.
     """
     if observe is not None and observe not in get_args(Observe):
         raise ConfigurationError(f"observe must be one of {', '.join(get_args(Observe))}, or None; got {observe!r}")
+    if obs_to_text is not None and not callable(obs_to_text):
+        raise ConfigurationError(f"obs_to_text must be a function from an observation to text, got {obs_to_text!r}")
     if observe is None:
         is_drawn = obs_to_text is not None or game.render_mode == "ansi"
         observe = "image" if is_image_space(game.observation_space) and not is_drawn else "text"

@@ -14,6 +14,7 @@ from typing import Any, cast
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from vfgym.agents import import_named
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.wrappers.gymnasium_game import GymnasiumGame
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv
@@ -50,7 +51,7 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
     >>> conversation, reward, terminated, truncated, info = env.step("Move right")
 
     Args:
-        env: A registered id, a spec, a function that makes a game, or a game with a spec, of which more are made. A PettingZoo game
+        env: A registered id (or ``module:id``, for one that is registered as its module is imported), a spec, a function that makes a game, or a game with a spec, of which more are made. A PettingZoo game
             is given by its id (``"classic/chess_v6"``) or a function that makes it, and becomes a `PettingZooEnv`, which documents
             its options; those below are for Gymnasium games.
         **options: With an id, what is not listed here goes to the game.
@@ -80,7 +81,7 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
     if isinstance(env, str) and _PETTINGZOO_ID.fullmatch(env):
         return PettingZooEnv(env, **options)
     if isinstance(env, str):
-        env = copy.deepcopy(gym.spec(env))
+        env = copy.deepcopy(gym.spec(imported_id(env)))
         known = {*GymnasiumGame.argument_names(), *GymnasiumGame._refused_arguments}
         game_options = {name: options.pop(name) for name in [*options] if name not in known}
         env.kwargs.update(game_options)
@@ -93,7 +94,19 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
         raise ConfigurationError(f"to_chat takes an id, a spec, a game or a function that makes one, got {type(env).__name__}")
     if _makes_pettingzoo(env):
         return PettingZooEnv(env, **options)
-    return GymnasiumGame(env, name=getattr(env, "__name__", "a game"), **options)
+    return GymnasiumGame(env, **options)
+
+
+def imported_id(source: str) -> str:
+    """Return the id in ``module:id``, once the module that registers it is imported; any other id as it is.
+
+    Raises:
+        ConfigurationError: If there is no such module.
+    """
+    module, _, env_id = source.rpartition(":")
+    if module:
+        import_named(module, f"environment {source!r}")
+    return env_id
 
 
 def _makes_pettingzoo(make_game: Callable[[], Any]) -> bool:
@@ -120,6 +133,10 @@ def _drawn(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:
     return spec
 
 
+_ARGUMENTS_OF_MAKE = {"max_episode_steps": " Give max_turns, or a spec with other max_episode_steps."}
+"""Arguments of `gymnasium.make`, and what to_chat has instead."""
+
+
 def make_chat(game: str, **options: Any) -> GymnasiumGame | PettingZooEnv:
     """Return a registered game as a chat environment: the entry point of the ``gymnasium/`` ids."""
     return to_chat(game, **options)
@@ -141,7 +158,7 @@ def _check_arguments(spec: EnvSpec, game_options: Mapping[str, Any]) -> None:
     known = [*GymnasiumGame.argument_names(), *parameters]
     for name in game_options:
         if name not in parameters:
+            hint = _ARGUMENTS_OF_MAKE.get(name) or did_you_mean(name, known)
             raise UnknownArgument(
-                f"neither to_chat nor {spec.id} has an argument {name!r}.{did_you_mean(name, known)} The game takes"
-                f" {', '.join(parameters) or 'none'}."
+                f"neither to_chat nor {spec.id} has an argument {name!r}.{hint} The game takes {', '.join(parameters) or 'none'}."
             )

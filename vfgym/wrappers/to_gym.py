@@ -9,8 +9,9 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from vfgym.agents import seat_of
+from vfgym.codecs import ActionNotFound
 from vfgym.envs.face import EpisodeFace
-from vfgym.errors import ConfigurationError, Error
+from vfgym.errors import ConfigurationError, Error, InvalidAction
 from vfgym.messages import AssistantMessage
 from vfgym.state import State
 from vfgym.wrappers.gymnasium_game import GymnasiumGame
@@ -71,6 +72,7 @@ class NativeGame(gym.Env[Any, Any]):
             limits have their effect on reward and flags.
 
         Raises:
+            InvalidAction: If it is none; the game stands as it was.
             Error: If an error ended the episode.
         """
         _, reward, terminated, truncated, _ = self.chat.step(self._message(action))
@@ -80,7 +82,15 @@ class NativeGame(gym.Env[Any, Any]):
         return state["observation"], reward, terminated, truncated, state["game_info"]
 
     def _message(self, action: Any) -> AssistantMessage:
-        return self._answers.as_call(action) if self.by == "tool" else self._answers.in_text(action)
+        if self.by == "tool":
+            message = self._answers.as_call(action, f"call_{len(self._state()['trajectory']) + 1}")
+        else:
+            message = self._answers.in_text(action)
+        try:
+            self._answers.read(message)  # which the chat environment would answer with what it does after an invalid answer
+        except ActionNotFound as error:
+            raise InvalidAction(str(error)) from None
+        return message
 
     def _state(self) -> State:
         state = self._seat.state

@@ -8,13 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from vfgym.messages import Message
+from vfgym.messages import Content, Message
 
 Player: TypeAlias = Any
 """Who plays, as the game itself calls its players: 0, 1, ... or ``"player_1"``, ..."""
-
-Content: TypeAlias = str | list[dict[str, Any]]
-"""What a player is shown: text, or content parts in the OpenAI format (text and images)."""
 
 
 class Played(NamedTuple):
@@ -29,7 +26,9 @@ class Played(NamedTuple):
 class TurnBasedGame(ABC):
     """One table at which a game is played, again and again: `reset` begins the next game.
 
-    All methods are plain; what they draw at random comes from the table's own random numbers, never from the process's.
+    All methods are plain; what they draw at random comes from the table's own random numbers, never from the process's. In async runs a
+    blocking table (``MultiplayerEnv(blocking=True)``) is called on one thread of its own, never at two places at once; only an agent of
+    one's own that samples its action space calls `sample_move` where it runs. The attributes are read anywhere between calls.
     """
 
     players: tuple[Player, ...] = ()
@@ -57,6 +56,13 @@ class TurnBasedGame(ABC):
     @abstractmethod
     def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
         """Return a random move for a player whose turn it is: a legal one where the game lets them be found."""
+
+    def rules(self, player: Player) -> Content | None:
+        """Return what a player is told at first and stays true, or None if that is all of it. Asked before its first `observe`.
+
+        A limited history shows it in place of the first thing that the player was told.
+        """
+        return None
 
     def legal_moves(self, player: Player) -> list[str] | None:
         """Return the texts of all moves that a player whose turn it is may make, or None where they are not known."""

@@ -27,7 +27,7 @@ SLOW = {"Sokoban", "SpellingBee", "Stratego", "WordChains", "WordLadder", "WordS
 REFUSES_GUESSES = {"Crosswords", "Minesweeper", "Sudoku"}
 """Games that count a wrong guess at what is hidden as an invalid move."""
 
-ENDLESS = {"RushHour", "Stratego"}
+ENDLESS = {"RushHour"}
 """Games that random play may not decide within some thousand moves."""
 
 

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from pettingzoo import AECEnv
 
-from vfgym.envs.face import Action, as_response, transcript
+from vfgym.envs.face import Action, as_response, new_since, transcript
 from vfgym.envs.game import joined
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, SystemMessage, UserMessage
@@ -42,6 +42,7 @@ class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no type
         self.agents: list[str] = []
         self.action_spaces = action_spaces
         self.observation_spaces = {agent: ChatSpace() for agent in action_spaces}
+        self._has_begun = False
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
         """Return the space of an agent's conversations."""
@@ -54,6 +55,7 @@ class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no type
 
     def _begin(self) -> None:
         """Set all that PettingZoo keeps of a new episode, but for whose turn it is."""
+        self._has_begun = True
         self.agents = [*self.possible_agents]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -75,6 +77,32 @@ class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no type
     def conversation(self, agent: str) -> list[Message]:
         """Return what an agent has been told and has said so far."""
         raise NotImplementedError
+
+    def observe(self, agent: str) -> Conversation:
+        """Return an agent's conversation.
+
+        Raises:
+            ResetNeeded: If no episode has begun.
+            ConfigurationError: If there is no such agent.
+        """
+        self._check_begun()
+        if agent not in self.possible_agents:
+            raise ConfigurationError(f"there is no agent {agent!r}; there are {', '.join(self.possible_agents)}")
+        return Conversation(self.conversation(agent))
+
+    def last(self, observe: bool = True) -> tuple[Conversation | None, float, bool, bool, dict[str, Any]]:
+        """Return what the agent whose turn it is observes (None without `observe`), its reward, how it ended, and its info.
+
+        Raises:
+            ResetNeeded: If no episode has begun.
+        """
+        self._check_begun()
+        last: tuple[Conversation | None, float, bool, bool, dict[str, Any]] = super().last(observe)
+        return last
+
+    def _check_begun(self) -> None:
+        if not self._has_begun:
+            raise ResetNeeded("no episode has begun: call reset() first")
 
     def render(self) -> str | None:
         """Return all conversations as text (``render_mode="ansi"``); ``"human"`` prints them as they go and returns None."""
@@ -146,9 +174,10 @@ class ChatAEC(ConversationAEC):
 
         Args:
             seed: The same seed gives the same game; None continues the table's own random numbers.
-            options: Given to the game.
+            options: ``game_options`` are given to the game, as those of `vfgym.ChatEnv.reset` are. Others are ignored, as
+                PettingZoo's own environments ignore what they do not know.
         """
-        self.game.reset(seed, options)
+        self.game.reset(seed, (options or {}).get("game_options"))
         if len(self.game.players) != len(self.possible_agents):
             raise ConfigurationError(
                 f"this table was opened for {len(self.possible_agents)} players, and the game has begun with {len(self.game.players)}"
@@ -208,9 +237,10 @@ class ChatAEC(ConversationAEC):
         return {"player": player, "game_info": self.game.info(player)}
 
     def observe(self, agent: str) -> Conversation:
-        """Return an agent's conversation."""
-        self._tell(agent)
-        return Conversation(self._conversations[agent])
+        """Return an agent's conversation, up to date (see `ConversationAEC.observe`)."""
+        if self._has_begun and agent in self.players:
+            self._tell(agent)
+        return super().observe(agent)
 
     def conversation(self, agent: str) -> list[Message]:
         """Return what an agent has been told and has said so far."""
@@ -250,8 +280,15 @@ class SoloAEC(ConversationAEC):
         self._observation: list[Message] = []
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin an episode (see `vfgym.ChatEnv.reset`)."""
-        self._observation, info = self.env.reset(seed=seed, options=options)
+        """Begin an episode.
+
+        Args:
+            seed: Given to the chat environment.
+            options: Those that `vfgym.ChatEnv.reset` knows are given to the chat environment. Others are ignored, as PettingZoo's
+                own environments ignore what they do not know.
+        """
+        known = {name: value for name, value in (options or {}).items() if name in RESET_OPTIONS}
+        self._observation, info = self.env.reset(seed=seed, options=known)
         self._begin()
         self.agent_selection = "player_0"
         self.infos["player_0"] = info
@@ -266,21 +303,17 @@ class SoloAEC(ConversationAEC):
         """
         if self._must_not_act(action):
             return
-        shown = len(self._observation)
+        seen = self._observation.copy()
         self._observation, reward, terminated, truncated, info = self.env.step(action)
         self._cumulative_rewards["player_0"] = 0.0
         self.rewards["player_0"] = float(reward)
         self.terminations["player_0"], self.truncations["player_0"] = terminated, truncated
         self.infos["player_0"] = info
         self._accumulate_rewards()
-        self._print("player_0", self._observation[shown:])
-
-    def observe(self, agent: str) -> Conversation:
-        """Return the conversation to answer; at the end all of it."""
-        return Conversation(self._observation)
+        self._print("player_0", new_since(seen, self._observation))
 
     def conversation(self, agent: str) -> list[Message]:
-        """Return the conversation."""
+        """Return the conversation to answer; at the end all of it."""
         return self._observation
 
     def close(self) -> None:

@@ -64,11 +64,13 @@ class PettingZooEnv(MultiplayerEnv):
             "invalid_reward": invalid_reward,
             "max_moves": max_moves,
         }
-        self.open_table().close()  # what is wrong with the arguments is said now
+        table = self.open_table()  # what is wrong with the arguments is said now
+        table.close()
         if isinstance(game, str):
             kwargs.setdefault("blocking", not game.startswith("classic/"))
             kwargs.setdefault("env_id", f"pettingzoo/{game.rpartition('/')[2]}")
         super().__init__(opponents=opponents, **kwargs)
+        self.check_players(table.players)
 
     def open_table(self) -> PettingZooGame:
         """Make a table at which the game is played."""

@@ -12,7 +12,8 @@ import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
 from vfgym.codecs.observations import without_colours
-from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded
+from vfgym.envs.game import copied_info
+from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.answers import Answers
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
@@ -304,13 +305,20 @@ class PettingZooGame(TurnBasedGame):
         self.turn = None
 
     def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
-        """Return a random legal action of the player whose turn it is."""
+        """Return a random legal action of the player whose turn it is.
+
+        Raises:
+            ConfigurationError: If the environment's mask allows none.
+        """
         space, mask = self._spaces[player], self._mask(player)
         if mask is not None and isinstance(space, gym.spaces.Discrete):
-            action = space.dtype.type(space.start + rng.choice(np.flatnonzero(mask)))
+            legal = np.flatnonzero(mask)
+            if not len(legal):
+                raise ConfigurationError(f"{self._title} lets {player} play, and its action mask allows no action: {mask!r}")
+            action = space.dtype.type(space.start + rng.choice(legal))
         else:
             space.seed(int(rng.integers(2**31)))
-            action = space.sample(mask)
+            action = space.sample() if mask is None else space.sample(_sampled_by(space, mask))
         return AssistantMessage(self.codecs[player].encode(action))
 
     # What players are told
@@ -368,6 +376,10 @@ class PettingZooGame(TurnBasedGame):
         legal = self.legal_moves(player)
         return f"Legal actions: {', '.join(legal)}." if legal and len(legal) <= _MOST_LISTED else ""
 
+    def rules(self, player: Player) -> str:
+        """Return what a player is told before it is shown the game."""
+        return self._prompts[player]
+
     def legal_moves(self, player: Player) -> list[str] | None:
         """Return the texts of all actions that the environment's mask allows a player now; None if it has none."""
         if player not in self._legal:
@@ -378,7 +390,7 @@ class PettingZooGame(TurnBasedGame):
     def info(self, player: Player) -> dict[str, Any]:
         """Return what the environment tells a player beside its observation; legal actions are told by `legal_moves`."""
         info = self.env.infos.get(player, {})
-        return {name: copy.deepcopy(value) for name, value in info.items() if name != "action_mask"}
+        return copied_info({name: value for name, value in info.items() if name != "action_mask"})
 
     def _observation(self, player: Player) -> Any:
         if player not in self._observed:
@@ -393,17 +405,28 @@ class PettingZooGame(TurnBasedGame):
         return self.env.infos[player].get("action_mask")
 
 
+def _sampled_by(space: gym.Space[Any], mask: Any) -> Any:
+    """Return a mask in the form in which a space of Gymnasium samples by it."""
+    if isinstance(space, gym.spaces.MultiDiscrete | gym.spaces.Tuple):
+        return tuple(np.asarray(part, np.int8) for part in mask)
+    return np.asarray(mask, np.int8)
+
+
 def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any]) -> Any:
     try:
         import pettingzoo
     except ImportError as error:
         raise MissingExtra("pettingzoo", "PettingZooGame") from error
-    from pettingzoo.env_registry.exceptions import PettingZooRegistryError
+    from pettingzoo.env_registry.exceptions import FailedToImport, PettingZooRegistryError
+    from pettingzoo.env_registry.registration import aec_registry
 
     try:
         env = pettingzoo.make("aec", made_by, **options) if isinstance(made_by, str) else made_by(**options)
-    except PettingZooRegistryError as error:
+    except FailedToImport as error:
         raise ConfigurationError(f"PettingZoo cannot make {made_by!r}: {error}") from error
+    except PettingZooRegistryError as error:  # whose text lists the whole registry
+        ids = [f"{name}_{version}" for name, _, version in (each.rpartition("-") for each in aec_registry)]
+        raise ConfigurationError(f"PettingZoo has no AEC environment {made_by!r}.{did_you_mean(str(made_by), ids)}") from error
     if isinstance(env, pettingzoo.ParallelEnv):
         raise ConfigurationError(
             f"PettingZooGame plays AEC environments, whose agents act in turn, and {env} is a parallel one: make it with"

@@ -56,10 +56,12 @@ class TextArenaEnv(MultiplayerEnv):
         self._table_options = {**(game_options or {})}
         if max_moves is not None:
             self._table_options["max_moves"] = max_moves
-        self.open_table().close()  # what is wrong with the arguments is said now
+        table = self.open_table()  # what is wrong with the arguments is said now
+        table.close()
         kwargs.setdefault("blocking", False)
         kwargs.setdefault("env_id", f"textarena/{game}")
         super().__init__(opponents=opponents, **kwargs)
+        self.check_players(table.players)
 
     def open_table(self) -> TextArenaGame:
         """Make a table at which the game is played."""

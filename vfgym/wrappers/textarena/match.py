@@ -129,6 +129,11 @@ class TextArenaGame(TurnBasedGame):
             self._shown[player] = [*self._shown[player][:1], text]  # the rules and the latest
         return text
 
+    def rules(self, player: Player) -> str | None:
+        """Return what the game tells a player as its prompt, before the player is told it."""
+        told = in_order(self.raw.state.observations[player])
+        return joined([text for _, text, kind in told if kind is self._kinds.prompt]) or None
+
     def raw_observation(self, player: Player) -> list[Told]:
         """Return the same as TextArena has it, since this was last asked for: ``(who speaks, text, ObservationType)``; -1 is the game."""
         self._collect(player)

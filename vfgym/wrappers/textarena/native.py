@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from vfgym.agents import seat_of
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.face import EpisodeFace, new_since
 from vfgym.errors import ConfigurationError, Error, ResetNeeded
-from vfgym.messages import content_text
+from vfgym.messages import Message, content_text
 from vfgym.wrappers.textarena.env import TextArenaEnv
 from vfgym.wrappers.textarena.library import textarena
 from vfgym.wrappers.textarena.match import TextArenaGame
@@ -29,7 +29,7 @@ class NativeTextArena(_ta.Env):  # type: ignore[misc, name-defined]
         self.env_id = env.game
         self._definition = env
         self._chat = env.self_play()
-        self._is_over = True
+        self._is_over = False
 
     def reset(self, num_players: int | None = None, seed: int | None = None) -> None:
         """Begin a game.
@@ -75,6 +75,7 @@ class NativeTextArena(_ta.Env):  # type: ignore[misc, name-defined]
             Whether the game is over, and TextArena's info, which is empty.
 
         Raises:
+            ResetNeeded: If no game has begun.
             Error: If an error ended the episode.
         """
         if self._is_over:
@@ -87,8 +88,14 @@ class NativeTextArena(_ta.Env):  # type: ignore[misc, name-defined]
         return self._is_over, {}
 
     def close(self) -> tuple[dict[int, float] | None, dict[int, dict[str, Any]]]:
-        """Return the rewards of all players (None if the game is not over), and what the game says about each of them."""
-        rewards = dict(self._chat.state["rewards"]) if self._is_over and self._chat.state is not None else None
+        """Return the rewards of all players (None if the game is not over), and what the game says about each of them.
+
+        Where no game has begun there is nothing to close, and nothing to say.
+        """
+        state = self._chat.state
+        if state is None:
+            return None, {}
+        rewards = dict(state["rewards"]) if self._is_over else None
         game_info = self.state.game_info
         self._chat.close()
         return rewards, game_info
@@ -103,7 +110,7 @@ class OnePlayerTextArena(_ta.Env):  # type: ignore[misc, name-defined]
         self._seat: EpisodeFace = seat_of(env)
         self.env_id = self._seat.definition.env_id or type(self._seat.definition).__name__
         self._told: Observation = []
-        self._shown = 0
+        self._seen: list[Message] = []
         self._total = 0.0
         self._turns = 0
         self._ending: str | None = None
@@ -122,7 +129,7 @@ class OnePlayerTextArena(_ta.Env):  # type: ignore[misc, name-defined]
             raise ConfigurationError(f"{self.env_id} is played by one player, got num_players={num_players}")
         observation, _ = self._chat.reset(seed=seed)
         self._told = [(_ta.GAME_ID, content_text(message["content"]), _ta.ObservationType.PROMPT) for message in observation]
-        self._shown, self._total, self._turns, self._ending = len(observation), 0.0, 0, None
+        self._seen, self._total, self._turns, self._ending = observation.copy(), 0.0, 0, None
 
     def get_observation(self) -> tuple[int, Observation]:
         """Return player 0, and what it was told since it was last asked for."""
@@ -148,9 +155,9 @@ class OnePlayerTextArena(_ta.Env):  # type: ignore[misc, name-defined]
         if state is not None and isinstance(state["error"], Error):
             raise state["error"]
         kind = _ta.ObservationType.GAME_MESSAGE
-        new = [message for message in observation[self._shown :] if message["role"] != "assistant"]
+        new = [message for message in new_since(self._seen, observation) if message["role"] != "assistant"]
         self._told += [(_ta.GAME_ID, content_text(message["content"]), kind) for message in new]
-        self._shown = len(observation)
+        self._seen = observation.copy()
         self._total += float(reward)
         self._turns += 1
         if terminated or truncated:
