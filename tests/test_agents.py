@@ -15,6 +15,7 @@ from typing import Any
 
 import gymnasium
 import pytest
+from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.wrappers import TransformAction
 
 from vfgym import MultiTurnEnv, NewMessages, SingleTurnEnv, ToolEnv
@@ -163,7 +164,7 @@ def test_an_environment_without_a_conversation_is_told_of_to_chat() -> None:
     with pytest.raises(ConfigurationError, match=r"take 'gymnasium/CartPole-v1', or wrap it with vfgym\.to_chat\('CartPole-v1'\)"):
         seat_of(gymnasium.make("CartPole-v1"))
     with pytest.raises(ConfigurationError, match=r"answer: wrap it with vfgym\.to_chat"):
-        seat_of(gymnasium.make("MountainCarContinuous-v0"))
+        seat_of(CartPoleEnv())
 
 
 # Scripted

@@ -70,10 +70,10 @@ def seat_of(env: gym.Env[Any, Any]) -> EpisodeFace:
 
 
 class RandomAgent:
-    """Answers with a random move where the environment knows one (`ChatEnv.random_action`, ``info["legal_actions"]``), else with a
-    sample of the action space.
+    """Answers at random.
 
-    Its numbers follow from the seed that the episode was reset with, and leave the environment's own alone. So a run
+    Its answers are moves where the environment knows some (`ChatEnv.random_action`, ``info["legal_actions"]``), else samples of
+    the action space. Its numbers follow from the seed that the episode was reset with, and leave the environment's own alone. So a run
     replays under its seed, whatever runs beside it.
     """
 

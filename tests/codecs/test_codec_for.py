@@ -92,6 +92,13 @@ def test_names_stand_for_the_numbers_at_any_depth() -> None:
     assert same(pickle.loads(pickle.dumps(codec)).from_json(data), action)
 
 
+@pytest.mark.parametrize("names", [{-1: "left", 0: "stay", 1: "right"}, {"0": "stay", "1": "right", "-1": "left"}])
+def test_names_may_be_given_by_number_in_any_order_and_as_json_has_them(names: Any) -> None:
+    codec = codec_for(gs.Discrete(3, start=-1), names)
+    assert codec.names == ["left", "stay", "right"]
+    assert codec.decode("right") == 1
+
+
 @pytest.mark.parametrize(
     ("space", "names"),
     [
@@ -102,6 +109,9 @@ def test_names_stand_for_the_numbers_at_any_depth() -> None:
         (gs.Discrete(2), "ab"),
         (gs.Discrete(2), {0: "left"}),
         (gs.Discrete(2), {0: "left", 2: "right"}),
+        (gs.Discrete(2), {0: "left", "0": "right"}),
+        (gs.Discrete(2), {"0": "left", "2": "right"}),
+        (gs.Discrete(2), {0: "left", 1: "right", "other": "up"}),
         (gs.Box(0, 1, (2,)), ["x"]),
         (gs.Box(0, 1, (2,)), ["x", "X"]),
         (gs.Box(0, 1, (2, 2)), ["x", "y"]),

@@ -32,6 +32,11 @@ RENDERED = [
     (gs.Discrete(2, start=5), np.int64(6), ("closed", "open"), "6 (open)"),
     (gs.Text(9), "a text", (), "a text"),
     (gs.Tuple((gs.Discrete(32), gs.Discrete(2))), (14, 0), ("Sum", "Ace"), "Sum: 14\nAce: 0"),
+    (gs.Tuple((gs.Discrete(32), gs.Discrete(2))), np.array([14, 0]), ("Sum", "Ace"), "Sum: 14\nAce: 0"),
+    (gs.Tuple((gs.Discrete(32), gs.Discrete(2))), None, ("Sum", "Ace"), "None"),
+    (gs.Discrete(2, start=5), np.array(6), ("closed", "open"), "6"),
+    (gs.OneOf((gs.Discrete(3), gs.Text(9))), (None, "go"), (), "[None, go]"),
+    (gs.OneOf((gs.Discrete(3), gs.Text(9))), (np.array([0, 1]), "go"), (), "[[0, 1], go]"),
     (gs.Tuple((gs.Discrete(32), gs.Box(0, 1, (2,)))), (14, np.array([0.5, 1])), (), "[14, [0.5, 1]]"),
     (gs.Dict(a=gs.Discrete(3), b=gs.Text(9)), {"a": 1, "b": "go"}, (), "a: 1\nb: go"),
     (

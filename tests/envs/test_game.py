@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import vfgym
-from vfgym.envs.game import Turn
+from vfgym.envs.game import Turn, copied_info
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
 from vfgym.testing import ScriptedClient, check_environment
@@ -166,6 +168,8 @@ class Echo(vfgym.GameEnv):
     def make_move(self, game: Any, message: Any, state: Any) -> Turn:
         if message.content == "crash":
             raise vfgym.errors.ToolError("crashed")
+        if message.content == "nothing":
+            return Turn([vfgym.UserMessage("Say something!")], is_valid=False)
         game.append(message.content)
         return Turn([vfgym.UserMessage(f"move {len(game)}")], 1.0, terminated=len(game) == 5)
 
@@ -217,7 +221,34 @@ def test_a_limited_history_leaves_the_completion_alone_however_it_ends(history: 
     assert completions[0] == completions[1]
 
 
-@pytest.mark.parametrize("history", [-1, 1.5, "all"])
+@given(st.lists(st.sampled_from(["something", "nothing"]), max_size=6), st.integers(0, 3))
+def test_a_limited_history_holds_the_last_moves_and_all_answers_since_that_made_none(answers: list[str], history: int) -> None:
+    env = Echo(history=history, blocking=False)
+    shown, _ = env.reset(seed=0)
+    count = 0
+    for answer in answers:
+        outcome = env.step(answer)
+        count += answer == "something"
+        if outcome.terminated:
+            return
+        shown = outcome.observation
+        first, *rest = said(shown)
+        assert first.startswith("Say anything.")
+        assert f"move {count}" in "\n\n".join([first, *rest]).split("\n\n")
+        assert rest.count("something") == min(history, count)
+        assert (rest == []) == (history == 0 and answer == "something")
+        assert rest == [] or rest[-2:] == [answer, f"move {count}" if answer == "something" else "Say something!"]
+
+
+def test_an_info_is_copied_value_by_value() -> None:
+    lock, board = threading.Lock(), [[0]]
+    copied = copied_info({"lock": lock, "board": board})
+    assert copied["lock"] is lock
+    board[0][0] = 1
+    assert copied["board"] == [[0]]
+
+
+@pytest.mark.parametrize("history", [-1, 1.5, "all", True])
 def test_a_history_that_is_no_number_of_moves_is_refused(history: Any) -> None:
     with pytest.raises(ConfigurationError, match="history"):
         Echo(history=history)

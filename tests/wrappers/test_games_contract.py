@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import pickle
 import threading
 import warnings
 from collections.abc import Mapping
@@ -276,12 +277,13 @@ def test_an_opponents_answer_that_is_no_message_is_the_opponents_error() -> None
 
 
 @pytest.mark.parametrize("opponents", ["random", vfgym.ScriptedAgent(["1", "2", "3", "1", "2", "3"])], ids=["random", "scripted"])
-def test_the_opponents_of_a_copy_play_on_as_those_of_the_original(opponents: Any) -> None:
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+def test_the_opponents_of_a_copy_play_on_as_those_of_the_original(opponents: Any, copied: Any) -> None:
     for seed in range(8):
         env = NimEnv(sticks=30, opponents=opponents)
         env.reset(seed=seed)
         env.step("1")
-        twin = copy.deepcopy(env)
+        twin = copied(env)
         for _ in range(3):
             assert twin.step("1")[0] == env.step("1")[0]
 
@@ -312,9 +314,18 @@ class OnOneThread(Nim):
         self._note()
         return super().info(player)
 
+    def sample_move(self, player: Any, rng: np.random.Generator) -> Any:
+        self._note()
+        return super().sample_move(player, rng)
 
+    def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        self._note()
+        super().reset(seed, options)
+
+
+@pytest.mark.parametrize("tell_legal_actions", [True, False])
 @pytest.mark.parametrize("opponents", ["random", "self"])
-def test_a_blocking_table_in_an_async_run_is_always_called_on_its_own_thread(opponents: str) -> None:
+def test_a_blocking_table_in_an_async_run_is_always_called_on_its_own_thread(opponents: str, tell_legal_actions: bool) -> None:
     tables: list[OnOneThread] = []
 
     class Tables(NimEnv):
@@ -322,9 +333,12 @@ def test_a_blocking_table_in_an_async_run_is_always_called_on_its_own_thread(opp
             tables.append(OnOneThread())
             return tables[-1]
 
-    vfgym.evaluate(Tables(blocking=True, opponents=opponents), "random", num_examples=1, progress=False)
+    env = Tables(blocking=True, opponents=opponents, tell_legal_actions=tell_legal_actions)
+    results = vfgym.evaluate(env, "random", num_examples=1, progress=False)
+    assert results["outputs"][0]["stop_condition"] == "game_over"
     (table,) = tables
     assert len(table.threads) == 1
+    assert threading.get_ident() not in table.threads
 
 
 # Self-play

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import vfgym
-from tests.wrappers.nim import NimEnv
+from tests.wrappers.nim import Nim, NimEnv
 from vfgym.errors import ConfigurationError, ModelError
-from vfgym.messages import AssistantMessage
+from vfgym.messages import AssistantMessage, Message
 from vfgym.responses import Response
 from vfgym.testing import ScriptedClient, check_environment
+from vfgym.wrappers.multiplayer import MultiplayerEnv
+from vfgym.wrappers.turn_based import Played, TurnBasedGame
 
 
 def takes_one(observation: list[Any], info: dict[str, Any]) -> str:
@@ -194,6 +197,60 @@ def test_self_play_from_another_seat_reports_that_seat() -> None:
     assert outcome.observation[0].content == "You are player 1. There are 4 sticks.\nPlayer 0 takes 1, 3 are left."
 
 
+def test_a_turn_notes_what_its_moves_earned_everybody() -> None:
+    """In self-play each move, else the policy's move and those of the opponents up to its next turn, those before its first included."""
+    env = NimEnv(sticks=4, opponents="self")
+    play(env, ["1", "2", "1"])
+    assert [step["extras"]["rewards"] for step in env.state["trajectory"]] == [{0: 0.0, 1: 0.0}, {0: 0.0, 1: 0.0}, {0: 1.0, 1: -1.0}]
+    assert [env.state["rewards"][step["extras"]["player"]] for step in env.state["trajectory"]] == [1.0, -1.0, 1.0]
+    env = NimEnv(sticks=4, seat=1, opponents=takes_one)
+    assert play(env, ["2"])[-1].reward == -1.0
+    (step,) = env.state["trajectory"]
+    assert (step["extras"]["player"], step["extras"]["rewards"]) == (1, {0: 1.0, 1: -1.0})
+
+
+class TrickleEnv(MultiplayerEnv):
+    """Nim in which every move earns whoever makes it a bit."""
+
+    def open_table(self) -> TurnBasedGame:
+        class Trickle(Nim):
+            def move(self, message: Message) -> Played:
+                mover = self.turn
+                played = super().move(message)
+                return played._replace(rewards={**played.rewards, mover: played.rewards.get(mover, 0.0) + 0.25})
+
+        return Trickle(sticks=5)
+
+
+def test_what_opponents_earn_before_the_policys_first_turn_is_noted_at_that() -> None:
+    env = TrickleEnv(seat=1, opponents=takes_one, blocking=False)
+    env.reset(seed=0)
+    env.step("1")
+    assert env.state["trajectory"][0]["extras"]["rewards"] == {0: 0.5, 1: 0.25}
+    env.step("1")
+    assert env.state["trajectory"][1]["extras"]["rewards"] == {0: 1.25, 1: -0.75}
+    assert env.state["rewards"] == {0: 1.75, 1: -0.5}
+
+
+def test_the_info_of_a_step_is_its_own() -> None:
+    env = vfgym.TextArenaEnv("TicTacToe-v0")
+    env.reset(seed=0)
+    *_, info = env.step("[4]")
+    info["game_info"].clear()
+    assert env.state["trajectory"][0]["extras"]["game_info"]["role"] == "Player 0"
+
+
+def test_an_opponents_valid_move_forgives_the_invalid_ones_before() -> None:
+    answers = itertools.cycle(["x", "y", "1"])
+    env = NimEnv(sticks=6, opponents=lambda observation, info: next(answers), max_invalid_moves=3)
+    assert play(env, ["1", "1", "1"])[-1].info["stop_condition"] == "game_over"
+
+
+def test_an_agent_that_cannot_play_a_seat_is_refused_when_the_game_begins() -> None:
+    with pytest.raises(ConfigurationError, match="oracle cannot play"):
+        NimEnv(opponents="oracle").reset(seed=0)
+
+
 @pytest.mark.parametrize("opponents", ["random", "self"])
 async def test_rollouts_ask_the_model_once_a_move_and_end_as_steps_do(opponents: str) -> None:
     env = NimEnv(sticks=9, opponents=opponents, system_prompt="Win.")
@@ -246,6 +303,8 @@ def test_evaluate_reports_the_seats_reward() -> None:
         ({"seat": "first"}, "from 0"),
         ({"opponents": "nobody"}, "no agent 'nobody'"),
         ({"opponents": {2: "random"}}, "names no agent for 1"),
+        ({"opponents": {1: "random", 2: "random"}}, "agents for 2, who do not play; the players are 0, 1"),
+        ({"opponents": {"1": "random"}, "seat": "random"}, "names no agent for 0"),
         ({"opponents": {1: "self"}}, "every seat"),
         ({"opponents": "self", "history": 1}, "self-play"),
     ],

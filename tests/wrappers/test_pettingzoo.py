@@ -8,6 +8,7 @@ import pickle
 import random
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -677,6 +678,30 @@ def test_a_limit_of_the_environment_truncates() -> None:
     assert table.truncations["blue_0"]
 
 
+def test_what_cannot_be_copied_is_told_as_it_is() -> None:
+    table, lock = PettingZooGame(Elimination), threading.Lock()
+    table.reset(0, None)
+    table.env.infos["red_0"] = {"lock": lock, "moods": ["good"]}
+    told = table.info("red_0")
+    assert told == {"lock": lock, "moods": ["good"]}
+    assert told["moods"] is not table.env.infos["red_0"]["moods"]
+
+
+def test_a_mask_that_allows_nothing_is_named() -> None:
+    table = PettingZooGame(Masked)
+    table.reset(0, None)
+    table.env.infos["red_0"]["action_mask"] = np.zeros(4, np.int8)
+    with pytest.raises(ConfigurationError, match=r"red_0 .* mask allows no action"):
+        table.sample_move("red_0", np.random.default_rng(0))
+
+
+def test_a_random_move_keeps_to_the_masks_of_several_choices() -> None:
+    table, rng = PettingZooGame(Elimination), np.random.default_rng(0)
+    table.reset(0, None)
+    table.env.infos["red_0"]["action_mask"] = ([False, True, False], [0, 0, 1])
+    assert {table.sample_move("red_0", rng).content for _ in range(10)} == {"[1, 2]"}
+
+
 def test_any_action_space_is_played_and_sampled() -> None:
     table, rng = PettingZooGame(Elimination), np.random.default_rng(0)
     table.reset(0, None)
@@ -709,7 +734,9 @@ def test_a_parallel_environment_is_refused_with_what_to_do() -> None:
         (Elimination(), {}, "an id or a function that makes an environment, got Elimination"),
         (functools.partial(Elimination, size=1000), {}, "give obs_to_text"),
         (Elimination, {"on_invalid": "ignore"}, "on_invalid must be one of feedback, terminate"),
-        ("classic/tictactoe_v0", {}, "version v0 for 'classic/tictactoe' not found"),
+        ("classic/tictactoe_v0", {}, "Did you mean `classic/tictactoe_v3`"),
+        ("classic/ches_v6", {}, "Did you mean `classic/chess_v6`"),
+        ("board/chess_v6", {}, "Did you mean `classic/chess_v6`"),
         (Elimination, {"max_moves": 0}, "max_moves must be at least 1"),
         (Elimination, {"action_names": ["a"]}, "names"),
     ],
@@ -769,6 +796,23 @@ def test_the_game_of_a_seat_is_made_with_its_options() -> None:
 
 def chat_aec(name: str, /, **options: Any) -> Any:
     return to_pettingzoo(functools.partial(PettingZooGame, factory(name)), **options)
+
+
+def test_of_the_options_of_a_reset_those_that_are_known_are_handed_on() -> None:
+    aec: Any = to_pettingzoo(lambda: PettingZooGame(Elimination))
+    aec.reset(seed=0, options={"game_options": {"speed": "high"}, "options": 1})
+    assert aec.game.env.options == {"speed": "high"}
+    solo: Any = to_pettingzoo(vfgym.to_chat("CartPole-v1"))
+    solo.reset(seed=0, options={"example_id": 7, "options": 1})
+    assert solo.infos["player_0"]["example_id"] == 7
+
+
+@pytest.mark.parametrize("make", [lambda: chat_aec("tictactoe_v3"), lambda: to_pettingzoo(vfgym.to_chat("CartPole-v1"))])
+def test_an_agent_that_there_is_not_is_named(make: Any) -> None:
+    env = make()
+    env.reset(seed=0)
+    with pytest.raises(ConfigurationError, match="no agent 'nobody'; there are player_0"):
+        env.observe("nobody")
 
 
 @pytest.mark.parametrize("name", CLASSIC)

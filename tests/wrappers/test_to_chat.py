@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
+import re
 from typing import Any
 
 import gymnasium as gym
@@ -12,10 +14,10 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
 import vfgym
+from vfgym.codecs import ActionNotFound
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.wrappers.images import frame_of
-from vfgym.codecs import ActionNotFound
 
 GAMES = [
     "Acrobot-v1",
@@ -456,3 +458,102 @@ def test_a_copy_in_the_middle_goes_on_alone(game_id: str, options: dict[str, Any
     for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         action = env.action_space.sample()
         assert data_equivalence(copy.deepcopy(env).step(action), other.step(action))
+
+
+# Games that are not as Gymnasium wants them
+
+
+class Returning(gym.Env[Any, Any]):
+    """A game whose methods return what it is given."""
+
+    observation_space = gym.spaces.Discrete(5)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, begun: Any = (0, {}), played: Any = (1, 0.0, False, False, {})) -> None:
+        self.begun = begun
+        self.played = played
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return self.begun
+
+    def step(self, action: Any) -> Any:
+        return self.played
+
+
+@pytest.mark.parametrize(
+    ("played", "came"),
+    [
+        ((1, 0.0, False, {}), r"got \(int, float, bool, dict\)"),
+        ((1, None, False, False, {}), "NoneType"),
+        ((1, 0.0, False, False, [1]), "list"),
+        ((1, 0.0, False, False, []), "list"),
+        ((1, 0.0, False, False, None), "NoneType"),
+        ((1, 0.0, False, False, np.zeros(2)), "ndarray"),
+        (None, "got NoneType"),
+    ],
+)
+@pytest.mark.parametrize("on_invalid", ["feedback", "random"])
+def test_what_a_game_of_the_old_interface_returns_is_named(played: Any, came: str, on_invalid: Any) -> None:
+    env = vfgym.to_chat(lambda: Returning(played=played), on_invalid=on_invalid)
+    env.reset(seed=0)
+    outcome = env.step("1")
+    assert outcome.terminated
+    assert re.search(f"step of a Gymnasium game must return .*{came}", outcome.info["error"])
+
+
+@pytest.mark.parametrize("begun", [0, (0, None), (0, 1, {}), np.zeros(2)], ids=str)
+def test_what_reset_of_the_old_interface_returns_is_named(begun: Any) -> None:
+    env = vfgym.to_chat(lambda: Returning(begun=begun))
+    with pytest.raises(ConfigurationError, match="reset of a Gymnasium game must return"):
+        env.reset(seed=0)
+
+
+def test_an_error_inside_a_game_is_not_taken_for_one_of_the_interface() -> None:
+    class Broken(Returning):
+        def step(self, action: Any) -> Any:
+            raise ValueError("broken inside")
+
+    env = vfgym.to_chat(Broken)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="broken inside"):
+        env.step("1")
+
+
+def test_a_mask_of_another_form_is_named_where_it_is_needed() -> None:
+    class Masking(Returning):
+        action_space = gym.spaces.MultiDiscrete([2, 3])  # type: ignore[assignment]
+
+    env = vfgym.to_chat(lambda: Masking(begun=(0, {"action_mask": np.ones(5, np.int8)})), on_invalid="random")
+    env.reset(seed=0)
+    assert "action_mask is none for MultiDiscrete" in env.step("I do not know.").info["error"]
+
+
+# What games are called
+
+
+def test_a_game_is_called_by_its_id_or_its_class_whatever_makes_it() -> None:
+    def title(env: Any) -> str:
+        return str(env.reset(seed=0)[0][-1].content.partition("\n")[0])
+
+    assert title(vfgym.to_chat(lambda: gym.make("CartPole-v1"))) == "You are playing CartPole-v1."
+    assert title(vfgym.to_chat(lambda: gym.wrappers.TimeLimit(Returning(), 5))) == "You are playing Returning."
+    assert title(vfgym.to_chat(functools.partial(Returning, begun=(1, {})))) == "You are playing Returning."
+    assert title(vfgym.to_chat(Returning, name="a small game")) == "You are playing a small game."
+    assert title(vfgym.to_chat("CartPole-v1", name="the cart")) == "You are playing the cart."
+
+
+def test_the_limit_of_gymnasiums_make_is_told_as_it_is_called_here() -> None:
+    with pytest.raises(UnknownArgument, match="Give max_turns, or a spec"):
+        vfgym.to_chat("CartPole-v1", max_episode_steps=5)
+
+
+def test_a_module_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="no module 'no_such_games'"):
+        vfgym.to_chat("no_such_games:Chess-v0")
+
+
+def test_sampled_calls_have_ids_of_their_own() -> None:
+    env = lake(as_tool=True)
+    env.action_space.seed(0)
+    ids = [env.action_space.sample().tool_calls[0].id for _ in range(10)]
+    assert len({*ids}) == 10

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import vfgym
 from tests.codecs.spaces import spaces
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.wrappers.to_gym import NativeGame
 
 GROUPS = {"toy_text": None, "classic_control": None, "box2d": "Box2D", "mujoco": "mujoco"}
@@ -208,3 +208,26 @@ def test_an_error_of_the_game_is_raised() -> None:
 def test_what_cannot_be_turned_back_is_said(make: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make()
+
+
+def test_each_call_of_a_conversation_has_an_id_of_its_own() -> None:
+    env = vfgym.to_gym(vfgym.to_chat("FrozenLake-v1", as_tool=True), by="tool")
+    for _ in range(2):
+        env.reset(seed=0)
+        for action in (2, 0, 3):
+            env.step(action)
+        messages = env.chat.unwrapped.state["completion"] or env.chat.unwrapped.episode.conversation()
+        assert [call.id for message in messages for call in message.get("tool_calls") or ()] == ["call_1", "call_2", "call_3"]
+
+
+@pytest.mark.parametrize("by", ["text", "tool"])
+def test_an_action_outside_the_space_leaves_the_game_as_it_was(by: Any) -> None:
+    chat = vfgym.to_chat("Pendulum-v1", as_tool=True)
+    env = vfgym.to_gym(chat, by=by)
+    observation, _ = env.reset(seed=0)
+    for action in ([5.0], [np.nan], [0.0, 0.0], "left", None):
+        with pytest.raises(InvalidAction):
+            env.step(action)
+    assert chat.state is not None
+    assert chat.state["trajectory"] == []
+    assert same(chat.state["observation"], observation)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
@@ -77,20 +76,20 @@ class GymnasiumGame(GameEnv):
         """
         if on_invalid not in get_args(OnInvalid):
             raise ConfigurationError(f"on_invalid must be one of {', '.join(get_args(OnInvalid))}; got {on_invalid!r}")
-        if not isinstance(invalid_reward, Real) or isinstance(invalid_reward, bool):
+        if not isinstance(invalid_reward, int | float | np.integer | np.floating) or isinstance(invalid_reward, bool):
             raise ConfigurationError(f"invalid_reward must be a number, got {invalid_reward!r}")
         for option, text in (("rules", rules), ("prompt", prompt)):
             if not isinstance(text, str | None):
                 raise ConfigurationError(f"{option} must be text, or None for what the game itself says; got {text!r}")
+        source = name or function_name(make_game)
         game = make_game()
         if not isinstance(game, gym.Env):
             raise ConfigurationError(
-                f"{name or function_name(make_game)} made a {type(game).__name__}, which is no gymnasium.Env (PettingZoo's environments"
-                " are for vfgym.PettingZooEnv)"
+                f"{source} made a {type(game).__name__}, which is no gymnasium.Env (PettingZoo's environments are for vfgym.PettingZooEnv)"
             )
         try:
             if isinstance(game.unwrapped, EpisodeFace):
-                raise ConfigurationError(f"{name or function_name(make_game)} is a chat environment as it is: make it with gymnasium.make")
+                raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
             if name is None:
                 name = game.spec.id if game.spec is not None else type(game.unwrapped).__name__
             self._shown = shown_by(game, name, observe, obs_to_text)
@@ -180,18 +179,19 @@ class GymnasiumGame(GameEnv):
             reward = float(reward)
         except (TypeError, ValueError):
             raise _no_outcome(played) from None
-        _write(state, "game_info", info)
-        _write(state, "observation", observation)
+        kept = info
         if info.__class__ is not dict or info:
             if not isinstance(info, Mapping):
                 raise _no_outcome(played)
-            info = copied_info(info)  # a game may write its next info into the same dict
+            kept = copied_info(info)  # a game may write its next info into the same dict
+        _write(state, "game_info", info)
+        _write(state, "observation", observation)
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
             shown, reward = joined([note, shown]), reward + self.invalid_reward
         if terminated or truncated:
             shown = joined([shown, _GAME_OVER])
-        return Turn(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), info)
+        return Turn(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
 
     def _random_action(self, state: State) -> Any:
         space = copy.deepcopy(self.game_action_space)

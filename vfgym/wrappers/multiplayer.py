@@ -245,22 +245,40 @@ class MultiplayerEnv(GameEnv):
 
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the policy's move, and the opponents' after it."""
-        made = begin(self._move_in_self_play(message, state) if self.is_self_play else self._move(message, state))
+        session = state.session
+        if self.is_self_play:
+            made = begin(self._move_in_self_play(message, state))
+        elif (self.blocking or session.worker is not None) and self._belongs_on_thread(session):
+            made = begin(self._play_on_thread(message, state))
+        else:
+            game: TurnBasedGame = session.game
+            player = state["player"]
+            played, told = self._play(game, message, player)
+            if played.rewards:
+                _add(state, played)
+            turn = game.turn
+            if turn is None or turn == player:  # no opponent moves, who might have to be awaited: this is faster
+                self._conclude(played, told, state)
+                return None
+            made = begin(self._go_on(played, told, state))
         return None if made.__class__ is Ready else made  # nothing to await, which is faster to see
 
-    def _move(self, message: Message, state: State) -> Steps[None]:
-        """Make the policy's move, and the opponents' after it."""
-        session, player = state.session, state["player"]
-        game: TurnBasedGame = session.game
-        if (self.blocking or session.worker is not None) and self._belongs_on_thread(session):
-            played, told = yield session.run(self._play, game, message, player)
-        else:
-            played, told = self._play(game, message, player)
+    def _play_on_thread(self, message: Message, state: State) -> Steps[None]:
+        """Make the policy's move on the table's thread, and the opponents' after it."""
+        session = state.session
+        played, told = yield session.run(self._play, session.game, message, state["player"])
         if played.rewards:
             _add(state, played)
-        turn = game.turn
-        if turn is not None and turn != player:
-            told = yield from self._let_opponents_move(told, state)
+        yield from self._go_on(played, told, state)
+
+    def _go_on(self, played: Played, told: _Told, state: State) -> Steps[None]:
+        """Let the opponents move, and conclude the turn of the policy's move."""
+        told = yield from self._let_opponents_move(told, state)
+        self._conclude(played, told, state)
+
+    def _conclude(self, played: Played, told: _Told, state: State) -> None:
+        """Conclude the turn of a move of the policy with what it is told then."""
+        player = state["player"]
         _write(state, "game_infos", {player: told.info})
         _write(state, "legal_actions", told.legal_actions)
         self._record(player, played.is_valid, self._message(told.content), state)

@@ -15,10 +15,10 @@ from vfgym.codecs import text_renderer
 from vfgym.codecs.observations import without_colours
 from vfgym.envs.game import joined
 from vfgym.errors import ConfigurationError
+from vfgym.messages import Content
 from vfgym.wrappers.descriptions import describe
 from vfgym.wrappers.images import image_part, is_image_space
 from vfgym.wrappers.minigrid import is_minigrid, minigrid_text
-from vfgym.wrappers.turn_based import Content
 
 Game: TypeAlias = gym.Env[Any, Any]
 

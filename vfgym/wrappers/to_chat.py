@@ -51,9 +51,9 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
     >>> conversation, reward, terminated, truncated, info = env.step("Move right")
 
     Args:
-        env: A registered id (or ``module:id``, for one that is registered as its module is imported), a spec, a function that makes a game, or a game with a spec, of which more are made. A PettingZoo game
-            is given by its id (``"classic/chess_v6"``) or a function that makes it, and becomes a `PettingZooEnv`, which documents
-            its options; those below are for Gymnasium games.
+        env: A registered id (or ``module:id``, for one that is registered as its module is imported), a spec, a function that makes a
+            game, or a game with a spec, of which more are made. A PettingZoo game is given by its id (``"classic/chess_v6"``) or a
+            function that makes it, and becomes a `PettingZooEnv`, which documents its options; those below are for Gymnasium games.
         **options: With an id, what is not listed here goes to the game.
 
             * ``observe``: ``"text"``, ``"image"`` (the observation where it is an image, else the game's ``rgb_array`` drawing) or
@@ -88,8 +88,7 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
         _check_arguments(env, game_options)
     if isinstance(env, EnvSpec):
         spec = _drawn(env, options)
-        options.setdefault("env_id", spec.id)
-        return GymnasiumGame(MakeGame(spec), name=spec.id, **options)
+        return GymnasiumGame(MakeGame(spec), **{"env_id": spec.id, "name": spec.id, **options})
     if not callable(env):
         raise ConfigurationError(f"to_chat takes an id, a spec, a game or a function that makes one, got {type(env).__name__}")
     if _makes_pettingzoo(env):

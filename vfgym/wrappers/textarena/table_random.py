@@ -64,8 +64,12 @@ class _Random:
 
     def __getattr__(self, name: str) -> Any:
         numbers = _playing.numbers
-        drawn_from = random if numbers is None or not hasattr(numbers.python, name) else numbers.python
-        return getattr(drawn_from, name)
+        if numbers is not None:
+            try:  # one look-up where games draw, which they do often
+                return getattr(numbers.python, name)
+            except AttributeError:
+                pass
+        return getattr(random, name)
 
 
 class _NumpyRandom:
