@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 
 from scripts.markdown_blocks import Block, markdown_blocks
+from vfgym.registration import registered_ids
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -48,3 +49,10 @@ def test_snippets_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.
                 assert caught.type.__name__ == block.marker.removeprefix("raises:").strip(), f"{page.name}:{block.line}"
             else:
                 run_block(block, page, module, runner)
+
+
+def test_the_catalogue_has_every_id() -> None:
+    """Made by ``scripts/catalogue.py``. The variants of TextArena's ids play the same games, so they have no lines of their own."""
+    lines = (ROOT / "docs" / "catalogue.md").read_text().splitlines()
+    listed = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    assert listed == [env_id for env_id in registered_ids() if not env_id.endswith(("-train", "-raw"))]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Action: TypeAlias = str | Mapping[str, Any] | Response
 """An assistant message: its text, the message itself, or a `Response` that brings usage and token data too."""
 
-_OPTIONS = ("example_id", "split", "task", "game_options")
+RESET_OPTIONS = ("example_id", "split", "task", "game_options")
 
 
 def as_response(action: Any) -> Response:
@@ -214,8 +214,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             raise ConfigurationError(f"reset options must be a dict, got {type(options).__name__}")
         options = options or {}
         for name in options:
-            if name not in _OPTIONS:
-                raise ConfigurationError(f"unknown reset option {name!r}; known: {', '.join(_OPTIONS)}.{did_you_mean(str(name), _OPTIONS)}")
+            if name not in RESET_OPTIONS:
+                raise ConfigurationError(f"unknown reset option {name!r}; known: {', '.join(RESET_OPTIONS)}.{did_you_mean(str(name), RESET_OPTIONS)}")
         if definition.requires_group_rollouts and not self.defers_scoring:
             raise ConfigurationError(
                 f"the rubric scores whole groups ({', '.join(definition.rubric.group_function_names)}), so this environment cannot"
