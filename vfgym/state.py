@@ -34,7 +34,7 @@ class State(dict[str, Any]):
     """
 
     INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
-    __slots__ = ("_rng", "emitted", "is_cleaned_up", "rewards", "reply", "session", "step_metrics")
+    __slots__ = ("_rng", "emitted", "is_cleaned_up", "reply", "rewards", "session", "step_metrics")
 
     emitted: list[float]
     """What the step functions gave so far, one number for each step."""

@@ -26,6 +26,7 @@ Action: TypeAlias = str | Mapping[str, Any] | Response
 """An assistant message: its text, the message itself, or a `Response` that brings usage and token data too."""
 
 RESET_OPTIONS = ("example_id", "split", "task", "game_options")
+"""The options that `EpisodeFace.reset` knows."""
 
 
 def as_response(action: Any) -> Response:
@@ -215,7 +216,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         options = options or {}
         for name in options:
             if name not in RESET_OPTIONS:
-                raise ConfigurationError(f"unknown reset option {name!r}; known: {', '.join(RESET_OPTIONS)}.{did_you_mean(str(name), RESET_OPTIONS)}")
+                hint = did_you_mean(str(name), RESET_OPTIONS)
+                raise ConfigurationError(f"unknown reset option {name!r}; known: {', '.join(RESET_OPTIONS)}.{hint}")
         if definition.requires_group_rollouts and not self.defers_scoring:
             raise ConfigurationError(
                 f"the rubric scores whole groups ({', '.join(definition.rubric.group_function_names)}), so this environment cannot"

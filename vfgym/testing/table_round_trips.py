@@ -102,7 +102,9 @@ def is_its_table(env: MultiplayerEnv) -> str:
         expect_same("state['rewards']", state["rewards"], earned, where)
         _expect_paid(sum(step["reward"] for step in state["trajectory"]), earned[state["player"]] - before, where)
         _expect_told(state, [told or NOTHING_NEW for player, message, told in notes if message is None and player == state["player"]])
-        expect_same("whether the game is over", state["stop_condition"] == "game_over", table.turn is None, where)
+        turn = state["turn"]
+        is_over = turn is not None and (turn.terminated or turn.truncated)
+        expect_same("whether the game is over", is_over, table.turn is None, where)
     finally:
         table.close()
         seat.close()

@@ -9,8 +9,7 @@ import gymnasium as gym
 import numpy as np
 from pettingzoo import AECEnv
 
-from vfgym.envs.face import RESET_OPTIONS
-from vfgym.envs.face import Action, as_response, new_since, transcript
+from vfgym.envs.face import RESET_OPTIONS, Action, as_response, new_since, transcript
 from vfgym.envs.game import joined
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, SystemMessage, UserMessage
