@@ -33,7 +33,7 @@ def function_name(func: Callable[..., Any]) -> str:
 class CallPlan:
     """A function together with the names of the arguments it asks for."""
 
-    __slots__ = ("_in_order", "_only", "_positional", "func", "name", "names", "takes_any")
+    __slots__ = ("_in_order", "_positional", "func", "name", "names", "only", "takes_any")
 
     def __init__(self, func: Callable[..., Any]) -> None:
         """Read the signature of `func`.
@@ -54,15 +54,16 @@ class CallPlan:
         self.names = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY))
         self.takes_any = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
         self._in_order = all(p.kind is kinds.POSITIONAL_OR_KEYWORD for p in parameters)  # then no call needs keywords
-        self._only = self.names[0] if self._in_order and len(self.names) == 1 else None
+        self.only: str | None = self.names[0] if self._in_order and len(self.names) == 1 else None
+        """The one argument that the function asks for, where there is one only."""
 
     def __call__(self, namespace: Mapping[str, Any]) -> Any:
         """Call the function with what it asks for, of `namespace`; with all of it where it takes ``**kwargs``.
 
         A name that is missing is left to the function's default. The result may be an awaitable.
         """
-        if self._only is not None and self._only in namespace:
-            return self.func(namespace[self._only])
+        if self.only is not None and self.only in namespace:
+            return self.func(namespace[self.only])
         if self._in_order:
             try:
                 arguments = [namespace[name] for name in self.names]

@@ -27,7 +27,7 @@ from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.hooks import check_stops, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, for_conversation
-from vfgym.rubrics.scoring import awaited_value, namespace_of, value_of
+from vfgym.rubrics.scoring import awaited_value, value_of_turn
 from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens
 
 if TYPE_CHECKING:
@@ -358,10 +358,8 @@ class Episode(BaseEpisode):
                                 yield self._bounded(result)
                         if self._step_scorers:
                             reward, sums = 0.0, state.step_metrics
-                            of_turn = {"state": state, "step": step, "completion": step["completion"]}
-                            for function, class_objects in self._step_scorers:
-                                names = {**namespace_of(state, class_objects), **of_turn} if function.asks_for_task else of_turn
-                                value = value_of(function, names, state)
+                            for scorer in self._step_scorers:
+                                function, value = scorer[0], value_of_turn(scorer, state, step)
                                 if value.__class__ is not float:
                                     value = yield from awaited_value(function, value, state)
                                 sums[function.name] = sums.get(function.name, 0.0) + value

@@ -414,8 +414,13 @@ def test_completion_style_prompts_are_text() -> None:
 # The two APIs
 
 
+def direction(text: str) -> int:
+    """Take any number, of which a sample of the action space may be one that the game does not have."""
+    return int(text) % 4
+
+
 def make_lake() -> vf.GymEnv:
-    return vf.GymEnv(gymnasium.make, {"id": "FrozenLake-v1"}, int, num_train_episodes=5)
+    return vf.GymEnv(gymnasium.make, {"id": "FrozenLake-v1"}, direction, num_train_episodes=5)
 
 
 @pytest.mark.parametrize("make", [make_lake, lambda: vf.GymEnv(Dice, max_episode_steps=4), lambda: vf.GymEnv(Dice, history=1)])

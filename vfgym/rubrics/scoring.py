@@ -14,7 +14,7 @@ from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Steps, Together, running_loop
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
-from vfgym.state import State
+from vfgym.state import State, TrajectoryStep
 from vfgym.threads import in_place, on_thread
 
 logger = logging.getLogger(__name__)
@@ -139,6 +139,20 @@ def value_of(function: RewardFunction, names: Mapping[str, Any], state: State) -
     except Exception as error:
         report(function, error, state)
         return 0.0
+
+
+def value_of_turn(scorer: StepScorer, state: State, step: TrajectoryStep) -> Any:
+    """Return a step function's number for one turn, as `value_of` does for an episode's."""
+    function, class_objects = scorer
+    if function.plan.only == "step" and running_loop() is None:  # a game's own rewards: at every one of its steps
+        try:
+            value = function.plan.func(step)
+            return value if value.__class__ is float or is_awaitable(value) else float(value)
+        except Exception as error:
+            report(function, error, state)
+            return 0.0
+    names = namespace_of(state, class_objects) if function.asks_for_task else {}
+    return value_of(function, {**names, "state": state, "step": step, "completion": step["completion"]}, state)
 
 
 def awaited_value(function: RewardFunction, value: Awaitable[Any], state: State) -> Steps[float]:
