@@ -22,7 +22,7 @@ import numpy as np
 
 from vfgym.calls import function_name, is_awaitable
 from vfgym.concurrency import in_bridge, wait
-from vfgym.envs.face import Action, EpisodeFace, transcript
+from vfgym.envs.face import Action, EpisodeFace, new_since, transcript
 from vfgym.errors import ConfigurationError, ModelError, did_you_mean
 from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.spaces import MessageSpace
@@ -220,6 +220,10 @@ class EndOfInput(BaseException):
     """
 
 
+_MOST_LISTED = 40
+"""Legal actions that a human is shown."""
+
+
 class HumanAgent:
     """Shows the conversation on the terminal and reads the answer, one line.
 
@@ -235,14 +239,15 @@ class HumanAgent:
 
         def answer(observation: list[Message], info: dict[str, Any]) -> Any:
             nonlocal shown
-            is_continued = observation[: len(shown)] == shown
-            print(transcript(observation[len(shown) :] if is_continued else observation))
+            print(transcript(new_since(shown, observation)))
             shown = observation
             tools = [tool["function"]["name"] for tool in info.get("tools") or ()]
             if tools:
                 print(f"(tools: {', '.join(tools)}; call one with /{tools[0]} " + '{"argument": "value"})')
-            if info.get("legal_actions"):
-                print(f"(legal: {', '.join(info['legal_actions'])})")
+            legal = info.get("legal_actions")
+            if legal:
+                more = f", and {len(legal) - _MOST_LISTED} more" if len(legal) > _MOST_LISTED else ""
+                print(f"(legal: {', '.join(legal[:_MOST_LISTED])}{more})")
             return _typed_later(tools) if in_bridge() else _typed(input("> "), tools)
 
         return answer

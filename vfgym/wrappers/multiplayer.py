@@ -6,6 +6,7 @@ whoever's turn it is.
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import FunctionType
@@ -23,7 +24,7 @@ from vfgym.errors import ConfigurationError, Error, InvalidAction
 from vfgym.messages import AssistantMessage, Content, Message
 from vfgym.responses import for_conversation
 from vfgym.rubrics import Rubric
-from vfgym.spaces import MessageSpace
+from vfgym.spaces import MessageSpace, Sampler
 from vfgym.state import State
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
@@ -91,6 +92,43 @@ class _MoveSampler:
     def sample(self, rng: np.random.Generator) -> AssistantMessage:
         """Return one move."""
         return cast(AssistantMessage, self._game.sample_move(self._player, rng))
+
+
+class OpeningMoves:
+    """Draws moves that may begin a game, from a table of its own that never gets further.
+
+    Samples of an action space know of no episode; so this is what can be said in the game.
+    """
+
+    def __init__(self, env: MultiplayerEnv) -> None:
+        """Sample moves of the game of `env`."""
+        self._env = env
+        self._table: TurnBasedGame | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_env": self._env, "_table": None}  # it is made again where it is needed
+
+    def sample(self, rng: np.random.Generator) -> AssistantMessage:
+        """Return one move."""
+        if self._table is None:
+            self._table = self._env.open_table()
+            self._table.reset(0, None)
+        player = self._table.turn
+        return AssistantMessage("") if player is None else cast(AssistantMessage, self._table.sample_move(player, rng))
+
+    def close(self) -> None:
+        """Release the table. A second call does nothing."""
+        if self._table is not None:
+            self._table.close()
+            self._table = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpeningMoves) and (type(self._env), self._env.env_id) == (type(other._env), other._env.env_id)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"OpeningMoves({self._env.env_id or type(self._env).__name__})"
 
 
 class MultiplayerEnv(GameEnv):
@@ -410,6 +448,18 @@ class MultiplayerEnv(GameEnv):
         elif state["legal_actions"] is not None:
             told["legal_actions"] = [*state["legal_actions"]]
         return told
+
+    @functools.cached_property
+    def _opening_moves(self) -> OpeningMoves:
+        return OpeningMoves(self)
+
+    def action_sampler(self) -> Sampler:
+        """Sample moves that may begin a game."""
+        return self._opening_moves
+
+    def _close(self) -> Steps[None]:
+        self._opening_moves.close()
+        yield from super()._close()
 
     def random_action(self, state: State, rng: np.random.Generator) -> Message | None:
         """Return a random move of whoever's turn it is: a legal one where the game lets them be found."""
