@@ -57,8 +57,8 @@ def nearest_ids(env_id: str) -> list[str]:
 
     A namespace and a version need not be given, nor the whole name.
 
-    >>> nearest_ids("leg_countin")[0], nearest_ids("cartpole")[0], nearest_ids("lake")[0]
-    ('reasoning-gym/leg_counting-v0', 'gymnasium/CartPole-v1', 'gymnasium/FrozenLake-v1')
+    >>> nearest_ids("leg_countin")[0], nearest_ids("cartpole")[0], nearest_ids("tic tac toe")[0]
+    ('reasoning-gym/leg_counting-v0', 'gymnasium/CartPole-v1', 'textarena/TicTacToe-v0')
     """
     given = env_id.lower()
     forms: dict[str, list[str]] = {}
