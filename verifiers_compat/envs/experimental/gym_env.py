@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -84,7 +86,8 @@ def normalize_step(out: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
 
 def sum_step_rewards(state: State) -> float:
     """Return the sum of the rewards of an episode's steps; a step without one counts as 0."""
-    return float(sum(step["reward"] or 0.0 for step in state["trajectory"]))
+    # From left to right, as the steps emit them: `sum` compensates for rounding from Python 3.12 on.
+    return functools.reduce(operator.add, (float(step["reward"] or 0.0) for step in state["trajectory"]), 0.0)
 
 
 class EpisodicSumRubric(Rubric):
