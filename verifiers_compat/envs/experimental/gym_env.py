@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
