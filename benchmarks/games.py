@@ -20,7 +20,7 @@ import gymnasium as gym
 import numpy as np
 
 import vfgym
-from vfgym.wrappers.textarena.library import textarena
+from vfgym.wrappers.textarena.package import textarena
 
 ROUNDS = 60
 

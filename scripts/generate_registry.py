@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, find_highest_version
 
-from vfgym.wrappers.textarena.library import new_game, textarena
+from vfgym.wrappers.textarena.package import new_game, textarena
 
 DATA = Path(__file__).parent.parent / "vfgym" / "data"
 GYMNASIUM_GROUPS = ("toy_text", "classic_control", "box2d", "mujoco")

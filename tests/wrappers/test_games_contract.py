@@ -106,9 +106,9 @@ def test_a_tools_result_that_only_points_at_an_image_does_not_become_part_of_the
 # Answers that name no action
 
 
-@pytest.mark.parametrize("on_invalid", ["noop", "random"])
-def test_whoever_calls_twice_is_shown_what_was_played_instead(on_invalid: Any) -> None:
-    env = vfgym.to_chat(Counter, as_tool=True, on_invalid=on_invalid, noop_action=0)
+@pytest.mark.parametrize("options", [{"on_invalid": "noop", "noop_action": 0}, {"on_invalid": "random"}])
+def test_whoever_calls_twice_is_shown_what_was_played_instead(options: dict[str, Any]) -> None:
+    env = vfgym.to_chat(Counter, as_tool=True, **options)
     env.reset(seed=0)
     conversation, *_ = env.step(calls(1, 2))
     first, second = conversation[-2:]

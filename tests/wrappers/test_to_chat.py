@@ -429,6 +429,7 @@ def test_the_prompt_can_be_replaced() -> None:
     ("options", "message"),
     [
         ({"on_invalid": "ignore"}, "on_invalid must be one of"),
+        ({"noop_action": "up"}, "noop_action is what"),
         ({"observe": "smell"}, "observe must be one of"),
         ({"history": -1}, "history"),
         ({"max_invalid_moves": 0}, "max_invalid_moves"),

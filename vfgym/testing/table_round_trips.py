@@ -20,8 +20,8 @@ from vfgym.wrappers.multiplayer import NOTHING_NEW, SELF, MultiplayerEnv
 from vfgym.wrappers.pettingzoo import PettingZooGame, to_pettingzoo
 from vfgym.wrappers.textarena import textarena_games
 from vfgym.wrappers.textarena.env import TextArenaEnv
-from vfgym.wrappers.textarena.library import textarena
 from vfgym.wrappers.textarena.match import _OPTIONS
+from vfgym.wrappers.textarena.package import textarena
 from vfgym.wrappers.to_textarena import to_textarena
 from vfgym.wrappers.turn_based import Player, TurnBasedGame
 

@@ -76,6 +76,8 @@ class GymnasiumGame(GameEnv):
         """
         if on_invalid not in get_args(OnInvalid):
             raise ConfigurationError(f"on_invalid must be one of {', '.join(get_args(OnInvalid))}; got {on_invalid!r}")
+        if noop_action is not None and on_invalid != "noop":
+            raise ConfigurationError(f'noop_action is what on_invalid="noop" plays, and on_invalid is {on_invalid!r}')
         if not isinstance(invalid_reward, int | float | np.integer | np.floating) or isinstance(invalid_reward, bool):
             raise ConfigurationError(f"invalid_reward must be a number, got {invalid_reward!r}")
         for option, text in (("rules", rules), ("prompt", prompt)):

@@ -22,8 +22,8 @@ from tests.wrappers.textarena.playing import MIXED_UP, Game, play, play_natively
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame
-from vfgym.wrappers.textarena.library import Kinds, kinds
 from vfgym.wrappers.textarena.moves import LEGAL
+from vfgym.wrappers.textarena.package import Kinds, kinds
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 

@@ -14,7 +14,7 @@ import pytest
 
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame
-from vfgym.wrappers.textarena.library import textarena
+from vfgym.wrappers.textarena.package import textarena
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 

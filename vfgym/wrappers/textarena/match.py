@@ -13,7 +13,7 @@ from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.wrappers.textarena import moves
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
-from vfgym.wrappers.textarena.library import kinds, load, new_game
+from vfgym.wrappers.textarena.package import kinds, load, new_game
 from vfgym.wrappers.textarena.repairs import NobodyLeft
 from vfgym.wrappers.textarena.table_random import RandomNumbers
 from vfgym.wrappers.textarena.telling import Told, everything, in_order, in_training, joined
@@ -264,7 +264,7 @@ class TextArenaGame(TurnBasedGame):
         return dict(self.raw.state.game_info[player])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What a game is made of is loaded after the table is: its modules must come by way of `library`.
+        # What a game is made of is loaded after the table is: its modules must come by way of `package`.
         return _table_to_fill, (self.env_id,), self.__dict__
 
 

@@ -9,8 +9,8 @@ from vfgym.envs.face import EpisodeFace, new_since
 from vfgym.errors import ConfigurationError, Error, ResetNeeded
 from vfgym.messages import Message, content_text
 from vfgym.wrappers.textarena.env import TextArenaEnv
-from vfgym.wrappers.textarena.library import textarena
 from vfgym.wrappers.textarena.match import TextArenaGame
+from vfgym.wrappers.textarena.package import textarena
 
 _ta = textarena()
 

@@ -1,6 +1,6 @@
 """Random numbers that belong to one table, although TextArena's games draw theirs from the generators of the process.
 
-The modules of TextArena are given `RANDOM` for ``random`` and `NUMPY` for ``numpy`` (see `library`). Inside ``with numbers:`` they
+The modules of TextArena are given `RANDOM` for ``random`` and `NUMPY` for ``numpy`` (see `package`). Inside ``with numbers:`` they
 forward to the generators of that table, elsewhere to the real modules. Two tables that are played by turns, or on several threads, do
 not disturb each other, and neither disturbs the process. Saving and restoring the global generators around each call would take 20 to
 40 µs, and fail when two threads do so.

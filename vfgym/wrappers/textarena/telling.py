@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from vfgym.wrappers.textarena.library import Kinds
+from vfgym.wrappers.textarena.package import Kinds
 
 Told: TypeAlias = tuple[int, str, Any]
 """One observation of TextArena: who speaks (-1 is the game), the text, and its ``ObservationType``."""

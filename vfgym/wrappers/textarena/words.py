@@ -1,6 +1,6 @@
 """English words for the games that look for them in NLTK, which would download them.
 
-TextArena's modules are given `NLTK_NAMES` for what they import of it (see `library`). They never ask the network: they read the corpora
+TextArena's modules are given `NLTK_NAMES` for what they import of it (see `package`). They never ask the network: they read the corpora
 ``words`` and ``averaged_perceptron_tagger_eng`` where NLTK finds them on this computer (in ``NLTK_DATA``, for example), and else the words
 that come with vfgym and with TextArena. To play with the real corpora:
 ``python -m nltk.downloader words averaged_perceptron_tagger_eng``.
