@@ -33,12 +33,14 @@ class Row:
     actions: str = ""
     observations: str = ""
     why_not: str = ""
+    since: str = ""
+    """The Python from which on it runs (``"Python 3.12"``); empty for every one that vfgym runs on."""
     oracle: str = ""
     random: str = ""
 
     def cells(self) -> list[str]:
         """Return the row's cells."""
-        runs = self.why_not or "yes"
+        runs = self.why_not or (f"from {self.since}" if self.since else "yes")
         return [f"`{self.env_id}`", self.players, self.actions, self.observations, runs, self.oracle, self.random]
 
 
@@ -50,6 +52,8 @@ def described(env_id: str) -> Row:
     from vfgym.evaluation.replicas import make_env
     from vfgym.wrappers.gymnasium_game import GymnasiumGame
     from vfgym.wrappers.multiplayer import MultiplayerEnv
+    from vfgym.wrappers.textarena import textarena_games
+    from vfgym.wrappers.textarena.env import TextArenaEnv
 
     row = Row(env_id)
     try:
@@ -65,6 +69,9 @@ def described(env_id: str) -> Row:
     if isinstance(definition, MultiplayerEnv):
         row.players = str(len(seat_of(env).state.session.game.players))
         row.actions = "text, legal moves known" if "legal_actions" in info else "text"
+    if isinstance(definition, TextArenaEnv):
+        missing = textarena_games()[definition.game]["missing"] or ""
+        row.since = missing if missing.startswith("Python ") else ""
     has_oracle = definition.oracle(seat_of(env).state) is not None
     if getattr(definition, "max_turns", 0) < 1:
         definition.max_turns = MOST_TURNS

@@ -16,8 +16,10 @@ from types import ModuleType
 
 import pytest
 
+from scripts import catalogue
 from scripts.markdown_blocks import Block, markdown_blocks
 from vfgym.registration import registered_ids
+from vfgym.wrappers.textarena import textarena_games
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -56,3 +58,21 @@ def test_the_catalogue_has_every_id() -> None:
     lines = (ROOT / "docs" / "catalogue.md").read_text().splitlines()
     listed = [line.split("`")[1] for line in lines if line.startswith("| `")]
     assert listed == [env_id for env_id in registered_ids() if not env_id.endswith(("-train", "-raw"))]
+
+
+def test_the_catalogue_says_which_games_need_a_later_python() -> None:
+    """It is made with a Python that has them all; those who read it may have an earlier one."""
+    lines = [line.split(" | ") for line in (ROOT / "docs" / "catalogue.md").read_text().splitlines() if line.startswith("| `")]
+    said = {cells[0].strip("| `"): cells[4] for cells in lines if "Python" in cells[4]}
+    games = [game for game in textarena_games().values() if game["variant"] == "default" and (game["missing"] or "").startswith("Python")]
+    assert said == {f"textarena/{game['id']}": f"from {game['missing']}" for game in games}
+    assert said["textarena/Chess-v0"] == "from Python 3.12"
+
+
+def test_a_row_of_the_catalogue_says_whether_its_game_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    monkeypatch.setattr(catalogue, "EPISODES", 1)
+    runs = {name: catalogue.described(f"textarena/{name}").cells()[4] for name in ("TicTacToe-v0", "ReverseTicTacToe-v0", "Klondike-v0")}
+    assert runs["TicTacToe-v0"] == "yes"
+    assert runs["ReverseTicTacToe-v0"].startswith("from Python 3.12" if sys.version_info >= (3, 12) else "no: ReverseTicTacToe-v0 cannot")
+    assert runs["Klondike-v0"].startswith("no: Klondike-v0 cannot be played here: it needs a repair")

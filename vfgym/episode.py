@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vfgym.calls import Ready, is_awaitable
-from vfgym.concurrency import Before, DeadlinePassed, Steps
+from vfgym.concurrency import Before, DeadlinePassed, Steps, running_loop
 from vfgym.episode_scoring import score_alone
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.hooks import check_stops, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, for_conversation
-from vfgym.rubrics.scoring import awaited_value, value_of_turn
-from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens
+from vfgym.rubrics.scoring import number_from, value_of_turn, zero
+from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens, view_of
 
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
@@ -93,7 +93,19 @@ def new_step(definition: ChatEnv, state: State, prompt: Sequence[Message], respo
 class BaseEpisode:
     """What every episode does: clean up once, be scored once, and tell its outcome."""
 
-    __slots__ = ("_metrics", "_player", "_shown", "_tools", "definition", "is_broken", "is_busy", "is_over", "is_scored", "state")
+    __slots__ = (
+        "_example_id",
+        "_metrics",
+        "_player",
+        "_shown",
+        "_tools",
+        "definition",
+        "is_broken",
+        "is_busy",
+        "is_over",
+        "is_scored",
+        "state",
+    )
 
     def __init__(self, definition: ChatEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
         """Make an episode that has not begun.
@@ -115,6 +127,7 @@ class BaseEpisode:
         """Whether a step of it is running."""
         self._shown = 0.0
         self._metrics: dict[str, float] | None = None
+        self._example_id: Any = None
         self._tools: tuple[Any, list[Any]] | None = None
 
     def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[None]:
@@ -191,27 +204,26 @@ class BaseEpisode:
 
     def outcome(self) -> Outcome:
         """Return the five-tuple of the last step."""
-        if self.is_over:
-            return Outcome(self.conversation(), self.emission(), *self.definition.end_flags(self.state), self.info())
-        emitted = self.state.emitted
-        return _outcome((self.conversation(), emitted[-1] if emitted else 0.0, False, False, self.info()))
+        flags = self.definition.end_flags(self.state) if self.is_over else (False, False)
+        return Outcome(self.conversation(), self.emission(), *flags, self.info())
 
     def info(self) -> dict[str, Any]:
         """Return what is told besides the observation; the answer is never in it."""
-        state = self.state
-        if self._metrics is None:
-            self._metrics = dict.fromkeys(self.definition.rubric.metric_names, 0.0)
+        state, metrics = self.state, self._metrics
+        if metrics is None:
+            self._metrics = metrics = dict.fromkeys(self.definition.rubric.metric_names, 0.0)
+            self._example_id = state["input"].get("example_id", -1)
         info = {
-            "example_id": state["input"].get("example_id", -1),
+            "example_id": self._example_id,
             "tools": self._tool_params() if state["tool_defs"] else [],
-            "metrics": {**self._metrics, **state["metrics"]} if self.is_scored else self._metrics.copy(),
+            "metrics": {**metrics, **state["metrics"]} if self.is_scored else metrics.copy(),
             "stop_condition": state["stop_condition"],
         }
-        if state["error"] is not None:
+        if state.may_end and state["error"] is not None:
             info["error"] = repr(state["error"])
         extra = self.definition.step_info(state)
         if extra:
-            info.update(extra)
+            info |= extra
         return info
 
     def _tool_params(self) -> list[Any]:
@@ -224,7 +236,7 @@ class BaseEpisode:
 class Episode(BaseEpisode):
     """One run of a `MultiTurnEnv`."""
 
-    __slots__ = ("_deadline", "_log", "_overridden", "_step_scorers")
+    __slots__ = ("_deadline", "_log", "_overridden", "_rebuilds", "_step_scorers")
     definition: MultiTurnEnv
 
     def __init__(self, definition: MultiTurnEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
@@ -233,6 +245,7 @@ class Episode(BaseEpisode):
         self._log: list[Message] = []
         self._deadline: float | None = None
         self._overridden = definition.hooks.overridden
+        self._rebuilds = self._overridden["get_prompt_messages"] or self._overridden["add_trajectory_step"]
         self._step_scorers = definition.rubric.step_scorers() if definition.score_rollouts else []
 
     def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[None]:
@@ -275,6 +288,7 @@ class Episode(BaseEpisode):
         except BaseException:
             yield from self.finish()
             raise
+        self.state.step_metrics = {function.name: 0.0 for function, _ in self._step_scorers}
         yield from self._turn(None)
 
     def answer(self, response: Response) -> Steps[None]:
@@ -317,6 +331,13 @@ class Episode(BaseEpisode):
         types = self.definition.message_types
         return [*as_messages(self.state["prompt"], types), *as_messages(self.state["completion"] or [], types)]
 
+    def outcome(self) -> Outcome:
+        """Return the five-tuple of the last step."""
+        if self.is_over:
+            return super().outcome()
+        emitted = self.state.emitted
+        return _outcome((self._log.copy(), emitted[-1] if emitted else 0.0, False, False, self.info()))
+
     def _bounded(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
         return awaitable if self._deadline is None else Before(self._deadline, awaitable)
 
@@ -329,9 +350,7 @@ class Episode(BaseEpisode):
         """Play from an answer (None: from the beginning) to the next prompt, or to the end."""
         # A turn is one generator, since each further one would cost as much as all of its plain hooks.
         definition, state, overridden = self.definition, self.state, self._overridden
-        emitted = len(state.emitted)
-        must_stop, answered, state.reply = "", 0.0, None
-        must_rebuild = overridden["get_prompt_messages"] or overridden["add_trajectory_step"]
+        must_stop, answered, is_emitted, state.reply = "", 0.0, response is None, None
         self.is_busy = True
         try:
             try:
@@ -340,11 +359,11 @@ class Episode(BaseEpisode):
                         yield from self._time_out()
                         return
                     try:
-                        log, answered = self._log, time.time()
-                        times = state["timing"].model.times
+                        log, timing, answered = self._log, state["timing"], time.time()
+                        times = timing.model.times
                         times.append(self._shown)
                         times.append(answered)
-                        step = new_step(definition, state, MessagesView(log, len(log)), response)
+                        step = new_step(definition, state, view_of(log), response)
                         log.append(step["completion"][0])
                         if overridden["add_trajectory_step"]:
                             result = definition.add_trajectory_step(state, step)
@@ -358,30 +377,37 @@ class Episode(BaseEpisode):
                                 yield self._bounded(result)
                         if self._step_scorers:
                             reward, sums = 0.0, state.step_metrics
-                            for scorer in self._step_scorers:
-                                function, value = scorer[0], value_of_turn(scorer, state, step)
+                            for function, class_objects in self._step_scorers:
+                                if not function.asks_for_step_only or running_loop() is not None:
+                                    value = value_of_turn(function, class_objects, state, step)
+                                else:  # what most games have
+                                    try:
+                                        value = function.plan.func(step)
+                                    except Exception as error:
+                                        value = zero(function, error, state)
                                 if value.__class__ is not float:
-                                    value = yield from awaited_value(function, value, state)
-                                sums[function.name] = sums.get(function.name, 0.0) + value
+                                    value = yield from number_from(function, value, state)
+                                sums[function.name] += value
                                 if function.weight:
                                     reward += function.weight * value
                             state.emitted.append(reward)
+                            is_emitted = True
                     except Error as error:
                         note_error(state, error)
                 while True:
-                    if overridden["is_completed"] or definition.may_stop(state):
+                    if must_stop or overridden["is_completed"] or definition.may_stop(state):
                         is_completed = yield from self._is_completed()
-                    else:
-                        is_completed = False
-                    if is_completed or must_stop:
-                        if not state["is_completed"]:  # the author's own is_completed() said so, or an error that it does not look at
-                            complete(state, must_stop or None)
-                        yield from self.finish()
-                        return
+                        if is_completed or must_stop:
+                            if not state["is_completed"]:  # the author's own is_completed() said so, or an error that it does not look at
+                                complete(state, must_stop or None)
+                            yield from self.finish()
+                            return
                     try:
-                        shown = state.reply if state.reply is not None and not must_rebuild else self._ask()
-                        if shown.__class__ is not list and is_awaitable(shown):
-                            shown = yield self._bounded(shown)
+                        shown = state.reply
+                        if shown is None or self._rebuilds:
+                            shown = self._ask()
+                            if is_awaitable(shown):
+                                shown = yield self._bounded(shown)
                         if overridden["get_prompt_messages"]:
                             self._rewrite(shown)
                         elif state["trajectory"]:
@@ -396,17 +422,17 @@ class Episode(BaseEpisode):
                         continue
                     self._shown = time.time()
                     if response is not None:
-                        times = state["timing"].env.times
+                        times = timing.env.times
                         times.append(answered)
                         times.append(self._shown)
-                    if state["final_env_response"] is None:
+                    if not state.may_end or state["final_env_response"] is None:
                         return
                     must_stop = "has_final_env_response"
             except DeadlinePassed:
                 yield from self._time_out()
                 return
             finally:
-                if response is not None and len(state.emitted) == emitted:
+                if not is_emitted:
                     state.emitted.append(0.0)
         except GeneratorExit:
             self.is_broken = True

@@ -34,7 +34,7 @@ class State(dict[str, Any]):
     """
 
     INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
-    __slots__ = ("_rng", "emitted", "is_cleaned_up", "reply", "rewards", "session", "step_metrics")
+    __slots__ = ("_rng", "emitted", "is_cleaned_up", "may_end", "reply", "rewards", "session", "step_metrics")
 
     emitted: list[float]
     """What the step functions gave so far, one number for each step."""
@@ -48,6 +48,8 @@ class State(dict[str, Any]):
     """What the environment keeps for this player between episodes (a game)."""
     reply: list[Any] | None
     """What is shown next, where the environment knows it as the turn is recorded (a game's move): `env_response` is not asked then."""
+    may_end: bool
+    """Whether an item was written that ends an episode (`error`, `final_env_response`, ...); it may have been written back since."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make a state of the given items, like a ``dict``."""
@@ -58,6 +60,7 @@ class State(dict[str, Any]):
         self.is_cleaned_up = False
         self.session = None
         self.reply = None
+        self.may_end = any([dict.get(self, key) is not None for key in _ENDING_ITEMS])
         self._rng: np.random.Generator | None = None
 
     def begin(self, session: Any, rng: np.random.Generator | None) -> None:
@@ -100,11 +103,14 @@ class State(dict[str, Any]):
             return default
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key in _INPUT_FIELDS:
-            source = dict.get(self, "input")
-            if source is not None and key in source:
-                source[key] = value
-                return
+        if key in _NOTED_ITEMS:
+            if key in _ENDING_ITEMS:
+                self.may_end = True
+            else:
+                source = dict.get(self, "input")
+                if source is not None and key in source:
+                    source[key] = value
+                    return
         dict.__setitem__(self, key, value)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
@@ -126,6 +132,10 @@ class State(dict[str, Any]):
 
 
 _INPUT_FIELDS = frozenset(State.INPUT_FIELDS)
+_ENDING_ITEMS = frozenset({"error", "final_env_response", "prompt_too_long", "timed_out"})
+"""Items that end an episode: one that is not None or, of the last two, that is there at all."""
+_NOTED_ITEMS = _INPUT_FIELDS | _ENDING_ITEMS
+"""Items that are not just written."""
 
 
 class MessagesView(Sequence[Message]):
@@ -179,6 +189,17 @@ class MessagesView(Sequence[Message]):
     def copy(self) -> list[Message]:
         """Return the messages as a list of their own."""
         return list(self)
+
+
+_new = object.__new__
+
+
+def view_of(messages: list[Message]) -> MessagesView:
+    """Return a view of all messages that there are now, as the constructor does, in less time: every turn has one."""
+    view = _new(MessagesView)
+    view._messages = messages
+    view._stop = len(messages)
+    return view
 
 
 class TrajectoryStepTokens(TypedDict):

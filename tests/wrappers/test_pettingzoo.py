@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import pickle
 import random
 import subprocess
@@ -28,7 +29,7 @@ from vfgym.wrappers.pettingzoo import PettingZooEnv, PettingZooGame, to_pettingz
 from vfgym.wrappers.turn_based import Played, TurnBasedGame
 
 pettingzoo = pytest.importorskip("pettingzoo")
-from pettingzoo import AECEnv  # noqa: E402
+from pettingzoo import AECEnv, ParallelEnv  # noqa: E402
 from pettingzoo.env_registry.exceptions import FailedToImport  # noqa: E402
 from pettingzoo.utils import AgentSelector, wrappers  # noqa: E402
 from pettingzoo.utils.conversions import aec_to_parallel, parallel_to_aec  # noqa: E402
@@ -246,6 +247,30 @@ def test_go_is_played_on_named_points() -> None:
         " 1 . . . . .",
         "Stones captured: by black 0, by white 0. Komi: 7.5.",
     ]
+
+
+def test_go_boards_of_several_sizes_do_not_disturb_each_other() -> None:
+    """Games that take turns, and a copy made in the middle of one, are what each is alone."""
+    alone = {}
+    for size in (19, 5, 9):
+        game = natively(factory("go_v5", board_size=size), seed=0, most=80)
+        alone[size] = [(np.flatnonzero(env.last()[0]["action_mask"]).tolist(), dict(env.rewards), action) for env, action in game]
+    tables = {size: PettingZooGame(factory("go_v5", board_size=size)) for size in alone}
+    for table in tables.values():
+        table.reset(0, None)
+    for turn in range(79):
+        for size, steps in alone.items():
+            table = tables[size]
+            if table.turn is None:
+                continue
+            (legal, _, action), (_, rewards, _) = steps[turn : turn + 2]
+            codec = table.codecs[table.turn]
+            assert [codec.decode(text) for text in table.legal_moves(table.turn) or ()] == legal
+            assert table.move(said(table, action)) == Played(rewards)
+            if turn == 10:
+                tables[size] = pickle.loads(pickle.dumps(table))
+    assert any(table.turn is None for table in tables.values())
+    assert any(table.turn is not None for table in tables.values())
 
 
 @pytest.mark.parametrize(
@@ -695,11 +720,103 @@ def test_a_mask_that_allows_nothing_is_named() -> None:
         table.sample_move("red_0", np.random.default_rng(0))
 
 
-def test_a_random_move_keeps_to_the_masks_of_several_choices() -> None:
-    table, rng = PettingZooGame(Elimination), np.random.default_rng(0)
+class Choosy(Elimination):
+    """Nobody leaves. Actions are of any space, and the same mask holds in every turn: in the observation, or in the info."""
+
+    def __init__(self, space: gym.Space[Any], mask: Any, is_observed: bool = False) -> None:
+        super().__init__()
+        self._actions = {agent: copy.deepcopy(space) for agent in self.possible_agents}
+        self.mask, self.is_observed = mask, is_observed
+        if is_observed:
+            space_of_mask = gym.spaces.Tuple([gym.spaces.MultiBinary(len(part)) for part in mask])
+            self._observations = {
+                agent: gym.spaces.Dict(observation=numbers, action_mask=space_of_mask) for agent, numbers in self._observations.items()
+            }
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        super().reset(seed, options)
+        if not self.is_observed:
+            self.infos = {agent: {"action_mask": self.mask} for agent in self.agents}
+
+    def observe(self, agent: str) -> Any:
+        numbers = np.full(2, self.steps % 10, np.float32)
+        return {"observation": numbers, "action_mask": self.mask} if self.is_observed else numbers
+
+    def step(self, action: Any) -> None:
+        assert self._actions[self.agent_selection].contains(action)
+        self.steps += 1
+        self.agent_selection = self._selector.next()
+
+
+def choosy(space: gym.Space[Any], mask: Any, is_observed: bool = False, **options: Any) -> PettingZooGame:
+    table = PettingZooGame(functools.partial(Choosy, space, mask, is_observed), **options)
     table.reset(0, None)
-    table.env.infos["red_0"]["action_mask"] = ([False, True, False], [0, 0, 1])
-    assert {table.sample_move("red_0", rng).content for _ in range(10)} == {"[1, 2]"}
+    return table
+
+
+TWO_CHOICES = gym.spaces.MultiDiscrete([3, 3])
+
+
+@pytest.mark.parametrize(
+    ("space", "mask", "legal", "illegal"),
+    [
+        (TWO_CHOICES, ([False, True, False], [1, 0, 1]), {"[1, 0]", "[1, 2]"}, ["[0, 0]", "[1, 1]", "[2, 2]"]),
+        (gym.spaces.MultiBinary(3), [0, 1, 2], {"[0, 1, 0]", "[0, 1, 1]"}, ["[1, 1, 0]", "[0, 0, 1]"]),
+        (
+            gym.spaces.Tuple([gym.spaces.Discrete(3, start=5), gym.spaces.Discrete(2)]),
+            (np.array([0, 1, 1], np.int8), None),
+            {"[6, 0]", "[6, 1]", "[7, 0]", "[7, 1]"},
+            ["[5, 0]", "[5, 1]"],
+        ),
+        (
+            gym.spaces.Dict(move=gym.spaces.Discrete(3), aim=TWO_CHOICES),
+            {"move": [1, 0, 0], "aim": ([1, 0, 0], [0, 1, 0])},
+            {'{"move": 0, "aim": [0, 1]}'},
+            ['{"move": 1, "aim": [0, 1]}', '{"move": 0, "aim": [1, 1]}', '{"move": 0, "aim": [0, 0]}'],
+        ),
+    ],
+    ids=["MultiDiscrete", "MultiBinary", "Tuple", "Dict"],
+)
+def test_a_mask_of_any_space_is_kept_to(space: gym.Space[Any], mask: Any, legal: set[str], illegal: list[str]) -> None:
+    """What it forbids is not played: the player is told and asked again. What it allows is played, and is what random players do."""
+    table, rng = choosy(space, mask, invalid_reward=-0.5), np.random.default_rng(0)
+    assert {table.sample_move("red_0", rng).content for _ in range(60)} == legal
+    table.observe("red_0")
+    for move in illegal:
+        assert play(table, move) == Played({"red_0": -0.5}, is_valid=False)
+        assert table.observe("red_0").split("\n\n") == [f"You cannot play {move} now.", "You earned -0.5."]
+        assert (table.turn, table.env.steps) == ("red_0", 0)
+    for steps, move in enumerate(sorted(legal), 1):
+        assert play(table, move).is_valid
+        assert table.env.steps == steps
+
+
+def test_a_move_of_several_choices_that_is_not_legal_can_end_the_game() -> None:
+    table = choosy(TWO_CHOICES, ([1, 0, 0], [1, 1, 1]), on_invalid="terminate")
+    assert not play(table, "[1, 1]").is_valid
+    assert table.turn is None
+    assert table.env.steps == 0
+
+
+def test_a_mask_that_is_not_told_as_a_list_of_moves_is_shown() -> None:
+    mask = (np.array([0, 1, 0], np.int8), np.array([1, 0, 1], np.int8))
+    table = choosy(TWO_CHOICES, mask, is_observed=True)
+    assert table.legal_moves("red_0") is None
+    shown = table.observe("red_0").partition("</action>")[2]
+    assert "action_mask" in shown
+    assert "[0, 1, 0]" in shown
+    assert not play(table, "[0, 0]").is_valid
+    assert play(table, "[1, 2]").is_valid
+    assert same(choosy(TWO_CHOICES, mask).info("red_0"), {"action_mask": mask})
+
+
+@pytest.mark.parametrize("mask", [[1, 0, 1], ([1, 0, 1], [1, 0]), ([1, 0, 1], [1, 0, 2]), 1, ([1, 0, 1], None)])
+def test_a_mask_that_is_none_of_its_space_is_named(mask: Any) -> None:
+    table = choosy(TWO_CHOICES, mask)
+    with pytest.raises(ConfigurationError, match=r"expected an action mask of MultiDiscrete\(\[3 3\]\)"):
+        play(table, "[0, 0]")
+    with pytest.raises(ConfigurationError, match=r"expected an action mask of MultiDiscrete\(\[3 3\]\)"):
+        table.sample_move("red_0", np.random.default_rng(0))
 
 
 def test_any_action_space_is_played_and_sampled() -> None:
@@ -717,14 +834,62 @@ def play_after_reset(table: PettingZooGame, move: str) -> Played:
     return play(table, move)
 
 
-def test_a_parallel_environment_is_refused_with_what_to_do() -> None:
-    factory("rps_v2")
-    make_parallel = functools.partial(pettingzoo.make, "parallel", "classic/rps_v2")
-    with pytest.raises(ConfigurationError, match="parallel_to_aec"):
+class Guessing(ParallelEnv):
+    """Both name a number at once, twice; who names the higher one in a round wins it."""
+
+    metadata = {"name": "guessing_v0", "render_modes": []}
+    render_mode = None
+
+    def __init__(self) -> None:
+        self.possible_agents = ["low_0", "high_0"]
+        self._actions = {agent: gym.spaces.Discrete(5) for agent in self.possible_agents}
+
+    def observation_space(self, agent: str) -> gym.Space[Any]:
+        return gym.spaces.Discrete(3)
+
+    def action_space(self, agent: str) -> gym.Space[Any]:
+        return self._actions[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.agents, self.rounds = [*self.possible_agents], 0
+        return dict.fromkeys(self.agents, 0), {agent: {} for agent in self.agents}
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        low, high = (int(actions[agent]) for agent in self.agents)
+        self.rounds += 1
+        told, is_over = dict.fromkeys(self.agents, self.rounds), dict.fromkeys(self.agents, self.rounds == 2)
+        rewards, infos = {"low_0": float(low > high), "high_0": float(high > low)}, {agent: {} for agent in self.agents}
+        self.agents = self.agents if self.rounds < 2 else []
+        return told, rewards, is_over, dict.fromkeys(is_over, False), infos
+
+
+@pytest.mark.parametrize("make_parallel", [Guessing, "classic/rps_v2"])
+def test_a_parallel_environment_is_refused_with_what_to_do(make_parallel: Any) -> None:
+    """What the error names can be imported, and makes the environment one that is taken."""
+    if isinstance(make_parallel, str):
+        factory("rps_v2")
+        make_parallel = functools.partial(pettingzoo.make, "parallel", make_parallel)
+    with pytest.raises(ConfigurationError, match="is a parallel one") as caught:
         PettingZooGame(make_parallel)
-    table = PettingZooGame(lambda: parallel_to_aec(make_parallel()))
+    module, _, name = str(caught.value).split()[-1].rpartition(".")
+    in_turn = getattr(importlib.import_module(module), name)
+    table, rng = PettingZooGame(lambda: in_turn(make_parallel())), np.random.default_rng(0)
     table.reset(0, None)
-    assert play(table, "rock", "paper").rewards == {"player_0": -1.0, "player_1": 1.0}
+    while table.turn is not None:
+        assert table.move(table.sample_move(table.turn, rng)).is_valid
+
+
+def test_a_parallel_environment_whose_agents_act_in_turn_is_the_same_game() -> None:
+    for seed in range(5):
+        check_same_game(lambda: parallel_to_aec(Guessing()), seed)
+    table = PettingZooGame(lambda: parallel_to_aec(Guessing()))
+    table.reset(0, None)
+    assert play(table, "3").rewards == {"low_0": 0.0, "high_0": 0.0}
+    assert "3" not in table.observe("high_0").rpartition("</action>")[2]
+    assert play(table, "4").rewards == {"low_0": 0.0, "high_0": 1.0}
+    assert play(table, "2", "1").rewards == {"low_0": 1.0, "high_0": 0.0}
+    assert table.turn is None
+    assert table.observe("low_0").endswith("The game is over. Your total reward is 1.")
 
 
 @pytest.mark.parametrize(

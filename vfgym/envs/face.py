@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import gymnasium as gym
 
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import Steps, run_async, run_sync, run_sync_to_end
+from vfgym.concurrency import Steps, drive_on, run_async, run_sync
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
-from vfgym.messages import AssistantMessage, Message, as_message
-from vfgym.responses import Response
+from vfgym.messages import AssistantMessage, Message, as_message, text_message
+from vfgym.responses import Response, unreported
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.tasks import TaskStream
@@ -36,7 +36,7 @@ def as_response(action: Any) -> Response:
         InvalidAction: If it is not an assistant message; the text says what was expected and what came.
     """
     if isinstance(action, str):
-        return Response("", 0, "", None, AssistantMessage._of({"role": "assistant", "content": action}))
+        return unreported(text_message(AssistantMessage, "assistant", action))
     if isinstance(action, Response):
         return action
     try:
@@ -47,7 +47,7 @@ def as_response(action: Any) -> Response:
         ) from None
     if not isinstance(message, AssistantMessage):
         raise InvalidAction(f"an action must be an assistant message, got one with the role {message['role']!r}")
-    return Response("", 0, "", None, message)
+    return unreported(message)
 
 
 class EpisodeFace(gym.Env[list[Message], Any]):
@@ -135,7 +135,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         """
         episode, response = self._running(), as_response(action)
         if not episode.is_over:
-            run_sync_to_end(episode.answer(response))
+            for awaitable in (steps := episode.answer(response)):  # faster than `run_sync`, where nothing has to be awaited
+                drive_on(steps, awaitable)
         if episode.is_over:
             run_sync(self._score(episode))
         return episode.outcome() if self.render_mode != "human" else self._shown_outcome(episode)
@@ -194,12 +195,13 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     def _running(self) -> BaseEpisode:
         episode = self._episode or self._begun()
-        if episode.is_scored or (self.defers_scoring and episode.is_over):
-            raise ResetNeeded("the episode is over: call reset() first")
-        if episode.is_broken:
-            raise ResetNeeded("an exception broke the episode off: call reset() first")
-        if episode.is_busy:
-            raise EpisodeBusy("another step of this episode is still running: give each player a fork() of the environment")
+        if episode.is_over or episode.is_broken or episode.is_busy:
+            if episode.is_scored or (self.defers_scoring and episode.is_over):
+                raise ResetNeeded("the episode is over: call reset() first")
+            if episode.is_broken:
+                raise ResetNeeded("an exception broke the episode off: call reset() first")
+            if episode.is_busy:
+                raise EpisodeBusy("another step of this episode is still running: give each player a fork() of the environment")
         return episode
 
     def _begun(self) -> BaseEpisode:

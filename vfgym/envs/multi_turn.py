@@ -177,13 +177,7 @@ class MultiTurnEnv(ChatEnv):
         Asked at every turn; much less work than to ask each condition.
         """
         return (
-            self._has_other_stops
-            or state["error"] is not None
-            or state["final_env_response"] is not None
-            or 0 < self.max_turns <= len(state["trajectory"])
-            or self.max_total_completion_tokens > 0
-            or "prompt_too_long" in state
-            or "timed_out" in state
+            state.may_end or self._has_other_stops or 0 < self.max_turns <= len(state["trajectory"]) or self.max_total_completion_tokens > 0
         )
 
     @cleanup(priority=100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_origin
 
@@ -37,7 +37,7 @@ _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"
 class RewardFunction:
     """A reward function as it was registered: its call plan, its weight, and what it scores."""
 
-    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "name", "plan", "weight", "when")
+    __slots__ = ("asks_for_step_only", "asks_for_task", "has_failed", "is_blocking", "name", "plan", "weight", "when")
 
     def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
         """Read the signature of `func`.
@@ -57,6 +57,7 @@ class RewardFunction:
         self.weight = float(weight)
         self.has_failed = False
         self.is_blocking = is_blocking(func)
+        self.asks_for_step_only = self.plan.only == "step"
         self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
 
@@ -117,7 +118,7 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
             names = namespace_of(state, class_objects)
         value = value_of(function, names, state)
         if value.__class__ is not float:
-            value = yield from awaited_value(function, value, state)
+            value = yield from number_from(function, value, state)
         score.metrics[function.name] = value
         if function.weight:
             score.reward += function.weight * value
@@ -132,44 +133,35 @@ def _called(function: RewardFunction, names: Mapping[str, Any]) -> Any:
 
 
 def value_of(function: RewardFunction, names: Mapping[str, Any], state: State) -> Any:
-    """Return a function's number, 0.0 if it failed; what has to be awaited is returned as it is (see `awaited_value`)."""
+    """Return a function's number, 0.0 if it failed; what has to be awaited is returned as it is (see `number_from`)."""
     try:
         value = function.plan(names) if running_loop() is None else _called(function, names)
         return value if value.__class__ is float or is_awaitable(value) else float(value)
     except Exception as error:
-        report(function, error, state)
-        return 0.0
+        return zero(function, error, state)
 
 
-def value_of_turn(scorer: StepScorer, state: State, step: TrajectoryStep) -> Any:
+def value_of_turn(function: RewardFunction, class_objects: Mapping[str, Any], state: State, step: TrajectoryStep) -> Any:
     """Return a step function's number for one turn, as `value_of` does for an episode's."""
-    function, class_objects = scorer
-    if function.plan.only == "step" and running_loop() is None:  # a game's own rewards: at every one of its steps
-        try:
-            value = function.plan.func(step)
-            return value if value.__class__ is float or is_awaitable(value) else float(value)
-        except Exception as error:
-            report(function, error, state)
-            return 0.0
     names = namespace_of(state, class_objects) if function.asks_for_task else {}
     return value_of(function, {**names, "state": state, "step": step, "completion": step["completion"]}, state)
 
 
-def awaited_value(function: RewardFunction, value: Awaitable[Any], state: State) -> Steps[float]:
-    """Await what a function returned, and return its number; 0.0 if it failed."""
+def number_from(function: RewardFunction, value: Any, state: State) -> Steps[float]:
+    """Await what a function returned, where that is needed, and return its number; 0.0 if it failed."""
     try:
-        return float((yield value))
+        return float((yield value) if is_awaitable(value) else value)
     except Exception as error:
-        report(function, error, state)
-        return 0.0
+        return zero(function, error, state)
 
 
-def report(function: RewardFunction, error: BaseException, state: State) -> None:
-    """Record that a reward function failed, in ``state["metrics_errors"]`` and, the first time loudly, in the log."""
+def zero(function: RewardFunction, error: BaseException, state: State) -> float:
+    """Return the score of a function that failed, and record it in ``state["metrics_errors"]`` and, the first time loudly, in the log."""
     level = logging.DEBUG if function.has_failed else logging.ERROR
     function.has_failed = True
     logger.log(level, "reward function %s failed and scores 0.0: %r", function.name, error, exc_info=error)
     dict.setdefault(state, "metrics_errors", {})[function.name] = repr(error)
+    return 0.0
 
 
 def score_members(functions: Iterable[RewardFunction], states: list[State], class_objects: Mapping[str, Any]) -> Steps[list[Score]]:
@@ -195,7 +187,7 @@ def _individual_values(function: RewardFunction, states: list[State], each: list
     waiting = [index for index, value in enumerate(values) if value.__class__ is not float]
     if len(waiting) == 1:
         index = waiting[0]
-        values[index] = yield from awaited_value(function, values[index], states[index])
+        values[index] = yield from number_from(function, values[index], states[index])
     elif waiting:
         awaited = yield Together([values[index] for index in waiting])
         for index, value in zip(waiting, awaited, strict=True):
@@ -211,8 +203,7 @@ def _number(function: RewardFunction, value: Any, state: State) -> float:
             raise value
         return float(value)
     except Exception as error:
-        report(function, error, state)
-        return 0.0
+        return zero(function, error, state)
 
 
 def _group_values(function: RewardFunction, states: list[State], class_objects: Mapping[str, Any]) -> Steps[list[float]]:
@@ -226,7 +217,7 @@ def _group_values(function: RewardFunction, states: list[State], class_objects: 
         return values
     except Exception as error:
         for state in states:
-            report(function, error, state)
+            zero(function, error, state)
         return [0.0] * len(states)
 
 

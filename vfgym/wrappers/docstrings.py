@@ -95,12 +95,10 @@ def blocks(section: str) -> list[Block]:
     for line in section.splitlines():
         last = found[-1] if found and is_open else None
         item = _ITEM.match(line)
-        if not line.strip() or line.lstrip().startswith((">", "![")):
+        if not line.strip():
             is_open = bool(last and last.kind == "drawing")
-            if line.strip():
-                found.append(Block("dropped"))
             continue
-        if line == _DROPPED:
+        if line == _DROPPED or line.lstrip().startswith((">", "![")):
             found.append(Block("dropped"))
             is_open = False
             continue

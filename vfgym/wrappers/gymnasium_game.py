@@ -12,7 +12,7 @@ import numpy as np
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.envs.face import EpisodeFace
-from vfgym.envs.game import GameEnv, Turn, copied_info, joined
+from vfgym.envs.game import GameEnv, Turn, copied_info, joined, turn_of
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Content, Message, UserMessage
 from vfgym.spaces import ChoiceSampler, Sampler
@@ -193,7 +193,7 @@ class GymnasiumGame(GameEnv):
             shown, reward = joined([note, shown]), reward + self.invalid_reward
         if terminated or truncated:
             shown = joined([shown, _GAME_OVER])
-        return Turn(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
+        return turn_of(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
 
     def _random_action(self, state: State) -> Any:
         space = copy.deepcopy(self.game_action_space)

@@ -262,6 +262,7 @@ class MultiplayerEnv(GameEnv):
         self._begin(state, prompt)
         if game.turn is None:
             state["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
+            state.may_end = True
         return state
 
     def _seated(self, game: TurnBasedGame, state: State) -> Player:
@@ -300,6 +301,8 @@ class MultiplayerEnv(GameEnv):
                 return None
             made = begin(self._go_on(played, told, state))
         return None if made.__class__ is Ready else made  # nothing to await, which is faster to see
+
+    _foreseen_moves = GameEnv._foreseen_moves | {apply_action}
 
     def _play_on_thread(self, message: Message, state: State) -> Steps[None]:
         """Make the policy's move on the table's thread, and the opponents' after it."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import gymnasium as gym
 
 from vfgym.codecs import text_renderer
-from vfgym.codecs.observations import without_colours
+from vfgym.codecs.observations import TextRenderer, without_colours
 from vfgym.envs.game import joined
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Content
@@ -46,7 +46,8 @@ class RenderedText:
         """Show observations of `space`, whose elements have these labels if there are as many."""
         self.space = space
         self.labels = labels
-        self.render = text_renderer(space, labels)
+        renderer: Any = text_renderer(space, labels)
+        self.render: TextRenderer = renderer.__call__  # a method is called faster than an object
 
     def __call__(self, game: Game, observation: Any) -> str:
         """Return the observation as text."""
@@ -131,14 +132,27 @@ def _text_of(game: Game, name: str, obs_to_text: Callable[[Any], str] | None) ->
         return drawn_text
     if is_minigrid(game):
         return WrittenText(minigrid_text)
-    space = game.observation_space
+    check_readable(game.observation_space, name, 'or observe="image" if it can be drawn')
+    return RenderedText(game.observation_space, describe(game).observation_labels)
+
+
+def check_readable(space: gym.Space[Any], name: str, otherwise: str) -> None:
+    """Check that observations are not more numbers than a model can read.
+
+    Args:
+        space: The space of the observations.
+        name: What messages of errors call the game.
+        otherwise: What the caller can do instead of giving ``obs_to_text``, as the rest of a sentence.
+
+    Raises:
+        ConfigurationError: If they are.
+    """
     size = gym.spaces.flatdim(space) if space.is_np_flattenable and not isinstance(space, gym.spaces.Discrete) else 0
     if size > _MOST_NUMBERS:
         raise ConfigurationError(
             f"{name} has the observation space {space} of {size} numbers, which no model can read: give obs_to_text, a function from an"
-            ' observation to text, or observe="image" if it can be drawn'
+            f" observation to text, {otherwise}"
         )
-    return RenderedText(space, describe(game).observation_labels)
 
 
 def _image_of(game: Game, name: str) -> Shown:

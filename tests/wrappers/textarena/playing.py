@@ -23,9 +23,6 @@ TOO_SLOW = ("Sokoban-v0-medium", "Sudoku-v0-hard")
 
 SHOWS = ("all", "messages", "messages and board", "board")
 
-MIXED_UP = {"Countdown", "Cryptarithm", "Slitherlink", "Tak"}
-"""Games that tell some things in the wrong order or form (see `telling.in_order`)."""
-
 OPTIONS = {"DontSayIt-v0-unlimited": {"max_turns": 10**9}}
 """What native games need to run at all."""
 

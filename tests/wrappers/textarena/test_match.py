@@ -18,12 +18,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.wrappers.textarena.playing import MIXED_UP, Game, play, play_natively, some_of_all
+from tests.wrappers.textarena.playing import Game, play, play_natively, some_of_all
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame
 from vfgym.wrappers.textarena.moves import LEGAL
 from vfgym.wrappers.textarena.package import Kinds, kinds
+from vfgym.wrappers.textarena.telling import MIXED_UP
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -230,6 +231,46 @@ def test_what_a_player_is_told() -> None:
     assert "[Player 0]" not in text
     assert text.count("Current Board:") == 1
     assert "Player 0 placed" in text
+
+
+@pytest.mark.parametrize("env_id", [f"{game}-v0{variant}" for game in sorted(MIXED_UP - {"Tak"}) for variant in ("", "-train")])
+def test_moves_that_a_game_tells_in_the_wrong_order_are_not_told_to_their_player(env_id: str) -> None:
+    table = begun(env_id)
+    table.observe(0)
+    say(table, "[Hm?]")
+    assert "Hm?" in repr(table.raw.state.observations)
+    text = table.observe(0)
+    assert "Hm?" not in text
+    assert "[Player" not in text
+
+
+def test_what_tak_tells_in_parts_is_one_text() -> None:
+    table = begun("Tak-v0")
+    say(table, "[place () {(0,0): [F0]}]", "[place () {(3,3): [F1]}]", "[move (0,0) {(0,1): [F0]}]")
+    assert "\n\nPlayer 0 moved pieces from (0, 0) to [(0, 1)].\n\nCurrent Board" in table.observe(1)
+
+
+@pytest.mark.parametrize("env_id", ["TicTacToe-v0", "TicTacToe-v0-train", "Slitherlink-v0"])
+def test_what_is_told_can_be_had_in_textarenas_form_too(env_id: str) -> None:
+    """Each once, in whatever order the two are asked for, and however late."""
+    text_first, raw_first, late = (begun(env_id, 1) for _ in range(3))
+    everything: dict[int, list[Any]] = {player: [] for player in late.players}
+    for _ in range(4):
+        player = text_first.turn
+        assert player is not None
+        text, told = text_first.observe(player), text_first.raw_observation(player)
+        assert text
+        assert told
+        assert (raw_first.raw_observation(player), raw_first.raw_observation(player)) == (told, [])
+        assert (raw_first.observe(player), raw_first.observe(player)) == (text, "")
+        assert raw_first.raw_observation(player) == []
+        assert late.observe(player) == text
+        everything[player] += told
+        message = text_first.sample_move(player, np.random.default_rng(1))
+        for table in (text_first, raw_first, late):
+            table.move(message)
+    for player, told in everything.items():
+        assert late.raw_observation(player) == told + text_first.raw_observation(player)
 
 
 def test_what_a_player_says_itself_is_not_told_to_it_again() -> None:

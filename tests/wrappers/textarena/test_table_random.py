@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib.util
+import pickle
 import random
 import threading
 from pathlib import Path
@@ -18,8 +20,7 @@ def test_inside_a_table_its_numbers_are_drawn_and_outside_the_ones_of_the_proces
     numbers = RandomNumbers()
     numbers.seed(4)
     state = random.getstate()
-    with numbers:
-        drawn = [RANDOM.random(), RANDOM.choice("abc"), RANDOM.sample(range(9), 3)]
+    drawn = numbers.run(lambda: [RANDOM.random(), RANDOM.choice("abc"), RANDOM.sample(range(9), 3)])
     assert random.getstate() == state
     own = random.Random(4)
     assert drawn == [own.random(), own.choice("abc"), own.sample(range(9), 3)]
@@ -34,22 +35,23 @@ def _at(state: object) -> random.Random:
 
 def test_seeding_inside_a_table_seeds_the_table() -> None:
     numbers, state = RandomNumbers(), random.getstate()
-    with numbers:
-        RANDOM.seed(9)
-        assert RANDOM.random() == random.Random(9).random()
-        assert RANDOM.Random(9).random() == random.Random(9).random()
+    numbers.run(lambda: RANDOM.seed(9))
+    assert numbers.run(lambda: RANDOM.random()) == random.Random(9).random()
+    assert numbers.run(lambda: RANDOM.Random(9).random()) == random.Random(9).random()
     assert random.getstate() == state
 
 
 def test_numpy_follows_from_the_seed_and_leaves_python_alone() -> None:
+    def draw() -> list[float]:
+        return [
+            NUMPY.random.rand(),
+            NUMPY.random.default_rng().random(),
+            float(NUMPY.array([1.5])[0]),
+            NUMPY.random.default_rng(3).random(),
+        ]
+
     def drawn(numbers: RandomNumbers) -> list[float]:
-        with numbers:
-            return [
-                NUMPY.random.rand(),
-                NUMPY.random.default_rng().random(),
-                float(NUMPY.array([1.5])[0]),
-                NUMPY.random.default_rng(3).random(),
-            ]
+        return numbers.run(draw)  # type: ignore[no-any-return]
 
     one, other, state = RandomNumbers(), RandomNumbers(), np.random.get_state()[1].tolist()
     one.seed(4)
@@ -71,13 +73,13 @@ def test_each_thread_plays_at_its_own_table() -> None:
     both_are_inside = threading.Barrier(2, timeout=10)
 
     def draw(seed: int) -> None:
-        tables[seed].seed(seed)
-        with tables[seed]:
-            both_are_inside.wait()
-            drawn[seed] = RANDOM.random()
-            both_are_inside.wait()
+        both_are_inside.wait()
+        drawn[seed] = RANDOM.random()
+        both_are_inside.wait()
 
-    threads = [threading.Thread(target=draw, args=(seed,)) for seed in range(2)]
+    for seed in range(2):
+        tables[seed].seed(seed)
+    threads = [threading.Thread(target=tables[seed].run, args=(draw, seed)) for seed in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -89,10 +91,27 @@ def test_a_table_inside_a_table() -> None:
     outer, inner = RandomNumbers(), RandomNumbers()
     outer.seed(1)
     inner.seed(2)
-    with outer:
-        with inner:
-            assert RANDOM.random() == random.Random(2).random()
-        assert RANDOM.random() == random.Random(1).random()
+
+    def draw_from_both() -> list[float]:
+        return [inner.run(lambda: RANDOM.random()), RANDOM.random()]
+
+    assert outer.run(draw_from_both) == [random.Random(2).random(), random.Random(1).random()]
+
+
+def test_copies_draw_the_same_numbers_each_by_itself() -> None:
+    numbers = RandomNumbers()
+    numbers.seed(3)
+    copies = [copy.deepcopy(numbers), pickle.loads(pickle.dumps(numbers))]
+    assert [one.run(lambda: RANDOM.random()) for one in (numbers, *copies)] == [random.Random(3).random()] * 3
+
+
+def test_an_exception_leaves_the_table() -> None:
+    numbers, state = RandomNumbers(), random.getstate()
+    with pytest.raises(ZeroDivisionError):
+        numbers.run(lambda: 1 / 0)
+    drawn = RANDOM.random()
+    random.setstate(state)
+    assert drawn == random.random()
 
 
 def test_textarena_draws_by_no_other_names() -> None:

@@ -17,7 +17,10 @@ from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.answers import Answers
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
+from vfgym.wrappers.pettingzoo.go_board import keep_board_size
+from vfgym.wrappers.pettingzoo.masks import allows, mask_of
 from vfgym.wrappers.pettingzoo.rules import documented_rules, documented_title
+from vfgym.wrappers.showing import check_readable
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate"]
@@ -25,10 +28,6 @@ OnInvalid: TypeAlias = Literal["feedback", "terminate"]
 
 _MOST_LISTED = 64
 """A prompt does not list more legal actions than these."""
-
-_MOST_NUMBERS = 512
-"""A longer observation is no text that a model can read."""
-
 
 _MADE = ("_answers", "_game", "_legal", "_observed", "_presentation", "_prompts", "_show", "_spaces", "_title", "codecs", "env")
 """What a copy of a table makes anew."""
@@ -124,6 +123,7 @@ class PettingZooGame(TurnBasedGame):
         """The environment at this table."""
         try:
             self._game = self.env.unwrapped
+            keep_board_size(self._game)
             self._presentation = PRESENTATIONS.get(getattr(self._game, "metadata", {}).get("name", ""), PLAIN)
             self.players = tuple(self.env.possible_agents)
             self._title = documented_title(self._game)
@@ -160,19 +160,19 @@ class PettingZooGame(TurnBasedGame):
         if getattr(self.env, "render_mode", None) == "ansi":
             return lambda: without_colours(str(self.env.render()))
         space = self.env.observation_space(player)
-        is_masked = isinstance(space, gym.spaces.Dict) and space.keys() == {"observation", "action_mask"}
-        if is_masked:
+        has_mask = isinstance(space, gym.spaces.Dict) and space.keys() == {"observation", "action_mask"}
+        without_mask = has_mask and self._lists_legal_moves(player)
+        if without_mask:
             space = space["observation"]
-        size = gym.spaces.flatdim(space) if space.is_np_flattenable and not isinstance(space, gym.spaces.Discrete) else 0
-        if size > _MOST_NUMBERS:
-            raise ConfigurationError(
-                f"{self._title} shows {player} {size} numbers ({space}), which no model can read: give obs_to_text, a function from an"
-                " observation to text, or make the environment with render_mode='ansi' if it draws itself as text"
-            )
+        check_readable(space, self._title, "or make the environment with render_mode='ansi' if it draws itself as text")
         render = text_renderer(space)
-        if is_masked:
+        if without_mask:
             return lambda: render(self._observation(player)["observation"])
         return lambda: render(self._observation(player))
+
+    def _lists_legal_moves(self, player: Player) -> bool:
+        """Say whether a player is told what its mask allows as a list of moves; any other mask is shown to it as it is."""
+        return isinstance(self.env.action_space(player), gym.spaces.Discrete)
 
     def close(self) -> None:
         """Close the environment."""
@@ -251,7 +251,9 @@ class PettingZooGame(TurnBasedGame):
 
     def _is_legal(self, player: Player, action: Any) -> bool:
         space, mask = self._spaces[player], self._mask(player)
-        return mask is None or not isinstance(space, gym.spaces.Discrete) or bool(mask[int(action) - int(space.start)])
+        if mask is not None and isinstance(space, gym.spaces.Discrete):
+            return bool(mask[int(action) - int(space.start)])  # of all zeros: none is legal, and `sample_move` says so
+        return allows(space, mask_of(space, mask), action)
 
     def _play(self, action: Any) -> dict[Player, float]:
         """Step the environment, and return what that earned the players."""
@@ -318,7 +320,7 @@ class PettingZooGame(TurnBasedGame):
             action = space.dtype.type(space.start + rng.choice(legal))
         else:
             space.seed(int(rng.integers(2**31)))
-            action = space.sample() if mask is None else space.sample(_sampled_by(space, mask))
+            action = space.sample() if mask is None else space.sample(mask_of(space, mask))
         return AssistantMessage(self.codecs[player].encode(action))
 
     # What players are told
@@ -381,16 +383,20 @@ class PettingZooGame(TurnBasedGame):
         return self._prompts[player]
 
     def legal_moves(self, player: Player) -> list[str] | None:
-        """Return the texts of all actions that the environment's mask allows a player now; None if it has none."""
+        """Return the texts of all actions that the environment's mask allows a player now.
+
+        None if it has no mask, or one of a space whose actions are not numbered one by one: then the mask is shown as it is.
+        """
         if player not in self._legal:
             self._legal[player] = self.codecs[player].legal_texts(self._mask(player))
         legal = self._legal[player]
         return None if legal is None else list(legal)
 
     def info(self, player: Player) -> dict[str, Any]:
-        """Return what the environment tells a player beside its observation; legal actions are told by `legal_moves`."""
+        """Return what the environment tells a player beside its observation, without a mask that `legal_moves` tells as a list."""
         info = self.env.infos.get(player, {})
-        return copied_info({name: value for name, value in info.items() if name != "action_mask"})
+        is_listed = self._lists_legal_moves(player)
+        return copied_info({name: value for name, value in info.items() if not (name == "action_mask" and is_listed)})
 
     def _observation(self, player: Player) -> Any:
         if player not in self._observed:
@@ -403,13 +409,6 @@ class PettingZooGame(TurnBasedGame):
         if isinstance(observation, Mapping) and "action_mask" in observation:
             return observation["action_mask"]
         return self.env.infos[player].get("action_mask")
-
-
-def _sampled_by(space: gym.Space[Any], mask: Any) -> Any:
-    """Return a mask in the form in which a space of Gymnasium samples by it."""
-    if isinstance(space, gym.spaces.MultiDiscrete | gym.spaces.Tuple):
-        return tuple(np.asarray(part, np.int8) for part in mask)
-    return np.asarray(mask, np.int8)
 
 
 def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any]) -> Any:

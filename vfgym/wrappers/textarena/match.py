@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from vfgym.errors import ConfigurationError, ResetNeeded
+from vfgym.frozen import FrozenDict
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.wrappers.textarena import moves
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
-from vfgym.wrappers.textarena.package import kinds, load, new_game
+from vfgym.wrappers.textarena.package import kinds, load, new_game, textarena
 from vfgym.wrappers.textarena.repairs import NobodyLeft
 from vfgym.wrappers.textarena.table_random import RandomNumbers
-from vfgym.wrappers.textarena.telling import Told, everything, in_order, in_training, joined
+from vfgym.wrappers.textarena.telling import MIXED_UP, Listener, Told, everything, in_order, in_training, joined
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 logger = logging.getLogger(__name__)
 
 _THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
 _CLIPPED_TO = 1000
+
+_TAKEN, _REFUSED = Played(FrozenDict()), Played(FrozenDict(), is_valid=False)
+"""What comes of a move that earns nobody anything; made once, since to make a named tuple takes 0.3 µs."""
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     # Without a limit its steps are TypeErrors (textarena 0.7.4); `max_moves` ends it.
@@ -75,18 +80,24 @@ class TextArenaGame(TurnBasedGame):
         self.env_id = env_id
         self.max_moves = max_moves
         self.players: tuple[int, ...] = tuple(range(number_of_players(environment, num_players)))
-        self._environment = environment
+        self._base = environment["base"]
+        self._shows = environment["shows"]
+        self._shows_everything = self._shows == "all"
+        self._brackets = environment["brackets"]
+        self._clips = environment["clips"]
+        self._is_mixed_up = environment["game"] in MIXED_UP
         self._game_options = game_options
         self._numbers = RandomNumbers()
         self._kinds = kinds()
         self.raw: Any = self._make({})
         """The environment of TextArena underneath, without wrappers. It is another one after each `reset`."""
+        # To what its state has for a player, as TwoDollar and ScorableGames do.
+        self._adds_to_observations = type(self.raw).get_observation is not textarena().Env.get_observation
 
     def _make(self, options: Mapping[str, Any]) -> Any:
-        options = {**_OPTIONS.get(self._environment["base"], {}), **self._game_options, **options}
+        options = {**_OPTIONS.get(self._base, {}), **self._game_options, **options}
         try:
-            with self._numbers:
-                return new_game(self.env_id, options)
+            return self._numbers.run(new_game, self.env_id, options)
         except (AssertionError, TypeError, ValueError) as error:
             raise ConfigurationError(f"{self.env_id} refuses the options {options}: {error}") from error
 
@@ -104,60 +115,58 @@ class TextArenaGame(TurnBasedGame):
             self._numbers.seed(seed)
         # Another object for each game: what games keep beside their state, and draw when they are made, would be of the last game.
         self.raw = self._make(options or {})
-        with self._numbers:
-            self.raw.reset(num_players=len(self.players), seed=seed)
+        self._numbers.run(self.raw.reset, num_players=len(self.players), seed=seed)
         self.was_truncated = False
         self._moves_made = 0
-        self._told: dict[int, list[Told]] = {player: [] for player in self.players}
-        self._told_raw: dict[int, list[Told]] = {player: [] for player in self.players}
-        self._boards: dict[int, str] = dict.fromkeys(self.players, "")
-        self._shown: dict[int, list[str]] = {player: [] for player in self.players}
+        self._listeners = {player: Listener() for player in self.players}
         self._rewards: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
-        self._closed_for: set[int] = set()
         self.turn = self.raw.state.current_player_id
 
     def observe(self, player: Player) -> str:
         """Return what a player was told since it was last asked for; at first the rules, in the end how the game ended."""
-        self._collect(player)
-        told, self._told[player] = self._told[player], []
-        text = self._as_text(told, player) if told else ""
-        if self.turn is None and player not in self._closed_for:
-            self._closed_for.add(player)
+        listener = self._listeners[player]
+        if self._adds_to_observations:
+            self._add_to_observation(player)
+        observations = self.raw.state.observations  # what `get_observation` does, without its three calls
+        told, observations[player] = observations[player], []
+        listener.told_raw.append(told)
+        if listener.untold:
+            told, listener.untold = listener.untold + told, []
+        if self._is_mixed_up:
+            told = in_order(told)
+        if self._shows_everything:
+            text = everything(told, player, self.raw.state.role_mapping, self._kinds)
+        else:
+            text = in_training(told, listener, self._shows, self._kinds) if told else ""
+        if self.turn is None and not listener.knows_the_end:
+            listener.knows_the_end = True
             text = joined([text, self._closing(player)])
-        if text:
-            self._shown[player] = [*self._shown[player][:1], text]  # the rules and the latest
+        if not listener.rules:
+            listener.rules = text
+        elif text:
+            listener.latest = text
         return text
 
     def rules(self, player: Player) -> str | None:
         """Return what the game tells a player as its prompt, before the player is told it."""
-        told = in_order(self.raw.state.observations[player])
-        return joined([text for _, text, kind in told if kind is self._kinds.prompt]) or None
+        return joined([text for _, text, kind in self.raw.state.observations[player] if kind is self._kinds.prompt]) or None
 
     def raw_observation(self, player: Player) -> list[Told]:
         """Return the same as TextArena has it, since this was last asked for: ``(who speaks, text, ObservationType)``; -1 is the game."""
-        self._collect(player)
-        told, self._told_raw[player] = self._told_raw[player], []
-        return told
+        listener = self._listeners[player]
+        if self._adds_to_observations:
+            self._add_to_observation(player)
+        observations = self.raw.state.observations
+        told, observations[player] = observations[player], []
+        listener.untold += told
+        before, listener.told_raw = listener.told_raw, []
+        return [*chain.from_iterable(before), *told]
 
-    def _collect(self, player: int) -> None:
-        """Take what TextArena has ready for a player; it gives everything once."""
-        state = self.raw.state
+    def _add_to_observation(self, player: Player) -> None:
+        """Let the game add what it does to what a player is told whose turn it is."""
         if player == self.turn:
-            _, news = self.raw.get_observation()  # to which TwoDollar adds
-        else:
-            news, state.observations[player] = state.observations[player], []
-        if news:
-            self._told[player] += news
-            self._told_raw[player] += news
-
-    def _as_text(self, told: Sequence[Told], player: int) -> str:
-        told = in_order(told)
-        shows = self._environment["shows"]
-        if shows == "all":
-            return everything(told, player, self.raw.state.role_mapping, self._kinds)
-        self._boards[player] = next((text for _, text, kind in reversed(told) if kind is self._kinds.board), self._boards[player])
-        return in_training(told, self._boards[player], shows, self._kinds)
+            self.raw.state.observations[player] = self.raw.get_observation()[1]
 
     def _closing(self, player: int) -> str:
         reward = self._rewards[player]
@@ -185,25 +194,29 @@ class TextArenaGame(TurnBasedGame):
         player = self.turn
         if player is None:
             raise ResetNeeded("the game is over, or has not begun: call reset()")
-        state = self.raw.state
+        raw = self.raw
+        state = raw.state
         errors = state.error_count
         info = state.game_info[player]
-        was_invalid_before, info["invalid_move"] = info["invalid_move"], False
-        with self._numbers:
-            try:
-                is_over, _ = self.raw.step(self._text(message))
-            except NobodyLeft:
-                is_over = True
-                self._cut_short("Nobody is left in it.")
-            except Exception as error:
-                is_over = self._survive(error)
+        was_refused = info["invalid_move"]
+        if was_refused:
+            info["invalid_move"] = False
+        try:
+            is_over, _ = self._numbers.run(raw.step, self._text(message))
+        except NobodyLeft:
+            is_over = True
+            self._cut_short("Nobody is left in it.")
+        except Exception as error:
+            is_over = self._survive(error)
         is_valid = not info["invalid_move"] and state.error_count <= errors
-        info["invalid_move"] |= was_invalid_before
+        if was_refused:
+            info["invalid_move"] = True
         self._moves_made += 1
-        if not is_over and self._moves_made >= self.max_moves:
+        if not is_over:
+            if self._moves_made < self.max_moves:
+                self.turn = state.current_player_id
+                return _TAKEN if is_valid else _REFUSED
             self._cut_short(f"The limit of {self.max_moves} moves was reached.")
-        elif not is_over:
-            self.turn = state.current_player_id
         elif not self.was_truncated:
             self._end()
         return Played(self._rewards, is_valid)
@@ -211,13 +224,13 @@ class TextArenaGame(TurnBasedGame):
     def _text(self, message: Message) -> str:
         """Return what a message says to the game."""
         content = message["content"]
-        text = content if isinstance(content, str) else content_text(content)
+        text = content if content.__class__ is str else content_text(content)
         if "think>" in text:
             text = _THOUGHTS.sub("", text).rpartition("</think>")[2].partition("<think>")[0]
         text = text.strip()
-        if self._environment["brackets"] and "[" not in text and "]" not in text:
+        if self._brackets and "[" not in text and "]" not in text:
             return f"[{text}]"
-        return text[-_CLIPPED_TO:] if self._environment["clips"] else text
+        return text[-_CLIPPED_TO:] if self._clips else text
 
     def _survive(self, error: Exception) -> bool:
         """Count a move on which the game raised an exception as an invalid one. Return whether the game is over."""
@@ -253,7 +266,8 @@ class TextArenaGame(TurnBasedGame):
 
     def sample_move(self, player: Player, rng: np.random.Generator) -> AssistantMessage:
         """Return a random move for a player whose turn it is: a legal one where the game lets them be found."""
-        return AssistantMessage(moves.sample_move(self.raw, player, rng, seen="\n".join(self._shown[player])))
+        listener = self._listeners[player]
+        return AssistantMessage(moves.sample_move(self.raw, player, rng, seen=f"{listener.rules}\n{listener.latest}"))
 
     def legal_moves(self, player: Player) -> list[str] | None:
         """Return the texts of all moves that a player whose turn it is may make, or None where they are not known."""
@@ -261,7 +275,7 @@ class TextArenaGame(TurnBasedGame):
 
     def info(self, player: Player) -> dict[str, Any]:
         """Return what TextArena reports of a player: its ``role``, ``turn_count``, ``invalid_move`` and, in the end, ``reason``."""
-        return dict(self.raw.state.game_info[player])
+        return {**self.raw.state.game_info[player]}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What a game is made of is loaded after the table is: its modules must come by way of `package`.

@@ -10,8 +10,9 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,8 @@ _TAMED: set[str] = set()
 """The modules of TextArena that know `RANDOM` and the like."""
 
 
-class Kinds(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Kinds:
     """The members of TextArena's ``ObservationType`` that are told from the others."""
 
     prompt: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from vfgym.wrappers.textarena.package import Kinds
@@ -14,15 +15,33 @@ GAME = -1
 """Who speaks where the game does."""
 
 
-def in_order(told: Sequence[Told]) -> Sequence[Told]:
-    """Return what was told with everything in its place (textarena 0.7.4).
+MIXED_UP = frozenset({"Countdown", "Cryptarithm", "Slitherlink", "Tak"})
+"""Games whose messages have to be put `in_order` (textarena 0.7.4)."""
+
+
+@dataclass(slots=True)
+class Listener:
+    """What one player of the running game has been told."""
+
+    told_raw: list[list[Told]] = field(default_factory=list)
+    """What it was told, and not in TextArena's own form: the lists in which it came."""
+    untold: list[Told] = field(default_factory=list)
+    """What it was told in TextArena's own form only."""
+    board: str = ""
+    """The board as it knows it, where that is kept."""
+    rules: str = ""
+    """The first text that it was shown."""
+    latest: str = ""
+    """The last one after the first."""
+    knows_the_end: bool = False
+
+
+def in_order(told: Sequence[Told]) -> list[Told]:
+    """Return what a game told that mixes things up, with everything in its place.
 
     Countdown, Cryptarithm and Slitherlink give ``(kind, speaker, text)`` for moves; a comma too many makes a tuple of texts of Tak.
     """
-    for _, text, _ in told:
-        if text.__class__ is not str:
-            return [_repaired(*item) for item in told]
-    return told
+    return [_repaired(*item) for item in told]
 
 
 def _repaired(speaker: Any, text: Any, kind: Any) -> Told:
@@ -37,41 +56,48 @@ def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kind
     What others say is preceded by their names. Of several boards only the last is kept, with those that came right before it and say
     something else: some games tell a board in parts, some tell it again after an invalid move of somebody else.
     """
-    _, action, _, board = kinds
-    is_alone = len(roles) == 2  # with the game, which has a role too
+    board = kinds.board
+    last_board, is_before_it = None, False
     texts: list[str] = []
-    first_board, after_board, was_board = 0, 0, False
-    for speaker, text, kind in told:
+    for speaker, text, kind in reversed(told):
         if kind is board:
-            if not was_board:
-                del texts[first_board:after_board]
-                first_board = len(texts)
-            if not was_board or text != texts[-1]:
-                texts.append(text)
-            after_board = len(texts)
-        elif speaker == GAME:
-            if kind is not action or not is_alone:  # a game for one does not always say whose moves it repeats
-                texts.append(text)
-        elif speaker != player:
-            texts.append(f"[{roles.get(speaker) or f'Player {speaker}'}] {text}")
-        was_board = kind is board
-    return joined(texts)
+            if is_before_it or text == last_board:
+                continue
+            last_board = text
+        else:
+            is_before_it = last_board is not None
+            if speaker == GAME:
+                if kind is kinds.action and len(roles) == 2:
+                    continue  # a game for one (with the game, which has a role too) does not always say whose moves it repeats
+            elif speaker == player:
+                continue
+            else:
+                text = f"[{roles.get(speaker) or f'Player {speaker}'}] {text}"
+        if stripped := text.strip("\n"):
+            texts.append(stripped)
+    texts.reverse()
+    return "\n\n".join(texts)
 
 
-def in_training(told: Sequence[Told], board: str, shows: str, kinds: Kinds) -> str:
+def in_training(told: Sequence[Told], listener: Listener, shows: str, kinds: Kinds) -> str:
     """Return what TextArena's training wrappers show: no moves and no complaints about moves.
 
     Args:
         told: What the player was told.
-        board: The board as the player knows it now.
+        listener: The player, who knows the board; the last one of `told` is the new one.
         shows: ``"messages"``, boards among them, ``"messages and board"``, the latter as it is now, or ``"board"`` alone after the rules.
         kinds: The kinds of observations.
     """
-    if shows == "board":
-        return joined([*(text for _, text, kind in told if kind is kinds.prompt), board])
-    if shows == "messages":
-        return joined([text for _, text, kind in told if kind is not kinds.action and kind is not kinds.admin])
-    return joined([*(text for _, text, kind in told if kind not in (kinds.action, kinds.admin, kinds.board)), board])
+    shows_board, shows_messages = shows != "messages", shows != "board"
+    texts: list[str] = []
+    for _, text, kind in told:
+        if shows_board and kind is kinds.board:
+            listener.board = text
+        elif kind is kinds.prompt or (shows_messages and kind is not kinds.action and kind is not kinds.admin):
+            texts.append(text)
+    if shows_board:
+        texts.append(listener.board)
+    return joined(texts)
 
 
 def joined(texts: Sequence[str]) -> str:
