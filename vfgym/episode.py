@@ -412,8 +412,10 @@ class Episode(BaseEpisode):
                             self._rewrite(shown)
                         elif state["trajectory"]:
                             types = definition.message_types
-                            is_taken = shown.__class__ is list and types.take(shown)
-                            self._log += shown if is_taken else as_messages(shown, types, name="env_response")
+                            if shown.__class__ is list and len(shown) == 1 and shown[0].__class__ in types.taken:
+                                self._log.append(shown[0])  # as nearly always
+                            else:
+                                self._log += as_messages(shown, types, name="env_response")
                         else:
                             self._log = as_messages(shown, definition.message_types, name="prompt")
                     except Error as error:

@@ -31,7 +31,8 @@ class MessageTypes(dict[str, "type[Message]"]):
     def __init__(self, *classes: type[Message]) -> None:
         """Take the classes; each says what its roles are."""
         super().__init__({role: cls for cls in classes for role in cls.ROLES})
-        self._taken = set(classes)
+        self.taken = set(classes)
+        """Classes of messages that are taken as they are; `take` adds subclasses of these as it meets them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without what `take` learned: a local subclass that it once met could not be pickled.
@@ -39,15 +40,15 @@ class MessageTypes(dict[str, "type[Message]"]):
 
     def take(self, values: list[Any]) -> bool:
         """Say whether all values are messages of these classes, which are taken as they are: subclasses are."""
-        taken = self._taken
+        taken = self.taken
         for value in values:
             if value.__class__ not in taken:
                 break
         else:
             return True
         own, classes = tuple(self.values()), set(map(type, values))
-        self._taken.update(cls for cls in classes if issubclass(cls, own))
-        return self._taken.issuperset(classes)
+        self.taken.update(cls for cls in classes if issubclass(cls, own))
+        return self.taken.issuperset(classes)
 
 
 class Kept:

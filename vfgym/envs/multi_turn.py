@@ -183,6 +183,9 @@ class MultiTurnEnv(ChatEnv):
     @cleanup(priority=100)
     def render_state(self, state: State) -> Any:
         """Stamp the end of play and render the completion, before handlers of lower priority run."""
-        state["timing"].generation.end = time.time()
+        timing = state["timing"]
+        timing.generation.end = time.time()
+        timing.model.pack()
+        timing.env.pack()
         result = self.render_completion(state)
         return result if is_awaitable(result) else Ready()

@@ -16,9 +16,9 @@ from vfgym.envs.game import copied_info
 from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.answers import Answers
+from vfgym.wrappers.masks import allows, mask_of
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.go_board import keep_board_size
-from vfgym.wrappers.pettingzoo.masks import allows, mask_of
 from vfgym.wrappers.pettingzoo.rules import documented_rules, documented_title
 from vfgym.wrappers.showing import check_readable
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
