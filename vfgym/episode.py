@@ -11,7 +11,6 @@ only if none holds let the environment respond.
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -47,8 +46,8 @@ class Outcome(NamedTuple):
     info: dict[str, Any]
 
 
-_outcome: Callable[[tuple[Any, ...]], Outcome] = functools.partial(tuple.__new__, Outcome)
-"""Makes one of its fields; a named tuple's constructor takes twice as long."""
+_made: Callable[..., Any] = tuple.__new__
+"""Makes a named tuple of a tuple; its constructor takes twice as long."""
 
 made_states: ContextVar[list[State] | None] = ContextVar("made_states", default=None)
 """The states that the running rollout has made: an author's `rollout` that raises takes its state with it."""
@@ -72,7 +71,7 @@ def new_step(definition: ChatEnv, state: State, prompt: Sequence[Message], respo
     """Return the turn that an answer to `prompt` makes. It is not recorded yet."""
     message: Any = response.message
     tokens, is_truncated = None, False
-    if message.__class__ is not definition.message_types["assistant"]:  # what else a client says of its answer stays here
+    if type(message) is not definition.message_types["assistant"]:  # what else a client says of its answer stays here
         if response.tokens is not None:
             tokens = step_tokens(response.tokens, definition.max_seq_len)
         is_truncated = response.is_truncated or (tokens is not None and tokens["is_truncated"])
@@ -336,7 +335,7 @@ class Episode(BaseEpisode):
         if self.is_over:
             return super().outcome()
         emitted = self.state.emitted
-        return _outcome((self._log.copy(), emitted[-1] if emitted else 0.0, False, False, self.info()))
+        return _made(Outcome, (self._log.copy(), emitted[-1] if emitted else 0.0, False, False, self.info()))  # type: ignore[no-any-return]
 
     def _bounded(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
         return awaitable if self._deadline is None else Before(self._deadline, awaitable)
@@ -412,7 +411,7 @@ class Episode(BaseEpisode):
                             self._rewrite(shown)
                         elif state["trajectory"]:
                             types = definition.message_types
-                            if shown.__class__ is list and len(shown) == 1 and shown[0].__class__ in types.taken:
+                            if shown.__class__ is list and len(shown) == 1 and type(shown[0]) in types.taken:
                                 self._log.append(shown[0])  # as nearly always
                             else:
                                 self._log += as_messages(shown, types, name="env_response")

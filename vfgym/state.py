@@ -25,8 +25,8 @@ class RolloutInput(TypedDict, total=False):
 class State(dict[str, Any]):
     """Everything about one episode, by documented names.
 
-    The input's fields (`INPUT_FIELDS`) are read from and written to ``state["input"]`` where it has them; ``in``,
-    iteration and ``dict(state)`` do not look there.
+    The input's fields (`INPUT_FIELDS`) are read from and written to ``state["input"]`` where it has them, and what changes at
+    every move of a game (its ``turn``, ``observation``, ...) in `current`; ``in``, iteration and ``dict(state)`` do not look there.
 
     >>> state = State(input={"answer": "4"}, reward=None)
     >>> state["answer"], "answer" in state
@@ -34,8 +34,10 @@ class State(dict[str, Any]):
     """
 
     INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
-    __slots__ = ("_rng", "emitted", "is_cleaned_up", "may_end", "reply", "rewards", "session", "step_metrics")
+    __slots__ = ("_rng", "current", "emitted", "is_cleaned_up", "may_end", "reply", "rewards", "session", "step_metrics")
 
+    current: dict[str, Any]
+    """Items that a game writes at every move, at a tenth of the price of an item of the state itself."""
     emitted: list[float]
     """What the step functions gave so far, one number for each step."""
     rewards: list[float]
@@ -54,6 +56,7 @@ class State(dict[str, Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make a state of the given items, like a ``dict``."""
         super().__init__(*args, **kwargs)
+        self.current = {}
         self.emitted = []
         self.rewards = []
         self.step_metrics = {}
@@ -88,7 +91,7 @@ class State(dict[str, Any]):
             source = dict.get(self, "input")
             if source is not None and key in source:
                 return source[key]
-        raise KeyError(key)
+        return self.current[key]
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return an item, the input's fields included, or `default`."""
@@ -111,6 +114,9 @@ class State(dict[str, Any]):
                 if source is not None and key in source:
                     source[key] = value
                     return
+        elif key in getattr(self, "current", ()):  # a state that is being unpickled has none yet
+            self.current[key] = value
+            return
         dict.__setitem__(self, key, value)
 
     def update(self, *args: Any, **kwargs: Any) -> None:

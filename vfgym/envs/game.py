@@ -26,10 +26,6 @@ from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
 from vfgym.threads import Worker
 
-_write = dict.__setitem__
-"""Writes an item of a state that is none of those that the state looks at when they are written."""
-
-
 @dataclass(slots=True)
 class Turn:
     """What a game answers to one move."""
@@ -202,7 +198,7 @@ class GameEnv(MultiTurnEnv):
         """Write what an episode begins with into its state."""
         system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
         state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
-        state["turn"], state["invalid_moves"] = None, 0
+        state.current["turn"], state["invalid_moves"] = None, 0
         if self.history is not None:
             state["replies"], state["ends_of_moves"] = [], []
 
@@ -224,7 +220,7 @@ class GameEnv(MultiTurnEnv):
         step = state["trajectory"][-1]
         step["reward"] = turn.reward
         step["extras"]["game_info"] = turn.info
-        _write(state, "turn", turn)
+        state.current["turn"] = turn
         if not turn.is_valid or (state.may_end and state["invalid_moves"]):
             state.may_end = True
             state["invalid_moves"] = 0 if turn.is_valid else state["invalid_moves"] + 1

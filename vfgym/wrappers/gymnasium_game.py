@@ -30,10 +30,6 @@ _FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
 _GAME_OVER = "The game is over."
 
 
-_write = dict.__setitem__
-"""Writes an item of a state that is certainly no field of its input, for which the state's own way would look first."""
-
-
 class GymnasiumGame(GameEnv):
     """A Gymnasium environment as a chat environment. Made by `vfgym.to_chat`, which documents the arguments."""
 
@@ -158,7 +154,7 @@ class GymnasiumGame(GameEnv):
             info = None
         if not isinstance(info, Mapping):
             raise ConfigurationError(f"reset of a Gymnasium game must return (observation, info), info being a dict; got {_kinds(begun)}")
-        state["game_info"], state["observation"] = info, observation
+        state.current |= {"game_info": info, "observation": observation}
         state["rules"] = self._prompt
         if self.on_invalid == "random":
             # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
@@ -186,8 +182,9 @@ class GymnasiumGame(GameEnv):
             if not isinstance(info, Mapping):
                 raise _no_outcome(played)
             kept = copied_info(info)  # a game may write its next info into the same dict
-        _write(state, "game_info", info)
-        _write(state, "observation", observation)
+        current = state.current
+        current["game_info"] = info
+        current["observation"] = observation
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
             shown, reward = joined([note, shown]), reward + self.invalid_reward
@@ -216,7 +213,7 @@ class GymnasiumGame(GameEnv):
 
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell the game's own info, and the legal actions where it masks them."""
-        info = state["game_info"]
+        info = state.current["game_info"]
         if not info:
             return {"game_info": {}}
         told: dict[str, Any] = {"game_info": copied_info(info)}

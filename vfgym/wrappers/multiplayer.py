@@ -37,9 +37,6 @@ SELF = "self"
 NOTHING_NEW = "(nothing new)"
 """What a player is shown that has to move again and was told nothing."""
 
-_write = dict.__setitem__
-"""Writes an item of a state that is certainly no field of its input, for which the state's own way would look first."""
-
 
 class _Told(NamedTuple):
     """What a table tells a player, all at once, so that a blocking table is asked on its thread."""
@@ -243,7 +240,7 @@ class MultiplayerEnv(GameEnv):
         seed = task.get("seed")
         yield from self._call(session, game.reset, seed, task.get("game_options"))
         self.check_players(game.players)
-        state["rewards"], state["earned"] = dict.fromkeys(game.players, 0.0), dict.fromkeys(game.players, 0.0)
+        state["rewards"], state.current["earned"] = dict.fromkeys(game.players, 0.0), dict.fromkeys(game.players, 0.0)
         state["player"] = player = self._seated(game, state)
         if self.history is not None:
             rules = yield from self._call(session, game.rules, player)
@@ -258,10 +255,10 @@ class MultiplayerEnv(GameEnv):
             told = yield from self._call(session, self._look, game, player if game.turn is None else game.turn)
             told = yield from self._let_opponents_move(told, state)
             prompt = [self._message(told.content)]
-            state["game_infos"], state["legal_actions"] = {player: told.info}, told.legal_actions
+            state.current |= {"game_infos": {player: told.info}, "legal_actions": told.legal_actions}
         self._begin(state, prompt)
         if game.turn is None:
-            state["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
+            state.current["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
             state.may_end = True
         return state
 
@@ -320,8 +317,7 @@ class MultiplayerEnv(GameEnv):
     def _conclude(self, played: Played, told: _Told, state: State) -> None:
         """Conclude the turn of a move of the policy with what it is told then."""
         player = state["player"]
-        _write(state, "game_infos", {player: told.info})
-        _write(state, "legal_actions", told.legal_actions)
+        state.current |= {"game_infos": {player: told.info}, "legal_actions": told.legal_actions}
         self._record(player, played.is_valid, self._message(told.content), state)
 
     def _let_opponents_move(self, told: _Told, state: State) -> Steps[_Told]:
@@ -378,13 +374,13 @@ class MultiplayerEnv(GameEnv):
         game: TurnBasedGame = state.session.game
         is_over, was_truncated = game.turn is None, game.was_truncated
         # What opponents' moves earned before the policy's first one counts with that.
-        earned = state["earned"]
-        info = state["game_infos"][mover]
+        earned = state.current["earned"]
+        info = state.current["game_infos"][mover]
         reward = earned[state["player"]]
         self._take(Turn([shown], reward, is_over and not was_truncated, is_over and was_truncated, info, is_valid), state)
         extras = state["trajectory"][-1]["extras"]
         extras["player"], extras["rewards"] = mover, earned
-        _write(state, "earned", dict.fromkeys(game.players, 0.0))
+        state.current["earned"] = dict.fromkeys(game.players, 0.0)
 
     # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
 
@@ -413,7 +409,7 @@ class MultiplayerEnv(GameEnv):
         conversations = state["conversations"]
         for player, content in contents.items():
             conversations[player].append(self._message(content))
-        state["game_infos"], state["legal_actions"] = infos, legal_actions
+        state.current |= {"game_infos": infos, "legal_actions": legal_actions}
         turn = state.session.game.turn
         shown: Message = conversations[state["player"] if turn is None else turn][-1]
         return shown
@@ -530,7 +526,7 @@ class _Opponent:
 
 
 def _add(state: State, played: Played) -> None:
-    rewards, earned = state["rewards"], state["earned"]
+    rewards, earned = state["rewards"], state.current["earned"]
     for player, reward in played.rewards.items():
         rewards[player] += reward
         earned[player] += reward
