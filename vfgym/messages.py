@@ -25,6 +25,9 @@ Content: TypeAlias = str | list[dict[str, Any]]
 """What a message says: text, or a list of parts (``{"type": "text" | "image_url" | "input_audio" | ..., ...}``)."""
 
 
+_new, _update = dict.__new__, dict.update
+
+
 class MessageTypes(dict[str, "type[Message]"]):
     """The class that stands for each role."""
 
@@ -40,11 +43,7 @@ class MessageTypes(dict[str, "type[Message]"]):
 
     def take(self, values: list[Any]) -> bool:
         """Say whether all values are messages of these classes, which are taken as they are: subclasses are."""
-        taken = self.taken
-        for value in values:
-            if value.__class__ not in taken:
-                break
-        else:
+        if self.taken.issuperset(map(type, values)):
             return True
         own, classes = tuple(self.values()), set(map(type, values))
         self.taken.update(cls for cls in classes if issubclass(cls, own))
@@ -136,8 +135,9 @@ class Message(FrozenDict):
 
     @classmethod
     def _of(cls, data: Mapping[str, Any]) -> Self:
-        made = cls.__new__(cls)
-        dict.update(made, data)
+        # One is made of every move, and of every answer of a game.
+        made = _new(cls)
+        _update(made, data)
         _set_converted(made, None)
         return made
 
@@ -191,24 +191,7 @@ class Message(FrozenDict):
         return freeze(value)
 
 
-_new, _update = dict.__new__, dict.update
 _set_converted = Message.__dict__["_converted"].__set__  # the slot itself: assignment is refused
-
-M = TypeVar("M", bound=Message)
-
-
-def text_message(cls: type[M], role: str, text: str) -> M:
-    """Return a message of text alone, as its constructor does, in less time: one is made of every move and of every answer of a game.
-
-    Args:
-        cls: The message's class; not one of those that need more than text.
-        role: One of its roles.
-        text: What it says.
-    """
-    made = _new(cls)
-    _update(made, {"role": role, "content": text})
-    _set_converted(made, None)
-    return made
 
 
 def converted_all(messages: Iterable[Message], convert: Callable[[Message], T]) -> list[T]:

@@ -13,7 +13,7 @@ from vfgym.calls import is_awaitable
 from vfgym.concurrency import Steps, drive_on, run_async, run_sync
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
-from vfgym.messages import AssistantMessage, Message, as_message, text_message
+from vfgym.messages import AssistantMessage, Message, as_message
 from vfgym.responses import Response, unreported
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
@@ -36,7 +36,7 @@ def as_response(action: Any) -> Response:
         InvalidAction: If it is not an assistant message; the text says what was expected and what came.
     """
     if isinstance(action, str):
-        return unreported(text_message(AssistantMessage, "assistant", action))
+        return unreported(AssistantMessage._of({"role": "assistant", "content": action}))
     if isinstance(action, Response):
         return action
     try:

@@ -26,6 +26,7 @@ from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
 from vfgym.threads import Worker
 
+
 @dataclass(slots=True)
 class Turn:
     """What a game answers to one move."""

@@ -235,7 +235,7 @@ def is_pettingzoos_game(env: MultiplayerEnv) -> str:
     """Play the environment's table, the environment turned back, and PettingZoo's own game with the same seed and actions."""
     table: Any = env.open_table()
     own = env.open_table().env  # type: ignore[attr-defined]  # another table's environment, which is played without the table
-    back: Any = to_pettingzoo(env)
+    back: Any = to_pettingzoo(env.open_table)
     rng = np.random.default_rng(_SEED)
     table.reset(_SEED, None)
     own.reset(seed=_SEED)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec
-from vfgym.messages import AssistantMessage, Content, Message, ToolCall, ToolMessage, UserMessage, content_text, text_message
+from vfgym.messages import AssistantMessage, Content, Message, ToolCall, ToolMessage, UserMessage, content_text
 from vfgym.tools import Tool
 
 TOOL_NAME = "act"
@@ -88,7 +88,7 @@ class Answers:
     def reply(self, message: Message, content: Content) -> list[Message]:
         """Return what answers a message: tool messages for its calls, as providers demand, else a user's message."""
         if "tool_calls" not in message or not message["tool_calls"]:
-            return [text_message(UserMessage, "user", content) if content.__class__ is str else UserMessage(content)]
+            return [UserMessage._of({"role": "user", "content": content}) if content.__class__ is str else UserMessage(content)]
         calls = message["tool_calls"]
         images: list[Message] = []
         if not isinstance(content, str):

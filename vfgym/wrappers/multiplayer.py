@@ -9,23 +9,20 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from types import FunctionType
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from vfgym.agents import Agent, Answering, RandomAgent, as_agent, per_episode
+from vfgym.agents import Agent, as_agent
 from vfgym.calls import Ready, ReadyList, is_awaitable
-from vfgym.concurrency import Steps, begin, eager, wait
-from vfgym.envs.chat import ChatEnv
-from vfgym.envs.face import Fork, as_response
-from vfgym.envs.game import GameEnv, GameSession, Turn
-from vfgym.errors import ConfigurationError, Error, InvalidAction
+from vfgym.concurrency import Pending, Steps, eager, wait
+from vfgym.envs.game import GameEnv, GameSession, Turn, turn_of
+from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import AssistantMessage, Content, Message
-from vfgym.responses import for_conversation
 from vfgym.rubrics import Rubric
-from vfgym.spaces import MessageSpace, Sampler
+from vfgym.spaces import Sampler
 from vfgym.state import State
+from vfgym.wrappers.opponents import Opponent, OpponentSeat, Told
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
@@ -36,59 +33,6 @@ SELF = "self"
 
 NOTHING_NEW = "(nothing new)"
 """What a player is shown that has to move again and was told nothing."""
-
-
-class _Told(NamedTuple):
-    """What a table tells a player, all at once, so that a blocking table is asked on its thread."""
-
-    content: Content
-    info: dict[str, Any]
-    legal_actions: list[str] | None
-
-
-class OpponentSeat(Fork):
-    """What an agent that plays for an opponent sees of the environment: its own random numbers, a state of its own."""
-
-    def __init__(self, env: ChatEnv, game: TurnBasedGame, player: Player, seed: list[int]) -> None:
-        """Sit `player` down.
-
-        Args:
-            env: The environment.
-            game: The table.
-            player: Whose seat it is.
-            seed: Seed of the seat's random numbers.
-        """
-        super().__init__(env)
-        self.player = player
-        self._game = game
-        self.np_random = np.random.default_rng(seed)
-        self._own_state = env.state_type(
-            sampling_args=None, tool_defs=[], trajectory=[], trajectory_id=f"{player}", input={}, completion=None, error=None
-        )
-        self.conversation: list[Message] = []
-        """What this opponent was told, and what it answered."""
-
-    @property
-    def state(self) -> State:
-        """The opponent's own state; nothing of the episode's is shown to it."""
-        return self._own_state
-
-    @property
-    def action_space(self) -> MessageSpace:  # type: ignore[override]
-        """Random moves of the game."""
-        return MessageSpace(_MoveSampler(self._game, self.player))
-
-
-class _MoveSampler:
-    """Draws random moves of the player whose turn it is."""
-
-    def __init__(self, game: TurnBasedGame, player: Player) -> None:
-        self._game = game
-        self._player = player
-
-    def sample(self, rng: np.random.Generator) -> AssistantMessage:
-        """Return one move."""
-        return cast(AssistantMessage, self._game.sample_move(self._player, rng))
 
 
 class OpeningMoves:
@@ -240,8 +184,9 @@ class MultiplayerEnv(GameEnv):
         seed = task.get("seed")
         yield from self._call(session, game.reset, seed, task.get("game_options"))
         self.check_players(game.players)
-        state["rewards"], state.current["earned"] = dict.fromkeys(game.players, 0.0), dict.fromkeys(game.players, 0.0)
-        state["player"] = player = self._seated(game, state)
+        current = state.current
+        current["rewards"], current["earned"] = dict.fromkeys(game.players, 0.0), dict.fromkeys(game.players, 0.0)
+        current["player"] = player = self._seated(game, state)
         if self.history is not None:
             rules = yield from self._call(session, game.rules, player)
             if rules is not None:
@@ -251,14 +196,14 @@ class MultiplayerEnv(GameEnv):
             self._tell(state, *(yield from self._call(session, self._look_around, game)))
             prompt = state["conversations"][player if game.turn is None else game.turn]
         else:
-            state["opponents"] = self._sit_down(game, player, seed if seed is not None else int(state.rng.integers(2**63)))
+            current["opponents"] = self._sit_down(game, player, seed if seed is not None else int(state.rng.integers(2**63)))
             told = yield from self._call(session, self._look, game, player if game.turn is None else game.turn)
-            told = yield from self._let_opponents_move(told, state)
-            prompt = [self._message(told.content)]
-            state.current |= {"game_infos": {player: told.info}, "legal_actions": told.legal_actions}
+            content, info, legal = yield from self._let_opponents_move(told, state)
+            prompt = [self._message(content)]
+            current |= {"game_infos": {player: info}, "legal_actions": legal}
         self._begin(state, prompt)
         if game.turn is None:
-            state.current["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
+            current["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
             state.may_end = True
         return state
 
@@ -271,33 +216,35 @@ class MultiplayerEnv(GameEnv):
         rng = state.rng if seed is None else np.random.default_rng([seed, len(players)])
         return players[int(rng.integers(len(players)))]
 
-    def _sit_down(self, game: TurnBasedGame, player: Player, entropy: int) -> dict[Player, _Opponent]:
+    def _sit_down(self, game: TurnBasedGame, player: Player, entropy: int) -> dict[Player, Opponent]:
         seated = {}
         for place, other in enumerate(game.players):
             if other != player:
                 agent = self._opponents[str(other)] if isinstance(self._opponents, Mapping) else cast(Agent, self._opponents)
-                seated[other] = _Opponent(OpponentSeat(self, game, other, [entropy, place]), agent)
+                seated[other] = Opponent(OpponentSeat(self, game, other, [entropy, place]), agent)
         return seated
 
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the policy's move, and the opponents' after it."""
         session = state.session
         if self.is_self_play:
-            made = begin(self._move_in_self_play(message, state))
+            steps = self._move_in_self_play(message, state)
         elif (self.blocking or session.worker is not None) and self._belongs_on_thread(session):
-            made = begin(self._play_on_thread(message, state))
+            steps = self._play_on_thread(message, state)
         else:
             game: TurnBasedGame = session.game
-            player = state["player"]
+            player = state.current["player"]
             played, told = self._play(game, message, player)
             if played.rewards:
                 _add(state, played)
             turn = game.turn
-            if turn is None or turn == player:  # no opponent moves, who might have to be awaited: this is faster
+            if turn is None or turn == player:
                 self._conclude(played, told, state)
                 return None
-            made = begin(self._go_on(played, told, state))
-        return None if made.__class__ is Ready else made  # nothing to await, which is faster to see
+            steps = self._go_on(played, told, state)
+        for awaitable in steps:
+            return Pending(steps, awaitable)
+        return None
 
     _foreseen_moves = GameEnv._foreseen_moves | {apply_action}
 
@@ -309,18 +256,20 @@ class MultiplayerEnv(GameEnv):
             _add(state, played)
         yield from self._go_on(played, told, state)
 
-    def _go_on(self, played: Played, told: _Told, state: State) -> Steps[None]:
+    def _go_on(self, played: Played, told: Told, state: State) -> Steps[None]:
         """Let the opponents move, and conclude the turn of the policy's move."""
         told = yield from self._let_opponents_move(told, state)
         self._conclude(played, told, state)
 
-    def _conclude(self, played: Played, told: _Told, state: State) -> None:
+    def _conclude(self, played: Played, told: Told, state: State) -> None:
         """Conclude the turn of a move of the policy with what it is told then."""
-        player = state["player"]
-        state.current |= {"game_infos": {player: told.info}, "legal_actions": told.legal_actions}
-        self._record(player, played.is_valid, self._message(told.content), state)
+        current, (content, info, legal) = state.current, told
+        player = current["player"]
+        current["game_infos"] = {player: info}
+        current["legal_actions"] = legal
+        self._record(player, played.is_valid, self._message(content), info, state)
 
-    def _let_opponents_move(self, told: _Told, state: State) -> Steps[_Told]:
+    def _let_opponents_move(self, told: Told, state: State) -> Steps[Told]:
         """Let opponents move until it is the policy's turn, or the game is over.
 
         Args:
@@ -333,12 +282,12 @@ class MultiplayerEnv(GameEnv):
         Raises:
             Error: If an opponent finds no valid move for too long.
         """
-        session, policy = state.session, state["player"]
-        game: TurnBasedGame = session.game
+        session, current = state.session, state.current
+        policy, game = current["player"], session.game
         on_thread = self._belongs_on_thread(session)
         while (turn := game.turn) is not None and turn != policy:
-            opponent: _Opponent = state["opponents"][turn]
-            shown = self._message(told.content)
+            opponent: Opponent = current["opponents"][turn]
+            shown = self._message(told[0])
             if on_thread and opponent.asks_the_table:
                 answer = yield session.run(opponent.answer, shown, told)
             else:
@@ -367,33 +316,37 @@ class MultiplayerEnv(GameEnv):
         if played.rewards:
             _add(state, played)
         shown = self._tell(state, *(yield from self._call(session, self._look_around, game)))
-        self._record(mover, played.is_valid, shown, state)
+        self._record(mover, played.is_valid, shown, state.current["game_infos"][mover], state)
 
-    def _record(self, mover: Player, is_valid: bool, shown: Message, state: State) -> None:
+    def _record(self, mover: Player, is_valid: bool, shown: Message, info: dict[str, Any], state: State) -> None:
         """Note what came of a turn: what the policy is shown, and what all moves until its next turn earned everybody."""
         game: TurnBasedGame = state.session.game
-        is_over, was_truncated = game.turn is None, game.was_truncated
         # What opponents' moves earned before the policy's first one counts with that.
-        earned = state.current["earned"]
-        info = state.current["game_infos"][mover]
-        reward = earned[state["player"]]
-        self._take(Turn([shown], reward, is_over and not was_truncated, is_over and was_truncated, info, is_valid), state)
+        current = state.current
+        earned = current["earned"]
+        reward = earned[current["player"]]
+        if game.turn is None:
+            turn = turn_of([shown], reward, not game.was_truncated, game.was_truncated, info)
+        else:
+            turn = turn_of([shown], reward, False, False, info)
+        turn.is_valid = is_valid
+        self._take(turn, state)
         extras = state["trajectory"][-1]["extras"]
         extras["player"], extras["rewards"] = mover, earned
-        state.current["earned"] = dict.fromkeys(game.players, 0.0)
+        current["earned"] = dict.fromkeys(game.players, 0.0)
 
     # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
 
-    def _play(self, game: TurnBasedGame, message: Message, policy: Player) -> tuple[Played, _Told]:
+    def _play(self, game: TurnBasedGame, message: Message, policy: Player) -> tuple[Played, Told]:
         """Make a move. Return what came of it, and what is told to whoever is next: the policy, where the game is over."""
         played = game.move(message)
         turn = game.turn
         return played, self._look(game, policy if turn is None else turn)
 
-    def _look(self, game: TurnBasedGame, player: Player) -> _Told:
+    def _look(self, game: TurnBasedGame, player: Player) -> Told:
         """Return what the table tells a player."""
         content, info = game.observe(player), game.info(player)
-        return _Told(content, info, game.legal_moves(player) if self.tell_legal_actions and player == game.turn else None)
+        return content, info, game.legal_moves(player) if self.tell_legal_actions and player == game.turn else None
 
     def _look_around(self, game: TurnBasedGame) -> tuple[dict[Player, Content], dict[Player, dict[str, Any]], list[str] | None]:
         """Return what the table tells whoever's turn it is (everybody, at the end), all infos, and the legal moves."""
@@ -415,6 +368,8 @@ class MultiplayerEnv(GameEnv):
         return shown
 
     def _message(self, told: Content) -> Message:
+        if type(told) is str:
+            return self.message_types["user"]._of({"role": "user", "content": told or NOTHING_NEW})
         return self.message_types["user"](told or NOTHING_NEW)
 
     # What is shown
@@ -438,14 +393,14 @@ class MultiplayerEnv(GameEnv):
 
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell who plays, the legal moves where they are known, and everybody's rewards at the end."""
-        turn = state.session.game.turn
+        turn, current = state.session.game.turn, state.current
         is_over = turn is None or state["is_completed"]
-        player = turn if self.is_self_play and not is_over else state["player"]
-        told = {"player": player, "game_info": {**state["game_infos"][player]}}
+        player = turn if self.is_self_play and not is_over else current["player"]
+        told = {"player": player, "game_info": {**current["game_infos"][player]}}
         if is_over:
-            told["rewards"] = dict(state["rewards"])
-        elif state["legal_actions"] is not None:
-            told["legal_actions"] = [*state["legal_actions"]]
+            told["rewards"] = dict(current["rewards"])
+        elif current["legal_actions"] is not None:
+            told["legal_actions"] = [*current["legal_actions"]]
         return told
 
     @functools.cached_property
@@ -477,56 +432,8 @@ def reward_without_a_move(state: State) -> float:
     return earned.get(state.get("player"), 0.0)
 
 
-class _Opponent:
-    """An agent at an opponent's seat, for one game."""
-
-    __slots__ = ("_agent", "_answering", "_seat", "invalid_moves")
-
-    def __init__(self, seat: OpponentSeat, agent: Agent) -> None:
-        self._seat = seat
-        self._agent = agent
-        self._answering: Answering | None = per_episode(agent)(seat)
-        self.invalid_moves = 0
-        """Answers in a row that were no valid move."""
-
-    def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        # A closure cannot be pickled, and a deep copy would share it. A copy asks the agent for a new one.
-        answering = None if isinstance(self._answering, FunctionType) else self._answering
-        return None, {"_seat": self._seat, "_agent": self._agent, "_answering": answering, "invalid_moves": self.invalid_moves}
-
-    @property
-    def asks_the_table(self) -> bool:
-        """Whether the agent's answers are the table's own random moves."""
-        return isinstance(self._agent, RandomAgent)
-
-    def answer(self, shown: Message, told: _Told) -> Any:
-        """Return the agent's answer to all that it was told; it may have to be awaited."""
-        conversation = self._seat.conversation
-        conversation.append(shown)
-        if self._answering is None:
-            self._answering = per_episode(self._agent)(self._seat)
-        info: dict[str, Any] = {"example_id": -1, "tools": [], "player": self._seat.player, "game_info": told.info}
-        if told.legal_actions is not None:
-            info["legal_actions"] = told.legal_actions
-        return self._answering(conversation.copy(), info)
-
-    def take(self, answer: Any) -> Message:
-        """Return the message that an answer is, which the agent will see again.
-
-        Raises:
-            Error: If it is none.
-        """
-        try:
-            response = as_response(answer)
-        except InvalidAction as error:
-            raise Error(f"the opponent at the seat of {self._seat.player!r} gave no answer: {error}") from error
-        message = for_conversation(response.message, self._seat.definition.message_types)
-        self._seat.conversation.append(message)
-        return message
-
-
 def _add(state: State, played: Played) -> None:
-    rewards, earned = state["rewards"], state.current["earned"]
+    rewards, earned = state.current["rewards"], state.current["earned"]
     for player, reward in played.rewards.items():
         rewards[player] += reward
         earned[player] += reward

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -146,6 +147,9 @@ class ChatAEC(ConversationAEC):
         make_game: Callable[[], TurnBasedGame],
         *,
         system_prompt: str | None = None,
+        max_turns: int = -1,
+        shares_turns: bool = False,
+        max_invalid_moves: int | None = None,
         render_mode: str | None = None,
         name: str | None = None,
     ) -> None:
@@ -154,6 +158,11 @@ class ChatAEC(ConversationAEC):
         Args:
             make_game: Makes a table of the game.
             system_prompt: The first message of every conversation.
+            max_turns: Most messages of each agent; the game is truncated when one who has sent them would act again. Unlimited where it
+                is not positive.
+            shares_turns: Whether `max_turns` counts the messages of all agents together, as in self-play.
+            max_invalid_moves: Messages of an agent in a row that are no valid move, after which the game is truncated; unlimited
+                without it.
             render_mode: ``"ansi"``, ``"human"`` or None.
             name: The environment's name; the game's class without it.
         """
@@ -167,7 +176,10 @@ class ChatAEC(ConversationAEC):
         spaces = {agent: MessageSpace(MoveSampler(self, agent)) for agent in agents}
         super().__init__(spaces, render_mode=render_mode, name=name or type(self.game).__name__, is_parallelizable=False)
         self._first: list[Message] = [SystemMessage(system_prompt)] if system_prompt else []
-        self._conversations: dict[str, list[Message]] = {agent: [] for agent in agents}
+        self._max_turns = max_turns if max_turns > 0 else math.inf
+        self._shares_turns = shares_turns
+        self._max_invalid_moves = math.inf if max_invalid_moves is None else max_invalid_moves
+        self._begin_conversations()
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game.
@@ -183,10 +195,15 @@ class ChatAEC(ConversationAEC):
                 f"this table was opened for {len(self.possible_agents)} players, and the game has begun with {len(self.game.players)}"
             )
         self.players = dict(zip(self.possible_agents, self.game.players, strict=True))
-        self._conversations = {agent: [*self._first] for agent in self.possible_agents}
+        self._begin_conversations()
         self._begin()
         self.agent_selection = self.agents[0]
         self._go_on()
+
+    def _begin_conversations(self) -> None:
+        self._conversations: dict[str, list[Message]] = {agent: [*self._first] for agent in self.possible_agents}
+        self._turns = dict.fromkeys(self.possible_agents, 0)
+        self._invalid_moves = dict.fromkeys(self.possible_agents, 0)
 
     def step(self, action: Action | None) -> None:
         """Send the message of the agent whose turn it is; of one for whom the game is over, None.
@@ -206,6 +223,8 @@ class ChatAEC(ConversationAEC):
         self._conversations[agent].append(message)
         self._print(agent, [message])
         played = self.game.move(message)
+        self._turns[agent] += 1
+        self._invalid_moves[agent] = 0 if played.is_valid else self._invalid_moves[agent] + 1
         self._cumulative_rewards[agent] = 0.0
         self.rewards = {each: float(played.rewards.get(player, 0.0)) for each, player in self.players.items()}
         self._accumulate_rewards()
@@ -215,22 +234,35 @@ class ChatAEC(ConversationAEC):
     def _go_on(self) -> None:
         """Select who acts next, or let everybody leave."""
         turn = self.game.turn
-        if turn is None:
-            was_truncated = self.game.was_truncated
+        stop_condition = self._stop_condition(turn)
+        if stop_condition is not None:
+            was_truncated = turn is not None or self.game.was_truncated
             self.terminations = dict.fromkeys(self.agents, not was_truncated)
             self.truncations = dict.fromkeys(self.agents, was_truncated)
-            self.infos = {agent: self._info(agent) for agent in self.agents}
+            self.infos = {agent: {**self._info(agent), "stop_condition": stop_condition} for agent in self.agents}
             self._deads_step_first()
         else:
-            agent = next(agent for agent, player in self.players.items() if player == turn)
+            agent = self._agent_of(turn)
             self.agent_selection = agent
             self.infos[agent] = self._info(agent)
             legal = self.game.legal_moves(turn)
             if legal is not None:
                 self.infos[agent]["legal_actions"] = legal
         if self.render_mode == "human":
-            for agent in self.agents if turn is None else [self.agent_selection]:
+            for agent in self.agents if stop_condition is not None else [self.agent_selection]:
                 self._tell(agent)
+
+    def _agent_of(self, player: Player) -> str:
+        return next(agent for agent, each in self.players.items() if each == player)
+
+    def _stop_condition(self, turn: Player | None) -> str | None:
+        """Return what ends the game now, by the names of the chat environment; None if it goes on."""
+        if turn is None:
+            return "game_over"
+        if max(self._invalid_moves.values()) >= self._max_invalid_moves:
+            return "too_many_invalid_moves"
+        turns = sum(self._turns.values()) if self._shares_turns else self._turns[self._agent_of(turn)]
+        return "max_turns_reached" if turns >= self._max_turns else None
 
     def _info(self, agent: str) -> dict[str, Any]:
         player = self.players[agent]

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
-from vfgym.envs.face import EpisodeFace
+from vfgym.agents import seat_of
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.multiplayer import MultiplayerEnv
 from vfgym.wrappers.turn_based import TurnBasedGame
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
 
 
 def to_pettingzoo(
-    env: gym.Env[Any, Any] | Callable[[], TurnBasedGame], *, render_mode: str | None = None, name: str | None = None
+    env: gym.Env[Any, Any] | str | EnvSpec | Callable[[], TurnBasedGame], *, render_mode: str | None = None, name: str | None = None
 ) -> ChatAEC | SoloAEC:
     """Return conversations as a PettingZoo AEC environment: agents act in turn, observe conversations, and act by messages.
 
     Of a game for several players (a `MultiplayerEnv`, whose opponents then do not play, or a table), every agent has a conversation
     of its own: what the table told it, and what it said. Agents are ``player_0``, ``player_1``, ... in order of the seats;
     ``env.players`` says which player of the game each is. Of any other chat environment the one agent is the model, ``player_0``.
+
+    The limits of a `MultiplayerEnv` hold for every agent: the game is truncated, for all of them, when one has found no valid move
+    `max_invalid_moves` times in a row, or would send more than `max_turns` messages (in self-play: when all of them together have).
 
     >>> from vfgym.wrappers.pettingzoo import PettingZooGame
     >>> env = to_pettingzoo(lambda: PettingZooGame("classic/tictactoe_v3"))
@@ -34,8 +38,8 @@ def to_pettingzoo(
     ...     env.step(None if terminated or truncated else info["legal_actions"][0])
 
     Args:
-        env: A chat environment, wrapped or not, or a function that makes a table of a game. Wrappers around a game for several
-            players have no part in it.
+        env: A chat environment, wrapped or not, or its id, or a function that makes a table of a game. Wrappers around a game for
+            several players have no part in it.
         render_mode: ``"ansi"`` (``render()`` returns the conversations as text), ``"human"`` (they are printed as they go) or None.
         name: What PettingZoo calls the environment.
 
@@ -47,15 +51,23 @@ def to_pettingzoo(
         raise MissingExtra("pettingzoo", "to_pettingzoo")
     from vfgym.wrappers.pettingzoo.aec import ChatAEC, SoloAEC
 
+    if isinstance(env, str | EnvSpec):
+        env = gym.make(env, disable_env_checker=True)
     if isinstance(env, gym.Env):
-        seat: object = env.unwrapped
-        if not isinstance(seat, EpisodeFace):
-            raise ConfigurationError(f"to_pettingzoo takes chat environments, and {env} is none: wrap it with vfgym.to_chat first")
-        definition = seat.definition
+        definition = seat_of(env).definition
         if not isinstance(definition, MultiplayerEnv):
             return SoloAEC(env, render_mode=render_mode, name=name)
-        name = name or definition.env_id or type(definition).__name__
-        return ChatAEC(definition.open_table, system_prompt=definition.system_prompt, render_mode=render_mode, name=name)
+        return ChatAEC(
+            definition.open_table,
+            system_prompt=definition.system_prompt,
+            max_turns=definition.max_turns,
+            shares_turns=definition.is_self_play,
+            max_invalid_moves=definition.max_invalid_moves,
+            render_mode=render_mode,
+            name=name or definition.env_id or type(definition).__name__,
+        )
     if not callable(env):
-        raise ConfigurationError(f"to_pettingzoo takes a chat environment or a function that makes a game, got {type(env).__name__}")
+        raise ConfigurationError(
+            f"to_pettingzoo takes a chat environment, the id of one, or a function that makes a table of a game; got {type(env).__name__}"
+        )
     return ChatAEC(env, render_mode=render_mode, name=name)

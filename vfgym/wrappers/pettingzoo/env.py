@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from vfgym.errors import UnknownArgument
 from vfgym.wrappers.multiplayer import MultiplayerEnv, Opponents
 from vfgym.wrappers.pettingzoo.game import OnInvalid, PettingZooGame
 
@@ -71,6 +73,17 @@ class PettingZooEnv(MultiplayerEnv):
             kwargs.setdefault("env_id", f"pettingzoo/{game.rpartition('/')[2]}")
         super().__init__(opponents=opponents, **kwargs)
         self.check_players(table.players)
+
+    def _take_unknown_arguments(self, unknown: dict[str, Any]) -> None:
+        if unknown:
+            table = self.open_table()
+            table.close()
+            for name in unknown.keys() & inspect.signature(type(table.env.unwrapped)).parameters.keys():
+                raise UnknownArgument(
+                    f"{type(self).__name__} has no argument {name!r}, which is one of the game:"
+                    f" give game_options={{{name!r}: {unknown[name]!r}}}"
+                )
+        super()._take_unknown_arguments(unknown)
 
     def open_table(self) -> PettingZooGame:
         """Make a table at which the game is played."""

@@ -1,0 +1,142 @@
+"""Action masks: which actions they allow, for the kinds of spaces of which Gymnasium defines masks.
+
+A mask allows an action if the space's `sample` may return that action with it. So where a mask allows no value at all of one element of a
+larger action, it allows the element's first value, as Gymnasium has it.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import iterate
+
+from vfgym.errors import ConfigurationError
+
+
+def mask_of(space: gym.Space[Any], given: Any) -> Any:
+    """Return what an environment gives as a mask in the form in which the space's `sample` takes it.
+
+    >>> mask_of(spaces.MultiDiscrete([2, 3]), [[True, False], [0, 1, 1]])
+    (array([1, 0], dtype=int8), array([0, 1, 1], dtype=int8))
+
+    Args:
+        space: The space of the actions.
+        given: The mask, in which lists may stand for arrays and tuples; None allows all.
+
+    Returns:
+        The mask; None where there is none, and for a `Box`, of which Gymnasium has none.
+
+    Raises:
+        ConfigurationError: If it is no mask of this space.
+    """
+    try:
+        return _converted(space, given)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"expected an action mask of {space}, got {given!r}: {error}") from error
+
+
+def _converted(space: gym.Space[Any], mask: Any) -> Any:
+    if mask is None or isinstance(space, spaces.Box):
+        return None
+    match space:
+        case spaces.Discrete():
+            return _entries(mask, (int(space.n),))
+        case spaces.MultiDiscrete():
+            return _nested_entries(mask, space.nvec)
+        case spaces.MultiBinary():
+            return _entries(mask, space.shape, highest=2)
+        case spaces.Text():
+            length, characters = mask
+            if length is not None and not space.min_length <= length <= space.max_length:
+                raise ValueError(f"{length!r} should be a length from {space.min_length} to {space.max_length}")
+            return length, None if characters is None else _entries(characters, (len(space.character_list),))
+        case spaces.Tuple() | spaces.OneOf():
+            return tuple(_converted(member, part) for member, part in zip(space.spaces, mask, strict=True))
+        case spaces.Dict():
+            if not isinstance(mask, Mapping) or mask.keys() != space.spaces.keys():
+                raise ValueError(f"it must have the keys {', '.join(map(str, space.spaces))}")
+            return {key: _converted(member, mask[key]) for key, member in space.spaces.items()}
+        case spaces.Sequence():
+            lengths, of_items = mask
+            if lengths is not None and not all(length >= 0 for length in np.atleast_1d(lengths)):
+                raise ValueError(f"{lengths!r} should be lengths")
+            return np.asarray(lengths) if isinstance(lengths, list | tuple) else lengths, _converted(space.feature_space, of_items)
+        case _:
+            return mask
+
+
+def _nested_entries(mask: Any, counts: Any) -> Any:
+    if np.ndim(counts) == 0:
+        return _entries(mask, (int(counts),))
+    return tuple(_nested_entries(part, each) for part, each in zip(mask, counts, strict=True))
+
+
+def _entries(mask: Any, shape: tuple[int, ...], *, highest: int = 1) -> np.ndarray[Any, np.dtype[np.int8]]:
+    entries = np.asarray(mask)
+    if entries.shape != shape or not np.isin(entries, range(highest + 1)).all():
+        raise ValueError(f"{mask!r} should be whole numbers from 0 to {highest}, of the shape {shape}")
+    return entries.astype(np.int8)
+
+
+def allows(space: gym.Space[Any], mask: Any, action: Any) -> bool:
+    """Say whether a mask allows an action.
+
+    >>> space = spaces.MultiBinary(3)  # in its masks, 2 stands for either
+    >>> mask = mask_of(space, [0, 1, 2])
+    >>> allows(space, mask, np.array([0, 1, 1])), allows(space, mask, np.array([1, 1, 1]))
+    (True, False)
+
+    Args:
+        space: The space of the actions. Of a `Graph`, whose masks are of one number of nodes, and of a space of somebody's own kind,
+            whose masks only it can read, every action is allowed.
+        mask: A mask as `mask_of` returns it.
+        action: An action of the space.
+    """
+    if mask is None:
+        return True
+    match space:
+        case spaces.Discrete():
+            return _allows_value(mask, int(action) - int(space.start))
+        case spaces.MultiDiscrete():
+            return all(
+                _allows_value(functools.reduce(operator.getitem, place, mask), int(action[place]) - int(space.start[place]))
+                for place in np.ndindex(space.shape)
+            )
+        case spaces.MultiBinary():
+            return bool(((mask == 2) | (mask == action)).all())
+        case spaces.Text():
+            return _allows_text(space, mask, action)
+        case spaces.Tuple():
+            return all(map(allows, space.spaces, mask, action))
+        case spaces.OneOf():
+            choice, value = action
+            return allows(space.spaces[choice], mask[choice], value)
+        case spaces.Dict():
+            return all(allows(member, mask[key], action[key]) for key, member in space.spaces.items())
+        case spaces.Sequence():
+            lengths, of_items = mask
+            items = list(iterate(space.stacked_feature_space, action) if space.stack else action)
+            is_long_enough = lengths is None or len(items) in np.atleast_1d(lengths)
+            return is_long_enough and all(allows(space.feature_space, of_items, item) for item in items)
+        case _:
+            return True
+
+
+def _allows_value(entries: Any, index: int) -> bool:
+    return bool(entries[index]) or (index == 0 and not entries.any())
+
+
+def _allows_text(space: spaces.Text, mask: Any, text: str) -> bool:
+    length, characters = mask
+    if characters is not None:
+        if not characters.any():
+            return not text
+        if not all(characters[space.character_index(character)] for character in text):
+            return False
+    return length is None or len(text) == length
