@@ -37,6 +37,7 @@ from vfgym.errors import ConfigurationError, ModelError
 from vfgym.evaluation import evaluate
 from vfgym.messages import Message
 from vfgym.state import State
+from vfgym.testing import ScriptedClient
 
 LEGAL = ["rock", "paper", "scissors"]
 
@@ -211,6 +212,25 @@ def test_human_agent_shows_what_is_new_and_reads_a_line(monkeypatch: pytest.Monk
     assert "question 1" not in shown
 
 
+def test_human_agent_takes_no_empty_line_for_an_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n \nhello\n\n"))
+    env = Echo()
+    answer = HumanAgent().for_episode(env)
+    assert answer(*env.reset(seed=0)) == "hello"
+    assert capsys.readouterr().out.count("nothing was typed") == 2
+    with pytest.raises(EOFError):
+        answer(*env.reset(seed=0))
+
+
+@pytest.mark.parametrize("answers", ["42", {0: ["42"], 1: "42"}])
+def test_scripted_agent_refuses_a_text_for_its_answers(answers: Any) -> None:
+    """Its letters would be answers."""
+    with pytest.raises(ConfigurationError, match=r"must be a list, with one for each turn, got the text '42'"):
+        ScriptedAgent(answers)
+    with pytest.raises(ConfigurationError, match=r"must be a list, with one for each turn, got the text '42'"):
+        ScriptedClient("42")
+
+
 def test_human_agent_calls_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def add(a: int, b: int) -> int:
         """Add."""
@@ -295,6 +315,7 @@ def test_load_agent_imports_from_the_current_directory(module: Callable[[str, st
         ("string:capwordz", "string has no 'capwordz'. Did you mean `capwords`?"),
         ("string:digits", "it is text: '0123456789'"),
         ("math:pi", "got float"),
+        ("vfgym.agents:ScriptedAgent", "cannot be made without arguments (missing a required argument: 'answers')"),
         (":agent", "'' is no name of a module"),
         ("a b:agent", "'a b' is no name of a module"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -154,6 +155,28 @@ def test_an_environment_that_raises_on_a_silly_answer_is_reported() -> None:
     failed = broken(Touchy)
     assert list(failed) == [ACCEPTS]
     assert "I expected words" in failed[ACCEPTS]
+
+
+def exact(completion: list[Message], answer: str) -> float:
+    return float(completion[-1]["content"].strip() == answer)  # which may be None, in a message that calls tools
+
+
+def test_what_is_provoked_on_purpose_is_told_by_its_check_and_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A reward function that fails scores 0.0, so an environment with one that fails on odd answers keeps every promise."""
+    checks = check_environment(lambda: SingleTurnEnv([{"question": "6 * 7?", "answer": "42"}], rubric=Rubric(exact)))
+    assert [check for check in checks if not check.passed] == []
+    assert caplog.records == []
+    told = [check for check in checks if "reward function exact failed and scores 0.0: AttributeError" in check.detail]
+    assert len(told) == 1, "and once"
+    with caplog.at_level(logging.DEBUG, "vfgym"):
+        check_environment(lambda: SingleTurnEnv([{"question": "6 * 7?", "answer": "42"}], rubric=Rubric(exact)))
+    assert {record.levelno for record in caplog.records} == {logging.DEBUG}
+    assert f"while it was checked that it {told[0].promise}" in caplog.text
+    assert f'File "{__file__}"' in caplog.text
+    failed = broken(lambda: Touchy(rubric=Rubric(exact)))
+    assert list(failed) == [ACCEPTS]
+    logging.getLogger("vfgym.tests").warning("heard again")
+    assert caplog.messages[-1] == "heard again"
 
 
 class Lenient(gym.ActionWrapper[Any, Any, Any]):

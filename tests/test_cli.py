@@ -223,6 +223,45 @@ def test_eval_by_hand_asks_one_question_after_the_other() -> None:
     assert cells(done.stdout.splitlines()[-1])[3:5] == ["0.000", "0/2"]
 
 
+HOLE = '{"is_slippery": false}'
+"""Where to go down and then right ends the game."""
+
+
+def test_by_hand_the_end_is_shown_and_an_empty_line_is_no_move(directory: Path) -> None:
+    for arguments in (["eval", GAME, "--agent", "human", "-n", "2", "--no-save"], ["play", GAME]):
+        text = run(*arguments, "--env-args", HOLE, stdin="\n".join(["", "down", "  ", "right"] * 2)).stdout
+        games = 2 if arguments[0] == "eval" else 1
+        assert text.count("F[H]FH") == games, "the last board is shown"
+        assert text.count("over (game_over): reward 0\n  game_reward: 0\n  num_turns: 2\n") == games
+        assert text.count("nothing was typed") == 2 * games
+        assert "[assistant]" not in text, "what was typed stands in the terminal already"
+
+
+def test_eval_by_hand_says_what_is_scored_later(directory: Path) -> None:
+    (directory / "grouped.py").write_text(
+        "import gymnasium, vfgym\n"
+        "def make():\n"
+        "    return vfgym.SingleTurnEnv([{'question': '?'}], rubric=vfgym.Rubric(lambda completions: [1.0, 0.0]))\n"
+        "gymnasium.register('Grouped-v0', make)\n"
+    )
+    text = run("eval", "grouped:Grouped-v0", "-a", "human", "-r", "2", "--no-save", stdin="a\nb\n").stdout
+    assert text.count("it is scored together with the other rollouts of its task") == 2
+
+
+def test_play_of_an_episode_that_is_over_at_once_ends(directory: Path) -> None:
+    (directory / "over.py").write_text(
+        "import gymnasium, vfgym\n"
+        "class Over(vfgym.MultiTurnEnv):\n"
+        "    @vfgym.stop\n"
+        "    def at_once(self, state):\n"
+        "        return True\n"
+        "gymnasium.register('Over-v0', lambda: Over(dataset=[{'question': 'Nothing to do?'}]))\n"
+    )
+    text = run("play", "over:Over-v0").stdout
+    assert "Nothing to do?" in text
+    assert "over (at_once): reward 0" in text
+
+
 def test_eval_by_hand_reads_a_file(directory: Path) -> None:
     (directory / "answers.txt").write_text("up\nup\nup\nup")
     with open("answers.txt") as answers:
@@ -364,6 +403,7 @@ def test_play_stops_at_the_end_of_the_input() -> None:
         (["play", "xyzzy"], "`vfgym list` shows all ids"),
         (["eval", GAME, "--agent", "randm"], "there is no agent 'randm'"),
         (["eval", GAME, "--agent", "random", "--agent", "my_agents:nobody"], "my_agents has no 'nobody'"),
+        (["eval", GAME, "-a", "random", "-a", "random"], "--agent random is given 2 times: give it once"),
         (["eval", GAME, "--agent", "random", "--env-args", "{x}"], "--env-args must be JSON, got '{x}'"),
         (["eval", GAME, "--agent", "random", "--env-args", "[1]"], "--env-args must be a JSON object"),
         (["eval", GAME, "--agent", "random", "--env-args", '{"max_turn": 3}'], "has an argument 'max_turn'. Did you mean `max_turns`"),

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +39,7 @@ from vfgym.concurrency import (
 )
 from vfgym.errors import ResetNeeded, WouldDeadlock
 from vfgym.messages import Message
-from vfgym.threads import Worker
+from vfgym.threads import Worker, on_thread
 
 name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="nobody")
 
@@ -170,6 +171,50 @@ async def test_a_bridge_passes_arguments_results_and_errors() -> None:
     assert await bridge(catching, KeyError("x"), text="caught") == "caught KeyError('x')"
     with pytest.raises(ZeroDivisionError):
         await bridge(catching, ZeroDivisionError(), text="")
+
+
+def plain_culprit(kind: type[Exception]) -> Any:
+    raise kind("the line to find")
+
+
+async def async_culprit(kind: type[Exception]) -> Any:
+    await asyncio.sleep(0)
+    raise kind("the line to find")
+
+
+def on_worker(kind: type[Exception]) -> Any:
+    worker = Worker()
+    try:
+        return wait(worker.run(plain_culprit, kind))
+    finally:
+        worker.close()
+
+
+WAYS: dict[str, Callable[[type[Exception]], Any]] = {
+    "waiting": lambda kind: wait(async_culprit(kind)),
+    "waiting for a thread": lambda kind: wait(on_thread(plain_culprit, kind)),
+    "waiting for a worker": on_worker,
+    "driven": lambda kind: run_sync(giving(async_culprit(kind))),
+    "driven, on a thread": lambda kind: run_sync(giving(on_thread(plain_culprit, kind))),
+    "begun": lambda kind: wait(begin(giving(async_culprit(kind)))),
+}
+
+
+def giving(awaitable: Any) -> Steps[Any]:
+    return (yield awaitable)
+
+
+@pytest.mark.parametrize("kind", [KeyError, TimeoutError, StopIteration])
+@pytest.mark.parametrize("is_bridged", [False, True], ids=["plain", "bridged"])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_keeps_the_line_it_comes_from(way: str, is_bridged: bool, kind: type[Exception]) -> None:
+    """However many threads, loops, generators and greenlets it went through."""
+    with pytest.raises((kind, RuntimeError)) as caught:  # a coroutine cannot raise StopIteration
+        asyncio.run(bridge(WAYS[way], kind)) if is_bridged else WAYS[way](kind)
+    error = caught.value if isinstance(caught.value, kind) else caught.value.__cause__
+    assert isinstance(error, kind)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    assert (last.filename, last.line) == (__file__, 'raise kind("the line to find")')
 
 
 async def test_code_in_a_bridge_sees_and_keeps_the_context_of_its_task() -> None:

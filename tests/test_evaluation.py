@@ -368,13 +368,17 @@ def test_a_function_must_make_a_new_environment_each_time() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_examples": 0}, "num_examples must be positive, or -1"),
-        ({"rollouts_per_example": -1}, "rollouts_per_example must be positive, got -1"),
-        ({"max_concurrent": 0}, "max_concurrent must be positive"),
-        ({"seed": -3}, "seed must not be negative"),
+        ({"num_examples": 0}, "num_examples must be a positive integer, or -1"),
+        ({"rollouts_per_example": -1}, "rollouts_per_example must be a positive integer, got -1"),
+        ({"max_concurrent": 0}, "max_concurrent must be a positive integer"),
+        ({"num_examples": "3"}, "num_examples must be a positive integer, or -1 for no limit, got '3'"),
+        ({"rollouts_per_example": 1.5}, "rollouts_per_example must be a positive integer, got 1.5"),
+        ({"seed": 0.5}, "seed must be an integer from 0, got 0.5"),
+        ({"state_columns": "trajectory"}, r"state_columns must be a list of names, such as \['trajectory'\], got 'trajectory'"),
+        ({"seed": -3}, "seed must be an integer from 0, got -3"),
     ],
 )
-def test_arguments_that_cannot_work_are_refused(arguments: dict[str, int], message: str) -> None:
+def test_arguments_that_cannot_work_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         evaluate(Sums(), say, **arguments)
 
@@ -573,6 +577,39 @@ def test_an_environment_that_breaks_is_recorded_and_logged_once(caplog: pytest.L
     assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
+class Breaking(gymnasium.Env[Any, Any]):
+    action_space, observation_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        raise KeyError("the game's own line")
+
+
+@blocking
+def breaking_agent(observation: list[Message], info: dict[str, Any]) -> str:
+    raise KeyError("the agent's own line")
+
+
+@pytest.mark.parametrize("is_blocking", [False, True])
+def test_an_error_of_a_game_shows_the_authors_line_in_the_log_and_where_it_is_raised(
+    is_blocking: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def make() -> Any:
+        return TimeLimit(to_chat(Breaking, blocking=is_blocking), 5)
+
+    evaluate(make(), "random", num_examples=1)
+    assert f'File "{__file__}", line' in caplog.text
+    assert 'raise KeyError("the game\'s own line")' in caplog.text
+    with pytest.raises(KeyError) as caught:
+        evaluate(make(), "random", num_examples=1, strict=True)
+    assert caught.traceback[-1].path == Path(__file__)
+    evaluate(Sums(size=1), breaking_agent)
+    assert 'raise KeyError("the agent\'s own line")' in caplog.text
+
+
 def test_a_task_that_cannot_begin_is_recorded() -> None:
     rows = evaluate(Sums(dataset=[{"question": "0 + 1?", "answer": "1"}, {"qestion": "?"}]), "oracle")["outputs"]
     assert [row["reward"] for row in rows] == [1.0, 0.0]
@@ -602,9 +639,50 @@ def test_an_agent_that_is_set_up_wrong_stops_the_run() -> None:
         evaluate(Talk(), "orcle")
 
 
-def test_a_script_that_is_used_up_is_an_error_of_its_rollout() -> None:
-    row = evaluate(Talk(size=1), ScriptedAgent(["once"]))["outputs"][0]
-    assert row["error"]["error"] == ModelError.__name__
+def test_a_script_that_is_used_up_is_an_error_of_its_rollout(caplog: pytest.LogCaptureFixture) -> None:
+    rows = evaluate(Talk(size=3), ScriptedAgent(["once"]))["outputs"]
+    assert [row["error"]["error"] for row in rows] == [ModelError.__name__] * 3
+    (record,) = caplog.records
+    assert "asks for one more" in record.getMessage()
+    assert record.exc_info is None, "its words say what is wrong"
+
+
+class Holding(Talk):
+    """Keeps something in its state that is no data, at each turn."""
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        state["trajectory"][-1]["extras"]["held"] = {"names": ["a"], "lock": threading.Lock()}
+        state["held"] = {"turns": len(state["trajectory"]), "lock": threading.Lock()}
+        return super().env_response(messages, state)
+
+
+def test_what_rows_leave_out_is_named_once_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    rows = evaluate(Holding(size=2), say, rollouts_per_example=2, state_columns=["trajectory", "held"], max_concurrent=1)["outputs"]
+    assert len(rows) == 4
+    for row in rows:
+        assert row["trajectory"][0]["extras"]["held"] == {"names": ["a"], "lock": "<not kept: lock has no form in JSON>"}
+        assert row["held"]["turns"] >= 1, "the rest of the column is kept"
+    (record,) = caplog.records
+    assert record.getMessage().startswith(
+        "the row of example 0, rollout 0 leaves out trajectory[0].extras.held.lock: lock has no form in JSON;"
+        " held.lock: lock has no form in JSON ("
+    )
+
+
+def test_what_rows_hold_as_text_on_disk_is_named_once_a_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tasks = [{"question": "0 + 1?", "answer": "1", "info": {"day": [1, object()]}} for _ in range(3)]
+    evaluate(Sums(dataset=tasks), say, results_path=tmp_path / "run")
+    (record,) = caplog.records
+    assert "holds as text only info.day[1]: object has no form in JSON" in record.getMessage()
+    assert load_results(tmp_path / "run")["outputs"][2]["info"]["day"][1].startswith("<object object")
+
+
+def test_a_state_column_that_no_episode_has_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    rows = evaluate(Talk(size=2), say, state_columns=["trajectroy", "trajectory_id"])["outputs"]
+    assert [row["trajectroy"] for row in rows] == [None, None]
+    (record,) = caplog.records
+    assert "no episode's state has the column 'trajectroy'" in record.getMessage()
+    assert "Did you mean `trajectory`" in record.getMessage()
 
 
 # Groups

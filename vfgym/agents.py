@@ -174,7 +174,13 @@ class ScriptedAgent:
 
         Args:
             answers: The answers of every episode, or those of each example, by ``example_id``.
+
+        Raises:
+            ConfigurationError: If text stands where a list of answers should.
         """
+        for script in answers.values() if isinstance(answers, Mapping) else (answers,):
+            if isinstance(script, str):
+                raise ConfigurationError(f"the answers of an episode must be a list, with one for each turn, got the text {script!r:.80}")
         self.answers = answers
 
     def for_episode(self, env: gym.Env[Any, Any]) -> Answering:
@@ -225,7 +231,7 @@ _MOST_LISTED = 40
 
 
 class HumanAgent:
-    """Shows the conversation on the terminal and reads the answer, one line.
+    """Shows the conversation on the terminal and reads the answer, one line; an empty one is asked for again.
 
     A line ``/tool {"a": 1}`` calls a tool of that name with these arguments. The end of the input is an
     `EOFError`, and in an evaluation `EndOfInput`.
@@ -233,31 +239,80 @@ class HumanAgent:
 
     name = "human"
 
-    def for_episode(self, env: gym.Env[Any, Any]) -> Answering:
+    def for_episode(self, env: gym.Env[Any, Any]) -> HumanAnswers:
         """Return what asks the human in this episode."""
-        shown: list[Message] = []
+        return HumanAnswers()
 
-        def answer(observation: list[Message], info: dict[str, Any]) -> Any:
-            nonlocal shown
-            print(transcript(new_since(shown, observation)))
-            shown = observation
-            tools = [tool["function"]["name"] for tool in info.get("tools") or ()]
-            if tools:
-                print(f"(tools: {', '.join(tools)}; call one with /{tools[0]} " + '{"argument": "value"})')
-            legal = info.get("legal_actions")
-            if legal:
-                more = f", and {len(legal) - _MOST_LISTED} more" if len(legal) > _MOST_LISTED else ""
-                print(f"(legal: {', '.join(legal[:_MOST_LISTED])}{more})")
-            return _typed_later(tools) if in_bridge() else _typed(input("> "), tools)
 
-        return answer
+class HumanAnswers:
+    """What asks the human in one episode, and shows how it ends."""
+
+    def __init__(self) -> None:
+        """Begin with nothing shown."""
+        self._shown: list[Message] = []
+
+    def __call__(self, observation: list[Message], info: dict[str, Any]) -> Any:
+        """Show what is new, and return what is typed: something to await in an evaluation."""
+        self._show(self._new(observation))
+        self._shown = observation
+        tools = [tool["function"]["name"] for tool in info.get("tools") or ()]
+        if tools:
+            print(f"(tools: {', '.join(tools)}; call one with /{tools[0]} " + '{"argument": "value"})')
+        legal = info.get("legal_actions")
+        if legal:
+            more = f", and {len(legal) - _MOST_LISTED} more" if len(legal) > _MOST_LISTED else ""
+            print(f"(legal: {', '.join(legal[:_MOST_LISTED])}{more})")
+        return _typed_later(tools) if in_bridge() else _typed_now(tools)
+
+    def show_end(self, observation: list[Message], info: dict[str, Any], episode_return: float | None) -> None:
+        """Show the last observation of the episode and what came of it.
+
+        Args:
+            observation: The last observation.
+            info: What came with it.
+            episode_return: Sum of the rewards; None if the episode is scored later, with others of its task.
+        """
+        if observation != self._shown:
+            new = self._new(observation)
+            # Of an observation that goes on from none (with limited history, say), all but the end was shown in others.
+            self._show(new if len(new) < len(observation) or not self._shown else new[-1:])
+        if episode_return is None:
+            print(f"\nover ({info['stop_condition']}): it is scored together with the other rollouts of its task")
+            return
+        print(f"\nover ({info['stop_condition']}): reward {episode_return:g}")
+        if "rewards" in info:
+            print("  " + ", ".join(f"{player}: {reward:g}" for player, reward in info["rewards"].items()))
+        for name, value in info["metrics"].items():
+            print(f"  {name}: {value:g}")
+
+    def _new(self, observation: list[Message]) -> list[Message]:
+        """Return what was not shown yet; what was typed stands in the terminal already."""
+        new = new_since(self._shown, observation)
+        goes_on = self._shown and len(new) < len(observation)
+        return [message for message in new if message["role"] != "assistant"] if goes_on else new
+
+    def _show(self, messages: Sequence[Message]) -> None:
+        if messages:
+            print(transcript(messages))
+
+
+_PROMPT = "> "
+_ASK_AGAIN = "(nothing was typed, so nothing is sent)"
+
+
+def _typed_now(tools: Sequence[str]) -> Action:
+    while not (line := input(_PROMPT)).strip():
+        print(_ASK_AGAIN)
+    return _typed(line, tools)
 
 
 async def _typed_later(tools: Sequence[str]) -> Action:
     try:
-        return _typed(await _line_of_input("> "), tools)
+        while not (line := await _line_of_input(_PROMPT)).strip():
+            print(_ASK_AGAIN)
     except EOFError:
         raise EndOfInput("the input ended: nobody answers any more") from None
+    return _typed(line, tools)
 
 
 async def _line_of_input(prompt: str) -> str:
@@ -326,10 +381,25 @@ def load_agent(name: str) -> Agent:
             owner = getattr(target, "__name__", type(target).__name__)
             raise ConfigurationError(f"agent {name!r}: {owner} has no {attribute!r}.{did_you_mean(attribute, dir(target))}")
         target = getattr(target, attribute)
+    if inspect.isclass(target):
+        _check_needs_no_arguments(target, name)
     agent: Any = target() if inspect.isclass(target) else target
     if isinstance(agent, str):
         raise ConfigurationError(f"agent {name!r} must be a function or an object with for_episode(env), and it is text: {agent!r}")
     return as_agent(agent)
+
+
+def _check_needs_no_arguments(cls: type, name: str) -> None:
+    try:
+        signature = inspect.signature(cls)
+        signature.bind()
+    except ValueError:  # some classes written in C do not tell what they take
+        return
+    except TypeError as error:
+        raise ConfigurationError(
+            f"agent {name!r}: {cls.__name__}{signature} cannot be made without arguments ({error}): name an agent that is made already,"
+            " or a function (observation, info) -> message"
+        ) from None
 
 
 def import_named(module_name: str, needed_by: str) -> Any:

@@ -110,7 +110,7 @@ async def bridge(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             value = await result
         except BaseException as error:
-            result = child.throw(error)
+            result = child.throw(type(error), error, error.__traceback__)  # given the error alone, greenlet drops its traceback
         else:
             result = child.switch(value)
     return result  # type: ignore[no-any-return]
@@ -118,6 +118,14 @@ async def bridge(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
+
+
+async def _outcome(awaitable: Awaitable[T]) -> tuple[T | None, TimeoutError | None]:
+    """Await something for another thread. Between threads asyncio makes a new `TimeoutError`, without its traceback (Python 3.11)."""
+    try:
+        return await awaitable, None
+    except TimeoutError as error:
+        return None, error
 
 
 def _check_may_wait() -> None:
@@ -154,12 +162,15 @@ def wait(awaitable: Awaitable[T]) -> T:
         loop = background_loop()
     except RuntimeError:  # Python 3.12.1 starts no thread while the process exits, when teardown handlers may want a loop
         return asyncio.run(_awaited(awaitable))
-    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
+    future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), loop)
     try:
-        return future.result()
+        result, timeout = future.result()
     except BaseException:
         future.cancel()  # KeyboardInterrupt in the waiting thread must not leave the work running
         raise
+    if timeout is not None:
+        raise timeout
+    return result  # type: ignore[return-value]
 
 
 def run_to_end(run: Coroutine[Any, Any, T]) -> T:

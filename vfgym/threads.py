@@ -19,12 +19,29 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def _without_stop_iteration(func: Callable[..., T], *args: Any) -> T:
-    """Call `func`. A future cannot hold a `StopIteration`: whoever awaits it would wait for ever."""
+def _outcome(func: Callable[..., T], *args: Any) -> tuple[T | None, BaseException | None]:
+    """Call `func`, and return what it gave and what it raised.
+
+    Not all exceptions come through a future as they are: whoever awaits one with a `StopIteration` would wait for ever, and of a
+    `TimeoutError` asyncio makes a new one, without its traceback (Python 3.11).
+    """
     try:
-        return func(*args)
+        return func(*args), None
     except StopIteration as error:
-        raise RuntimeError(f"the function raised {error!r}") from error
+        stopped = RuntimeError(f"the function raised {error!r}")
+        stopped.__cause__ = error
+        return None, stopped
+    except BaseException as error:
+        return None, error
+
+
+async def _on(executor: concurrent.futures.ThreadPoolExecutor, func: Callable[..., T], args: tuple[Any, ...]) -> T:
+    """Call a function on a thread of `executor`, with the caller's context variables."""
+    call = functools.partial(contextvars.copy_context().run, _outcome, func, *args)
+    result, error = await asyncio.get_running_loop().run_in_executor(executor, call)
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]
 
 
 _SLOW = 0.1
@@ -72,8 +89,7 @@ async def on_thread(func: Callable[..., T], *args: Any) -> T:
     global _pool
     if _pool is None:
         _pool = concurrent.futures.ThreadPoolExecutor(max_workers=_most_workers, thread_name_prefix="vfgym-blocking")
-    call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
-    return await asyncio.get_running_loop().run_in_executor(_pool, call)
+    return await _on(_pool, func, args)
 
 
 class Worker:
@@ -85,8 +101,7 @@ class Worker:
 
     async def run(self, func: Callable[..., T], *args: Any) -> T:
         """Call `func` on the worker's thread, with the caller's context variables."""
-        call = functools.partial(contextvars.copy_context().run, _without_stop_iteration, func, *args)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        return await _on(self._executor, func, args)
 
     def close(self) -> None:
         """Let the thread end once it is idle."""

@@ -176,7 +176,8 @@ def test_every_name_is_read_as_its_action(names: list[str], start: int) -> None:
         action = codec.decode(name)
         assert same(action, np.int64(number))
         assert codec.encode(action) == name
-        assert codec.from_json(number) == number
+        if not any(each.strip("+-0.") == str(abs(number)).strip("0") for each in names):
+            assert codec.from_json(number) == number
         assert codec.decode(f"I will take <action> {name} </action>!") == number
 
 
@@ -195,7 +196,13 @@ def test_a_name_that_looks_like_a_number_is_a_name() -> None:
     codec = codec_for(gs.Discrete(2), ["1", "0"])
     assert codec.decode("1") == 0
     assert codec.from_json("1") == 0
-    assert codec.from_json(1) == 1
+    with pytest.raises(ActionNotFound, match="since 1 is the number of one action and the name of another"):
+        codec.from_json(1)
+    forces = codec_for(gs.Discrete(3), ["2.0", "1.0", "-1.0"])
+    assert [forces.from_json(data) for data in (1, 1.0, "1", "-1", "2")] == [1, 1, 1, 2, 0]
+    for data in (2, 2.0):
+        with pytest.raises(ActionNotFound, match="must be a name in quotes"):
+            forces.from_json(data)
 
 
 def test_keys_of_any_kind_are_written_as_texts() -> None:

@@ -78,3 +78,5 @@ def test_every_observation_has_a_text(member: tuple[gym.Space[Any], Any]) -> Non
 def test_colours_become_brackets() -> None:
     assert without_colours("S\x1b[41mF\x1b[0mFH\n") == "S[F]FH"
     assert without_colours("\x1b[34;1mR\x1b[0m|\x1b[43m \x1b[0m") == "[R:blue]|[ :yellow]"
+    assert without_colours("\x1b[35m\x1b[34;1m\x1b[43mG\x1b[0m\x1b[0m\x1b[0m: ") == "[G:magenta,blue,yellow]: "
+    assert without_colours("\x1b[1mbold\x1b[0m\x1b[0m, plain") == "[bold], plain"

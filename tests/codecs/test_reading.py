@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.codecs.spaces import same
 from vfgym.codecs import ActionNotFound, codec_for
@@ -31,6 +33,13 @@ ROBOT = codec_for(
     {"move": ["left", "stay", "right"]},
 )
 PAIR = codec_for(gs.Tuple((gs.Discrete(2), gs.Tuple((gs.Box(-1, 1, (2,)), gs.Discrete(3))))))
+LEVERS = codec_for(gs.Discrete(3), ["apply -1 torque", "apply 0 torque", "apply 1 torque"])
+FORCES = codec_for(gs.Discrete(3), ["-1.0", "0.0", "1.0"])
+CELLS = codec_for(gs.Discrete(5))
+GAS = codec_for(gs.Discrete(3), ["Accelerate to the left", "Don't accelerate", "Accelerate to the right"])
+TAXI = codec_for(gs.Discrete(4), ["Move south (down)", "Move north (up)", "Fire (left)", "Fire (right)"])
+KNOBS = codec_for(gs.MultiDiscrete([3, 3]))
+BOTH = codec_for(gs.Dict(action=gs.Discrete(3), gear=gs.Discrete(2)))
 LIST = codec_for(gs.Sequence(gs.Discrete(3)))
 EITHER = codec_for(gs.OneOf([gs.Discrete(2), gs.Box(0, 1, (2,)), gs.Discrete(5)]))
 NET = codec_for(gs.Graph(gs.Discrete(2), gs.Box(0, 1, ())))
@@ -69,7 +78,33 @@ READABLE = [
     (MOVES, "<action>2</action> no, <action>1</action>", moves(1)),
     (MOVES, "Not right. <action>left", moves(0)),
     (MOVES, "2 (right)", moves(2)),
-    (MOVES, "The cart is at 0.5, so 1", moves(1)),
+    (MOVES, "(2)", moves(2)),
+    (MOVES, "\\boxed{2}", moves(2)),
+    (MOVES, "Action: 1, since 0.5 is far", moves(1)),
+    (MOVES, 'So {"action": 1} it is', moves(1)),
+    (MOVES, '{"reason": "left is free", "action": 1}', moves(1)),
+    (MOVES, '{"name": "act", "arguments": {"action": 1}}', moves(1)),
+    (MOVES, '{"action": "I go left"}', moves(0)),
+    (MOVES, "It leans by 0.05, so left", moves(0)),
+    (MOVES, "It is not far. I go left", moves(0)),
+    (MOVES, "left\u2014it is free", moves(0)),
+    (MOVES, "<THINK>left</THINK> right <think>or up", moves(2)),
+    (MOVES, "<thinking>left</Thinking> right", moves(2)),
+    (LEVERS, "apply \u22121 torque", moves(0)),
+    (LEVERS, "I APPLY  \u20131\ntorque", moves(0)),
+    (LEVERS, "1", moves(1)),
+    (FORCES, "-1", moves(0)),
+    (FORCES, "1", moves(2)),
+    (FORCES, "2", moves(2)),
+    (FORCES, "Action: 1, since it leans", moves(2)),
+    (FORCES, "a force of \u22121.0", moves(0)),
+    (GAS, "I don\u2019t accelerate", moves(1)),
+    (TAXI, "move south", moves(0)),
+    (TAXI, "I move north, since it is free", moves(1)),
+    (TAXI, "0 (Move south (down))", moves(0)),
+    (CELLS, "I take cell #3.", moves(3)),
+    (CELLS, "In my 2nd try: 3", moves(3)),
+    (CELLS, '{"steps": 1, "action": 3}', moves(3)),
     (PHRASES, "I turn left now", moves(0)),
     (PHRASES, "I go left", moves(1)),
     (PHRASES, "<action>go home!</action>", moves(2)),
@@ -77,12 +112,17 @@ READABLE = [
     (CHESS, "I play E4", moves(2)),
     (SHIFTED, "-1", moves(-1)),
     (SHIFTED, "I say -1.", moves(-1)),
+    (SHIFTED, "I say \u20131.", moves(-1)),
+    (SHIFTED, "\u22121", moves(-1)),
+    (SHIFTED, "minus 1", moves(-1)),
     (WIDE, "number 123456 it is", moves(123456)),
     (DRIVE, "0.5, 1", floats(0.5, 1)),
     (DRIVE, "-.5 1.", floats(-0.5, 1)),
+    (DRIVE, "[\u20130.5, 1]", floats(-0.5, 1)),
+    (DRIVE, '{"1": 1, "0": 0.5}', floats(0.5, 1)),
+    (DRIVE, "2: 1, 1: 0.5", floats(0.5, 1)),
+    (KNOBS, '{"1": 2, "0": 0}', np.array([0, 2])),
     (DRIVE, "0.5; 1", floats(0.5, 1)),
-    (DRIVE, "steer: 0.5, gas: 1", floats(0.5, 1)),
-    (DRIVE, "steer = 0.5\ngas = 1", floats(0.5, 1)),
     (DRIVE, "(0.5, 1,)", floats(0.5, 1)),
     (DRIVE, "np.array([0.5, 1.0], dtype=float32)", floats(0.5, 1)),
     (DRIVE, '["0.5", "1"]', floats(0.5, 1)),
@@ -99,6 +139,16 @@ READABLE = [
     (TORQUE, '{"torque": 0.5}', floats(0.5)),
     (TORQUE, "I apply a torque of -1.5 Nm.", floats(-1.5)),
     (TORQUE, "torque: 1.5", floats(1.5)),
+    (TORQUE, "-1.75Nm", floats(-1.75)),
+    (TORQUE, "tau=\u22121.75 N\u00b7m", floats(-1.75)),
+    (TORQUE, "0.75f", floats(0.75)),
+    (TORQUE, "1.5e0rad/s", floats(1.5)),
+    (TORQUE, "\u20140.5", floats(-0.5)),
+    (TORQUE, "a torque of minus 0.5", floats(-0.5)),
+    (TORQUE, "0.5 m/s^2 at leg2, so 0.50", floats(0.5)),
+    (TORQUE, "$\\boxed{-0.5}$", floats(-0.5)),
+    (TORQUE, '{"confidence": 0.9, "action": 0.5}', floats(0.5)),
+    (TORQUE, '{"0": 0.5}', floats(0.5)),
     (COUNTS, "[3.0, '-4']", np.array([3, -4], np.int32)),
     (GRID, "[[0, 1], [2, 3]]", np.array([[0, 1], [2, 3]], np.int8)),
     (GRID, "((0, 1), (2, 3))", np.array([[0, 1], [2, 3]], np.int8)),
@@ -146,6 +196,48 @@ UNREADABLE = [
     (MOVES, "I go left of\n```\nS up F\n```", "names 2 different actions"),
     (MOVES, "1 (right)", "names 2 different actions"),
     (MOVES, "upright", "names no action"),
+    (MOVES, "The cart is at 0.5, so 1", "a number counts only where it stands alone"),
+    (MOVES, "The pole leans 1 degree", "a number counts only where it stands alone"),
+    (MOVES, "It leans left, so 1", "names 2 different actions"),
+    (MOVES, "1. The pole leans left", "names 2 different actions"),
+    (MOVES, "Action: 1. The pole leans left", "names 2 different actions"),
+    (MOVES, "Action: 1, then 2", "names 2 different actions"),
+    (MOVES, "Action: 9, not 1", "names no action"),
+    (MOVES, "Action: 1 step", "a number counts only"),
+    (MOVES, "I like left.\nAction: jump", "names no action"),
+    (MOVES, "not left", "unclear whether 'left' is meant"),
+    (MOVES, "Don\u2019t go to the left", "unclear whether 'left' is meant"),
+    (MOVES, "rather than left", "unclear whether 'left' is meant"),
+    (MOVES, "the left-hand side", "names no action"),
+    (MOVES, '{"action": "jump"} left', "names no action"),
+    (MOVES, "<think>Let me see. If I push left", "names no action"),
+    (MOVES, "<Reasoning><action>left</action>", "names no action"),
+    (LEVERS, "apply \u2212 1 torque", "names no action"),
+    (LEVERS, "apply +1 torque", "names no action"),
+    (LEVERS, "torque 1", "a number counts only"),
+    (FORCES, "- 1.0", "unclear"),
+    (FORCES, "minus 1.0", "unclear"),
+    (GAS, "Don't accelerate to the left", "names 2 different actions"),
+    (GAS, "Do not accelerate to the left", "unclear"),
+    (GAS, "accelerate", "names no action"),
+    (TAXI, "Move south (up)", "names no action"),
+    (TAXI, "Fire", "names no action"),
+    (TAXI, "down", "names no action"),
+    (CELLS, "2-3", "unclear which number '2-3' is"),
+    (CELLS, "7, so 3", "names 2 different actions"),
+    (CELLS, "0.5, so 3", "names 2 different actions"),
+    (CELLS, "don't play 3", "unclear whether '3' is meant"),
+    (CELLS, "3 walls.\nAction: 9", "names no action"),
+    (CELLS, "1/2", "unclear"),
+    (CELLS, "- 3", "unclear"),
+    (CELLS, ".3", "names no action"),
+    (MOVES, ".3", "names no action"),
+    (MOVES, "Action: .3, as I said", "names no action"),
+    (FORCES, '{"action": 1}', "must be a name in quotes"),
+    (CELLS, "5k, that is 3", "unclear"),
+    (SHIFTED, "- 1", "unclear"),
+    (SHIFTED, "x-1", "unclear"),
+    (SHIFTED, "0\u20131", "unclear"),
     (MOVES, "-1", "names no action"),
     (MOVES, "1.5", "names no action"),
     (MOVES, "4", "names no action"),
@@ -169,6 +261,40 @@ UNREADABLE = [
     (LABELLED, "gas: 1, brake: 0", "must have the keys `steering`, `gas`"),
     (TORQUE, "torque 1 or 2", "names 2 different actions"),
     (TORQUE, "I apply 3 Nm", "Element 1 must be from -2 to 2, got 3"),
+    (TORQUE, "[0.5, 0.5]", "twice"),
+    (TORQUE, "[0.5, 0.7]", "names 2 different actions"),
+    (TORQUE, "- 0.5", "unclear"),
+    (TORQUE, "-(0.5)", "unclear"),
+    (TORQUE, "0.5\u20131.5", "unclear"),
+    (TORQUE, "0.5 (1)", "names 2 different actions"),
+    (TORQUE, "[0.5] is weak, so 0.7", "names 2 different actions"),
+    (TORQUE, "not [0.5]", "unclear"),
+    (TORQUE, "1.5k", "unclear"),
+    (TORQUE, "50%", "unclear"),
+    (TORQUE, "1 percent", "unclear"),
+    (TORQUE, "2pi", "unclear"),
+    (TORQUE, "pi / 2", "unclear"),
+    (TORQUE, "sqrt(2)", "unclear"),
+    (TORQUE, "torque -= 0.5", "unclear"),
+    (TORQUE, "minus [0.5]", "unclear"),
+    (TORQUE, "torque1.5, so 1", "unclear"),
+    (TORQUE, "2 times less", "unclear"),
+    (TORQUE, "1\u00bd", "unclear"),
+    (TORQUE, "\u00b10.5", "unclear"),
+    (TORQUE, "0x1", "unclear"),
+    (TORQUE, "1.0.1", "unclear"),
+    (TORQUE, "1,5", "names 2 different actions"),
+    (TORQUE, '{"confidence": 0.9, "action": "left"}', 'must be a number, got "left"'),
+    (DRIVE, "steer: 0.5, gas: 1", "must be a list of 2 elements"),
+    (DRIVE, '{"steps": 1, "note": 0}', "must be a list of 2 elements"),
+    (DRIVE, '{"1": 1, "3": 0}', "must be a list of 2 elements"),
+    (DRIVE, "[0.5 \u2013 1]", "must be a number"),
+    (DRIVE, "[- 0.5, 1]", "must be a number"),
+    (DRIVE, "not [0.5, 1]", "unclear"),
+    (DRIVE, "Not [0.5, 1].\nAction: go up", "names no action"),
+    (KNOBS, "col: 1, row: 0", "must be a list of 2 elements"),
+    (BOTH, '{"action": 1}', "must have the key `gear`"),
+    (BOTH, '{"action": 1, "gear": 0, "why": 1}', "must have no key `why`"),
     (COUNTS, "[1.5, 0]", "Element 1 must be a whole number, got 1.5"),
     (COUNTS, "[true, 0]", "Element 1 must be a whole number, got true"),
     (COUNTS, f"[{'9' * 5000}, 0]", "Element 1 must be a whole number"),
@@ -211,6 +337,112 @@ def test_meaning_is_not_forgiven(codec: Any, text: str, problem: str) -> None:
         codec.decode(text)
     assert problem in str(caught.value)
     assert str(caught.value).endswith(f"Valid actions: {codec.listing()}.")
+
+
+HARMLESS = [
+    "{}",
+    " {} \n",
+    "**{}**",
+    "`{}`",
+    "_{}_",
+    "'{}'",
+    "\u201c{}\u201d",
+    "({})",
+    "[{}]",
+    "<{}>",
+    "$\\boxed{{{}}}$",
+    "{}.",
+    "{}!",
+    "- {}",
+    "* {}",
+    "> {}",
+    "-> {}",
+    "\u2014 {}",
+    "Action: {}",
+    "**Action:** {}",
+    "My final answer is {}.",
+    "Let us take {}, then.",
+    "At leg2, in the 2nd try, {} is best",
+    "Not sure... {}",
+    "{} Nm",
+    "{}Nm",
+    "torque={}",
+    "```\n{}\n```",
+    '```json\n{{"action": {}}}\n```',
+    "{{'action': {}}}",
+    '{{"reason": "It is 2 steps away", "action": {}}}',
+    "<action>{}</action>",
+    "<Action> {} </Action> as I said",
+    "<think>1 or 2?</think>{}",
+    "<THINKING>-1</THINKING>\n{}<think>or 0",
+    "<think>{}",
+]
+"""What may stand around a value and leaves it what it is; or the answer is cut off."""
+
+TWISTING = [
+    "1. {}",
+    "torque-{}",
+    "x{}",
+    "{}\u2013",
+    "a range of 0-{}",
+    "about \u00b1{}",
+    "3 * {}",
+    "minus {}",
+    "not {}",
+    "{} or {}",
+    "[{}, {}]",
+    "{}%",
+    "{}k",
+    "{}.5",
+    "{}/2",
+    "{}^2",
+]
+"""What may make another value of it, or two."""
+
+VALUES: list[tuple[Any, list[Any]]] = [
+    (MOVES, [moves(0), moves(3)]),
+    (LEVERS, [moves(0), moves(1), moves(2)]),
+    (FORCES, [moves(0), moves(1), moves(2)]),
+    (TAXI, [moves(0), moves(2)]),
+    (CELLS, [moves(0), moves(3)]),
+    (SHIFTED, [moves(-1), moves(0), moves(1)]),
+    (WIDE, [moves(12), moves(999)]),
+    (TORQUE, [floats(-1.75), floats(0.5), floats(2), floats(-1e-05)]),
+    (DRIVE, [floats(-0.5, 1)]),
+    (KNOBS, [np.array([2, 1])]),
+]
+
+
+@given(st.sampled_from(VALUES), st.data())
+@settings(max_examples=1000)
+def test_nothing_around_a_value_makes_another_one_of_it(case: tuple[Any, list[Any]], data: st.DataObject) -> None:
+    """The value that is written is read, or the answer is refused: with any dash, with or without brackets."""
+    codec, values = case
+    value = data.draw(st.sampled_from(values))
+    written = codec.encode(value).replace("-", data.draw(st.sampled_from("-\u2212\u2013\u2010\uff0d")))
+    if codec is TORQUE and data.draw(st.booleans()):
+        written = written.strip("[]")
+    twisted = data.draw(st.sampled_from(["{}", *TWISTING]))
+    written = twisted.format(written, written)
+    for form in data.draw(st.lists(st.sampled_from(HARMLESS), max_size=2)):
+        written = form.format(written)
+    try:
+        read = codec.decode(written)
+    except ActionNotFound:
+        return
+    if twisted == "minus {}" and codec in (TORQUE, SHIFTED):
+        read = -read
+    assert codec.encode(read) == codec.encode(value), written
+
+
+UNCLEAR = {"- {}", "\u2014 {}", "<think>{}"}
+"""Forms in which a number is refused all the same: a bullet or a pause may be a minus sign, and what was cut off is no answer."""
+
+
+@pytest.mark.parametrize("form", sorted({*HARMLESS} - UNCLEAR))
+@pytest.mark.parametrize(("codec", "value"), [(TORQUE, floats(-0.5)), (CELLS, moves(3)), (SHIFTED, moves(-1))])
+def test_numbers_are_read_in_harmless_forms(codec: Any, value: Any, form: str) -> None:
+    assert same(codec.decode(form.format(codec.encode(value))), value)
 
 
 LISTINGS = [

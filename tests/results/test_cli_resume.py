@@ -43,8 +43,23 @@ def test_the_run_that_is_given_or_the_newest_unfinished_one_is_gone_on_with(dire
         assert len({row["example_id"] for row in load_results(path)["outputs"]}) == 5
         assert rows.read_bytes().splitlines()[:4] == whole.splitlines()[:4]
         assert len(rows.read_bytes().splitlines()) == 5
-    assert "there is no unfinished run to resume, a new one begins" in run(*arguments, "--resume").stdout
+    assert "there is no unfinished run to resume with these settings, a new one begins" in run(*arguments, "--resume").stdout
     assert len(list(path.parent.iterdir())) == 2
+
+
+def test_an_unfinished_run_that_is_not_resumed_is_named_with_the_reason(directory: Path) -> None:
+    run("-a", "oracle", "-n", "5")
+    (path,) = (directory / "outputs" / "evals").glob("*/*")
+    rows = path / "results.jsonl"
+    whole = rows.read_bytes()
+    assert "is not resumed" not in run("-a", "oracle", "-n", "3", "--resume").stderr, "it is finished"
+    rows.write_bytes(whole[:-100])
+    named = f"{path.relative_to(directory)}, with 4 of 5 rollouts done, is not resumed: its "
+    done = run("-a", "oracle", "-n", "4", "--resume")
+    assert f"{named}num_examples is 5, and 4 are asked for: ask for at least as many" in done.stderr
+    assert "a new one begins" in done.stdout
+    assert f"{named}seed is 0, not 1" in run("-a", "oracle", "-n", "5", "--seed", "1", "--resume").stderr
+    assert "is not resumed" not in run("-a", "oracle", "-n", "5", "--resume").stderr, "now it is"
 
 
 def test_errors_are_redone_where_that_is_asked_for(directory: Path) -> None:

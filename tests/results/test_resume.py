@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -337,6 +338,16 @@ def test_new_state_columns_are_told_of(tmp_path: Path, caplog: pytest.LogCapture
     assert "are without the state columns trajectory_id" in caplog.text
 
 
+def test_rows_of_other_code_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run(tmp_path, num_examples=1)
+    metadata = json.loads((tmp_path / "metadata.json").read_text())
+    metadata["versions"]["gymnasium"], metadata["version_info"]["env_version"] = "0.1", None
+    (tmp_path / "metadata.json").write_text(json.dumps(metadata))
+    run(tmp_path, num_examples=2)
+    (message,) = caplog.messages
+    assert message.endswith(f"were made by other code than the new ones: gymnasium was 0.1 and is {gymnasium.__version__}")
+
+
 # Fingerprints
 
 
@@ -650,7 +661,11 @@ def test_the_newest_run_with_something_left_is_found(tmp_path: Path, caplog: pyt
     assert "nonsense is passed over" in caplog.text
     assert find_incomplete(tmp_path, settings, redo_errors=True) == tmp_path / "broken"
     assert find_incomplete(tmp_path, {**settings, "seed": 1}) == tmp_path / "other"
+    caplog.clear()
     assert find_incomplete(tmp_path, {**settings, "num_examples": 2}) is None
+    told = [f"{name}, with {done} of 6 rollouts done, is not resumed: its num_examples is 3" for name, done in (("new", 4), ("old", 2))]
+    assert all(any(text in message for message in caplog.messages) for text in told)
+    assert not any("done" in message and f"{tmp_path / 'done'}," in message for message in caplog.messages), "nothing of it is left to do"
     earlier = Earlier.load(tmp_path / "new", Run(**RUN), SLOTS)
     with ResultsWriter(tmp_path / "new", Run(**RUN).metadata([]), earlier=earlier):
         assert find_incomplete(tmp_path, settings) == tmp_path / "old", "a run that is going on is not taken"

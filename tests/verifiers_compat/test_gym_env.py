@@ -49,6 +49,36 @@ class Dice:
         self.closed += 1
 
 
+class OldDice(Dice):
+    """The same game with the whole older API: seeded by a method of its own, its `reset` takes nothing."""
+
+    def seed(self, seed: int) -> None:
+        self.given = seed
+
+    def reset(self) -> int:  # type: ignore[override]
+        return super().reset(self.given)
+
+
+class OldWrapper:
+    """What the older Gym puts around a game: it hands on whatever it is given."""
+
+    def __init__(self, game: Any) -> None:
+        self.game = game
+
+    @property
+    def unwrapped(self) -> Any:
+        return self.game
+
+    def seed(self, seed: int) -> None:
+        self.game.seed(seed)
+
+    def reset(self, **kwargs: Any) -> Any:
+        return self.game.reset(**kwargs)
+
+    def step(self, action: Any) -> Any:
+        return self.game.step(action)
+
+
 class Counted(Dice):
     """Remembers every game that was made."""
 
@@ -381,6 +411,33 @@ def test_games_that_block_run_at_once_each_with_its_own_state() -> None:
     outputs = env.evaluate_sync(ScriptedClient(["stop"]), "m", max_concurrent=4, use_tqdm=False)["outputs"]
     assert [output["stop_condition"] for output in outputs] == ["is_done"] * 4
     assert [texts(output["completion"], "user") for output in outputs] == [[str(Dice().reset(seed))] for seed in range(1000, 1004)]
+
+
+@pytest.mark.parametrize("make", [OldDice, lambda: OldWrapper(OldDice()), lambda: OldWrapper(Dice())])
+def test_a_reset_that_takes_no_seed_is_seeded_before(make: Callable[[], Any]) -> None:
+    env, newer = vf.GymEnv(make, num_train_episodes=3), vf.GymEnv(Dice, num_train_episodes=3)
+    assert list(env.get_dataset()) == list(newer.get_dataset())
+    outputs, expected = (
+        one.evaluate_sync(ScriptedClient(["throw", "stop"] * 3), "m", num_examples=3, max_concurrent=1, use_tqdm=False)["outputs"]
+        for one in (env, newer)
+    )
+    assert [(output["reward"], output["error"]) for output in outputs] == [(output["reward"], None) for output in expected]
+
+
+def test_a_game_that_takes_no_seed_at_all_is_played() -> None:
+    class Bare:
+        def reset(self) -> str:
+            return "go"
+
+        def step(self, action: str) -> tuple[str, float, bool, dict[str, Any]]:
+            return "gone", 1.0, True, {}
+
+    env = vf.GymEnv(Bare)
+    for seed in range(2):
+        conversation, _ = env.reset(seed=seed)
+        assert conversation[0].content == "go"
+        assert env.step("x").reward == 1.0
+    env.close()
 
 
 def test_a_game_needs_no_close() -> None:

@@ -120,6 +120,29 @@ def test_only_what_stands_in_the_tags_is_played() -> None:
     env.close()
 
 
+def test_the_form_of_an_answer_is_told_unless_a_system_prompt_takes_its_place() -> None:
+    shown = wordle().reset(seed=0)[0]
+    assert [message.role for message in shown] == ["system", "user"]
+    assert "your move in <guess> tags" in shown[0].content
+    assert shown[0].content.endswith("<think>\n...\n</think>\n<guess>\n...\n</guess>")
+    assert wordle().get_dataset(n=1)[0]["prompt"][0]["content"] == shown[0].content
+    own_tags = wordle(parser=vf.XMLParser(["move"], answer_field="move")).reset(seed=0)[0]
+    assert own_tags[0].content.endswith("\n\n<move>\n...\n</move>")
+    assert wordle(system_prompt="Play.").reset(seed=0)[0][0].content == "Play."
+    for without in ({"system_prompt": ""}, {"parser": vf.Parser()}, {"message_type": "completion"}):
+        assert len(wordle(**without).reset(seed=0)[0]) == 1
+
+
+def test_a_message_without_tags_is_told_that_they_are_missing() -> None:
+    env = wordle(system_prompt="Play.", feedback_fn=lambda text: text[:10])
+    env.reset(seed=0)
+    missing = "There are no <guess> tags with a move in your answer.\n\n"
+    assert env.step("[crane]").observation[-1].content == f"{missing}You attemp"
+    env.reset(seed=0)
+    assert env.step("<guess>crane, I think</guess>").observation[-1].content == "You attemp", "it has the tags, and no word"
+    env.close()
+
+
 def test_feedback_of_ones_own_between_the_first_and_the_last_observation() -> None:
     seen: list[str] = []
 

@@ -14,6 +14,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vfgym.codecs import without_colours
 from vfgym.wrappers.descriptions import MOST_CHARACTERS, Description, describe
 
 OWN_IDS = [
@@ -206,6 +207,76 @@ def test_rules_tell_the_settings_that_they_depend_on_and_the_limit_that_holds() 
     rules = described("CartPole-v1", max_episode_steps=7).rules
     assert "after 7 steps" in rules
     assert "500" not in rules
+
+
+def test_the_drawing_of_a_taxi_can_be_read() -> None:
+    """What the legend says of colours and of the map is what the drawing shows of a state, wherever taxi and passenger are."""
+    env = made("Taxi-v4", render_mode="ansi")
+    env.reset(seed=0)
+    game: Any = env.unwrapped
+    rules = describe(env).rules
+    assert "yellow is the empty taxi, green the taxi with the passenger" in rules
+    assert "blue the waiting passenger, magenta the destination" in rules
+    for column, row in enumerate([0, 0, 4, 4]):
+        place = f"{('Red', 'Green', 'Yellow', 'Blue')[column]} in row {row} and column {game.locs[column][1]}"
+        assert place.replace("Red in", "Red is in") in rules
+        assert game.locs[column][0] == row
+    for state in range(500):
+        taxi_row, taxi_column, passenger, destination = game.decode(state)
+        game.s = state
+        squares = re.findall(r"\[([^\]:]):([a-z,]+)\]", without_colours(env.render()))
+        expected: dict[tuple[int, int], set[str]] = {}
+        for place, colour in [
+            ((taxi_row, taxi_column), "green" if passenger == 4 else "yellow"),
+            (game.locs[destination], "magenta"),
+            *([(game.locs[passenger], "blue")] if passenger < 4 else []),
+        ]:
+            expected.setdefault(tuple(place), set()).add(colour)
+        assert [set(colours.split(",")) for _, colours in squares] == [expected[place] for place in sorted(expected)]
+
+
+def test_drawings_are_explained_where_they_are_shown() -> None:
+    assert "x is you" in described("CliffWalking-v1", render_mode="ansi").rules
+    assert "H is a hole" in described("FrozenLake-v1", render_mode="ansi").rules
+    for game_id in ("CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"):
+        assert "drawing" not in described(game_id).rules
+    assert "ansi" not in described("Taxi-v4").about_observations
+
+
+def test_a_player_who_sees_numbers_is_told_the_map_of_a_lake_unless_each_game_has_another() -> None:
+    assert described("FrozenLake-v1").about_observations.endswith("\n\nSFFF\nFHFH\nFFFH\nHFFG")
+    assert described("FrozenLake-v1", desc=["SH", "FG"]).about_observations.endswith("\n\nSH\nFG")
+    assert "The map (" not in described("FrozenLake-v1", map_name=None).about_observations
+
+
+def change_by(game_id: str, action: Any) -> dict[str, float]:
+    """Return how an action changes what is observed, on average over some games."""
+    env = made(game_id)
+    changes = []
+    for seed in range(20):
+        before = env.reset(seed=seed)[0]
+        for _ in range(3):
+            after = env.step(action)[0]
+        changes.append(after - before)
+    return dict(zip(describe(env).observation_labels, np.mean(changes, axis=0).tolist(), strict=True))
+
+
+def test_what_is_said_of_directions_is_true_of_the_simulations() -> None:
+    idle, left, main, right = (change_by("LunarLander-v3", action) for action in range(4))
+    assert "The left orientation engine pushes it to the left and turns it counter-clockwise" in described("LunarLander-v3").rules
+    assert left["x velocity"] < idle["x velocity"] < right["x velocity"]
+    assert left["angle"] > idle["angle"] > right["angle"]
+    assert main["y velocity"] > idle["y velocity"]
+    lander: Any = made("LunarLander-v3").unwrapped
+    lander.reset(seed=0)
+    assert lander.legs[0].position.x > lander.lander.position.x  # leg 1 is the right leg
+    lander.close()
+    assert "A positive torque makes the angular velocity of theta2 grow" in described("Acrobot-v1").rules
+    negative, positive = (change_by("Acrobot-v1", action) for action in (0, 2))
+    assert positive["Angular velocity of theta2"] > negative["Angular velocity of theta2"]
+    assert positive["Angular velocity of theta1"] < negative["Angular velocity of theta1"]
+    assert "A positive torque makes the angular velocity grow" in described("Pendulum-v1").rules
+    assert change_by("Pendulum-v1", [2.0])["Angular Velocity"] > change_by("Pendulum-v1", [-2.0])["Angular Velocity"]
 
 
 def test_wrappers_that_change_a_space_take_its_labels_away() -> None:

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vfgym
-from vfgym.errors import ConfigurationError, InvalidAction, MissingExtra, ResetNeeded
+from vfgym.errors import ConfigurationError, InvalidAction, MissingExtra, ResetNeeded, UnknownArgument
 from vfgym.messages import AssistantMessage, SystemMessage, UserMessage
 from vfgym.testing import check_environment
 from vfgym.wrappers.pettingzoo import PettingZooEnv, PettingZooGame, to_pettingzoo
@@ -911,6 +911,20 @@ def test_what_cannot_be_played_is_refused(make_env: Any, options: dict[str, Any]
         PettingZooGame(make_env, **options)
 
 
+def test_an_environment_that_is_there_is_refused_with_what_to_give() -> None:
+    with pytest.raises(ConfigurationError, match=r"Guessing is an environment of PettingZoo, .* with .*parallel_to_aec"):
+        vfgym.to_chat(Guessing())  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="give it its id, or a function that makes it"):
+        vfgym.to_chat(factory("tictactoe_v3")())
+
+
+def test_arguments_of_the_game_are_told_from_unknown_ones() -> None:
+    with pytest.raises(UnknownArgument, match=r"'board_size', which is one of the game: give game_options=\{'board_size': 5\}"):
+        vfgym.to_chat("classic/go_v5", board_size=5)
+    with pytest.raises(UnknownArgument, match=r"no argument 'max_turn'\. Did you mean `max_turns`"):
+        vfgym.to_chat("classic/go_v5", max_turn=5)
+
+
 def test_players_are_asked_for_by_name_and_after_a_reset() -> None:
     table = PettingZooGame(Elimination)
     with pytest.raises(ResetNeeded):
@@ -1170,10 +1184,74 @@ def test_a_chat_environment_becomes_an_environment_of_one_agent(capsys: pytest.C
     assert observations["player_0"][-1].content == "2"
 
 
-@pytest.mark.parametrize("given", [gym.make("CartPole-v1", disable_env_checker=True), 3])
-def test_what_is_no_conversation_is_refused(given: Any) -> None:
-    with pytest.raises(ConfigurationError, match="to_pettingzoo takes"):
+def test_an_id_does_as_well_as_an_environment() -> None:
+    one, several = to_pettingzoo("gymnasium/CartPole-v1"), to_pettingzoo(gym.spec("pettingzoo/tictactoe-v3"))
+    assert (one.possible_agents, several.possible_agents) == (["player_0"], ["player_0", "player_1"])
+    several.reset(seed=0)
+    assert several.last()[4]["player"] == "player_1"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (gym.make("CartPole-v1", disable_env_checker=True), "take 'gymnasium/CartPole-v1', or wrap it with vfgym.to_chat"),
+        ("CartPole-v1", "take 'gymnasium/CartPole-v1', or wrap it with vfgym.to_chat"),
+        (3, "to_pettingzoo takes a chat environment, the id of one"),
+    ],
+)
+def test_what_is_no_conversation_is_refused(given: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
         to_pettingzoo(given)
+
+
+# The limits of the chat environment
+
+
+def endings(aec: Any, answers: Iterator[str]) -> tuple[int, set[bool], set[str]]:
+    """Play a game to its end. Return how many answers were given, whether agents were truncated, and the stop conditions they are told."""
+    aec.reset(seed=0)
+    answered, conditions, truncations = 0, set(), set()
+    for _ in aec.agent_iter():
+        _, _, terminated, truncated, info = aec.last()
+        if terminated or truncated:
+            truncations.add(truncated)
+            conditions.add(info["stop_condition"])
+            aec.step(None)
+        else:
+            aec.step(next(answers))
+            answered += 1
+    return answered, truncations, conditions
+
+
+@pytest.mark.parametrize("opponents", ["random", "self"])
+def test_an_agent_that_finds_no_valid_move_truncates_the_game_as_in_conversation(opponents: str) -> None:
+    env = PettingZooEnv("classic/tictactoe_v3", max_invalid_moves=3, opponents=opponents)
+    answers = ["4", "banana", "banana", "0", "banana", "banana", "8", "banana", "banana", "banana"]
+    assert endings(to_pettingzoo(env), iter(answers)) == (10, {True}, {"too_many_invalid_moves"})
+    env.reset(seed=0)
+    outcome = [env.step("banana") for _ in range(3)][-1]
+    assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
+    env.close()
+
+
+def test_invalid_moves_of_one_agent_are_none_of_another() -> None:
+    aec = to_pettingzoo(PettingZooEnv("classic/tictactoe_v3", max_invalid_moves=2))
+    moves = ["banana", "0", "banana", "1", "banana", "3", "banana", "4", "banana", "6"]
+    assert endings(aec, iter(moves)) == (10, {False}, {"game_over"})
+
+
+def test_who_has_had_all_its_turns_truncates_the_game() -> None:
+    """Each agent has as many turns as the policy has in the conversation; in self-play that are the turns of all."""
+    moves = [f"[{cell}]" for cell in (0, 1, 2, 4, 3, 5, 7, 6, 8)]
+    for most, together, answered in ((2, False, 4), (3, True, 3), (-1, False, 9)):
+        env = vfgym.TextArenaEnv("TicTacToe-v0", max_turns=most, opponents="self" if together else "random")
+        reason = "max_turns_reached" if most > 0 else "game_over"
+        assert endings(to_pettingzoo(env), iter(moves)) == (answered, {most > 0}, {reason})
+
+
+def test_a_table_has_no_limits_but_its_own() -> None:
+    aec = to_pettingzoo(lambda: PettingZooGame("classic/tictactoe_v3", max_moves=30))
+    assert endings(aec, iter(["banana"] * 30)) == (30, {True}, {"game_over"})
 
 
 def test_without_pettingzoo_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

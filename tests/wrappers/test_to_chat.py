@@ -172,9 +172,15 @@ def test_a_game_a_spec_and_a_factory_do_as_well_as_an_id(make: Any) -> None:
     assert text == text_by_id
 
 
+class Unrecorded(gym.Wrapper[Any, Any, Any, Any]):
+    """Does not record its arguments, so that nobody can make it again."""
+
+
 def test_what_cannot_be_played_in_words_is_refused_with_the_reason() -> None:
     with pytest.raises(ConfigurationError, match="give to_chat a function"):
         vfgym.to_chat(gym.make("CartPole-v1").unwrapped.__class__())
+    with pytest.raises(ConfigurationError, match=r"its wrapper Unrecorded does not say .* give to_chat a function"):
+        vfgym.to_chat(Unrecorded(gym.make("CartPole-v1")))
     with pytest.raises(ConfigurationError, match="got int"):
         vfgym.to_chat(3)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="one for each"):

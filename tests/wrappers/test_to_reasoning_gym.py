@@ -219,6 +219,11 @@ def test_seats_and_wrappers() -> None:
     assert to_reasoning_gym(env.fork())[3] == to_reasoning_gym(gymnasium.wrappers.TimeLimit(env, 5))[3] == to_reasoning_gym(env)[3]
 
 
+def test_an_id_does_as_well() -> None:
+    by_id, dataset = to_reasoning_gym("reasoning-gym/chain_sum-v0"), to_reasoning_gym(gymnasium.make("reasoning-gym/chain_sum-v0"))
+    assert by_id[3] == dataset[3]
+
+
 def test_a_dataset_can_be_pickled() -> None:
     dataset = to_reasoning_gym(ReasoningGymEnv("chain_sum", num_train_examples=3, num_eval_examples=1))
     twin = pickle.loads(pickle.dumps(dataset))
@@ -279,8 +284,9 @@ def grouped(completions: Any) -> list[float]:
         (lambda: gymnasium.make("gymnasium/FrozenLake-v1"), "may have several turns"),
         (lambda: sums(rubric=Rubric(grouped)), "scores whole groups"),
         (lambda: ReasoningGymEnv("chain_sum", curriculum=True), "has a curriculum"),
-        (lambda: gymnasium.make("CartPole-v1"), "takes a chat environment, got CartPoleEnv"),
-        (lambda: ROWS, "takes a chat environment, got list"),
+        (lambda: "gymnasium/FrozenLake-v1", "may have several turns"),
+        (lambda: gymnasium.make("CartPole-v1"), "'CartPole-v1' is no chat environment"),
+        (lambda: ROWS, "a chat environment is needed, or the id of one, got list"),
     ],
 )
 def test_what_cannot_be_a_dataset(make: Any, message: str) -> None:

@@ -37,6 +37,7 @@ from vfgym.results import (
     fingerprint_of,
     rollout_output,
 )
+from vfgym.results.left_out import LeftOutLog
 from vfgym.results.resume import has_rows
 from vfgym.rollouts import Player
 from vfgym.state import State
@@ -111,6 +112,7 @@ class Generation:
         self.scoring_limit = asyncio.Semaphore(limit) if limit > 0 else None
         self._client_turns = 0
         self._failures = FailureLog()
+        self._left_out = LeftOutLog()
 
     async def play_all(self, groups: Sequence[Group]) -> None:
         """Play and score all rollouts of `groups`."""
@@ -212,6 +214,7 @@ class Generation:
                 error=played.failure,
                 state_columns=self.settings.state_columns,
                 fingerprint=played.fingerprint,
+                left_out=self._left_out,
             )
             row["example_id"] = group.example.example_id
             label = played.state["input"].get("task")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,11 +113,15 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
     _check_resume(settings, [*names, *models.names])
     check_id(settings.env_id)
     config = models.config()
+    for option, given in (("--agent", names), ("--model", models.names)):
+        for name, count in Counter(given).items():
+            if count > 1:
+                raise ConfigurationError(f"{option} {name} is given {count} times: give it once")
+            if option == "--model" and name in names:
+                raise ConfigurationError(f"--agent {name} and --model {name} would have the same name in the table: ask for one of them")
     agents = {name: load_agent(name) for name in names}
     if config is not None:
         for name in models.names:
-            if name in names:
-                raise ConfigurationError(f"--agent {name} and --model {name} would have the same name in the table: ask for one of them")
             agents[name] = ModelAgent(config, name, models.sampling_args)
         run_to_end(check_reachable(config))
     if not agents:
@@ -142,7 +147,8 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
             )
     except (KeyboardInterrupt, EndOfInput):
         _print_comparison(results)
-        print("\nstopped" if path is None else f"\nstopped: what was finished is in {path}")
+        is_kept = path is not None and (path / METADATA).is_file()
+        print(f"\nstopped: what was finished is in {path}" if is_kept else "\nstopped")
         return INTERRUPTED
     except Exception as error:
         _print_comparison(results)
@@ -203,7 +209,8 @@ def _results_path(settings: Settings, name: str, agent: Agent) -> Path | None:
         "sampling_args": agent.sampling_args if isinstance(agent, ModelAgent) else {},
     }
     found = find_incomplete(path.parent, wanted, redo_errors=settings.redo_errors)
-    print(f"{name}: going on with {found}" if found is not None else f"{name}: there is no unfinished run to resume, a new one begins")
+    new = "there is no unfinished run to resume with these settings, a new one begins"
+    print(f"{name}: {new if found is None else f'going on with {found}'}")
     return found or path
 
 
@@ -238,13 +245,13 @@ def _print_comparison(results: dict[str, GenerateOutputs]) -> None:
     rows = []
     for name, result in results.items():
         metadata = result["metadata"]
-        error = metadata["std_error"]
+        error, means = metadata["std_error"], metadata["avg_metrics"]
         num_errors = sum(row["error"] is not None for row in result["outputs"])
         rows.append(
             [
                 name,
                 f"{metadata['avg_reward']:.3f}" + ("" if error is None else f" ± {error:.3f}"),
-                *(f"{metadata['avg_metrics'].get(metric, 0.0):.3f}" for metric in metrics),
+                *(f"{means[metric]:.3f}" if metric in means else "-" for metric in metrics),
                 *(f"{passes[k]:.3f}" for passes in (metadata["pass_at_k"], metadata["pass_all_k"]) for k in ks),
                 f"{num_errors}/{len(result['outputs'])}",
                 f"{metadata['time']:.2f}",

@@ -11,12 +11,21 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from vfgym.codecs.answers import narrowings
-from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, elements_of, number_text, register_codec, sequence_of, shown
-from vfgym.codecs.relaxed import read_relaxed
+from vfgym.codecs.base import (
+    ActionNotFound,
+    Codec,
+    Schema,
+    elements_of,
+    number_text,
+    register_codec,
+    sequence_of,
+    several,
+    shown,
+)
+from vfgym.codecs.numbers import Number, numbers_in
+from vfgym.codecs.relaxed import bracketed
 from vfgym.errors import ConfigurationError, InvalidAction
 
-Number = int | float
 Array = NDArray[Any]
 
 _MOST_DESCRIBED = 16
@@ -26,7 +35,9 @@ _MOST_IN_SCHEMA = 64
 """Elements with bounds of their own that a schema bounds one by one."""
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_PROSE_NUMBER = re.compile(r"(?<![\w.])[+\-\u2212]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w])")
+_LABEL = re.compile(r"[^\W\d]+(?:[ -][^\W\d]+)*")
+"""What one number without a name may be called: words, without a number or sign that may belong to it."""
+
 _INTEGER_TEXT = re.compile(r"[+-]?\d{1,40}\Z")
 
 
@@ -95,26 +106,38 @@ class ArrayCodec(Codec):
         return array if self._is_vector else array.reshape(self._shape)
 
     def read_answer(self, data: Any) -> Any:
-        """Return the vector of data that stood alone in an answer: labels that nobody gave it are passed over."""
+        """Return the vector of data that stood alone in an answer, also of ``{"0": ..., "1": ...}``.
+
+        One number may have any word for a label; several that have no names of their own may not, since nobody knows their order.
+        """
         try:
             return super().read_answer(data)
         except ActionNotFound:
             if isinstance(data, Mapping) and self._is_vector and self.names is None and len(data) == self._size:
-                return self.read(list(data.values()))
+                elements = _by_index(data)
+                if elements is not None:
+                    return self.read(elements)
+                if self._size == 1 and _LABEL.fullmatch(next(iter(data))):
+                    return self.read(list(data.values()))
             raise
 
-    def prose(self, answer: str) -> Any:
-        """Return the action of the only number in a sentence, where an action is one number."""
-        for candidate in reversed(narrowings(answer)) if self._size == 1 else ():
-            numbers = {read_relaxed(number) for number in _PROSE_NUMBER.findall(candidate)}
-            if len(numbers) > 1:
-                raise ActionNotFound(f"Your answer names {len(numbers)} different actions")
-            if numbers:
-                try:
-                    return self.read(_nested([numbers.pop()], self._shape))
-                except ActionNotFound as error:
-                    raise ActionNotFound(error.sentence()) from None
-        raise ActionNotFound(NO_ACTION)
+    def prose(self, text: str) -> Any:
+        """Return the action of the only number in a text, where an action is one number."""
+        if self._size != 1:
+            return super().prose(text)
+        action = self.stated(data for data in bracketed(text) if isinstance(data, Mapping))
+        if action is not None:
+            return action
+        try:
+            numbers = numbers_in(text)
+        except ValueError as error:
+            raise ActionNotFound(str(error)) from None
+        if len(numbers) > 1:
+            raise several(len(numbers))
+        try:
+            return self.read(_nested(numbers, self._shape)) if numbers else None
+        except ActionNotFound as error:
+            raise ActionNotFound(error.sentence()) from None
 
     def listing(self) -> str:
         """Return what the list holds, in words.
@@ -309,6 +332,15 @@ def _labels(space: Any, names: Sequence[str]) -> list[str]:
         expected = "no labels" if count is None else f"{count} different labels"
         raise ConfigurationError(f"expected {expected} for the elements of {space}, got {names!r}")
     return [name.strip() for name in names]
+
+
+def _by_index(labelled: Mapping[str, Any]) -> list[Any] | None:
+    """Return the elements of an object whose keys number them, from 0 or from 1; ``None`` if they do not."""
+    keys = {int(key): key for key in labelled if key.isdecimal() and len(key) <= len(str(len(labelled)))}
+    first = min(keys, default=0)
+    if first > 1 or keys.keys() != set(range(first, first + len(labelled))):
+        return None
+    return [labelled[keys[index]] for index in sorted(keys)]
 
 
 def _shortest(number: np.floating[Any]) -> float:

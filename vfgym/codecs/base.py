@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 
-from vfgym.codecs.answers import MARKUP, answer_in, narrowings
+from vfgym.codecs.answers import MARKUP, answer_in, narrowings, where_to_search
+from vfgym.codecs.numbers import is_negated
 from vfgym.codecs.relaxed import bracketed, read_json, read_relaxed
 from vfgym.errors import ConfigurationError
 
@@ -22,12 +24,15 @@ Space = gym.Space[Any]
 
 NO_ACTION = "Your answer names no action"
 
-_WRAPPING_KEYS = ("action", "answer")
-"""Keys of an object that models put around an action, in imitation of a tool call."""
+_WRAPPING_KEYS = ("action", "answer", "arguments")
+"""Keys of an object that models put around an action, in imitation of a tool call. Beside them it may hold remarks."""
 
 
 _STARTS_OF_DATA = "[{(+-.0123456789"
 """What an answer begins with that is meant as data: of other text it would be odd to say that its first element is wrong."""
+
+
+_OPENING_BRACKET = re.compile(r"[\[{(]")
 
 
 class ActionNotFound(ValueError):
@@ -143,13 +148,38 @@ class Codec(ABC):
         """Return the error with which a model is told what is wrong and what is valid."""
         return ActionNotFound(f"{sentence}. Valid actions: {self.listing()}.")
 
-    def prose(self, answer: str) -> Any:
-        """Return the action that an answer names in a sentence; kinds that can be read out of prose override this.
+    def prose(self, text: str) -> Any:
+        """Return the action that stands inside brackets in a text; kinds that can be read out of sentences override this.
+
+        Returns:
+            The action, or ``None`` if there is none.
 
         Raises:
-            ActionNotFound: If it names none.
+            ActionNotFound: If there are several, or what there is cannot be read. The message is a sentence without its full stop.
         """
-        raise ActionNotFound(NO_ACTION)
+        # What is alone in parentheses is a remark.
+        action = self.stated(data for data in bracketed(text) if isinstance(data, list | Mapping))
+        if action is not None and any(is_negated(text, match.start()) for match in _OPENING_BRACKET.finditer(text)):
+            raise ActionNotFound(f"It is unclear whether {self.encode(action)} is meant")
+        return action
+
+    def stated(self, candidates: Iterable[Any]) -> Any:
+        """Return the one action that there is among data; returns and raises as `prose` does."""
+        found: dict[str, Any] = {}
+        problem: ActionNotFound | None = None
+        for data in candidates:
+            try:
+                action = self.read_answer(data)
+                found[self.encode(action)] = action
+            except ActionNotFound as error:
+                problem = problem or error
+        if len(found) > 1:
+            raise several(len(found))
+        if found:
+            return next(iter(found.values()))
+        if problem is not None:
+            raise ActionNotFound(problem.sentence())
+        return None
 
     def read_answer(self, data: Any) -> Any:
         """Return the action of data that stood alone in an answer: like `read`, and unwraps ``{"action": ...}``.
@@ -160,11 +190,10 @@ class Codec(ABC):
         try:
             return self.read(data)
         except ActionNotFound:
-            if isinstance(data, Mapping) and len(data) == 1:
-                ((key, inner),) = data.items()
-                if key.casefold() in _WRAPPING_KEYS:
-                    return self.read_answer(inner)
-            raise
+            wrapped = wrapped_in(data)
+            if len(wrapped) != 1:
+                raise
+            return self.read_answer(wrapped[0])
 
     def _search(self, text: str) -> Any:
         """Return the action that stands somewhere in a text, which is not just its JSON."""
@@ -180,21 +209,16 @@ class Codec(ABC):
             except ActionNotFound as error:
                 if candidate[0] in _STARTS_OF_DATA or (isinstance(data, Mapping) and (error.places or len(data) > 1)):
                     problem = problem or error
-        found: dict[str, Any] = {}
-        for data in bracketed(answer):
+        sentence = NO_ACTION if problem is None else problem.sentence()
+        for part in where_to_search(answer):
             try:
-                action = self.read_answer(data)
-                found[self.encode(action)] = action
+                action = self.prose(part)
             except ActionNotFound as error:
-                problem = problem or error
-        if len(found) == 1:
-            return next(iter(found.values()))
-        if found:
-            raise self.not_found(f"Your answer names {len(found)} different actions")
-        try:
-            return self.prose(answer)
-        except ActionNotFound as error:
-            raise self.not_found(str(error) if problem is None else problem.sentence()) from None
+                sentence = str(error)
+            else:
+                if action is not None:
+                    return action
+        raise self.not_found(sentence)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Codec) and self.space == other.space and self.names == other.names
@@ -304,6 +328,22 @@ def seeded_sample(space: Space) -> Any:
     twin = copy.deepcopy(space)
     twin.seed(0)
     return twin.sample()
+
+
+def several(count: int) -> ActionNotFound:
+    """Return the error for an answer that names different actions."""
+    return ActionNotFound(f"Your answer names {count} different actions")
+
+
+def wrapped_in(data: Any) -> list[Any]:
+    """Return what stands under the keys with which models wrap an action.
+
+    >>> wrapped_in({"reason": "It is free.", "Action": 2})
+    [2]
+    """
+    if not isinstance(data, Mapping):
+        return []
+    return [value for key, value in data.items() if isinstance(key, str) and key.casefold() in _WRAPPING_KEYS]
 
 
 def json_text(data: Any) -> str:

@@ -23,6 +23,7 @@ from vfgym.codecs.base import (
     register_codec,
     sequence_of,
     shown,
+    wrapped_in,
 )
 from vfgym.errors import ConfigurationError, InvalidAction, did_you_mean
 
@@ -166,6 +167,12 @@ class DictCodec(Codec):
                 error.places.append(f"`{written}`")
                 raise
         return members
+
+    def read_answer(self, data: Any) -> Any:
+        """Return the dict of data that stood alone in an answer; a key of the space's own with no object under it wraps no action."""
+        if isinstance(data, Mapping) and data.keys() & self._keys.keys() and all(mapping_of(inner) is None for inner in wrapped_in(data)):
+            return self.read(data)
+        return super().read_answer(data)
 
     def listing(self) -> str:
         """Return what may stand under each key."""

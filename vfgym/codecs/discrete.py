@@ -5,15 +5,16 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from vfgym.codecs.answers import answer_in, labelled, narrowings
-from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, register_codec, shown
-from vfgym.codecs.relaxed import read_json
+from vfgym.codecs.answers import answer_in, narrowings, where_to_search
+from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, register_codec, several, shown, wrapped_in
+from vfgym.codecs.numbers import is_bare, is_negated, numbers_in, with_plain_signs
+from vfgym.codecs.relaxed import bracketed, read_json
 from vfgym.errors import ConfigurationError, InvalidAction
 
 _MOST_NUMBERS_KEPT = 1024
@@ -22,11 +23,15 @@ _MOST_NUMBERS_KEPT = 1024
 _MOST_LISTED = 40
 """Names that a listing shows; of more it shows the ends."""
 
-_DECORATION = " \t\r\n.!\"'`*"
+_DECORATION = " \t\r\n.!\"'`*$"
+_BRACKETED = re.compile(r"(?:\\boxed)?[(\[{<]([^()\[\]{}<>]*)[)\]}>]\Z")
 _NUMBER = re.compile(r"(?<![\w.+-])[+-]?\d+(?!\w|[.,]\d)")
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?\Z")
 _MENTION_START = re.compile(r"(?<![\w.+-])\S")
-_MENTION_END = re.compile(r"\w|[.,]\d")
+_MENTION_END = re.compile(r"\w|[.,]\d|-\w")
+_REMARK = re.compile(r"(.*\S)\s*\([^()]*\)\Z")
+_REMARK_FOLLOWS = re.compile(r"\s*\(")
+_LEADING_NUMBER = re.compile(r"([+-]?\d+)(?=[ \t*_`]*(?:[.;:!)\n]|,(?!\d)|\Z))(?!\.\d)")
 _WHOLE_DIGITS = 25
 """Digits of the longest number that is converted: no 64-bit number has as many."""
 
@@ -34,8 +39,11 @@ _WHOLE_DIGITS = 25
 class DiscreteCodec(Codec):
     """The actions of a `gymnasium.spaces.Discrete`.
 
-    Reading forgives format: an answer in ``<action>`` tags, with quotes, in another case, in a sentence, after reasoning. An
-    answer that names two different actions names none. A name that looks like a number is a name; in JSON data a number is one.
+    Reading forgives format: an answer in ``<action>`` tags, with quotes, in another case, in a sentence, after reasoning, without the
+    remark in parentheses at the end of a name. An answer that names two different actions names none, nor does one with "not" before
+    the name. Where actions have names, a number counts only where it stands alone or after a label, and not in a sentence. A text
+    that is a name, or the same number as a name (1 for 1.0), is the name; as a number in JSON data it is refused, unless it is the
+    index of the same action.
     """
 
     def __init__(self, space: gym.spaces.Discrete[Any], names: Sequence[str] | Mapping[int, str] | None = None) -> None:
@@ -57,18 +65,16 @@ class DiscreteCodec(Codec):
         self._exact = {str(number): self._type(number) for number in kept}
         self._cased: dict[str, Any] = {}
         self._folded: dict[str, Any] = {}
+        self._shortened: frozenset[str] = frozenset()
+        """Names without the remark at their end."""
         if self.names is None:
             self.schema: Schema = {"type": "integer", "minimum": self._low, "maximum": self._high}
         else:
             self.schema = {"type": "string", "enum": list(self.names)}
-            self._exact |= {name: self._type(self._low + index) for index, name in enumerate(self.names)}
-            folds = Counter(name.casefold() for name in self.names)
-            for name in self.names:
-                fold = name.casefold()
-                if folds[fold] == 1:
-                    self._folded[fold] = self._exact[name]
-                else:  # moves of chess: bxc3 is a pawn's, Bxc3 a bishop's
-                    self._cased[name] = self._exact[name]
+            named = {name: self._type(self._low + index) for index, name in enumerate(self.names)}
+            self._exact |= {**_by_value(named), **named}
+            self._add_forgiving(self.names)
+            self._add_shortened(self.names)
 
     def _in_order(self, names: Sequence[str] | Mapping[int, str]) -> list[str]:
         """Return the names in the order of their numbers."""
@@ -82,6 +88,24 @@ class DiscreteCodec(Codec):
         if not fits or not all(isinstance(name, str) and name.strip() == name != "" for name in given) or len({*given}) != count:
             raise ConfigurationError(f"expected {count} different action names, one for each of {self.space}, got {names!r}")
         return list(given)
+
+    def _add_forgiving(self, names: Sequence[str]) -> None:
+        """Add the forms in which names are looked up with white space, signs and, where they tell no names apart, cases alike."""
+        spaced = [_spaced(name) for name in names]
+        known, folds = Counter(spaced), Counter(name.casefold() for name in spaced)
+        for name, form in zip(names, spaced, strict=True):
+            if folds[form.casefold()] == 1:
+                self._folded[form.casefold()] = self._exact[name]
+            elif known[form] == 1:  # moves of chess: bxc3 is a pawn's, Bxc3 a bishop's
+                self._cased[form] = self._exact[name]
+
+    def _add_shortened(self, names: Sequence[str]) -> None:
+        """Add names without the remark in parentheses at their end, where these are still different from all names."""
+        shortened = [(_spaced(match[1]).casefold(), name) for name in names if (match := _REMARK.match(name))]
+        counts = Counter([*(short for short, _ in shortened), *(_spaced(name).casefold() for name in names)])
+        unique = {short: self._exact[name] for short, name in shortened if counts[short] == 1}
+        self._folded |= unique
+        self._shortened = frozenset(unique)
 
     def to_json(self, action: Any) -> int | str:
         """Return the name of an action, or its number where there are no names."""
@@ -100,7 +124,11 @@ class DiscreteCodec(Codec):
             if action is not None:
                 return action
         elif _is_whole(data) and self._low <= data <= self._high:
-            return self._type(int(data))
+            number = int(data)
+            action = self._type(number)
+            if self.names is not None and self._exact.get(str(number), action) != action:
+                raise ActionNotFound(f"must be a name in quotes, since {shown(data)} is the number of one action and the name of another")
+            return action
         kind = "a whole number" if self.names is None else "a name or a number"
         raise ActionNotFound(f"must be {kind} from {self._low} to {self._high}, got {shown(data)}")
 
@@ -146,6 +174,18 @@ class DiscreteCodec(Codec):
         indices = np.flatnonzero(legal).tolist()
         return [str(self._low + index) for index in indices] if self.names is None else [self.names[index] for index in indices]
 
+    def prose(self, text: str) -> Any:
+        """Return the only action that a text mentions."""
+        wrapped = [inner for data in bracketed(text) for inner in wrapped_in(data)] if "{" in text else []
+        if len(wrapped) == 1 and isinstance(wrapped[0], str):
+            text = wrapped[0]
+            action = self._named(text)
+            if action is not None:
+                return action
+        elif wrapped:
+            return self.stated(wrapped)
+        return self._number_in(text) if self.names is None else self._name_in(text)
+
     def _search(self, text: str) -> Any:
         answer = answer_in(text)
         action = self._named(answer)
@@ -157,26 +197,46 @@ class DiscreteCodec(Codec):
                 action = self._wrapped(candidate)
             if action is not None:
                 return action
-        for candidate in reversed(labelled(answer)):
-            mentioned = self._mentioned(candidate)
-            if len(mentioned) == 1:
-                return mentioned.pop()
-            if mentioned:
-                raise self.not_found(f"Your answer names {len(mentioned)} different actions")
-        raise self.not_found(NO_ACTION)
+        problem = NO_ACTION
+        for part in where_to_search(answer):
+            try:
+                action = self._labelled_number(part) if part != answer else None
+                action = self.prose(part) if action is None else action
+            except ActionNotFound as error:
+                problem = str(error)
+            else:
+                if action is not None:
+                    return action
+        raise self.not_found(problem)
 
     def _named(self, text: str) -> Any:
         """Return the action whose name or number a text is, but for decoration; or ``None``."""
         action = self._exact.get(text)
         if action is None:
-            text = text.strip(_DECORATION)
+            bare = text.strip(_DECORATION)
+            if bare[:1].isdigit() and "." in text[: text.index(bare)]:  # .5 is not 5
+                return None
+            text = bare
             action = self._exact.get(text)
-        if action is None:
-            action = self._folded.get(text.casefold())
-        if action is None and len(text) <= _WHOLE_DIGITS and (whole := _WHOLE.match(text)):
-            number = int(whole[1])
-            return self._type(number) if self._low <= number <= self._high else None
+        if action is None and (self._folded or self._cased):
+            form = _spaced(text)
+            action = self._cased.get(form)
+            if action is None:
+                action = self._folded.get(form.casefold())
+        if action is None and len(text) <= _WHOLE_DIGITS and (whole := _WHOLE.match(with_plain_signs(text))):
+            return self._called(int(whole[1]))
+        if action is None and (inner := _BRACKETED.match(text)):
+            return self._named(inner[1].strip())
         return action
+
+    def _numbered(self, number: float) -> Any:
+        """Return the action with a number, or ``None`` if there is none."""
+        is_action = self._low <= number <= self._high and number == int(number)
+        return self._type(int(number)) if is_action else None
+
+    def _called(self, number: int) -> Any:
+        """Return the action that a whole number stands for in a text: as its name or else as its index; or ``None``."""
+        return self._exact.get(str(number), self._numbered(number))
 
     def _wrapped(self, candidate: str) -> Any:
         """Return the action in a JSON object or list of one action, or ``None``."""
@@ -186,12 +246,52 @@ class DiscreteCodec(Codec):
         except ValueError:
             return None
 
-    def _mentioned(self, text: str) -> set[Any]:
-        """Return the actions whose names or numbers stand in a text as words of their own."""
-        mentioned, rest = _mentions(text, self._cased)
-        named, rest = _mentions(rest.casefold(), self._folded)
-        numbers = {int(number) for number in _NUMBER.findall(rest) if len(number) <= _WHOLE_DIGITS}
-        return mentioned | named | {self._type(number) for number in numbers if self._low <= number <= self._high}
+    def _number_in(self, text: str) -> Any:
+        """Return the action of the only number in a text, or ``None`` if that is no action's."""
+        try:
+            numbers = numbers_in(text)
+        except ValueError as error:
+            raise ActionNotFound(str(error)) from None
+        if len(numbers) > 1:
+            raise several(len(numbers))
+        return self._numbered(numbers[0]) if numbers else None
+
+    def _name_in(self, text: str) -> Any:
+        """Return the action of the only name in a text, or ``None`` if there is none.
+
+        Numbers name nothing here, but one that is another action's makes it unclear which one is meant: "1 (left)", "It leans left, so 1".
+        """
+        text = _spaced(text)
+        named, rest = _mentions(text, self._cased)
+        folded, rest = _mentions(rest.casefold(), self._folded, self._shortened)
+        named |= folded
+        numbered = self._numbers_of_actions(rest)
+        if len(named | numbered) > 1 and named:
+            raise several(len(named | numbered))
+        if named:
+            return named.pop()
+        if numbered:
+            raise ActionNotFound(f"{NO_ACTION}: a number counts only where it stands alone")
+        return None
+
+    def _labelled_number(self, text: str) -> Any:
+        """Return the action whose number a text begins with that stood after a label; ``None`` if it begins with something else."""
+        text = with_plain_signs(text.lstrip("*_`\"' "))
+        leading = _LEADING_NUMBER.match(text)
+        if leading is None or self.names is None:
+            return None
+        action = self._called(int(leading[1])) if len(leading[1]) <= _WHOLE_DIGITS else None
+        if action is None:
+            raise ActionNotFound(NO_ACTION)
+        rest = text[leading.end() :]
+        if self._numbers_of_actions(rest) - {action} or self._name_in(rest) not in (None, action):
+            raise several(2)
+        return action
+
+    def _numbers_of_actions(self, text: str) -> set[Any]:
+        """Return the actions whose numbers stand in a text as words of their own."""
+        numbers = [int(number) for number in _NUMBER.findall(text) if len(number) <= _WHOLE_DIGITS]
+        return {action for action in map(self._called, numbers) if action is not None}
 
 
 def _is_whole(data: Any) -> bool:
@@ -199,25 +299,50 @@ def _is_whole(data: Any) -> bool:
     return (isinstance(data, int | np.integer) and not isinstance(data, bool)) or (isinstance(data, float) and data.is_integer())
 
 
-def _mentions(text: str, actions: Mapping[str, Any]) -> tuple[set[Any], str]:
+def _by_value(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the actions whose names are whole numbers in another form, such as 1.0 or +1, by the plain form: there it is no index."""
+    plain = [(str(int(whole[1])), action) for name, action in named.items() if len(name) <= _WHOLE_DIGITS and (whole := _WHOLE.match(name))]
+    counts = Counter(number for number, _ in plain)
+    return {number: action for number, action in plain if counts[number] == 1}
+
+
+def _spaced(text: str) -> str:
+    """Return a text with plain signs and single spaces."""
+    return " ".join(with_plain_signs(text).split())
+
+
+def _mentions(text: str, actions: Mapping[str, Any], shortened: Collection[str] = ()) -> tuple[set[Any], str]:
     """Return the actions that a text mentions, the longest name first at each place, and the text without these names.
 
     Slices are looked up, since a regex of thousands of names takes a tenth of a second to compile and milliseconds to search.
+    A shortened name does not count where a remark follows, which may be another name's.
+
+    Raises:
+        ActionNotFound: If it is unclear whether the one name is meant: there is a "not" before it, or a sign that is none of its own.
     """
+    unclear = None
     found: set[Any] = set()
     lengths = sorted({len(name) for name in actions}, reverse=True)
     rest: list[str] = []
     end = 0
     for start in [match.start() for match in _MENTION_START.finditer(text)] if lengths else ():
-        if start < end:
-            continue
         for length in lengths:
-            action = actions.get(text[start : start + length])
-            if action is not None and not _MENTION_END.match(text, start + length):
-                found.add(action)
-                rest.append(text[end:start])
-                end = start + length
+            if start + length <= end:  # a part of the name before
                 break
+            name = text[start : start + length]
+            action = actions.get(name)
+            if action is None or _MENTION_END.match(text, start + length):
+                continue
+            if name in shortened and _REMARK_FOLLOWS.match(text, start + length):
+                continue
+            if is_negated(text, start) or (name[0].isdigit() and not is_bare(text, start)):
+                unclear = name
+            found.add(action)
+            rest.append(text[end:start])
+            end = start + length
+            break
+    if unclear is not None and len(found) == 1:
+        raise ActionNotFound(f"It is unclear whether {unclear!r} is meant")
     return found, " ".join([*rest, text[end:]])
 
 

@@ -16,23 +16,34 @@ from numpy.typing import NDArray
 TextRenderer = Callable[[Any], str]
 """Gives an observation as text. Renderers can be pickled and copied."""
 
-_COLOURED = re.compile(r"\x1b\[([\d;]+)m(.*?)\x1b\[0m", re.DOTALL)
+_STYLE = re.compile(r"\x1b\[([\d;]*)m")
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
 def without_colours(drawing: str) -> str:
-    r"""Return a terminal drawing as plain text: what is coloured stands in brackets, with its colour if there are several.
+    r"""Return a terminal drawing as plain text: what is coloured stands in brackets, with its colours if there are several.
 
-    >>> without_colours("S\x1b[41mF\x1b[0mFH")
-    'S[F]FH'
+    >>> without_colours("S\x1b[41mF\x1b[0mFH"), without_colours("\x1b[34;1m\x1b[43mR\x1b[0m\x1b[0m: ")
+    ('S[F]FH', '[R:blue,yellow]: ')
     """
-    colours = {match[1] for match in _COLOURED.finditer(drawing)}
+    texts = _STYLE.split(drawing)
+    pieces: list[tuple[str, list[str]]] = []  # and the styles of each
+    styles: list[str] = []
+    for code, text in zip(["0", *texts[1::2]], texts[::2], strict=True):
+        styles = [] if code in ("", "0") else [*styles, *_style(code)]
+        pieces.append((text, styles))
+    are_several = len({style for text, styles in pieces for style in styles if text}) > 1
 
-    def bracketed(match: re.Match[str]) -> str:
-        codes = [int(code) % 10 for code in match[1].split(";") if len(code) == 2]
-        return f"[{match[2]}:{_COLOURS[codes[0] % 8]}]" if len(colours) > 1 and codes else f"[{match[2]}]"
+    def bracketed(text: str, styles: list[str]) -> str:
+        colours = ",".join(style for style in styles if style)
+        return f"[{text}:{colours}]" if are_several and colours else f"[{text}]"
 
-    return _COLOURED.sub(bracketed, drawing).strip("\n")
+    return "".join(bracketed(text, styles) if styles and text else text for text, styles in pieces).strip("\n")
+
+
+def _style(code: str) -> list[str]:
+    """Return the colours, of letters or of what is behind them, that a terminal's code sets; an empty one if it sets none."""
+    return [_COLOURS[int(part) % 10 % 8] for part in code.split(";") if len(part) == 2] or [""]
 
 
 def text_renderer(space: gym.Space[Any], labels: Sequence[str] = ()) -> TextRenderer:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from vfgym.codecs.numbers import DASHES, number_of
+
 _DEEPEST = 64
 """Levels of brackets that are followed: more is no action but an attempt to exhaust the stack."""
 
@@ -18,11 +20,11 @@ _DEEPEST_CALL = 4
 """Calls inside each other into whose arguments is looked: ``tensor(np.array([1, 2]), ...)``."""
 
 _TOKEN = re.compile(
-    r"""[ \t]*(?:
-        (?P<number>[+\-\u2212]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:infinity|inf|nan))(?=[\s,;:=\[\](){}]|\Z))
+    rf"""[ \t]*(?:
+        (?P<number>[+\-{DASHES}]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:infinity|inf|nan))(?=[\s,;:=\[\](){{}}]|\Z))
       | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-      | (?P<mark>[\[\](){},;:=]|\s)
-      | (?P<word>[^\s,;:=\[\](){}"']+(?:[ \t]+[^\s,;:=\[\](){}"']+)*)
+      | (?P<mark>[\[\](){{}},;:=]|\s)
+      | (?P<word>[^\s,;:=\[\](){{}}"']+(?:[ \t]+[^\s,;:=\[\](){{}}"']+)*)
     )""",
     re.VERBOSE | re.DOTALL,
 )
@@ -132,7 +134,7 @@ class _Reader:
             kind = str(match.lastgroup)
             token = match[kind]
             if kind == "number":
-                yield "value", _number(token)
+                yield "value", number_of(token)
             elif kind == "string":
                 yield "value", _unquoted(token)
             elif kind == "word":
@@ -176,14 +178,6 @@ class _Reader:
         if keys or (closer == "}" and not values):
             return _unique_keys(list(zip(keys, values, strict=True)))
         return values[0] if closer == ")" and len(values) == 1 and not has_comma else values
-
-
-def _number(token: str) -> int | float:
-    token = token.replace("\u2212", "-")  # the minus sign of typesetters
-    try:
-        return int(token)
-    except ValueError:  # a fraction, or more digits than Python converts
-        return float(token)
 
 
 def _unquoted(token: str) -> str:

@@ -199,7 +199,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             if episode.is_scored or (self.defers_scoring and episode.is_over):
                 raise ResetNeeded("the episode is over: call reset() first")
             if episode.is_broken:
-                raise ResetNeeded("an exception broke the episode off: call reset() first")
+                raise ResetNeeded("the episode was broken off, by an exception or by close(): call reset() first")
             if episode.is_busy:
                 raise EpisodeBusy("another step of this episode is still running: give each player a fork() of the environment")
         return episode

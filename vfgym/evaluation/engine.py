@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -135,8 +136,10 @@ async def aevaluate(
 ) -> GenerateOutputs:
     """Let an agent play the evaluation tasks of an environment, on the running event loop (see `evaluate`)."""
     _check(num_examples=num_examples, rollouts_per_example=rollouts_per_example, max_concurrent=max_concurrent)
-    if seed < 0:
-        raise ConfigurationError(f"seed must not be negative, got {seed}")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigurationError(f"seed must be an integer from 0, got {seed!r}")
+    if isinstance(state_columns, str) or not all(isinstance(name, str) for name in state_columns):
+        raise ConfigurationError(f"state_columns must be a list of names, such as ['trajectory'], got {state_columns!r}")
     if resume and results_path is None:
         raise ConfigurationError("resume needs results_path: the directory of the run that is to be resumed")
     if redo_errors and not resume:
@@ -226,6 +229,7 @@ async def _carry_out(
         num_workers = min(n for n in (total - len(done), run.max_concurrent, replicas.most) if n != -1)
         try:
             await all_of([bridge(work) for _ in range(num_workers)])
+            recorder.end()
             outputs = run.outputs(recorder.outputs)
             if writer is not None:
                 writer.finish(outputs["metadata"])
@@ -249,9 +253,9 @@ def _save_what_is_finished(run: Run, recorder: Recorder, writer: ResultsWriter |
 
 def _check(**counts: int) -> None:
     for name, count in counts.items():
-        if count < 1 and not (count == -1 and name != "rollouts_per_example"):
-            allowed = "positive" if name == "rollouts_per_example" else "positive, or -1 for no limit"
-            raise ConfigurationError(f"{name} must be {allowed}, got {count}")
+        if not isinstance(count, int | np.integer) or (count < 1 and not (count == -1 and name != "rollouts_per_example")):
+            allowed = "a positive integer" if name == "rollouts_per_example" else "a positive integer, or -1 for no limit"
+            raise ConfigurationError(f"{name} must be {allowed}, got {count!r}")
 
 
 def _example_ids(definition: ChatEnv, num_examples: int) -> list[int]:
@@ -266,8 +270,11 @@ def _example_ids(definition: ChatEnv, num_examples: int) -> list[int]:
         logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, available)
     count = available if num_examples == -1 else min(num_examples, available)
     example_ids = [tasks.example_id_of(position) for position in range(count)]
-    if len(set(example_ids)) < count:
-        raise ConfigurationError("several tasks have the same example_id: give each its own, or leave the ids out to count from 0")
+    twice = next((example_id for example_id, times in Counter(example_ids).items() if times > 1), None)
+    if twice is not None:
+        raise ConfigurationError(
+            f"several tasks have the same example_id, {twice!r} among them: give each its own, or leave the ids out to count from 0"
+        )
     return example_ids
 
 

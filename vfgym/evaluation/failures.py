@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from vfgym.errors import Error
+
 logger = logging.getLogger(__name__)
 
 
@@ -18,4 +20,8 @@ class FailureLog:
         """Log that a rollout failed."""
         level = logging.DEBUG if self._has_any else logging.WARNING
         self._has_any = True
-        logger.log(level, "rollout %d of example %s failed: %r (the rows tell of further ones)", rollout, example_id, error, exc_info=error)
+        # An error of this library's kinds (a model's, say) tells in words what is wrong; any other is found by its line.
+        traceback = None if isinstance(error, Error) else error
+        logger.log(
+            level, "rollout %d of example %s failed: %r (the rows tell of further ones)", rollout, example_id, error, exc_info=traceback
+        )

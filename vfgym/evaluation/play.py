@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import gymnasium as gym
 
-from vfgym.agents import Answering
+from vfgym.agents import Answering, HumanAnswers
 from vfgym.calls import function_name, is_awaitable
 from vfgym.clients import is_authentication_error
 from vfgym.concurrency import wait
@@ -76,23 +76,28 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
                 action = _asked(answer, observation, info)
             except Exception as error:
                 failure = None if isinstance(error, Error | TimeoutError) else error
-                seen_return += seat.fail(error).reward
+                observation, last_reward, _, _, info = seat.fail(error)
+                seen_return += last_reward
                 break
             try:
                 observation, reward, terminated, truncated, info = env.step(action)
             except InvalidAction as error:
-                seen_return += seat.fail(error).reward
+                observation, last_reward, _, _, info = seat.fail(error)
+                seen_return += last_reward
                 break
             seen_return += float(reward)
             is_over = terminated or truncated
             state = cast(State, seat.state)
         if state["reward"] is None or not state["is_completed"]:
-            seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
+            info = seat.truncate().info  # a wrapper ended the episode, or it was over before the first turn
     except Exception as error:
         return Played(rollout, definition, state, seen_return, error)
     if failure is not None and is_authentication_error(failure):
         raise failure
-    return Played(rollout, definition, cast(State, seat.state), seen_return, failure)
+    state = cast(State, seat.state)
+    if isinstance(answer, HumanAnswers):
+        answer.show_end(observation, info, None if seat.defers_scoring else seen_return)
+    return Played(rollout, definition, state, seen_return, failure)
 
 
 def _asked(answer: Answering, observation: list[Message], info: dict[str, Any]) -> Any:

@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from vfgym.concurrency import run_sync
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode_scoring import score_together
+from vfgym.errors import did_you_mean
 from vfgym.evaluation.failures import FailureLog
 from vfgym.evaluation.play import Played
 from vfgym.results import ResultsWriter, RolloutOutput, Run, rollout_output
+from vfgym.results.left_out import LeftOutLog
+from vfgym.results.rows import STANDARD_KEYS
 from vfgym.state import State
 
 logger = logging.getLogger(__name__)
@@ -47,6 +50,11 @@ class Recorder:
         self._on_row = on_row
         self._groups: defaultdict[int, list[Played]] = defaultdict(list)
         self._failures = FailureLog()
+        self._left_out = LeftOutLog()
+        self._unseen = set(run.state_columns)
+        """State columns that no episode had so far."""
+        self._known: list[str] = []
+        """What the last episode had instead."""
 
     def add(self, played: Played) -> None:
         """Record one episode; one that is scored in a group waits for the others.
@@ -54,8 +62,9 @@ class Recorder:
         Raises:
             vfgym.results.ResultsError: If a row cannot be written.
         """
-        if played.error is not None:
-            self._failures.note(played.rollout.example_id, played.rollout.number, played.error)
+        error = played.error or (None if played.state is None else played.state.get("error"))
+        if error is not None:
+            self._failures.note(played.rollout.example_id, played.rollout.number, error)
         if not self._definition.requires_group_rollouts:
             self._keep(played)
             return
@@ -66,6 +75,11 @@ class Recorder:
             group.sort(key=lambda each: each.rollout.number)
             for each in self._scored(group):
                 self._keep(each)
+
+    def end(self) -> None:
+        """Report what was asked for and never came: state columns that no episode had, which are None in all rows."""
+        for name in sorted(self._unseen) if self._known else ():
+            logger.warning("no episode's state has the column %r, so it is None in all rows.%s", name, did_you_mean(name, self._known))
 
     def _scored(self, group: list[Played]) -> list[Played]:
         """Score the episodes of one example together; those that broke off have no part in it."""
@@ -87,7 +101,11 @@ class Recorder:
             error=played.error,
             state_columns=self._run.state_columns,
             fingerprint=played.rollout.fingerprint,
+            left_out=self._left_out,
         )
+        if self._unseen and played.state is not None:
+            self._known = [*state, *State.INPUT_FIELDS, *row["metrics"]]
+            self._unseen = {name for name in self._unseen if name not in STANDARD_KEYS.union(self._known) and state.get(name) is None}
         self.outputs.append(row)
         if self._writer is not None:
             self._writer.append(row)

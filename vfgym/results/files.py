@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from vfgym.errors import Error
+from vfgym.results.left_out import LeftOutLog
 from vfgym.results.metadata import GenerateOutputs
 from vfgym.results.plain_json import json_text
 from vfgym.results.rows import row_line, row_order
@@ -128,6 +129,7 @@ class ResultsWriter:
         self._pieces: list[Piece] = []
         self._next_metadata = 0.0
         self._broken: ResultsError | None = None
+        self._as_text = LeftOutLog()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._locked = _lock(self.path)
@@ -178,7 +180,7 @@ class ResultsWriter:
         """
         if self._broken is not None:
             raise self._broken
-        data = (row_line(row) + "\n").encode()
+        data = (row_line(row, as_text=self._as_text) + "\n").encode()
         rest = memoryview(data)
         try:
             while rest:  # a raw write may take a part only, when the disk is nearly full

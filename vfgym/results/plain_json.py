@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from vfgym.results.left_out import Place, StandIn, settled
+
 
 class NotPlain(TypeError):
     """A value has no form in JSON."""
@@ -79,16 +81,26 @@ def json_text(value: Any, *, is_indented: bool = False) -> str:
         return encode(as_json(value, fallback=repr))
 
 
-def line_of(row: Mapping[str, Any]) -> str:
-    """Return a row as one line of JSON, whatever its values are: one that even `as_json` cannot read stands as its ``repr``."""
+def line_of(row: Mapping[str, Any], places: list[Place]) -> str:
+    """Return a row as one line of JSON, whatever its values are: one that even `as_json` cannot read stands as its ``repr``.
+
+    Args:
+        row: The row.
+        places: Gets the places of what stands as its ``repr``.
+    """
     try:
         return _LINE.encode(row)
     except (TypeError, ValueError, RecursionError):
-        return _LINE.encode({_key(key): _told(value) for key, value in row.items()})
+        return _LINE.encode({_key(key): _told(value, _key(key), places) for key, value in row.items()})
 
 
-def _told(value: Any) -> Any:
+def _told(value: Any, path: str, places: list[Place]) -> Any:
     try:
-        return as_json(value, fallback=repr)
-    except Exception:  # an object that holds itself, or whose own code raises
+        return settled(as_json(value, fallback=_as_text), path, places)
+    except Exception as error:  # an object that holds itself, or whose own code raises
+        places.append(Place(path, str(error) or repr(error)))
         return repr(value)
+
+
+def _as_text(value: Any) -> StandIn:
+    return StandIn.of(repr(value), f"{type(value).__name__} has no form in JSON")

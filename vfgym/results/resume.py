@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
 from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory
-from vfgym.results.metadata import Run
+from vfgym.results.metadata import Run, package_versions
 from vfgym.results.plain_json import json_text
 from vfgym.results.reading import Line, RowsFile, read_metadata, read_rows, report_cut, take_messages
 from vfgym.results.rows import RolloutOutput, row_line, row_order
@@ -234,6 +234,17 @@ def _check_settings(path: Path, metadata: Mapping[str, Any], run: Run) -> None:
     missing = [name for name in run.state_columns if name not in (columns or ())]
     if missing:
         logger.warning("the rows that %s holds already are without the state columns %s", path, ", ".join(missing))
+    changed = [*_changed(metadata.get("version_info"), run.version_info), *_changed(metadata.get("versions"), package_versions())]
+    if changed:
+        logger.warning("the rows that %s holds already were made by other code than the new ones: %s", path, ", ".join(changed))
+
+
+def _changed(before: Any, now: Mapping[str, Any]) -> Iterator[str]:
+    """Give what is another version now, in words, where both are known."""
+    for name, version in now.items():
+        known = before.get(name) if isinstance(before, Mapping) else None
+        if known is not None and version is not None and known != version:
+            yield f"{name} was {known} and is {version}"
 
 
 # Matching
@@ -279,7 +290,8 @@ def _matched(lines: Sequence[Line], slots: Sequence[Slot]) -> dict[Slot, Line]:
 def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_errors: bool = False) -> Path | None:
     """Return the newest run that can be resumed and has something left to do; None if there is none.
 
-    A run that is going on now is not counted.
+    A run that is going on now is not counted. Where none is found, the log names the runs that have something left to do, and says
+    why they cannot be resumed.
 
     Args:
         folder: Where the directories of runs lie.
@@ -288,18 +300,46 @@ def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_err
         redo_errors: Whether rollouts with an error count as left to do.
     """
     newest_first = sorted(Path(folder).glob(f"*/{METADATA}"), key=lambda file: file.stat().st_mtime, reverse=True)
+    others: list[str] = []
     for file in newest_first:
         path = file.parent
         try:
             metadata = read_metadata(path)
-            most = settings.get("num_examples", -1)
-            if differing_setting(metadata, settings) is not None or -1 < most < metadata["num_examples"] or is_in_use(path):
+            reason = _why_not(path, metadata, settings)
+            total = metadata["num_examples"] * metadata["rollouts_per_example"]
+            if reason is not None:
+                done = _num_rows(path)
+                if done < total:
+                    others.append(f"{path}, with {done} of {total} rollouts done, is not resumed: {reason}")
                 continue
             rows = [line.row for line in read_rows(path, metadata).lines] if has_rows(path) else []
-            total = metadata["num_examples"] * metadata["rollouts_per_example"]
-        except (ResultsError, KeyError, TypeError) as error:
+        except ResultsError as error:
             logger.warning("%s is passed over: %s", path, error)
+            continue
+        except (KeyError, TypeError) as error:
+            logger.warning("%s is passed over: its %s is not that of a run: %r", path, METADATA, error)
             continue
         if len(rows) < total or (redo_errors and any(row["error"] is not None for row in rows)):
             return path
+    for other in others:
+        logger.warning("%s", other)
     return None
+
+
+def _why_not(path: Path, metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
+    """Return why a run cannot be resumed with these settings; None if it can."""
+    name = differing_setting(metadata, settings)
+    if name is not None:
+        return f"its {name} is {metadata[name]!r}, not {settings[name]!r}"
+    most = settings.get("num_examples", -1)
+    if -1 < most < metadata["num_examples"]:
+        return f"its num_examples is {metadata['num_examples']}, and {most} are asked for: ask for at least as many"
+    return "it is going on now" if is_in_use(path) else None
+
+
+def _num_rows(path: Path) -> int:
+    """Return how many whole lines a run has written, without reading what they say."""
+    if not has_rows(path):
+        return 0
+    with (path / ROWS).open("rb") as file:
+        return sum(line.endswith(b"\n") for line in file)

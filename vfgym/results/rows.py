@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vfgym.messages import Message
+from vfgym.results.left_out import LeftOutLog, Place, StandIn, settled
 from vfgym.results.plain_json import as_json, line_of
 from vfgym.results.trajectory import encoded, is_trajectory, kept_steps
 from vfgym.state import RolloutTiming, State, TokenUsage
 from vfgym.tools import Tool
-
-logger = logging.getLogger(__name__)
 
 
 class RolloutOutput(dict[str, Any]):
@@ -83,6 +81,7 @@ def rollout_output(
     error: BaseException | None = None,
     state_columns: Sequence[str] = (),
     fingerprint: str | None = None,
+    left_out: LeftOutLog | None = None,
 ) -> RolloutOutput:
     """Return what is kept of an episode that was played and scored. Its messages are shared, and nothing else of the state.
 
@@ -91,9 +90,10 @@ def rollout_output(
         rollout: Its number within the example, from 0.
         seen_return: Sum of the rewards as wrappers passed them on; None where there were none, and the reward counts.
         error: What kept the episode from going on, where the state does not know of it.
-        state_columns: Further items of the state to keep. One that has no form in JSON is replaced by a text that says so.
+        state_columns: Further items of the state to keep. What has no form in JSON in them is replaced by a text that says so.
             The steps of a ``trajectory`` are `vfgym.results.trajectory.KeptStep`.
         fingerprint: That of its task (see `vfgym.results.fingerprint_of`).
+        left_out: Reports what was replaced, for all rows of a run; this row alone by default.
     """
     item = {**(dict.get(state, "input") or {}), **state}.get  # one lookup for both, at a quarter of the cost of State.get
     error = item("error") if error is None else error
@@ -127,9 +127,12 @@ def rollout_output(
     for name, value in metrics.items():
         if name not in STANDARD_KEYS:
             row[name] = value
+    places: list[Place] = []
     for name in state_columns:
         if name not in row or name in metrics:
-            row[name] = _column(state, name)
+            row[name] = _column(state, name, places)
+    if places:
+        (left_out or LeftOutLog()).left_out(row, places)
     return row
 
 
@@ -148,26 +151,41 @@ def _tool_fields(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "parameters": tool.parameters, "strict": tool.strict}
 
 
-def _column(state: State, name: str) -> Any:
-    def marker(reason: object) -> str:
-        logger.warning("the state column %r cannot be kept: %s", name, reason)
-        return f"<not kept: {reason}>"
+def _column(state: State, name: str, places: list[Place]) -> Any:
+    """Return a state column as data, and add to `places` what it is without."""
+    stand_ins: list[StandIn] = []
+
+    def stand_in(value: Any) -> StandIn:
+        stand_ins.append(_not_kept(f"{type(value).__name__} has no form in JSON"))
+        return stand_ins[-1]
 
     value = state.get(name)
     try:
-        if name == "trajectory" and is_trajectory(value):
-            return kept_steps(value, fallback=lambda item: marker(f"{type(item).__name__} has no form in JSON"))
-        return as_json(value)
+        data = kept_steps(value, stand_in) if name == "trajectory" and is_trajectory(value) else as_json(value, stand_in)
     except Exception as error:  # whatever an object's own code may raise, or one that holds itself: the rest of the row counts
-        return marker(error)
+        return settled(_not_kept(str(error) or repr(error)), name, places)
+    return settled(data, name, places) if stand_ins else data
 
 
-def row_line(row: Mapping[str, Any]) -> str:
-    """Return a row as its line on disk, without the line's end. What has no form in JSON stands as its ``repr``."""
+def _not_kept(reason: str) -> StandIn:
+    return StandIn.of(f"<not kept: {reason}>", reason)
+
+
+def row_line(row: Mapping[str, Any], *, as_text: LeftOutLog | None = None) -> str:
+    """Return a row as its line on disk, without the line's end. What has no form in JSON stands as its ``repr``.
+
+    Args:
+        row: The row.
+        as_text: Reports what stands as its ``repr``, for all rows of a run; nothing does by default.
+    """
     trajectory = row.get("trajectory")
     if is_trajectory(trajectory):
         row = {**row, "trajectory": encoded(trajectory, row.get("prompt"))}
-    return line_of(row)
+    places: list[Place] = []
+    line = line_of(row, places)
+    if places and as_text is not None:
+        as_text.as_text(row, places)
+    return line
 
 
 def token_usage(state: State) -> TokenUsage | None:

@@ -114,9 +114,12 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
     score = Score()
     names: dict[str, Any] | None = None
     for function in functions:
-        if names is None:
-            names = namespace_of(state, class_objects)
-        value = value_of(function, names, state)
+        if function.plan.only == "state":  # what the library's own metrics ask for
+            value = value_of(function, {"state": state}, state)
+        else:
+            if names is None:
+                names = namespace_of(state, class_objects)
+            value = value_of(function, names, state)
         if value.__class__ is not float:
             value = yield from number_from(function, value, state)
         score.metrics[function.name] = value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -28,8 +29,13 @@ from vfgym.testing.clients import ScriptedClient
 from vfgym.testing.comparison import Broken, Promise
 from vfgym.testing.round_trips import round_trips
 
+logger = logging.getLogger(__name__)
+
 _LONGEST = 30
 """Turns after which a checked episode is cut off."""
+
+_LONGEST_MESSAGE = 150
+"""Characters of what the log says in the detail of a check."""
 
 _SILLY: tuple[Any, ...] = (
     "",
@@ -52,6 +58,9 @@ class Check(NamedTuple):
 
 def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> list[Check]:
     """Check one environment against every promise that concerns it.
+
+    Checks answer with what no model would say, on purpose, and a sound environment may well be unable to score that. What the library
+    logs meanwhile is not shown, but stands in the ``detail`` of the check that first brought it about; tracebacks are logged for debugging.
 
     Args:
         env: An id, a spec, or a function that makes the environment.
@@ -89,7 +98,8 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
     promises += round_trips(definition, make)
     if spec is not None:
         promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
-    return [_checked(promise, check, made) for promise, check in promises]
+    known: set[str] = set()
+    return [_checked(promise, check, made, known) for promise, check in promises]
 
 
 def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[], gym.Env[Any, Any]]:
@@ -102,16 +112,55 @@ def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[],
     return lambda: as_env(env())
 
 
-def _checked(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any]]) -> Check:
-    """Carry out one check, and close the environments that it made, however it ended."""
+def _checked(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any]], known: set[str]) -> Check:
+    """Carry out one check, and close the environments that it made, however it ended.
+
+    Args:
+        promise: What is promised.
+        check: The check.
+        made: The environments that were made for it.
+        known: What other checks have told of the log.
+    """
+    with _log_kept() as records:
+        try:
+            detail, passed = check(), True
+        except Exception as error:
+            detail, passed = str(error) if isinstance(error, Broken) else repr(error), False
+        finally:
+            while made:
+                with contextlib.suppress(Exception):
+                    made.pop().close()
+    new = []
+    for record in records:
+        logger.debug("while it was checked that it %s: %s", promise, record.getMessage(), exc_info=record.exc_info)
+        told = record.getMessage().partition("\n")[0][:_LONGEST_MESSAGE]
+        if record.levelno >= logging.WARNING and told not in known:
+            known.add(told)
+            new.append(told)
+    return Check(promise, passed, "; ".join([*([detail] if detail else []), *(f"logged: {told}" for told in new)]))
+
+
+@contextlib.contextmanager
+def _log_kept() -> Iterator[list[logging.LogRecord]]:
+    """Keep what the library logs, instead of showing it."""
+    library, kept = logging.getLogger("vfgym"), _Kept()
+    handlers, propagates = library.handlers, library.propagate
+    library.handlers, library.propagate = [kept], False
     try:
-        return Check(promise, True, check())
-    except Exception as error:
-        return Check(promise, False, str(error) if isinstance(error, Broken) else repr(error))
+        yield kept.records
     finally:
-        while made:
-            with contextlib.suppress(Exception):
-                made.pop().close()
+        library.handlers, library.propagate = handlers, propagates
+
+
+class _Kept(logging.Handler):
+    """Keeps the records that it gets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
 
 
 def _episode(env: gym.Env[Any, Any]) -> BaseEpisode:

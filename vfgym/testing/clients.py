@@ -20,7 +20,12 @@ class ScriptedClient(Client):
 
         Args:
             answers: Texts, assistant messages or `Response` objects, in the order in which one episode gets them.
+
+        Raises:
+            ConfigurationError: If they are one text.
         """
+        if isinstance(answers, str):
+            raise ConfigurationError(f"the answers of an episode must be a list, with one for each turn, got the text {answers!r:.80}")
         self.answers = list(answers)
         self.calls = 0
         """How often the client was asked."""

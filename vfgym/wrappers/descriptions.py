@@ -67,9 +67,7 @@ def describe(env: gym.Env[Any, Any]) -> Description:
     return Description(
         rules=_within_limit(_rules(game, spec, known)),
         about_actions=_within_limit(known.actions.without_elements if action_names or action_labels else known.actions.text),
-        about_observations=_within_limit(
-            known.observations.without_elements if observation_names or observation_labels else known.observations.text
-        ),
+        about_observations=_within_limit(_about_observations(game, known, is_labelled=bool(observation_names or observation_labels))),
         action_names=action_names,
         action_labels=action_labels,
         observation_names=observation_names,
@@ -188,10 +186,26 @@ def _documented_space(section: str, is_of_later_version: bool) -> _DocumentedSpa
 def _rules(game: gym.Env[Any, Any], spec: EnvSpec | None, known: _Documented) -> str:
     if _is_atari(game):
         return _atari_rules(game)
-    parts = [known.rules, _episode_end(spec, known), _settings(game, spec, known)]
+    parts = [known.rules, _episode_end(spec, known), _settings(game, spec, known), _UNDOCUMENTED.get(_class_of(game), "")]
+    if game.render_mode == "ansi":
+        parts.append(_LEGENDS.get(_class_of(game), ""))
     if minigrid.is_minigrid_game(game):
         parts.append(minigrid.rules(game))
     return "\n\n".join(part for part in parts if part)
+
+
+def _class_of(game: gym.Env[Any, Any]) -> tuple[str, str]:
+    return type(game).__module__, type(game).__qualname__
+
+
+def _about_observations(game: Any, known: _Documented, *, is_labelled: bool) -> str:
+    """Return what the docstring says of observations and, of a lake whose map is the same each time, the map, which they leave out."""
+    text = known.observations.without_elements if is_labelled else known.observations.text
+    kwargs = {} if game.spec is None else game.spec.kwargs
+    if _class_of(game) == _FROZEN_LAKE and (kwargs.get("desc") is not None or kwargs.get("map_name") is not None):
+        lake = b"\n".join(map(b"".join, game.desc.tolist())).decode()
+        text = f"{text}\n\nThe map ({_TILES}):\n\n{lake}"
+    return text
 
 
 _TIME_LIMIT = re.compile(r"\bTruncation\b|length of the episode|episode length|duration of an episode|truncates at \d+", re.IGNORECASE)
@@ -317,7 +331,7 @@ def _labels(
     ]
     if len(fitting) == 1:
         return fitting[0]
-    given = from_source.get((type(game).__module__, type(game).__qualname__), ())
+    given = from_source.get(_class_of(game), ())
     return given if len(given) == size else ()
 
 
@@ -366,6 +380,34 @@ def _starting_labels(space: gym.Space[Any] | None, known: _Documented) -> tuple[
             return tuple(row[0] for row in table[1:])
     return ()
 
+
+_FROZEN_LAKE = ("gymnasium.envs.toy_text.frozen_lake", "FrozenLakeEnv")
+_TILES = "S is the start, F is frozen, H is a hole, G is the goal"
+
+_UNDOCUMENTED = {
+    _FROZEN_LAKE: "Locations are [row, column], counted from 0 from the top left.",
+    ("gymnasium.envs.toy_text.cliffwalking", "CliffWalkingEnv"): "Locations are [row, column], counted from 0 from the top left.",
+    ("gymnasium.envs.toy_text.taxi", "TaxiEnv"): "In the map, R, G, Y and B are the designated locations. The taxi can drive through"
+    " a colon, and not through a bar. Rows and columns are counted from 0 from the top left: Red is in row 0 and column 0, Green in row 0"
+    " and column 4, Yellow in row 4 and column 0, Blue in row 4 and column 3.",
+    ("gymnasium.envs.classic_control.pendulum", "PendulumEnv"): "The x-axis points up: the pendulum is upright where x is 1 and y is 0, and"
+    " hangs down where x is -1. A positive torque makes the angular velocity grow; so does gravity where y is above 0.",
+    ("gymnasium.envs.classic_control.acrobot", "AcrobotEnv"): "A positive torque makes the angular velocity of theta2 grow and that of"
+    " theta1 fall.",
+    ("gymnasium.envs.box2d.lunar_lander", "LunarLander"): "x grows to the right and y upwards. The angle grows counter-clockwise: above 0"
+    " the lander leans to the left. The main engine pushes it where its top points. The left orientation engine pushes it to the left and"
+    " turns it counter-clockwise, the right one does the opposite. Leg 1 is the right leg.",
+}
+"""What a player has to know and docstrings leave out, read from sources and simulations (Gymnasium 1.4)."""
+
+_LEGENDS = {
+    _FROZEN_LAKE: f"In the drawing, you are where the brackets are. {_TILES}.",
+    ("gymnasium.envs.toy_text.cliffwalking", "CliffWalkingEnv"): "In the drawing, x is you, o is free, C is the cliff and T is the goal.",
+    ("gymnasium.envs.toy_text.taxi", "TaxiEnv"): "In the drawing, a square in brackets has colours, which do not mean the locations of the"
+    " same name: yellow is the empty taxi, green the taxi with the passenger on board (an underscore stands for its empty square), blue the"
+    " waiting passenger, magenta the destination. So [R:blue,yellow] is the taxi in the Red location, where the passenger waits.",
+}
+"""How to read drawings, which is said nowhere but in the sources (Gymnasium 1.4). Colours are written as `without_colours` does."""
 
 _ACTION_LABELS = {
     ("gymnasium.envs.classic_control.continuous_mountain_car", "Continuous_MountainCarEnv"): ("force on the car",),

@@ -22,7 +22,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)\s+")
 
 _NOT_FOR_PLAYERS = re.compile(
     r'\["[^\]]*"\]\(|\[<a\b|\[https?:|\bPhD\b|adapted from|pixel art|documentation page'  # citations and credits
-    r"|diagram below|\bgif\b|See \[|\bIllustrat"  # what cannot be seen here
+    r"|diagram below|ansi rendered map|\bgif\b|See \[|\bIllustrat"  # what cannot be seen here
     r"|read more|more information|\.xml\b"  # where to look further
     r"|`info`|\binfo\[|Arguments? section|\bArgument docs|gymnasium\.make|pip install|mujoco-py"  # what the programmer of an agent sees
     r"|(?<![A-Za-z])v\d+\b"  # versions

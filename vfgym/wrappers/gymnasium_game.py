@@ -19,6 +19,7 @@ from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.wrappers.answers import ActionSampler, Answers
 from vfgym.wrappers.descriptions import describe
+from vfgym.wrappers.masks import mask_of
 from vfgym.wrappers.showing import Game, Observe, RenderedText, shown_by
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
@@ -64,7 +65,8 @@ class GymnasiumGame(GameEnv):
             on_invalid: What an answer that names no action leads to.
             invalid_reward: What such an answer is rewarded with.
             noop_action: What is played instead with ``on_invalid="noop"``, where the game's documentation does not say.
-            max_invalid_moves: Answers in a row that name no action, after which the episode is truncated.
+            max_invalid_moves: Answers in a row that name no action, after which the episode is truncated; with
+                ``on_invalid="terminate"`` the first one ends it anyway.
             **kwargs: Passed to `GameEnv`.
 
         Raises:
@@ -197,7 +199,7 @@ class GymnasiumGame(GameEnv):
         space.seed(int(state["rng_of_moves"].integers(2**31)))
         mask = state["game_info"].get("action_mask")
         try:
-            return space.sample(_mask_for(space, mask))
+            return space.sample(mask_of(space, mask))
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(f"the game's action_mask is none for {space}: {error}") from error
 
@@ -225,21 +227,6 @@ class GymnasiumGame(GameEnv):
     def action_sampler(self) -> Sampler:
         """Sample what plays a random action."""
         return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
-
-
-def _mask_for(space: gym.Space[Any], mask: Any) -> Any:
-    """Return a mask in the form in which the space's `sample` takes it; None where there is none, or the space cannot be masked."""
-    if mask is None:
-        return None
-    if isinstance(space, gym.spaces.Discrete):
-        return np.asarray(mask, np.int8)
-    if isinstance(space, gym.spaces.MultiDiscrete):
-        return tuple(np.asarray(part, np.int8) for part in mask)
-    if isinstance(space, gym.spaces.Tuple):
-        return tuple(_mask_for(member, part) for member, part in zip(space.spaces, mask, strict=True))
-    if isinstance(space, gym.spaces.Dict):
-        return {key: _mask_for(member, mask[key]) for key, member in space.spaces.items()}
-    return None
 
 
 def _no_outcome(played: Any) -> ConfigurationError:

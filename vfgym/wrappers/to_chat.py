@@ -87,10 +87,11 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
         env.kwargs.update(game_options)
         _check_arguments(env, game_options)
     if isinstance(env, EnvSpec):
+        _check_wrappers(env)
         spec = _drawn(env, options)
         return GymnasiumGame(MakeGame(spec), **{"env_id": spec.id, "name": spec.id, **options})
     if not callable(env):
-        raise ConfigurationError(f"to_chat takes an id, a spec, a game or a function that makes one, got {type(env).__name__}")
+        raise ConfigurationError(_refused(env))
     if _makes_pettingzoo(env):
         return PettingZooEnv(env, **options)
     return GymnasiumGame(env, **options)
@@ -108,13 +109,40 @@ def imported_id(source: str) -> str:
     return env_id
 
 
+def _check_wrappers(spec: EnvSpec) -> None:
+    """Raise if the game has a wrapper that nobody can put around another one."""
+    for wrapper in spec.additional_wrappers:
+        if wrapper.kwargs is None:
+            raise ConfigurationError(
+                f"more of {spec.id} cannot be made, since its wrapper {wrapper.name} does not say how it was made (it would inherit"
+                " gymnasium.utils.RecordConstructorArgs): give to_chat a function that makes the game"
+            )
+
+
+def _refused(env: object) -> str:
+    """Return why something is no game, and what to give instead."""
+    came = type(env).__name__
+    if not _is_pettingzoo(env):
+        return f"to_chat takes an id, a spec, a game or a function that makes one, got {came}"
+    from pettingzoo import ParallelEnv
+
+    instead = "its id, or a function that makes it"
+    if isinstance(env, ParallelEnv):
+        instead = "a function that makes it with pettingzoo.utils.conversions.parallel_to_aec, so that its agents act in turn"
+    return f"{came} is an environment of PettingZoo, of which to_chat has to make more: give it {instead}"
+
+
+def _is_pettingzoo(env: object) -> bool:
+    return not isinstance(env, gym.Env) and any(cls.__module__.startswith("pettingzoo.") for cls in type(env).__mro__)
+
+
 def _makes_pettingzoo(make_game: Callable[[], Any]) -> bool:
     """Say whether a function makes environments of PettingZoo."""
     if "pettingzoo" not in sys.modules:  # then nobody made one yet, nor wrote a class of one
         return False
     made = make_game()
     made.close()
-    return not isinstance(made, gym.Env) and any(cls.__module__.startswith("pettingzoo.") for cls in type(made).__mro__)
+    return _is_pettingzoo(made)
 
 
 def _drawn(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:

@@ -6,16 +6,17 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
+from vfgym.agents import seat_of
 from vfgym.envs.chat import check_split
-from vfgym.envs.face import EpisodeFace
-from vfgym.errors import ConfigurationError, MissingExtra
+from vfgym.errors import MissingExtra
 
 if TYPE_CHECKING:
     from vfgym.envs.reasoning_gym.dataset import EpisodeDataset, ItemDataset, Split
 
 
-def to_reasoning_gym(env: gym.Env[Any, Any], split: Split = "train") -> ItemDataset | EpisodeDataset:
+def to_reasoning_gym(env: gym.Env[Any, Any] | str | EnvSpec, split: Split = "train") -> ItemDataset | EpisodeDataset:
     """Return the tasks of a single-turn chat environment as a dataset of reasoning-gym (a ``ProceduralDataset``).
 
     ``dataset[i]`` is a dict with ``question``, ``answer`` and ``metadata``, and ``dataset.score_answer(text, entry)`` the reward
@@ -27,7 +28,7 @@ def to_reasoning_gym(env: gym.Env[Any, Any], split: Split = "train") -> ItemData
       is played, with all its hooks and reward functions, plain or async.
 
     Args:
-        env: The environment. Wrappers around it have no part in this.
+        env: The environment, or its id. Wrappers around it have no part in this.
         split: Which tasks.
 
     Raises:
@@ -44,10 +45,10 @@ def to_reasoning_gym(env: gym.Env[Any, Any], split: Split = "train") -> ItemData
     """
     if importlib.util.find_spec("reasoning_gym") is None:
         raise MissingExtra("reasoning-gym", "to_reasoning_gym")
-    seat = env.unwrapped if isinstance(env, gym.Env) else env
-    if not isinstance(seat, EpisodeFace):
-        raise ConfigurationError(f"to_reasoning_gym takes a chat environment, got {type(seat).__name__}; see vfgym.to_chat")
+    if isinstance(env, str | EnvSpec):
+        env = gym.make(env, disable_env_checker=True)
+    definition = seat_of(env).definition
     check_split(split)
     from vfgym.envs.reasoning_gym.dataset import dataset_of
 
-    return dataset_of(seat.definition, split)
+    return dataset_of(definition, split)

@@ -106,6 +106,16 @@ def test_the_game_takes_every_legal_move(env_id: str) -> None:
 
 
 @in_turn()
+def test_a_list_of_moves_is_its_askers_own(env_id: str) -> None:
+    for game in positions(env_id, 3):
+        moves = legal_moves(game.raw, int(game.turn or 0))
+        if moves:
+            as_they_were = [*moves]
+            moves.clear()
+            assert legal_moves(game.raw, int(game.turn or 0)) == as_they_were
+
+
+@in_turn()
 def test_looking_changes_nothing(env_id: str) -> None:
     before = random.getstate(), pickle.dumps(np.random.get_state())
     for game in positions(env_id, 15):

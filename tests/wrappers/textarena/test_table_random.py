@@ -68,6 +68,40 @@ def test_numpy_follows_from_the_seed_and_leaves_python_alone() -> None:
     np.random.seed()
 
 
+def test_a_generator_that_is_made_without_a_seed_follows_from_the_tables() -> None:
+    def drawn(numbers: RandomNumbers) -> list[float]:
+        return numbers.run(lambda: [RANDOM.Random().random(), RANDOM.Random(None).random(), RANDOM.Random(3).random()])  # type: ignore[no-any-return]
+
+    one, other = RandomNumbers(), RandomNumbers()
+    one.seed(4)
+    other.seed(4)
+    first, second = drawn(one), drawn(one)
+    assert [first, second] == [drawn(other), drawn(other)]
+    assert first[:2] != second[:2]
+    assert len({*first[:2], *second[:2]}) == 4
+    assert first[2] == second[2] == random.Random(3).random()
+    assert one.python.getstate() == random.Random(4).getstate()
+    assert RANDOM.Random(3).random() == random.Random(3).random()
+    assert RANDOM.Random().random() != RANDOM.Random().random()
+
+
+def test_a_game_that_makes_a_generator_of_its_own_continues_the_tables_numbers() -> None:
+    """ThreeCardMonte and Sokoban do."""
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    from vfgym.wrappers.textarena.match import TextArenaGame
+
+    def balls(table: TextArenaGame) -> list[int]:
+        begun = []
+        for seed in (5, None, None, None, None):
+            table.reset(seed)
+            begun.append(table.raw.ball_pos)
+        return begun
+
+    one, other = (TextArenaGame("ThreeCardMonte-v0", num_cups=100) for _ in range(2))
+    assert balls(one) == balls(other)
+    assert len(set(balls(one))) > 2
+
+
 def test_each_thread_plays_at_its_own_table() -> None:
     tables, drawn = [RandomNumbers() for _ in range(2)], {}
     both_are_inside = threading.Barrier(2, timeout=10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -28,7 +29,11 @@ _FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
 
 
 class StepResetEnv(Protocol):
-    """What `GymEnv` plays: the API of Gymnasium, that of the older Gym, or just these two methods. It may have `close` too."""
+    """What `GymEnv` plays: the API of Gymnasium, that of the older Gym, or just these two methods. It may have `close` too.
+
+    As in the older Gym, `reset` may take no seed. Then the seed is given to the method ``seed`` before it, where there is one; a game
+    that has neither begins as it likes.
+    """
 
     def reset(self, *, seed: int) -> Any:
         """Begin an episode, and return its first observation, alone or as ``(observation, info)``."""
@@ -209,8 +214,12 @@ class GymEnv(SeededGameEnv):
 
     def begin_game(self, game: Any, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
         """Reset the game with this seed, and return the prompt."""
-        given = {} if options is None else {"options": dict(options)}
-        observation, state["gym_info"] = normalize_reset(game.reset(seed=seed, **given))
+        given: dict[str, Any] = {} if options is None else {"options": dict(options)}
+        if _takes_seed(game):
+            given["seed"] = seed
+        elif hasattr(game, "seed"):
+            game.seed(seed)
+        observation, state["gym_info"] = normalize_reset(game.reset(**given))
         few_shot = as_messages(self.few_shot or [], self.message_types, name="few_shot")
         return [*few_shot, *self._said(self.obs_to_text(observation))]
 
@@ -250,6 +259,30 @@ class GymEnv(SeededGameEnv):
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell the game's own info."""
         return {"gym_info": copy.deepcopy(state["gym_info"])}
+
+
+def _takes_seed(game: Any) -> bool:
+    """Say whether the `reset` of a game takes a seed, as that of Gymnasium does; that of the older Gym does not."""
+    takes = _names_seed(game.reset)
+    if takes is None:  # the older Gym's wrappers hand on whatever they are given
+        takes = _names_seed(getattr(game, "unwrapped", game).reset)
+    return takes is not False
+
+
+def _names_seed(reset: Callable[..., Any]) -> bool | None:
+    """Say whether a `reset` has an argument ``seed``; None if it takes any, or does not say."""
+    return _function_names_seed(getattr(reset, "__func__", reset))
+
+
+@functools.lru_cache(maxsize=128)  # to read a signature takes longer than many a reset
+def _function_names_seed(reset: Callable[..., Any]) -> bool | None:
+    try:
+        parameters = inspect.signature(reset).parameters
+    except ValueError:  # not written in Python
+        return None
+    if "seed" in parameters:
+        return True
+    return None if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()) else False
 
 
 def _where_made(env_cls: Callable[..., Any], env_kwargs: Mapping[str, Any]) -> str:

@@ -26,7 +26,8 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
 
     A task is a seed. Its ``question`` is what the game tells at first, its ``answer`` the secret word where the game has one (Wordle), else
     the seed. A row that has an answer only is played with this secret word, or this seed. What `parser` finds in the model's message is its
-    move; a message in which it finds nothing is an invalid one. The end of the game is the ``final_env_response``.
+    move; a message in which it finds nothing is an invalid one, and the model is told so. The end of the game is the
+    ``final_env_response``.
 
     >>> env = TextArenaEnv("TicTacToe-v0", num_train_examples=10)
     >>> conversation, info = env.reset(seed=3)
@@ -52,7 +53,8 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
             game: TextArena's id.
             num_train_examples: Number of training tasks.
             num_eval_examples: Number of evaluation tasks; where it is 0, evaluation uses the training tasks.
-            system_prompt: Put before what the game tells at first.
+            system_prompt: Put before what the game tells at first. Without it, the form of an answer, where `parser` has one: the game
+                itself says nothing of tags. ``""`` for none.
             parser: Finds the move in the model's message; by default what stands in ``<guess>`` tags.
             rubric: Scores episodes; the default gives the game's own reward.
             feedback_fn: Makes what the model is shown of what the game tells it after a move; the same text by default.
@@ -69,6 +71,8 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
                 f"{type(self).__name__} plays one seat: for self-play, give as_environment() a vfgym.wrappers.textarena.env.TextArenaEnv"
             )
         parser = XMLParser(["think", "guess"], answer_field="guess") if parser is None else parser
+        if system_prompt is None and kwargs.get("message_type") != "completion":  # whose prompts are one text
+            system_prompt = _how_to_answer(parser)
         if rubric is None:
             rubric = Rubric(parser=parser)
             rubric.add_step_reward_func(game_reward)
@@ -128,8 +132,15 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
 
     def _take(self, turn: Turn, state: State) -> None:
         if not (turn.terminated or turn.truncated):
-            turn.messages = [self.message_types["user"](self.feedback_fn(told["content"])) for told in turn.messages]
+            texts = [self.feedback_fn(told["content"]) for told in turn.messages]
+            if not turn.is_valid and isinstance(self.parser, XMLParser) and self._found_nothing(state):
+                # What the game complains about is not what is wrong.
+                texts[0] = f"There are no <{self.parser.answer_field}> tags with a move in your answer.\n\n{texts[0]}"
+            turn.messages = [self.message_types["user"](text) for text in texts]
         super()._take(turn, state)
+
+    def _found_nothing(self, state: State) -> bool:
+        return self.parser.parse_answer(state["trajectory"][-1]["completion"]) is None
 
     def random_action(self, state: State, rng: Any) -> Message | None:
         """Return a random move, in tags where the parser looks for them."""
@@ -149,6 +160,14 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
         if state["stop_condition"] == "has_final_env_response" and self.game_over(state):
             return state["turn"].terminated, state["turn"].truncated
         return super().end_flags(state)
+
+
+def _how_to_answer(parser: Parser) -> str | None:
+    """Return what a model is told about the form of an answer; None where it may be any."""
+    if not isinstance(parser, XMLParser):
+        return None
+    tag = parser.answer_field
+    return f"Answer in this form, with your move in <{tag}> tags, written as the game asks for it:\n\n{parser.get_format_str()}"
 
 
 def _known_to(state: State) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from vfgym.codecs.answers import without_reasoning
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.frozen import FrozenDict
 from vfgym.messages import AssistantMessage, Message, content_text
@@ -23,7 +23,6 @@ from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 logger = logging.getLogger(__name__)
 
-_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
 _CLIPPED_TO = 1000
 
 _TAKEN, _REFUSED = Played(FrozenDict()), Played(FrozenDict(), is_valid=False)
@@ -186,7 +185,8 @@ class TextArenaGame(TurnBasedGame):
     def move(self, message: Message) -> Played:
         """Make the move of the player whose turn it is.
 
-        The move is the message's text without the reasoning between ``<think>`` and ``</think>``, which the others shall not read.
+        The move is the message's text without the reasoning, which the others shall not read: what stands between ``<think>`` and
+        ``</think>`` (or ``<thinking>``, ``<reasoning>``, in any case), before a closing tag alone, or after an opening one alone.
 
         Raises:
             ResetNeeded: If no game is running.
@@ -225,9 +225,7 @@ class TextArenaGame(TurnBasedGame):
         """Return what a message says to the game."""
         content = message["content"]
         text = content if content.__class__ is str else content_text(content)
-        if "think>" in text:
-            text = _THOUGHTS.sub("", text).rpartition("</think>")[2].partition("<think>")[0]
-        text = text.strip()
+        text = (without_reasoning(text) if "<" in text else text).strip()
         if self._brackets and "[" not in text and "]" not in text:
             return f"[{text}]"
         return text[-_CLIPPED_TO:] if self._clips else text

@@ -66,6 +66,10 @@ class RandomNumbers:
             self._numpy = np.random.RandomState(random.Random(self._seed).getrandbits(32))
         return self._numpy
 
+    def next_seed(self) -> int:
+        """Return a seed for a generator that a game makes without one. Python's numbers, which decide the game, are left alone."""
+        return int(self.numpy.randint(2**32, dtype=np.uint64))
+
 
 _playing: ContextVar[RandomNumbers | type[_Process]] = ContextVar("_playing", default=_Process)
 """Whose random numbers the games draw from."""
@@ -79,7 +83,13 @@ class _Random:
         try:
             return getattr(_playing.get().python, name)
         except AttributeError:
-            return getattr(random, name)
+            return _own_generator if name == "Random" else getattr(random, name)
+
+
+def _own_generator(seed: Any = None) -> random.Random:
+    """Make a generator, as ``random.Random`` does; without a seed, one that follows from the table's numbers."""
+    numbers = _playing.get()
+    return random.Random(numbers.next_seed() if seed is None and isinstance(numbers, RandomNumbers) else seed)
 
 
 class _NumpyRandom:
@@ -95,9 +105,7 @@ class _NumpyRandom:
     def default_rng(seed: Any = None) -> np.random.Generator:
         """Make a generator; without a seed, one that follows from the table's numbers."""
         numbers = _playing.get()
-        if seed is None and isinstance(numbers, RandomNumbers):
-            seed = numbers.numpy.randint(2**32, dtype=np.uint64)
-        return np.random.default_rng(seed)
+        return np.random.default_rng(numbers.next_seed() if seed is None and isinstance(numbers, RandomNumbers) else seed)
 
 
 class _Numpy:

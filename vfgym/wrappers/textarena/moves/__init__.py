@@ -10,12 +10,13 @@ Each game is known by the name of its module (``textarena.envs.TicTacToe.env`` i
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
 
 from vfgym.wrappers.textarena.moves import boards, cards, choices, puzzles, words
-from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick
+from vfgym.wrappers.textarena.moves.parts import MOST_LISTED, Legal, Raw, Sampler, pick
 
 __all__ = ["LEGAL", "MOST_LISTED", "NO_MOVE", "SAMPLED", "legal_moves", "sample_move"]
 
@@ -24,10 +25,6 @@ LEGAL: dict[str, Legal] = {**boards.LEGAL, **cards.LEGAL, **puzzles.LEGAL, **cho
 
 SAMPLED: dict[str, Sampler] = {**cards.SAMPLED, **puzzles.SAMPLED, **choices.SAMPLED, **words.SAMPLED}
 """What makes up a move of a game whose legal moves are not listed, or not always."""
-
-MOST_LISTED = 500
-"""No more legal moves than these are listed, since the list is plain data of every step. More are the words of a dictionary (up to 14,000
-in Wordle), the pairs of a large MemoryGame, or the bids for a hundred dice; chess has 218 at most, the largest Battleship 400."""
 
 NO_MOVE = "[pass]"
 """What is said where a game lets its player no move: some games do not notice that, and this loses them."""
@@ -48,13 +45,11 @@ def legal_moves(raw: Raw, player: int) -> list[str] | None:
         possible. None if they cannot be listed: where anything may be said, where there are too many (bids, codes; now more than
         `MOST_LISTED`), and where the game refuses moves for what the player cannot know (Crosswords, Minesweeper, Sudoku).
     """
-    moves = _all_legal_moves(raw, player)
+    lister = LEGAL.get(_name_of(raw.__class__))
+    if lister is None:
+        return None
+    moves = lister(raw, player)
     return moves if moves is None or len(moves) <= MOST_LISTED else None
-
-
-def _all_legal_moves(raw: Raw, player: int) -> list[str] | None:
-    lister = LEGAL.get(_game(raw))
-    return None if lister is None else lister(raw, player)
 
 
 def sample_move(raw: Raw, player: int, rng: np.random.Generator, seen: str = "") -> str:
@@ -71,16 +66,19 @@ def sample_move(raw: Raw, player: int, rng: np.random.Generator, seen: str = "")
         rng: Where the choice comes from; the same state and generator give the same move.
         seen: What the player was shown, used for unknown games only; what the game has yet to tell it is known anyway.
     """
-    moves = _all_legal_moves(raw, player)
+    game = _name_of(raw.__class__)
+    lister = LEGAL.get(game)
+    moves = None if lister is None else lister(raw, player)
     if moves is not None:
         return pick(rng, moves) if moves else NO_MOVE
-    sampler = SAMPLED.get(_game(raw))
+    sampler = SAMPLED.get(game)
     return _something_shown(raw, player, rng, seen) if sampler is None else sampler(raw, player, rng)
 
 
-def _game(raw: Raw) -> str:
-    """Return the name of a game's module; empty for one from elsewhere."""
-    parts = type(raw).__module__.split(".")
+@functools.cache
+def _name_of(game: type) -> str:
+    """Return the name of the module of a game's class; empty for one from elsewhere."""
+    parts = game.__module__.split(".")
     return parts[2] if parts[:2] == ["textarena", "envs"] and len(parts) > 2 else ""
 
 

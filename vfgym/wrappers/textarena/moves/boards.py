@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
-from vfgym.wrappers.textarena.moves.parts import Legal, Raw
+from vfgym.wrappers.textarena.moves.parts import Legal, Raw, numbers
 
 Cell = tuple[int, int]
 
@@ -33,23 +35,28 @@ def _square(row: int, col: int, size: int) -> str:
 
 
 def _free_numbers(raw: Raw) -> list[int]:
-    board = raw.state.game_state["board"]
-    return [row * len(board) + col for row, col in _cells(board, "")]
+    return [number for number, held in enumerate(chain.from_iterable(raw.state.game_state["board"])) if not held]
 
 
 def numbered_cells(raw: Raw, player: int) -> list[str]:
     """A mark on one of the free cells, which are numbered row by row (TicTacToe and others)."""
-    return [f"[{number}]" for number in _free_numbers(raw)]
+    board = raw.state.game_state["board"]
+    return [move for move, held in zip(numbers(0, len(board) ** 2), chain.from_iterable(board), strict=True) if not held]
+
+
+_WILD = [[f"[{mark} {number}]" for mark in "XO"] for number in range(9)]
+_QUANTUM = {(first, second): f"[{first},{second}]" for first, second in itertools.permutations(range(9), 2)}
+_ULTIMATE = [[f"[{board} {number}]" for number in range(9)] for board in range(9)]
 
 
 def wild_tic_tac_toe(raw: Raw, player: int) -> list[str]:
     """Either mark on a free cell."""
-    return [f"[{mark} {number}]" for number in _free_numbers(raw) for mark in "XO"]
+    return [move for number in _free_numbers(raw) for move in _WILD[number]]
 
 
 def quantum_tic_tac_toe(raw: Raw, player: int) -> list[str]:
     """A mark in two free cells at once; their order decides where it collapses to. With one free cell left nobody can move."""
-    return [f"[{first},{second}]" for first, second in itertools.permutations(_free_numbers(raw), 2)]
+    return [_QUANTUM[cells] for cells in itertools.permutations(_free_numbers(raw), 2)]
 
 
 def ultimate_tic_tac_toe(raw: Raw, player: int) -> list[str]:
@@ -57,13 +64,24 @@ def ultimate_tic_tac_toe(raw: Raw, player: int) -> list[str]:
     state = raw.state.game_state
     pointed_to = state["next_micro_board"]
     boards = range(9) if pointed_to is None else [pointed_to]
-    open_boards = [board for board in boards if state["macro_board"][board // 3][board % 3] == " "]
-    return [f"[{board} {row * 3 + col}]" for board in open_boards for row, col in _cells(state["board"][board], " ")]
+    return [
+        move
+        for board in boards
+        if state["macro_board"][board // 3][board % 3] == " "
+        for move, held in zip(_ULTIMATE[board], chain.from_iterable(state["board"][board]), strict=True)
+        if held == " "
+    ]
+
+
+@functools.cache
+def _columns(number: int) -> tuple[str, ...]:
+    return tuple(f"[col {col}]" for col in range(number))
 
 
 def connect_four(raw: Raw, player: int) -> list[str]:
     """A column that is not full."""
-    return [f"[col {col}]" for col, top in enumerate(raw.state.game_state["board"][0]) if top == "."]
+    tops = raw.state.game_state["board"][0]
+    return [column for column, top in zip(_columns(len(tops)), tops, strict=True) if top == "."]
 
 
 def othello(raw: Raw, player: int) -> list[str]:
@@ -205,15 +223,25 @@ def _drops(raw: Raw, source: Cell, direction: Cell) -> Iterator[dict[Cell, list[
 # Hands, piles, hidden squares, simultaneous steps
 
 
+@functools.lru_cache(maxsize=256)
+def _taken_from(pile: int, objects: int) -> tuple[str, ...]:
+    return tuple(f"[{pile} {quantity}]" for quantity in range(1, objects + 1))
+
+
 def nim(raw: Raw, player: int) -> list[str]:
     """Any number of objects from one pile."""
-    piles = enumerate(raw.state.game_state["piles"])
-    return [f"[{pile} {quantity}]" for pile, objects in piles for quantity in range(1, objects + 1)]
+    return [move for pile, objects in enumerate(raw.state.game_state["piles"]) for move in _taken_from(pile, objects)]
+
+
+@functools.cache
+def _targets(size: int) -> tuple[str, ...]:
+    return tuple(f"[{chr(65 + row)}{col}]" for row in range(size) for col in range(size))
 
 
 def battleship(raw: Raw, player: int) -> list[str]:
     """A square that was not fired at."""
-    return [f"[{chr(65 + row)}{col}]" for row, col in _cells(raw.state.game_state["tracking_board"][player], "~")]
+    board = raw.state.game_state["tracking_board"][player]
+    return [target for target, held in zip(_targets(len(board)), chain.from_iterable(board), strict=True) if held == "~"]
 
 
 def four_directions(raw: Raw, player: int) -> list[str]:

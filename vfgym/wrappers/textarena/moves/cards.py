@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick
@@ -33,13 +35,18 @@ def high_society(raw: Raw, player: int) -> list[str]:
     return [f"[{card}]" for card in raw.state.game_state["player_money"][player]]
 
 
+@functools.cache
+def _swaps(rows: int, columns: int) -> tuple[str, ...]:
+    return tuple(f"[swap {row} {col}]" for row in range(1, rows + 1) for col in range(1, columns + 1))
+
+
 def golf(raw: Raw, player: int) -> list[str]:
     """Draw from a pile; then put the card in the place of another, or, if it was drawn from the deck, discard it."""
     state = raw.state.game_state
     if state["turn_phase"] == "draw":
         return ["[draw]", "[take]"] if state["discard_pile"] else ["[draw]"]
-    swaps = [f"[swap {row} {col}]" for row in range(1, raw.num_rows + 1) for col in range(1, raw.num_columns + 1)]
-    return swaps if state.get("took_from_discard") else [*swaps, "[discard]"]
+    swaps = _swaps(raw.num_rows, raw.num_columns)
+    return [*swaps] if state.get("took_from_discard") else [*swaps, "[discard]"]
 
 
 def spite_and_malice(raw: Raw, player: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -18,6 +19,10 @@ Sampler: TypeAlias = Callable[[Raw, int, np.random.Generator], str]
 
 T = TypeVar("T")
 
+MOST_LISTED = 500
+"""No more legal moves than these are listed, since the list is plain data of every step. More are the words of a dictionary (up to 14,000
+in Wordle), the pairs of a large MemoryGame, or the bids for a hundred dice; chess has 218 at most, the largest Battleship 400."""
+
 REMARKS = (
     "Let us think about this together.",
     "I am not sure yet what is best here.",
@@ -29,6 +34,12 @@ REMARKS = (
     "Fair enough, go on.",
 )
 """What is said where anything may be said. No digits and no brackets, so that no game takes it for a move."""
+
+
+@functools.lru_cache(maxsize=64)
+def numbers(start: int, stop: int) -> tuple[str, ...]:
+    """Return the numbers of a range as moves. Games list theirs at every step, and to write one takes 0.05 µs."""
+    return tuple(f"[{number}]" for number in range(start, stop))
 
 
 def pick(rng: np.random.Generator, options: Sequence[T]) -> T:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import string
+from collections.abc import Sequence
 
 import numpy as np
 
-from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, pick
+from vfgym.wrappers.textarena.moves.parts import Legal, Raw, Sampler, numbers, pick
 
 DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
@@ -15,33 +18,49 @@ DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 # Directions
 
 
+@functools.lru_cache(maxsize=512)
+def _directions(row: int, col: int, size: int) -> tuple[str, ...]:
+    """Return the directions that lead from a cell to another one of a board."""
+    return tuple(f"[{name}]" for name, (down, right) in DIRECTIONS.items() if 0 <= row + down < size and 0 <= col + right < size)
+
+
 def fifteen_puzzle(raw: Raw, player: int) -> list[str]:
     """The directions in which a tile can move into the gap."""
     row, col = raw._get_empty_position()
-    # The tile moves, so the gap goes the other way.
-    return [f"[{name}]" for name, (down, right) in DIRECTIONS.items() if 0 <= row - down < 4 and 0 <= col - right < 4]
+    return [*_directions(3 - row, 3 - col, 4)]  # the tile moves, so the gap goes the other way
 
 
 def frozen_lake(raw: Raw, player: int) -> list[str]:
     """The directions that do not lead off the lake."""
     row, col = raw.state.game_state["player_pos"]
-    return [f"[{name}]" for name, (down, right) in raw.actions.items() if 0 <= row + down < raw.size and 0 <= col + right < raw.size]
+    return [*_directions(row, col, raw.size)]
 
 
 def game_2048(raw: Raw, player: int) -> list[str]:
     """The directions in which some tile has room or an equal neighbour."""
-    board = raw.state.game_state["board"]
-    inside = range(raw.board_size)
+    rows = raw.state.game_state["board"]
+    columns = [*zip(*rows, strict=True)]
+    moves = []
+    if _can_slide(columns):
+        moves.append("[Up]")
+    if _can_slide([column[::-1] for column in columns]):
+        moves.append("[Down]")
+    if _can_slide(rows):
+        moves.append("[Left]")
+    if _can_slide([row[::-1] for row in rows]):
+        moves.append("[Right]")
+    return moves
 
-    def moves(down: int, right: int) -> bool:
-        return any(
-            board[row][col] and board[row + down][col + right] in (0, board[row][col])
-            for row in inside
-            for col in inside
-            if row + down in inside and col + right in inside
-        )
 
-    return [f"[{name.title()}]" for name, direction in DIRECTIONS.items() if moves(*direction)]
+def _can_slide(lines: Sequence[Sequence[int]]) -> bool:
+    """Say whether some tile can move towards the start of its line."""
+    for line in lines:
+        before = line[0]
+        for tile in line[1:]:
+            if tile and (not before or tile == before):
+                return True
+            before = tile
+    return False
 
 
 def sokoban(raw: Raw, player: int) -> list[str]:
@@ -52,15 +71,26 @@ def sokoban(raw: Raw, player: int) -> list[str]:
 # Moves of pieces and switches
 
 
+@functools.cache
+def _lights(size: int) -> tuple[str, ...]:
+    return tuple(f"[{row} {col}]" for row, col in itertools.product(range(size), repeat=2))
+
+
 def lights_out(raw: Raw, player: int) -> list[str]:
     """Any light."""
-    return [f"[{row} {col}]" for row, col in itertools.product(range(raw.size), repeat=2)]
+    return [*_lights(raw.size)]
+
+
+@functools.cache
+def _edges(rows: int, cols: int) -> tuple[str, ...]:
+    horizontal = (f"[h {row} {col}]" for row in range(rows + 1) for col in range(cols))
+    vertical = (f"[v {row} {col}]" for row in range(rows) for col in range(cols + 1))
+    return (*horizontal, *vertical)
 
 
 def slitherlink(raw: Raw, player: int) -> list[str]:
     """Any edge: drawn ones are wiped out."""
-    horizontal = [f"[h {row} {col}]" for row in range(raw.R + 1) for col in range(raw.C)]
-    return horizontal + [f"[v {row} {col}]" for row in range(raw.R) for col in range(raw.C + 1)]
+    return [*_edges(raw.R, raw.C)]
 
 
 def peg_jump(raw: Raw, player: int) -> list[str]:
@@ -75,14 +105,14 @@ def rush_hour(raw: Raw, player: int) -> list[str]:
     return [f"[{name}{sign}]" for name, car in cars.items() for sign in "+-" if raw._can_move(cars, car, sign == "+")]
 
 
+_BETWEEN_TOWERS = [(source, target, f"[{source} {target}]") for source, target in itertools.permutations("ABC", 2)]
+
+
 def tower_of_hanoi(raw: Raw, player: int) -> list[str]:
     """A disk onto an empty tower or a larger disk."""
     towers = raw.state.game_state["towers"]
-    return [
-        f"[{source} {target}]"
-        for source, target in itertools.permutations(towers, 2)
-        if towers[source] and (not towers[target] or towers[target][-1] > towers[source][-1])
-    ]
+    tops = {name: disks[-1] if disks else math.inf for name, disks in towers.items()}
+    return [move for source, target, move in _BETWEEN_TOWERS if tops[source] < tops[target]]
 
 
 # Numbers and letters that are entered
@@ -118,7 +148,8 @@ def logic_puzzle(raw: Raw, player: int) -> list[str]:
 
 def guess_the_number(raw: Raw, player: int) -> list[str]:
     """A number that was not guessed; the hints are not used."""
-    return [f"[{number}]" for number in range(raw.min_number, raw.max_number + 1) if number not in raw.guessed_numbers]
+    least, guessed = raw.min_number, raw.guessed_numbers
+    return [move for number, move in enumerate(numbers(least, raw.max_number + 1), least) if number not in guessed]
 
 
 def mastermind(raw: Raw, player: int, rng: np.random.Generator) -> str:
@@ -174,15 +205,19 @@ def three_card_monte(raw: Raw, player: int) -> list[str]:
 
 def set_of_cards(raw: Raw, player: int) -> list[str]:
     """Three different cards, set or not."""
-    positions = range(1, len(raw.state.game_state["board"]) + 1)
-    return [f"[{first}, {second}, {third}]" for first, second, third in itertools.combinations(positions, 3)]
+    return [*_triples(len(raw.state.game_state["board"]))]
+
+
+@functools.cache
+def _triples(number: int) -> tuple[str, ...]:
+    return tuple(f"[{first}, {second}, {third}]" for first, second, third in itertools.combinations(range(1, number + 1), 3))
 
 
 def memory_game(raw: Raw, player: int) -> list[str]:
     """Two different cards that still lie face down; the order does not matter."""
     matched = raw.state.game_state["matched_positions"]
-    hidden = [cell for cell in itertools.product(range(raw.grid_size), repeat=2) if cell not in matched]
-    return [f"[{r1} {c1} {r2} {c2}]" for (r1, c1), (r2, c2) in itertools.combinations(hidden, 2)]
+    hidden = [f"{row} {col}" for row, col in itertools.product(range(raw.grid_size), repeat=2) if (row, col) not in matched]
+    return [f"[{first} {second}]" for first, second in itertools.combinations(hidden, 2)]
 
 
 LEGAL: dict[str, Legal] = {

@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from vfgym.wrappers.textarena.moves.parts import REMARKS, Legal, Raw, Sampler, pick, remark
+from vfgym.wrappers.textarena.moves.parts import MOST_LISTED, REMARKS, Legal, Raw, Sampler, pick, remark
 
 COMMON_NOUNS = (
     "animal", "bridge", "circle", "doctor", "evening", "forest", "garden", "hammer", "island", "journey", "kitchen", "letter",
@@ -38,16 +38,34 @@ def _made_of(letters: frozenset[str], words: frozenset[str]) -> list[str]:
     return [word for _, of_length in sorted(_by_length(words).items()) for word in of_length if letters.issuperset(word)]
 
 
+@functools.lru_cache(maxsize=256)
+def _beginning_with(letter: str, length: int, words: frozenset[str]) -> list[str]:
+    """Return the words of a length that can be said and begin with a letter."""
+    return [word for word in _by_length(words).get(length, []) if word.startswith(letter)]
+
+
 def _spelled(raw: Raw) -> dict[int, list[str]]:
     """Return the words that a game takes, by their number of letters."""
     return _by_length(frozenset(raw.dictionary.get_all_words()))
 
 
-def wordle(raw: Raw, player: int) -> list[str]:
-    """A word of the dictionary that was not guessed; the feedback is not used."""
+def wordle(raw: Raw, player: int) -> list[str] | None:
+    """A word of the dictionary that was not guessed, where there are not too many; the feedback is not used."""
+    state = raw.state.game_state
+    if len(_spelled(raw).get(state["word_length"], [])) - len(state["guess_history"]) > MOST_LISTED:
+        return None
+    return [f"[{word}]" for word in _not_guessed(raw)]
+
+
+def wordle_guess(raw: Raw, player: int, rng: np.random.Generator) -> str:
+    """A word of the dictionary that was not guessed."""
+    return f"[{pick(rng, _not_guessed(raw))}]"
+
+
+def _not_guessed(raw: Raw) -> list[str]:
     state = raw.state.game_state
     guessed = {word for word, _ in state["guess_history"]}
-    return [f"[{word}]" for word in _spelled(raw).get(state["word_length"], []) if word not in guessed]
+    return [word for word in _spelled(raw).get(state["word_length"], []) if word not in guessed]
 
 
 def word_chains(raw: Raw, player: int) -> list[str]:
@@ -55,8 +73,8 @@ def word_chains(raw: Raw, player: int) -> list[str]:
     state = raw.state.game_state
     return [
         f"[{word}]"
-        for word in _spelled(raw).get(state["required_length"], [])
-        if word.startswith(state["required_start_letter"]) and word not in state["used_words"]
+        for word in _beginning_with(state["required_start_letter"], state["required_length"], frozenset(raw.dictionary.get_all_words()))
+        if word not in state["used_words"]
     ]
 
 
@@ -158,4 +176,5 @@ SAMPLED: dict[str, Sampler] = {
     "Taboo": taboo,
     "TwentyQuestions": remark,
     "WordSearch": word_search,
+    "Wordle": wordle_guess,
 }

@@ -1,0 +1,101 @@
+"""What rows leave out, or hold as text only, since JSON has no form for it: where in a row that stood, and a word in the log."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+logger = logging.getLogger(__name__)
+
+_MOST_TOLD = 5
+"""Places that one warning names."""
+
+
+class Place(NamedTuple):
+    """Something that has no form in JSON, and where it stood."""
+
+    path: str
+    """Such as ``trajectory[3].extras.game_info.lock``."""
+    reason: str
+
+
+class StandIn(str):
+    """Text that stands for something without a form in JSON, until `settled` has found out where."""
+
+    reason: str
+
+    @classmethod
+    def of(cls, text: str, reason: str) -> StandIn:
+        """Return text that stands for something.
+
+        Args:
+            text: The text.
+            reason: Why it stands there.
+        """
+        stand_in = cls(text)
+        stand_in.reason = reason
+        return stand_in
+
+
+def settled(value: Any, path: str, places: list[Place]) -> Any:
+    """Return plain data with ordinary text for each `StandIn`; lists and dicts are changed in place.
+
+    Args:
+        value: What `vfgym.results.plain_json.as_json` returned, with a fallback that gives stand-ins.
+        path: Where it stands.
+        places: Gets the places of the stand-ins.
+    """
+    if value.__class__ is StandIn:
+        places.append(Place(path, value.reason))
+        return str(value)
+    for key, item in _items(value):
+        if isinstance(item, StandIn | dict | list):
+            where = f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}"
+            text = settled(item, where, places)
+            if text is not item:
+                value[key] = text
+    return value
+
+
+def _items(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return iter([*dict.items(value)])
+    return enumerate(value) if isinstance(value, list) else iter(())
+
+
+class LeftOutLog:
+    """Tells, once in a run, of each kind of place that its rows leave out. Places are of one kind but for numbers of list items."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._told: set[str] = set()
+
+    def left_out(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
+        """Warn of what a row is without."""
+        self._warn(row, places, "leaves out")
+
+    def as_text(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
+        """Warn of what stands in a row as its ``repr``, and cannot be read back."""
+        self._warn(row, places, "holds as text only")
+
+    def _warn(self, row: Mapping[str, Any], places: Sequence[Place], verb: str) -> None:
+        new: dict[str, Place] = {}
+        for place in places:
+            kind = re.sub(r"\[\d+\]", "[]", place.path)
+            if kind not in self._told:
+                new.setdefault(kind, place)
+        self._told.update(new)
+        if not new:
+            return
+        told = "; ".join(f"{place.path}: {place.reason}" for place in [*new.values()][:_MOST_TOLD])
+        more = f"; and {len(new) - _MOST_TOLD} more" if len(new) > _MOST_TOLD else ""
+        logger.warning(
+            "the row of example %s, rollout %s %s %s%s (the same places of other steps and rows are not told of)",
+            row.get("example_id"),
+            row.get("rollout") or 0,
+            verb,
+            told,
+            more,
+        )
