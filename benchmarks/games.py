@@ -1,47 +1,51 @@
 """CPU time of wrapped games: what a step of the chat environment costs beside the game itself.
 
-Run ``python benchmarks/games.py``. Each figure is the best of several rounds (the machine may be shared), in microseconds of CPU time of
-this process. Nothing asserts on these numbers.
+Run ``python benchmarks/games.py``. Each figure is the best of several rounds (the machine may be shared), in microseconds of CPU time.
+Nothing asserts on these numbers.
 
-A step of a TextArena game is played as a policy plays it: the other seats have scripted moves, so a step of the chat environment is
-all moves until the policy's next turn, and is measured beside the same moves in the raw game, each with its observation. The last
-column is what TextArena's own default wrappers cost for the same moves.
+TextArena's games are played with the same random moves, legal ones where they can be found, to their end or through 40 moves: here
+through the chat environment, where the policy has the first seat and the others have their moves prepared, and by TextArena alone in a
+process of its own, as raw games (each move with its observation) and with TextArena's own default wrappers. The end of an episode and its
+scoring are part of what is measured here. ``--games N`` plays N ids of different games instead of all.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
-import itertools
+import json
+import logging
+import random
+import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-import gymnasium as gym
-import numpy as np
+ROUNDS = 25
+SEED = 3
+MOST_MOVES = 40
 
-import vfgym
-from vfgym.wrappers.textarena.package import textarena
-
-ROUNDS = 60
-
-TEXTARENA: dict[str, tuple[int, list[str]]] = {
-    "Blackjack-v0": (1, ["[hit]"] * 6),
-    "GuessTheNumber-v0": (1, [f"[{number}]" for number in (1, 20, 2, 19, 3, 18, 4)]),
-    "FrozenLake-v0": (1, ["[right]", "[left]"] * 6),
-    "TowerOfHanoi-v0": (1, ["[A B]", "[B A]"] * 6),
-    "TicTacToe-v0": (2, ["[0]", "[1]", "[2]", "[4]", "[3]", "[5]"]),
-    "ConnectFour-v0": (2, [f"[col {column}]" for column in (0, 0, 1, 1, 3, 3, 4, 4)]),
-    "SimpleNegotiation-v0": (2, ["[Offer: 1 Wood -> 1 Wheat]", "[Deny]"] * 3),
-    "Othello-v0": (2, ["[2, 3]", "[2, 2]"]),
-    "FrozenLake-v0, 60 moves": (1, ["[right]", "[left]"] * 30),
-}
-"""For each game, how many play and what they say, by turns; all of it is valid and ends no game."""
+SLOW = frozenset({"Sokoban", "Sudoku", "RushHour", "Stratego", "WordLadder", "WordSearch", "WordChains", "SpellingBee"})
+"""Games whose resets or random moves take seconds."""
 
 
-def best(measure: Callable[[], float]) -> float:
-    """Return the smallest of several measurements."""
+class Played(NamedTuple):
+    """A game with the moves that are made in it."""
+
+    game: str
+    env_id: str
+    players: int
+    moves: list[tuple[int, str]]
+    """Who moves, and how."""
+
+
+def best(*measures: Callable[[], float]) -> list[float]:
+    """Return the smallest of several measurements of each, in microseconds, taken by turns: the machine may be shared."""
     gc.collect()
-    return min(measure() for _ in range(ROUNDS)) * 1e6
+    rounds = [[measure() for measure in measures] for _ in range(ROUNDS)]
+    return [min(values) * 1e6 for values in zip(*rounds, strict=True)]
 
 
 def clocked(call: Callable[[], object]) -> float:
@@ -51,61 +55,186 @@ def clocked(call: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def gymnasium_step(env: gym.Env[Any, Any], actions: list[Any]) -> float:
-    """Return the microseconds of one step."""
+# CartPole
+
+
+def balancing() -> list[int]:
+    """Return the actions that keep the pole of CartPole up for 200 steps."""
+    import gymnasium as gym
+
+    game = gym.make("CartPole-v1")
+    observation, _ = game.reset(seed=0)
+    actions = []
+    for _ in range(200):
+        actions.append(int(observation[2] + observation[3] > 0))
+        observation, _, terminated, _, _ = game.step(actions[-1])
+        if terminated:
+            raise RuntimeError("the pole fell")
+    return actions
+
+
+def episode_of(env: Any, actions: list[Any]) -> Callable[[], float]:
+    """Return a function that plays an episode and returns the CPU seconds of a step."""
 
     def measure() -> float:
         env.reset(seed=0)
         return clocked(lambda: [env.step(action) for action in actions]) / len(actions)
 
-    return best(measure)
+    return measure
 
 
-def chat_step(game: str, players: int, moves: list[str]) -> float:
-    """Return the microseconds of one step of the chat environment, for each move that is made in it."""
-    turns = itertools.count()
-    spoken = [move for place, move in enumerate(moves) if place % players]
-    env = vfgym.TextArenaEnv(game, opponents=lambda observation, info: spoken[next(turns)], tell_legal_actions=False)
-    own = moves[::players]
+def cartpole() -> None:
+    """Print what a step of CartPole costs: in an episode without its end, and in whole ones of 200 steps, scored at the end."""
+    import gymnasium as gym
+    import numpy as np
 
-    def measure() -> float:
-        nonlocal turns
-        turns = itertools.count()
-        env.reset(seed=0)
-        took = clocked(lambda: [env.step(move) for move in own])
-        if env.state["final_env_response"] is not None:
-            raise RuntimeError(f"{game} ended: its script must not end it")
-        return took / len(moves)
+    import vfgym
 
-    return best(measure)
+    bare, actions = gym.make("CartPole-v1", disable_env_checker=True), balancing()
+    for title, steps in (("the first 7 steps", 7), ("200 steps, scored", 200)):
+        chat = vfgym.to_chat("CartPole-v1", max_turns=200)
+        game, step = best(
+            episode_of(bare, [np.int64(action) for action in actions[:steps]]), episode_of(chat, [str(action) for action in actions[:steps]])
+        )
+        print(f"CartPole, {title}: the game {game:.1f} µs a step, as chat {step:.1f}: {step - game:.1f} more (aim: 8)")
 
 
-def native_step(env_id: str, players: int, moves: list[str]) -> float:
-    """Return the microseconds of one move of TextArena's own environment, with its observation."""
-    env = textarena().make(env_id)
+# TextArena
+
+
+def games(most: int | None) -> list[Played]:
+    """Return a random game of each of TextArena's games that can be played here."""
+    import numpy as np
+
+    from vfgym.wrappers.textarena import textarena_games, why_not
+    from vfgym.wrappers.textarena.match import TextArenaGame
+
+    ids: dict[str, str] = {}
+    for env_id, facts in textarena_games().items():
+        if facts["variant"] == "default" and facts["game"] not in SLOW and why_not(env_id) is None:
+            ids.setdefault(facts["game"], env_id)
+    found = []
+    for game, env_id in [*ids.items()][:most]:
+        table, rng, moves = TextArenaGame(env_id, max_moves=MOST_MOVES), np.random.default_rng(0), []
+        table.reset(SEED)
+        while (player := table.turn) is not None:
+            move = table.sample_move(player, rng)
+            moves.append((player, str(move.content)))
+            table.move(move)
+        found.append(Played(game, env_id, len(table.players), moves))
+    return found
+
+
+def as_chat(played: Played) -> float:
+    """Return the microseconds of a move, opponents' moves included, through the chat environment."""
+    import vfgym
+
+    others = iter(())
+    env = vfgym.TextArenaEnv(
+        played.env_id, played.players, opponents=lambda observation, info: next(others), tell_legal_actions=False, max_moves=MOST_MOVES
+    )
+    own = [text for player, text in played.moves if player == 0]
 
     def play() -> None:
-        for move in moves:
-            env.get_observation()
-            env.step(move)
+        for text in own:
+            _, _, terminated, truncated, _ = env.step(text)
+            if terminated or truncated:
+                return
 
     def measure() -> float:
-        env.reset(num_players=players, seed=0)
-        return clocked(play) / len(moves)
+        nonlocal others
+        others = iter([text for player, text in played.moves if player != 0])
+        env.reset(seed=SEED)
+        return clocked(play) / len(played.moves)
 
-    return best(measure)
+    return best(measure)[0]
+
+
+def alone(played: Played, variant: str) -> float:
+    """Return the microseconds of a move of TextArena's own environment, with its observation."""
+    import textarena
+
+    def measure() -> float:
+        random.seed(SEED)
+        env = textarena.make(played.env_id + variant)
+        env.reset(num_players=played.players, seed=SEED)
+
+        def play() -> None:
+            for _, text in played.moves:
+                env.get_observation()
+                env.step(text)
+
+        return clocked(play) / len(played.moves)
+
+    return best(measure)[0]
+
+
+def both_alone(played: Played) -> tuple[float, float] | None:
+    """Return what a move costs as a raw game and with TextArena's own wrappers; None where TextArena alone cannot play it so."""
+    try:
+        return alone(played, "-raw"), alone(played, "")
+    except Exception:  # of games without their words, and of bugs that this library mends, of any kind
+        return None
+
+
+def textarena_alone(found: list[Played]) -> list[tuple[float, float] | None]:
+    """Return `both_alone` of each game, measured in a process without this library."""
+    command = [sys.executable, __file__, "--alone"]
+    ran = subprocess.run(command, input=json.dumps(found), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    return json.loads(ran.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+class Costs(NamedTuple):
+    """What a game costs, in microseconds a move."""
+
+    played: Played
+    raw: float
+    chat: float
+    own_wrappers: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times the raw game the chat environment costs."""
+        return self.chat / self.raw
+
+
+def textarena_table(most: int | None) -> None:
+    """Print what a move costs in each game."""
+    logging.disable(logging.WARNING)  # random moves are wrong often enough
+    found = games(most)
+    measured = zip(found, textarena_alone(found), strict=True)
+    rows = [Costs(played, cost[0], as_chat(played), cost[1]) for played, cost in measured if cost is not None]
+    rows.sort(key=lambda row: row.ratio)
+    print(f"\n{'TextArena, µs a move':28} {'moves':>5} {'raw':>8} {'as chat':>8} {'ratio':>6} {'own wrappers':>13} {'ratio':>6}")
+    for row in rows:
+        print(
+            f"{row.played.game:28} {len(row.played.moves):5} {row.raw:8.1f} {row.chat:8.1f} {row.ratio:6.2f}"
+            f" {row.own_wrappers:13.1f} {row.own_wrappers / row.raw:6.2f}"
+        )
+    raw, chat, wrapped = (sum(cost * len(played.moves) for played, cost in costs) for costs in columns(rows))
+    within = sum(row.ratio <= 2 for row in rows)
+    print(f"\nall moves of all games: {chat / raw:.2f} x the raw games (aim: 2), TextArena's own wrappers {wrapped / raw:.2f} x")
+    print(f"median of the games {statistics.median(row.ratio for row in rows):.2f} x; {within} of {len(rows)} within 2 x")
+    print(f"left out, since TextArena alone cannot play them here: {len(found) - len(rows)}")
+
+
+def columns(rows: list[Costs]) -> list[list[tuple[Played, float]]]:
+    """Return the costs of all games, raw, as chat and with TextArena's own wrappers."""
+    return [[(row.played, cost) for row, cost in zip(rows, costs, strict=True)] for costs in [*zip(*rows, strict=True)][1:]]
 
 
 def main() -> None:
     """Print the tables."""
-    cart, bare = vfgym.to_chat("CartPole-v1"), gym.make("CartPole-v1", disable_env_checker=True)
-    game, chat = gymnasium_step(bare, [np.int64(1)] * 7), gymnasium_step(cart, ["1"] * 7)
-    print(f"CartPole: the bare game {game:.1f} µs a step, as chat {chat:.1f}: {chat - game:.1f} more (aim: 8)\n")
-    print(f"{'TextArena, a move':24} {'raw':>8} {'as chat':>8} {'ratio':>6} {'own wrappers':>13} {'ratio':>6}   (aim: 2)")
-    for title, (players, moves) in TEXTARENA.items():
-        name = title.partition(",")[0]
-        raw, wrapped, own = native_step(f"{name}-raw", players, moves), chat_step(name, players, moves), native_step(name, players, moves)
-        print(f"{title:24} {raw:8.1f} {wrapped:8.1f} {wrapped / raw:6.1f} {own:13.1f} {own / raw:6.1f}")
+    parser = argparse.ArgumentParser(description="What a step of a wrapped game costs beside the game.")
+    parser.add_argument("--games", type=int, help="how many of TextArena's games to play; all without it")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.alone:
+        found = [Played(*fields) for fields in json.load(sys.stdin)]
+        print("\n" + json.dumps([both_alone(played) for played in found]))
+        return
+    cartpole()
+    textarena_table(arguments.games)
 
 
 if __name__ == "__main__":
