@@ -93,9 +93,8 @@ def cartpole() -> None:
     bare, actions = gym.make("CartPole-v1", disable_env_checker=True), balancing()
     for title, steps in (("the first 7 steps", 7), ("200 steps, scored", 200)):
         chat = vfgym.to_chat("CartPole-v1", max_turns=200)
-        game, step = best(
-            episode_of(bare, [np.int64(action) for action in actions[:steps]]), episode_of(chat, [str(action) for action in actions[:steps]])
-        )
+        played, said = [np.int64(action) for action in actions[:steps]], [str(action) for action in actions[:steps]]
+        game, step = best(episode_of(bare, played), episode_of(chat, said))
         print(f"CartPole, {title}: the game {game:.1f} µs a step, as chat {step:.1f}: {step - game:.1f} more (aim: 8)")
 
 
