@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import gc
 import logging
@@ -13,6 +14,7 @@ import threading
 import time
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -598,3 +600,38 @@ def test_hooks_see_the_context_variables_of_whoever_steps() -> None:
         assert env.step("who?").observation[-1]["content"] == "ann"
     finally:
         name.reset(token)
+
+
+class Large:
+    """Something that must not outlive the call that made it."""
+
+
+@pytest.mark.parametrize("way", ["thread", "loop"])
+def test_an_error_of_another_thread_keeps_nothing_alive(way: str) -> None:
+    kept: list[weakref.ref[Large]] = []
+
+    def fail() -> None:
+        large = Large()
+        kept.append(weakref.ref(large))
+        raise TimeoutError
+
+    async def fail_on_a_loop() -> None:
+        fail()
+
+    async def fail_on_a_thread() -> None:
+        with contextlib.suppress(TimeoutError):
+            await on_thread(fail)
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            if way == "thread":
+                asyncio.run(fail_on_a_thread())
+            else:
+                with contextlib.suppress(TimeoutError):
+                    wait(fail_on_a_loop())
+        # The last one may still be in the hands of the thread that made it.
+        assert sum(ref() is not None for ref in kept[:-1]) == 0
+    finally:
+        gc.enable()

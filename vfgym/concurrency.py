@@ -120,12 +120,15 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-async def _outcome(awaitable: Awaitable[T]) -> tuple[T | None, TimeoutError | None]:
-    """Await something for another thread. Between threads asyncio makes a new `TimeoutError`, without its traceback (Python 3.11)."""
+async def _outcome(awaitable: Awaitable[Any]) -> list[Any]:
+    """Await something for another thread. Between threads asyncio makes a new `TimeoutError`, without its traceback (Python 3.11).
+
+    What came of it is in a list, to be emptied, since asyncio's futures keep each other alive.
+    """
     try:
-        return await awaitable, None
+        return [await awaitable, None]
     except TimeoutError as error:
-        return None, error
+        return [None, error]
 
 
 def _check_may_wait() -> None:
@@ -164,13 +167,18 @@ def wait(awaitable: Awaitable[T]) -> T:
         return asyncio.run(_awaited(awaitable))
     future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), loop)
     try:
-        result, timeout = future.result()
+        outcome = future.result()
     except BaseException:
         future.cancel()  # KeyboardInterrupt in the waiting thread must not leave the work running
         raise
-    if timeout is not None:
-        raise timeout
-    return result  # type: ignore[return-value]
+    result, timeout = outcome
+    outcome.clear()
+    try:
+        if timeout is not None:
+            raise timeout
+    finally:
+        del timeout  # else its traceback would keep this frame, which keeps it
+    return result  # type: ignore[no-any-return]
 
 
 def run_to_end(run: Coroutine[Any, Any, T]) -> T:
@@ -294,6 +302,18 @@ def begin(steps: Steps[Any]) -> Any:
         value = stop.value
         return ReadyList(value) if isinstance(value, list) else Ready(value)
     return Pending(steps, awaitable)
+
+
+def begin_to_end(steps: Steps[None]) -> Pending | None:
+    """Run steps without a result as far as they go without waiting, as `begin` does, in less time. None when they are done."""
+    for awaitable in steps:
+        try:
+            while isinstance(awaitable, _READY):
+                awaitable = steps.send(awaitable.value)
+        except StopIteration:
+            return None
+        return Pending(steps, awaitable)
+    return None
 
 
 class Together:

@@ -259,6 +259,7 @@ class Episode(BaseEpisode):
             state = definition.initial_state(task, client, model, sampling_args)
         self.state = state
         state.begin(*self._player)
+        state.step_metrics = {function.name: 0.0 for function, _ in self._step_scorers}
         timing = state["timing"]
         timing.generation.start = timing.setup.start = started = time.time()
         if definition.timeout_seconds is not None:
@@ -274,6 +275,7 @@ class Episode(BaseEpisode):
                     result = yield self._bounded(result)
                 if isinstance(result, State) and result is not state:
                     result.take_over(state)
+                    result.step_metrics = state.step_metrics
                     self.state = result
             except Error as error:
                 note_error(state, error)
@@ -287,7 +289,6 @@ class Episode(BaseEpisode):
         except BaseException:
             yield from self.finish()
             raise
-        self.state.step_metrics = {function.name: 0.0 for function, _ in self._step_scorers}
         yield from self._turn(None)
 
     def answer(self, response: Response) -> Steps[None]:

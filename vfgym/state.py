@@ -26,7 +26,8 @@ class State(dict[str, Any]):
     """Everything about one episode, by documented names.
 
     The input's fields (`INPUT_FIELDS`) are read from and written to ``state["input"]`` where it has them, and what changes at
-    every move of a game (its ``turn``, ``observation``, ...) in `current`; ``in``, iteration and ``dict(state)`` do not look there.
+    every move of a game (its ``turn``, ``observation``, ...) in `current`; ``in``, iteration, ``pop``, ``del`` and copies as a
+    ``dict`` do not look there.
 
     >>> state = State(input={"answer": "4"}, reward=None)
     >>> state["answer"], "answer" in state
@@ -37,7 +38,7 @@ class State(dict[str, Any]):
     __slots__ = ("_rng", "current", "emitted", "is_cleaned_up", "may_end", "reply", "rewards", "session", "step_metrics")
 
     current: dict[str, Any]
-    """Items that a game writes at every move, at a tenth of the price of an item of the state itself."""
+    """Items that a game writes at every move, at a tenth of the price of an item of the state itself (see `begin_current`)."""
     emitted: list[float]
     """What the step functions gave so far, one number for each step."""
     rewards: list[float]
@@ -51,7 +52,9 @@ class State(dict[str, Any]):
     reply: list[Any] | None
     """What is shown next, where the environment knows it as the turn is recorded (a game's move): `env_response` is not asked then."""
     may_end: bool
-    """Whether an item was written that ends an episode (`error`, `final_env_response`, ...); it may have been written back since."""
+    """Whether an item was assigned that ends an episode (`error`, `final_env_response`, ...); it may have been written back since.
+    What ``dict.update(state, ...)`` writes past the state is not noticed.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make a state of the given items, like a ``dict``."""
@@ -63,7 +66,12 @@ class State(dict[str, Any]):
         self.is_cleaned_up = False
         self.session = None
         self.reply = None
-        self.may_end = any([dict.get(self, key) is not None for key in _ENDING_ITEMS])
+        self.may_end = (
+            dict.get(self, "error") is not None
+            or dict.get(self, "final_env_response") is not None
+            or "prompt_too_long" in self
+            or "timed_out" in self
+        )
         self._rng: np.random.Generator | None = None
 
     def begin(self, session: Any, rng: np.random.Generator | None) -> None:
@@ -72,8 +80,25 @@ class State(dict[str, Any]):
         self._rng = rng
 
     def take_over(self, other: State) -> None:
-        """Take what belongs to the player from another state, in whose place this one comes."""
+        """Take what belongs to the player and to its game from another state, in whose place this one comes."""
         self.begin(other.session, other._rng)
+        self.current = {**other.current, **self.current}
+        self.may_end |= other.may_end
+
+    def begin_current(self, **items: Any) -> None:
+        """Keep items in `current` from now on."""
+        for key in items:
+            dict.pop(self, key, None)  # one that was written before would hide it
+        self.current |= items
+
+    def __copy__(self) -> State:
+        made = type(self).__new__(type(self))
+        dict.update(made, self)
+        parts: Any = self.__reduce_ex__(2)
+        for name, value in parts[2][1].items():  # the slots
+            setattr(made, name, value)
+        made.current = self.current.copy()
+        return made
 
     @property
     def rng(self) -> np.random.Generator:

@@ -19,29 +19,34 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def _outcome(func: Callable[..., T], *args: Any) -> tuple[T | None, BaseException | None]:
-    """Call `func`, and return what it gave and what it raised.
+def _outcome(func: Callable[..., T], *args: Any) -> list[Any]:
+    """Call `func`, and return what it gave and what it raised: in a list, to be emptied, since asyncio's futures keep each other alive.
 
     Not all exceptions come through a future as they are: whoever awaits one with a `StopIteration` would wait for ever, and of a
     `TimeoutError` asyncio makes a new one, without its traceback (Python 3.11).
     """
     try:
-        return func(*args), None
+        return [func(*args), None]
     except StopIteration as error:
         stopped = RuntimeError(f"the function raised {error!r}")
         stopped.__cause__ = error
-        return None, stopped
+        return [None, stopped]
     except BaseException as error:
-        return None, error
+        return [None, error]
 
 
 async def _on(executor: concurrent.futures.ThreadPoolExecutor, func: Callable[..., T], args: tuple[Any, ...]) -> T:
     """Call a function on a thread of `executor`, with the caller's context variables."""
     call = functools.partial(contextvars.copy_context().run, _outcome, func, *args)
-    result, error = await asyncio.get_running_loop().run_in_executor(executor, call)
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]
+    outcome = await asyncio.get_running_loop().run_in_executor(executor, call)
+    result, error = outcome
+    outcome.clear()
+    try:
+        if error is not None:
+            raise error
+    finally:
+        del error  # else its traceback would keep this frame, which keeps it
+    return result  # type: ignore[no-any-return]
 
 
 _SLOW = 0.1

@@ -252,3 +252,74 @@ def test_an_info_is_copied_value_by_value() -> None:
 def test_a_history_that_is_no_number_of_moves_is_refused(history: Any) -> None:
     with pytest.raises(ConfigurationError, match="history"):
         Echo(history=history)
+
+
+class Own(Counting):
+    """Its author does what authors may do with the state."""
+
+    def __init__(self, after_setup: Any = None, in_move: Any = None, **kwargs: Any) -> None:
+        super().__init__(blocking=False, **kwargs)
+        self.after_setup, self.in_move = after_setup, in_move
+
+    @vfgym.setup
+    def prepare(self, state: State) -> None:
+        state["turn"] = "nothing yet"
+
+    def setup_state(self, state: State) -> Any:
+        state = super().setup_state(state).value
+        return state if self.after_setup is None else self.after_setup(state)
+
+    def make_move(self, game: Game, message: vfgym.Message, state: State) -> Turn:
+        turn = super().make_move(game, message, state)
+        if self.in_move is not None:
+            self.in_move(state)
+        return turn
+
+
+def test_what_an_author_wrote_before_the_game_began_hides_nothing_of_the_game() -> None:
+    env = Own()
+    env.reset(seed=0)
+    assert [env.step("up").terminated for _ in range(3)] == [False, False, True]
+    assert env.state["turn"].info == {"count": 3}
+
+
+def test_a_game_that_is_over_when_it_was_set_up_ends_at_once() -> None:
+    def over(state: State) -> State:
+        state["turn"] = Turn([], terminated=True)
+        return state
+
+    env = Own(over)
+    env.reset(seed=0)
+    assert (env.state["stop_condition"], env.state["trajectory"]) == ("game_over", [])
+
+
+def test_a_state_that_takes_the_place_of_the_games_keeps_the_game() -> None:
+    env = Own(lambda state: State({**state, "mine": 1}))
+    env.reset(seed=0)
+    assert [env.step(word).terminated for word in ("up", "what?", "up", "up")] == [False, False, False, True]
+    assert (env.state["mine"], env.state["reward"]) == (1, 1.5)
+
+
+def test_a_turn_that_a_step_function_ends_is_the_last() -> None:
+    def end(step: Any, state: State) -> float:
+        state["turn"].truncated = True
+        return 1.0
+
+    rubric = vfgym.Rubric()
+    rubric.add_step_reward_func(end)
+    env = Counting(blocking=False, rubric=rubric)
+    env.reset(seed=0)
+    outcome = env.step("up")
+    assert (outcome.reward, outcome.terminated, outcome.truncated) == (1.0, False, True)
+
+
+def test_invalid_moves_that_an_author_counts_end_an_episode_and_a_valid_one_begins_anew() -> None:
+    def count(state: State) -> None:
+        state["invalid_moves"] += 1
+
+    env = Own(in_move=count, max_invalid_moves=3)
+    env.reset(seed=0)
+    env.step("up")
+    assert env.state["invalid_moves"] == 0
+    assert [env.step("what?").truncated for _ in range(2)] == [False, True]
+    assert env.state["stop_condition"] == "too_many_invalid_moves"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import threading
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import vfgym
 from tests.wrappers.nim import Nim, NimEnv
+from vfgym.calls import Ready
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.messages import AssistantMessage, Message
 from vfgym.responses import Response
@@ -335,3 +337,15 @@ def test_samples_of_the_action_space_are_moves_of_the_game() -> None:
     assert [env.action_space.sample() for _ in range(5)] == drawn
     assert env.fork().action_space == env.action_space == copy.deepcopy(env).action_space
     env.close()
+
+
+def test_an_opponent_that_is_ready_at_once_leaves_the_table_on_the_callers_thread() -> None:
+    threads: set[threading.Thread] = set()
+
+    def ready(observation: list[Any], info: dict[str, Any]) -> Any:
+        threads.add(threading.current_thread())
+        return Ready("1")
+
+    outcomes = play(NimEnv(sticks=8, opponents=ready), ["1"] * 4)
+    assert outcomes[-1].info["rewards"] == {0: -1.0, 1: 1.0}
+    assert threads == {threading.current_thread()}

@@ -532,7 +532,7 @@ def test_a_mask_of_another_form_is_named_where_it_is_needed() -> None:
 
     env = vfgym.to_chat(lambda: Masking(begun=(0, {"action_mask": np.ones(5, np.int8)})), on_invalid="random")
     env.reset(seed=0)
-    assert "action_mask is none for MultiDiscrete" in env.step("I do not know.").info["error"]
+    assert "expected an action mask of MultiDiscrete" in env.step("I do not know.").info["error"]
 
 
 # What games are called

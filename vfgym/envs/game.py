@@ -127,8 +127,6 @@ class GameEnv(MultiTurnEnv):
         super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
         self.blocking = blocking
         self._replies = type(self).env_response is GameEnv.env_response
-        if type(self).apply_action not in self._foreseen_moves:  # its turns may end an episode behind the back of `_take`
-            self._has_other_stops = True
         self._seeds = Tasks(ProceduralTasks(_seeded_task))
 
     # What a game is
@@ -199,7 +197,7 @@ class GameEnv(MultiTurnEnv):
         """Write what an episode begins with into its state."""
         system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
         state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
-        state.current["turn"], state["invalid_moves"] = None, 0
+        state.begin_current(turn=None, invalid_moves=0)
         if self.history is not None:
             state["replies"], state["ends_of_moves"] = [], []
 
@@ -211,9 +209,6 @@ class GameEnv(MultiTurnEnv):
         self._take(self.make_move(session.game, message, state), state)
         return None
 
-    _foreseen_moves: ClassVar[frozenset[Callable[..., Any]]] = frozenset({apply_action})
-    """Ways of making a move that end with `_take`."""
-
     async def _move_on_thread(self, session: GameSession, message: Message, state: State) -> None:
         self._take(await session.run(self.make_move, session.game, message, state), state)
 
@@ -221,10 +216,10 @@ class GameEnv(MultiTurnEnv):
         step = state["trajectory"][-1]
         step["reward"] = turn.reward
         step["extras"]["game_info"] = turn.info
-        state.current["turn"] = turn
-        if not turn.is_valid or (state.may_end and state["invalid_moves"]):
-            state.may_end = True
-            state["invalid_moves"] = 0 if turn.is_valid else state["invalid_moves"] + 1
+        current = state.current
+        current["turn"] = turn
+        if not turn.is_valid or current["invalid_moves"]:
+            current["invalid_moves"] = 0 if turn.is_valid else current["invalid_moves"] + 1
         if self.history is not None:
             state["replies"].append(as_messages(turn.messages, self.message_types, name="make_move"))
             if turn.is_valid:
@@ -295,6 +290,13 @@ class GameEnv(MultiTurnEnv):
         return bool(state["invalid_moves"] >= self.max_invalid_moves)
 
     _foreseen_stops = MultiTurnEnv._foreseen_stops | {game_over, too_many_invalid_moves}
+
+    def may_stop(self, state: State) -> bool:
+        """Say whether the stop conditions have to be checked (see `MultiTurnEnv.may_stop`)."""
+        if MultiTurnEnv.may_stop(self, state):  # also where the game could not begin
+            return True
+        turn: Turn | None = state.current["turn"]
+        return turn is not None and (turn.terminated or turn.truncated or state.current["invalid_moves"] > 0)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""

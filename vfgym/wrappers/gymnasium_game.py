@@ -156,7 +156,7 @@ class GymnasiumGame(GameEnv):
             info = None
         if not isinstance(info, Mapping):
             raise ConfigurationError(f"reset of a Gymnasium game must return (observation, info), info being a dict; got {_kinds(begun)}")
-        state.current |= {"game_info": info, "observation": observation}
+        state.begin_current(game_info=info, observation=observation)
         state["rules"] = self._prompt
         if self.on_invalid == "random":
             # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
@@ -197,9 +197,9 @@ class GymnasiumGame(GameEnv):
     def _random_action(self, state: State) -> Any:
         space = copy.deepcopy(self.game_action_space)
         space.seed(int(state["rng_of_moves"].integers(2**31)))
-        mask = state["game_info"].get("action_mask")
+        mask = mask_of(space, state["game_info"].get("action_mask"))
         try:
-            return space.sample(mask_of(space, mask))
+            return space.sample(mask)
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(f"the game's action_mask is none for {space}: {error}") from error
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from vfgym.agents import Agent, as_agent
 from vfgym.calls import Ready, ReadyList, is_awaitable
-from vfgym.concurrency import Pending, Steps, eager, wait
+from vfgym.concurrency import Steps, begin_to_end, eager, wait
 from vfgym.envs.game import GameEnv, GameSession, Turn, turn_of
 from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import AssistantMessage, Content, Message
@@ -184,9 +184,8 @@ class MultiplayerEnv(GameEnv):
         seed = task.get("seed")
         yield from self._call(session, game.reset, seed, task.get("game_options"))
         self.check_players(game.players)
-        current = state.current
-        current["rewards"], current["earned"] = dict.fromkeys(game.players, 0.0), dict.fromkeys(game.players, 0.0)
-        current["player"] = player = self._seated(game, state)
+        player = self._seated(game, state)
+        state.begin_current(player=player, rewards=dict.fromkeys(game.players, 0.0), earned=dict.fromkeys(game.players, 0.0))
         if self.history is not None:
             rules = yield from self._call(session, game.rules, player)
             if rules is not None:
@@ -196,15 +195,15 @@ class MultiplayerEnv(GameEnv):
             self._tell(state, *(yield from self._call(session, self._look_around, game)))
             prompt = state["conversations"][player if game.turn is None else game.turn]
         else:
-            current["opponents"] = self._sit_down(game, player, seed if seed is not None else int(state.rng.integers(2**63)))
+            opponents = self._sit_down(game, player, seed if seed is not None else int(state.rng.integers(2**63)))
+            state.begin_current(opponents=opponents)
             told = yield from self._call(session, self._look, game, player if game.turn is None else game.turn)
             content, info, legal = yield from self._let_opponents_move(told, state)
             prompt = [self._message(content)]
-            current |= {"game_infos": {player: info}, "legal_actions": legal}
+            state.begin_current(game_infos={player: info}, legal_actions=legal)
         self._begin(state, prompt)
         if game.turn is None:
-            current["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
-            state.may_end = True
+            state["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
         return state
 
     def _seated(self, game: TurnBasedGame, state: State) -> Player:
@@ -242,11 +241,7 @@ class MultiplayerEnv(GameEnv):
                 self._conclude(played, told, state)
                 return None
             steps = self._go_on(played, told, state)
-        for awaitable in steps:
-            return Pending(steps, awaitable)
-        return None
-
-    _foreseen_moves = GameEnv._foreseen_moves | {apply_action}
+        return begin_to_end(steps)
 
     def _play_on_thread(self, message: Message, state: State) -> Steps[None]:
         """Make the policy's move on the table's thread, and the opponents' after it."""
@@ -362,7 +357,7 @@ class MultiplayerEnv(GameEnv):
         conversations = state["conversations"]
         for player, content in contents.items():
             conversations[player].append(self._message(content))
-        state.current |= {"game_infos": infos, "legal_actions": legal_actions}
+        state.begin_current(game_infos=infos, legal_actions=legal_actions)
         turn = state.session.game.turn
         shown: Message = conversations[state["player"] if turn is None else turn][-1]
         return shown

@@ -31,7 +31,11 @@ class RandomNumbers:
     """
 
     run: Callable[..., Any]
-    """``run(function, *args, **kwargs)`` calls a function that draws from these numbers, and returns what it returns."""
+    """``run(function, *args, **kwargs)`` calls a function that draws from these numbers, and returns what it returns.
+
+    The function sees no other context variables than those of the table (``np.errstate`` among them), and one table cannot be run inside
+    itself, nor on two threads at once.
+    """
 
     def __init__(self) -> None:
         """Start anywhere."""
@@ -80,16 +84,23 @@ class _Random:
 
     def __getattribute__(self, name: str) -> Any:
         # Games draw often, and `__getattr__` is called only after a search has failed, which takes longer than this.
+        if name == "Random":
+            return _OwnGenerator
         try:
-            return getattr(_playing.get().python, name)
+            return getattr(_playing.get().python, name) if name[:2] != "__" else object.__getattribute__(self, name)
         except AttributeError:
-            return _own_generator if name == "Random" else getattr(random, name)
+            return getattr(random, name)
+
+    def __reduce__(self) -> str:
+        return "RANDOM"
 
 
-def _own_generator(seed: Any = None) -> random.Random:
-    """Make a generator, as ``random.Random`` does; without a seed, one that follows from the table's numbers."""
-    numbers = _playing.get()
-    return random.Random(numbers.next_seed() if seed is None and isinstance(numbers, RandomNumbers) else seed)
+class _OwnGenerator(random.Random):
+    """``random.Random`` for games: made without a seed, it takes one that follows from the table's numbers."""
+
+    def __init__(self, seed: Any = None) -> None:
+        numbers = _playing.get()
+        super().__init__(numbers.next_seed() if seed is None and isinstance(numbers, RandomNumbers) else seed)
 
 
 class _NumpyRandom:
