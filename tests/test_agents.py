@@ -269,6 +269,23 @@ def test_human_agent_is_asked_on_a_thread_where_input_is_not_the_terminals(
     assert shown.err == "", "no progress is drawn over the conversation"
 
 
+class WithoutInfo(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Passes no info on."""
+
+    def step(self, action: Any) -> Any:
+        return (*self.env.step(action)[:4], {})
+
+
+def test_a_human_sees_the_end_behind_a_wrapper_that_passes_no_info_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("one\ntwo\n"))
+    env = WithoutInfo(Echo(max_turns=2))
+    (row,) = evaluate(env, HumanAgent(), num_examples=1)["outputs"]
+    assert (row["error"], row["stop_condition"]) == (None, "max_turns_reached")
+    assert "over (max_turns_reached): reward 0\n  num_turns: 2" in capsys.readouterr().out
+
+
 # By name
 
 
@@ -305,6 +322,19 @@ def test_load_agent_imports_from_the_current_directory(module: Callable[[str, st
     instance: Any = load_agent(f"{name}:Agent")
     assert function([], {}) == "from a function"
     assert instance([], {}) == "from an object"
+
+
+def test_a_class_that_does_not_tell_what_it_takes_is_tried(module: Callable[[str, str], str]) -> None:
+    name = module(
+        "silent_agents",
+        """
+        class Silent:
+            __signature__ = "none"
+            def __call__(self, observation, info): return "made"
+        """,
+    )
+    agent: Any = load_agent(f"{name}:Silent")
+    assert agent([], {}) == "made"
 
 
 @pytest.mark.parametrize(

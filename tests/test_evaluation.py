@@ -376,11 +376,30 @@ def test_a_function_must_make_a_new_environment_each_time() -> None:
         ({"seed": 0.5}, "seed must be an integer from 0, got 0.5"),
         ({"state_columns": "trajectory"}, r"state_columns must be a list of names, such as \['trajectory'\], got 'trajectory'"),
         ({"seed": -3}, "seed must be an integer from 0, got -3"),
+        ({"seed": True}, "seed must be an integer from 0, got True"),
+        ({"num_examples": True}, "num_examples must be a positive integer, or -1 for no limit, got True"),
+        ({"rollouts_per_example": True}, "rollouts_per_example must be a positive integer, got True"),
+        ({"max_concurrent": -2}, "max_concurrent must be a positive integer, or -1 for no limit, got -2"),
+        ({"state_columns": None}, r"state_columns must be a list of names, such as \['trajectory'\], got None"),
+        ({"state_columns": (column for column in ["trajectory", 1])}, r"state_columns must be a list of names, .* got \['trajectory', 1\]"),
     ],
 )
 def test_arguments_that_cannot_work_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         evaluate(Sums(), say, **arguments)
+
+
+def test_numpys_integers_are_integers(tmp_path: Path) -> None:
+    names = ("num_examples", "rollouts_per_example", "max_concurrent", "seed")
+    metadata = evaluate(Sums(), say, **dict.fromkeys(names, np.int64(2)), results_path=tmp_path / "run")["metadata"]
+    assert [(type(metadata[name]), metadata[name]) for name in names] == [(int, 2)] * 4
+    assert len(load_results(tmp_path / "run")["outputs"]) == 4
+
+
+def test_state_columns_may_be_anything_that_can_be_gone_over() -> None:
+    results = evaluate(Sums(), say, num_examples=1, state_columns=(name for name in ["trajectory", "trajectory_id"]))
+    assert results["metadata"]["state_columns"] == ["trajectory", "trajectory_id"]
+    assert results["outputs"][0]["trajectory"][0]["completion"]
 
 
 def test_tasks_that_cannot_be_told_apart_are_refused() -> None:
@@ -667,6 +686,23 @@ def test_what_rows_leave_out_is_named_once_a_run(caplog: pytest.LogCaptureFixtur
         "the row of example 0, rollout 0 leaves out trajectory[0].extras.held.lock: lock has no form in JSON;"
         " held.lock: lock has no form in JSON ("
     )
+
+
+class HoldingMore(Talk):
+    """Keeps things that are no data under a new key at each turn."""
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        state["held"] = {f"lock {state['trajectory_id']}": threading.Lock()}
+        return super().env_response(messages, state)
+
+
+def test_what_is_left_out_under_ever_new_keys_is_named_a_few_times_only(caplog: pytest.LogCaptureFixture) -> None:
+    rows = evaluate(HoldingMore(size=50), say, state_columns=["held"])["outputs"]
+    assert len({key for row in rows for key in row["held"]}) == 50
+    *named, last = caplog.messages
+    assert len(named) == 20
+    assert all("leaves out held.lock " in message for message in named)
+    assert "no further places are told of" in last
 
 
 def test_what_rows_hold_as_text_on_disk_is_named_once_a_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -269,7 +269,7 @@ class HumanAnswers:
 
         Args:
             observation: The last observation.
-            info: What came with it.
+            info: What the episode itself tells (`vfgym.episode.BaseEpisode.info`): wrappers may drop what it has to have.
             episode_return: Sum of the rewards; None if the episode is scored later, with others of its task.
         """
         if observation != self._shown:
@@ -392,9 +392,10 @@ def load_agent(name: str) -> Agent:
 def _check_needs_no_arguments(cls: type, name: str) -> None:
     try:
         signature = inspect.signature(cls)
-        signature.bind()
-    except ValueError:  # some classes written in C do not tell what they take
+    except (TypeError, ValueError):  # some classes do not tell what they take: those written in C, or with a __signature__ that is none
         return
+    try:
+        signature.bind()
     except TypeError as error:
         raise ConfigurationError(
             f"agent {name!r}: {cls.__name__}{signature} cannot be made without arguments ({error}): name an agent that is made already,"

@@ -80,3 +80,6 @@ def test_colours_become_brackets() -> None:
     assert without_colours("\x1b[34;1mR\x1b[0m|\x1b[43m \x1b[0m") == "[R:blue]|[ :yellow]"
     assert without_colours("\x1b[35m\x1b[34;1m\x1b[43mG\x1b[0m\x1b[0m\x1b[0m: ") == "[G:magenta,blue,yellow]: "
     assert without_colours("\x1b[1mbold\x1b[0m\x1b[0m, plain") == "[bold], plain"
+    assert without_colours("\x1b[0;41mS\x1b[49mF \x1b[32mG\x1b[39;0mH") == "[S:red]F [G:green]H"
+    assert without_colours("\x1b[41;1mS\x1b[22mF\x1b[0;0mG") == "[S][F]G"
+    assert without_colours("\x1b[38;5;33mS\x1b[0m\x1b[48;2;1;31;42mF\x1b[0mG") == "[S][F]G"

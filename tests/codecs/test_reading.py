@@ -53,6 +53,41 @@ def moves(number: int) -> Any:
     return np.int64(number)
 
 
+CHOICES = [
+    "Action: 1 (because it is free)",
+    "Action: 1 because it is safe",
+    "Action: 1 - it is free",
+    "Action: #1",
+    "Action: option 1",
+    "Action: 1</s>",
+    "Action: 1<|eot_id|>",
+    "Action\uff1a1",
+    "### Action\n1",
+    "**Action**\n1",
+    "\u201c1\u201d",
+    "1,",
+    "1;",
+    "1?",
+    "- 1",
+    "> 1",
+    "-> 1",
+    "1 \u2705",
+    "~1~",
+    "<answer>1</answer>",
+    "<move>1</move>",
+    "\\boxed{\\text{1}}",
+    '{"move": 1}',
+    "I choose 1.",
+    "I choose 1 because it is safe.",
+    "My action is 1.",
+    "The answer is $\\boxed{1}$.",
+    "My choice is **1**",
+    "Option 1",
+    "It leans by 0.05, so \\boxed{1}",
+    "act(1)",
+]
+"""Ways to name an action by its number."""
+
 READABLE = [
     (MOVES, "left", moves(0)),
     (MOVES, "LEFT.", moves(0)),
@@ -90,6 +125,8 @@ READABLE = [
     (MOVES, "left\u2014it is free", moves(0)),
     (MOVES, "<THINK>left</THINK> right <think>or up", moves(2)),
     (MOVES, "<thinking>left</Thinking> right", moves(2)),
+    *((MOVES, text, moves(1)) for text in CHOICES),
+    (MOVES, '3 is a wall. {"action": 1}', moves(1)),
     (LEVERS, "apply \u22121 torque", moves(0)),
     (LEVERS, "I APPLY  \u20131\ntorque", moves(0)),
     (LEVERS, "1", moves(1)),
@@ -149,6 +186,17 @@ READABLE = [
     (TORQUE, "$\\boxed{-0.5}$", floats(-0.5)),
     (TORQUE, '{"confidence": 0.9, "action": 0.5}', floats(0.5)),
     (TORQUE, '{"0": 0.5}', floats(0.5)),
+    (TORQUE, "minus\n0.5", floats(-0.5)),
+    (TORQUE, "_minus 0.5_", floats(-0.5)),
+    (TORQUE, "Action 1: 0.5", floats(0.5)),
+    (TORQUE, "np.array(1)", floats(1)),
+    (TORQUE, "env.step([0.5])", floats(0.5)),
+    (TORQUE, "\u52a8\u4f5c\uff1a0.5\u3002", floats(0.5)),
+    (CELLS, "act(3)", moves(3)),
+    (CELLS, '1 is a wall. {"action": 3}', moves(3)),
+    (DRIVE, "I must not crash (again). [0.5, 1]", floats(0.5, 1)),
+    (DRIVE, "I go *[0.5, 1]* now", floats(0.5, 1)),
+    (DRIVE, "- [0.5, 1]", floats(0.5, 1)),
     (COUNTS, "[3.0, '-4']", np.array([3, -4], np.int32)),
     (GRID, "[[0, 1], [2, 3]]", np.array([[0, 1], [2, 3]], np.int8)),
     (GRID, "((0, 1), (2, 3))", np.array([[0, 1], [2, 3]], np.int8)),
@@ -190,6 +238,61 @@ def test_format_is_forgiven(codec: Any, text: str, action: Any) -> None:
     assert same(read, codec.decode(codec.encode(action)))
 
 
+NO_CHOICES = [
+    "apply 1 torque",
+    "play card 2",
+    "reveal rank 3",
+    "I take 1 step",
+    "I choose 1 of them",
+    "don't choose 1",
+    "Not 1",
+    "play 1?",
+    "1%",
+    "\u00b11",
+    "-(1)",
+    "-<b>1</b>",
+    "-\\boxed{1}",
+    "1/9",
+    "1 - 9",
+    "\u274c 1",
+    "!= 1",
+]
+"""Texts with a number that is not clearly a choice."""
+
+CHANGED_NUMBERS = [
+    "-\u00a00.5",
+    "\u2212\u202f0.5",
+    "-\n0.5",
+    "minus: 0.5",
+    "-\\boxed{0.5}",
+    "-\\text{0.5}",
+    "-<b>0.5</b>",
+    '-{"action": 0.5}',
+    "-[0.5]",
+    "-np.array(0.5)",
+    "\\sqrt{4}",
+    "1\\%",
+    "\\pm 0.5",
+    "1.5 e1",
+    "1per cent",
+]
+CHANGED_LISTS = [
+    "-[0.5, 1]",
+    "\u2212[0.5, 1]",
+    "-(0.5, 1)",
+    "-{'action': [0.5, 1]}",
+    "-np.array([0.5, 1])",
+    "minus [0.5, 1]",
+    "minus\n[0.5, 1]",
+    "0.5*[1, 1]",
+    "0.5 * [1, 1]",
+    "[0.5, 1] * -1",
+    "[0.5, 1]/2",
+    "np.array([0.5, 1])*2",
+    "not np.array([0.5, 1])",
+]
+"""Numbers and lists that are a part of something that changes them."""
+
 UNREADABLE = [
     (MOVES, "", "names no action"),
     (MOVES, "left or right", "names 2 different actions"),
@@ -212,6 +315,29 @@ UNREADABLE = [
     (MOVES, '{"action": "jump"} left', "names no action"),
     (MOVES, "<think>Let me see. If I push left", "names no action"),
     (MOVES, "<Reasoning><action>left</action>", "names no action"),
+    *((MOVES, text, "a number counts only") for text in NO_CHOICES),
+    (MOVES, "-1", "names no action"),
+    (MOVES, '{"action": 1} or 2', "names 2 different actions"),
+    (MOVES, '{"action": "left"} or right', "names 2 different actions"),
+    (MOVES, 'left or {"action": "right"}', "names 2 different actions"),
+    (MOVES, 'not {"action": 1}', "unclear whether down is meant"),
+    (MOVES, 'not {"action": "left"}', "unclear whether left is meant"),
+    (MOVES, "dont go left", "unclear"),
+    (MOVES, "no left", "unclear"),
+    (MOVES, "anything but left", "unclear"),
+    (MOVES, "I refuse to go left", "unclear"),
+    (LEVERS, "I choose 1", "a number counts only"),
+    (LEVERS, "- 1", "a number counts only"),
+    (CELLS, '{"action": 3} or 4', "names 2 different actions"),
+    (CELLS, 'not {"action": 3}', "unclear whether 3 is meant"),
+    (CELLS, '-{"action": 3}', "unclear whether 3 is meant"),
+    (CELLS, "\u52a8\u4f5c\uff1a3 4", "names 2 different actions"),
+    (CELLS, '{"reason": "It is 2 steps away", "action": <x3>}', "names no action"),
+    (CELLS, "\u6211\u90093", "unclear"),
+    *((TORQUE, text, "unclear") for text in CHANGED_NUMBERS),
+    *((DRIVE, text, "unclear") for text in CHANGED_LISTS),
+    (TORQUE, "\u52a8\u4f5c\uff1a1,2", "names 2 different actions"),
+    (TORQUE, '{"action": 0.5} or 1', "names 2 different actions"),
     (LEVERS, "apply \u2212 1 torque", "names no action"),
     (LEVERS, "apply +1 torque", "names no action"),
     (LEVERS, "torque 1", "a number counts only"),
@@ -238,7 +364,6 @@ UNREADABLE = [
     (SHIFTED, "- 1", "unclear"),
     (SHIFTED, "x-1", "unclear"),
     (SHIFTED, "0\u20131", "unclear"),
-    (MOVES, "-1", "names no action"),
     (MOVES, "1.5", "names no action"),
     (MOVES, "4", "names no action"),
     (MOVES, "10", "names no action"),
@@ -422,6 +547,8 @@ def test_nothing_around_a_value_makes_another_one_of_it(case: tuple[Any, list[An
     written = codec.encode(value).replace("-", data.draw(st.sampled_from("-\u2212\u2013\u2010\uff0d")))
     if codec is TORQUE and data.draw(st.booleans()):
         written = written.strip("[]")
+    if codec in (MOVES, TAXI) and data.draw(st.booleans()):
+        written = str(int(value))
     twisted = data.draw(st.sampled_from(["{}", *TWISTING]))
     written = twisted.format(written, written)
     for form in data.draw(st.lists(st.sampled_from(HARMLESS), max_size=2)):
@@ -443,6 +570,22 @@ UNCLEAR = {"- {}", "\u2014 {}", "<think>{}"}
 @pytest.mark.parametrize(("codec", "value"), [(TORQUE, floats(-0.5)), (CELLS, moves(3)), (SHIFTED, moves(-1))])
 def test_numbers_are_read_in_harmless_forms(codec: Any, value: Any, form: str) -> None:
     assert same(codec.decode(form.format(codec.encode(value))), value)
+
+
+OTHER_WORDS = {"At leg2, in the 2nd try, {} is best", "Let us take {}, then.", "Not sure... {}", "{} Nm", "{}Nm", "torque={}"}
+"""Forms in which a number beside which there are names is no choice."""
+
+
+@pytest.mark.parametrize("form", sorted({*HARMLESS} - {"<think>{}", "_{}_"} - OTHER_WORDS))
+def test_names_are_chosen_by_number_in_harmless_forms(form: str) -> None:
+    assert MOVES.decode(form.format(3)) == 3
+
+
+def test_what_is_far_from_the_end_of_a_long_answer_is_not_searched() -> None:
+    assert TORQUE.decode("I look at x. " * 10_000 + "So 0.5") == floats(0.5)
+    assert TORQUE.decode("1 x " * 250_000) == floats(1)
+    with pytest.raises(ActionNotFound, match="names no action"):
+        TORQUE.decode("So 0.5. " + "I look at x. " * 10_000)
 
 
 LISTINGS = [

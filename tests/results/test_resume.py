@@ -671,5 +671,24 @@ def test_the_newest_run_with_something_left_is_found(tmp_path: Path, caplog: pyt
         assert find_incomplete(tmp_path, settings) == tmp_path / "old", "a run that is going on is not taken"
 
 
+def test_runs_that_cannot_be_read_do_not_stop_the_search(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = {"env_id": "e", "model": "m", "rollouts_per_example": 2, "env_args": {}, "seed": 0, "num_examples": -1}
+    write(tmp_path / "other", small_row(SLOTS[0]), seed=1)
+    write(tmp_path / "broken", seed=1)
+    (tmp_path / "broken" / "results.jsonl").unlink()
+    (tmp_path / "broken" / "results.jsonl").mkdir()
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "metadata.json").write_text(json.dumps({"env_id": "somebody else's"}))
+    assert find_incomplete(tmp_path, settings) is None
+    assert len(caplog.messages) == 2, "and nothing of the foreign file"
+    assert any(message.startswith(f"{tmp_path / 'other'}, with 1 of 6 rollouts done, is not resumed") for message in caplog.messages)
+    assert any(message.startswith(f"{tmp_path / 'broken'} is passed over: ") for message in caplog.messages)
+    caplog.clear()
+    write(tmp_path / "this", small_row(SLOTS[0]))
+    os.utime(tmp_path / "this" / "metadata.json", (0, 0))
+    assert find_incomplete(tmp_path, settings) == tmp_path / "this"
+    assert caplog.messages == [], "rows of other runs are not looked at where there is one to resume"
+
+
 def test_a_row_is_one_line() -> None:
     assert "\n" not in row_line(small_row(SLOTS[0], completion=[{"role": "assistant", "content": "a\nb\u2028c\x85d"}]))

@@ -246,6 +246,8 @@ def test_drawings_are_explained_where_they_are_shown() -> None:
 def test_a_player_who_sees_numbers_is_told_the_map_of_a_lake_unless_each_game_has_another() -> None:
     assert described("FrozenLake-v1").about_observations.endswith("\n\nSFFF\nFHFH\nFFFH\nHFFG")
     assert described("FrozenLake-v1", desc=["SH", "FG"]).about_observations.endswith("\n\nSH\nFG")
+    assert "map_name = 4x4" in described("FrozenLake-v1").rules
+    assert "map_name" not in described("FrozenLake-v1", desc=["SH", "FG"]).rules
     assert "The map (" not in described("FrozenLake-v1", map_name=None).about_observations
 
 

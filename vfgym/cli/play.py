@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from vfgym.agents import HumanAgent
 from vfgym.cli.environments import made
+from vfgym.episode import BaseEpisode
 
 
 def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) -> None:
@@ -25,6 +26,6 @@ def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) ->
             observation, reward, terminated, truncated, info = env.step(action)
             episode_return += float(reward)
             is_over = terminated or truncated
-        answer.show_end(observation, info, episode_return)
+        answer.show_end(observation, cast(BaseEpisode, seat.episode).info(), episode_return)
     finally:
         env.close()

@@ -8,10 +8,14 @@ _REASONING_TAG = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE
 # The last opening tag, up to its closing tag or the end. The first part is greedy, so that it is the last one.
 _TAGGED = re.compile(r".*<action>(.*?)(?:</action>|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(
-    r"^[ \t>*_#`-]*(?:(?:so|my|the|final|next|best|chosen) )*(?:action|answer|move)(?: is)?[ \t*_`]*[:=][ \t*_]*",
+    r"^[ \t>*_#`-]*(?:(?:so|my|the|final|next|best|chosen) )*(?:action|answer|move)(?: is)?[ \t*_`]*[:=\uff1a][ \t*_]*"
+    r"|^[ \t]*(?:#+[ \t]|\*\*)(?:(?:my|the|final|next|best|chosen) )*(?:action|answer|move)[ \t*_`]*\n\s*",
     re.MULTILINE | re.IGNORECASE,
 )
 _FENCE = re.compile(r"```[\w+-]*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+
+_LONGEST_SEARCHED = 16384
+"""Characters of an answer in which an action may stand in a sentence: the last ones, or those after a label."""
 
 MARKUP = re.compile(r"</?(?:action|think|reasoning)", re.IGNORECASE)
 """What must not stand in a text that is written into a message as an action."""
@@ -90,4 +94,6 @@ def where_to_search(answer: str) -> list[str]:
     ['go up', 'go up\nIt is free there.']
     """
     parts = labelled(answer)
-    return parts[:0:-1] or parts
+    if len(parts) > 1:  # what is a long way from its label is no more clear than what stands before it
+        return [part for part in parts[:0:-1] if len(part) <= _LONGEST_SEARCHED]
+    return parts if len(answer) <= _LONGEST_SEARCHED else re.split(r"\s", answer[-_LONGEST_SEARCHED:], maxsplit=1)[1:]

@@ -15,6 +15,8 @@ from vfgym.codecs.base import (
     ActionNotFound,
     Codec,
     Schema,
+    after_key,
+    beside,
     elements_of,
     number_text,
     register_codec,
@@ -35,7 +37,8 @@ _MOST_IN_SCHEMA = 64
 """Elements with bounds of their own that a schema bounds one by one."""
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_LABEL = re.compile(r"[^\W\d]+(?:[ -][^\W\d]+)*")
+_NUMBERED_LABEL = re.compile(r"\W*(?:action|step) \d+[ \t*_`]*:", re.IGNORECASE)
+_LABEL = re.compile(r"(?!(?i:minus|negative)\b)[^\W\d]+(?:[ -][^\W\d]+)*")
 """What one number without a name may be called: words, without a number or sign that may belong to it."""
 
 _INTEGER_TEXT = re.compile(r"[+-]?\d{1,40}\Z")
@@ -125,9 +128,17 @@ class ArrayCodec(Codec):
         """Return the action of the only number in a text, where an action is one number."""
         if self._size != 1:
             return super().prose(text)
-        action = self.stated(data for data in bracketed(text) if isinstance(data, Mapping))
-        if action is not None:
-            return action
+        objects = [(data, start, end) for data, start, end in bracketed(text) if isinstance(data, Mapping)]
+        action = self.stated(text, objects)
+        if action is None:
+            return self._number_in(text[label.end() :] if (label := _NUMBERED_LABEL.match(text)) else after_key(text))
+        other = self._number_in(beside(text, objects))
+        if other is not None and self.encode(other) != self.encode(action):
+            raise several(2)
+        return action
+
+    def _number_in(self, text: str) -> Any:
+        """Return the action of the only number in a text; returns and raises as `prose` does."""
         try:
             numbers = numbers_in(text)
         except ValueError as error:

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.codecs.answers import MARKUP, answer_in, narrowings, where_to_search
-from vfgym.codecs.numbers import is_negated
+from vfgym.codecs.numbers import is_changed, is_negated
 from vfgym.codecs.relaxed import bracketed, read_json, read_relaxed
 from vfgym.errors import ConfigurationError
 
@@ -32,7 +32,10 @@ _STARTS_OF_DATA = "[{(+-.0123456789"
 """What an answer begins with that is meant as data: of other text it would be odd to say that its first element is wrong."""
 
 
-_OPENING_BRACKET = re.compile(r"[\[{(]")
+_ALTERNATIVE = re.compile(r"([^.!?\n]*)\b(?:or|and|nor)\W*\Z", re.IGNORECASE)
+_KEY = re.compile(rf"""["'](?:{"|".join(_WRAPPING_KEYS)})["']\s*:""", re.IGNORECASE)
+_LONGEST_ALTERNATIVE = 80
+"""Characters before an object that may name an alternative to it."""
 
 
 class ActionNotFound(ValueError):
@@ -158,23 +161,25 @@ class Codec(ABC):
             ActionNotFound: If there are several, or what there is cannot be read. The message is a sentence without its full stop.
         """
         # What is alone in parentheses is a remark.
-        action = self.stated(data for data in bracketed(text) if isinstance(data, list | Mapping))
-        if action is not None and any(is_negated(text, match.start()) for match in _OPENING_BRACKET.finditer(text)):
-            raise ActionNotFound(f"It is unclear whether {self.encode(action)} is meant")
-        return action
+        return self.stated(text, (found for found in bracketed(text) if isinstance(found[0], list | Mapping)))
 
-    def stated(self, candidates: Iterable[Any]) -> Any:
-        """Return the one action that there is among data; returns and raises as `prose` does."""
+    def stated(self, text: str, candidates: Iterable[tuple[Any, int, int]]) -> Any:
+        """Return the one action that there is among data with their places in a text; returns and raises as `prose` does."""
         found: dict[str, Any] = {}
         problem: ActionNotFound | None = None
-        for data in candidates:
+        is_unclear = False
+        for data, start, end in candidates:
             try:
                 action = self.read_answer(data)
-                found[self.encode(action)] = action
             except ActionNotFound as error:
                 problem = problem or error
+            else:
+                found[self.encode(action)] = action
+                is_unclear = is_unclear or is_negated(text, start) or is_changed(text, start, end)
         if len(found) > 1:
             raise several(len(found))
+        if is_unclear:
+            raise ActionNotFound(f"It is unclear whether {next(iter(found))} is meant")
         if found:
             return next(iter(found.values()))
         if problem is not None:
@@ -333,6 +338,24 @@ def seeded_sample(space: Space) -> Any:
 def several(count: int) -> ActionNotFound:
     """Return the error for an answer that names different actions."""
     return ActionNotFound(f"Your answer names {count} different actions")
+
+
+def beside(text: str, objects: Sequence[tuple[Any, int, int]]) -> str:
+    """Return what a text says beside objects that name its action: what follows them, and alternatives just before them.
+
+    What else stands before an object led to it, and may weigh other actions.
+
+    >>> beside('2 is a wall. {"action": 5} or 6', [({"action": 5}, 13, 26)])
+    ' or 6'
+    """
+    start, end = objects[0][1], objects[-1][2]
+    alternatives = _ALTERNATIVE.search(text[max(0, start - _LONGEST_ALTERNATIVE) : start])
+    return f"{alternatives[1]} {text[end:]}" if alternatives else text[end:]
+
+
+def after_key(text: str) -> str:
+    """Return what follows the last key of an action in a text whose JSON is broken; all of the text where there is none."""
+    return text[keys[-1].end() :] if (keys := list(_KEY.finditer(text))) else text
 
 
 def wrapped_in(data: Any) -> list[Any]:

@@ -12,8 +12,8 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.codecs.answers import answer_in, narrowings, where_to_search
-from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, register_codec, several, shown, wrapped_in
-from vfgym.codecs.numbers import is_bare, is_negated, numbers_in, with_plain_signs
+from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, after_key, beside, register_codec, several, shown, wrapped_in
+from vfgym.codecs.numbers import is_bare, is_changed, is_negated, numbers_in, with_plain_signs
 from vfgym.codecs.relaxed import bracketed, read_json
 from vfgym.errors import ConfigurationError, InvalidAction
 
@@ -31,7 +31,26 @@ _MENTION_START = re.compile(r"(?<![\w.+-])\S")
 _MENTION_END = re.compile(r"\w|[.,]\d|-\w")
 _REMARK = re.compile(r"(.*\S)\s*\([^()]*\)\Z")
 _REMARK_FOLLOWS = re.compile(r"\s*\(")
-_LEADING_NUMBER = re.compile(r"([+-]?\d+)(?=[ \t*_`]*(?:[.;:!)\n]|,(?!\d)|\Z))(?!\.\d)")
+_LEADING_NUMBER = re.compile(
+    r"(?i:#|(?:option|no\.|number)[ \t]+)?([+-]?\d+)"
+    r"(?=[ \t*_`]*(?:[.;:!)\n]|,(?!\d)|</?\w|<\||\Z|[ \t](?:\(|[-\u2014][ \t]+[^\W\d]|(?i:because|since)\b)))(?!\.\d)"
+)
+_TAG = re.compile(r"</?\w+>|<\|\w+\|>")
+_TEX_STYLE = re.compile(r"\\(?:text|math)[a-z]*(?=\s*\{)")
+_WORD_OR_CHANGE = re.compile(
+    r"\w|[%\u2030^\u00d7\u00f7\u00b7/\u00b0\u00b1\u2213\u221a\u00ac\u2260\u2264\u2265\u274c\u2717\u2718\U0001f6ab\u26d4]|!="
+)
+"""What beside a number is a word, or makes another number of it, or the opposite."""
+
+_BULLET = re.compile(r"\s*[-\u2014][ \t]+\Z")
+_CHOOSING = re.compile(
+    r"(\\boxed|\b(?:choose|pick|take|play|select|go with|answer is|action(?: is)?|option(?: is)?|choice is|move is|(?:act|step)(?=\()))"
+    r"(?:\\boxed|[\s:#*_`$\"'\u201c({\[<>])*\Z",
+    re.IGNORECASE,
+)
+"""What stands before a number that is a choice."""
+
+_CHOICE_END = re.compile(r"[^\w?%/^+\u00b0\u00d7\u00f7\u00b7-]*(?:\Z|[ ,(](?:because|since)\b)", re.IGNORECASE)
 _WHOLE_DIGITS = 25
 """Digits of the longest number that is converted: no 64-bit number has as many."""
 
@@ -67,6 +86,10 @@ class DiscreteCodec(Codec):
         self._folded: dict[str, Any] = {}
         self._shortened: frozenset[str] = frozenset()
         """Names without the remark at their end."""
+        spoken = with_plain_signs(" ".join(self.names or ())).casefold()
+        self._words = frozenset(re.findall(r"\w+", spoken))
+        self._has_digits = any(character.isdigit() for character in spoken)
+        self._has_signs = self._low < 0 or re.search(r"[-+]\s*\.?\d", spoken) is not None
         if self.names is None:
             self.schema: Schema = {"type": "integer", "minimum": self._low, "maximum": self._high}
         else:
@@ -176,15 +199,30 @@ class DiscreteCodec(Codec):
 
     def prose(self, text: str) -> Any:
         """Return the only action that a text mentions."""
-        wrapped = [inner for data in bracketed(text) for inner in wrapped_in(data)] if "{" in text else []
-        if len(wrapped) == 1 and isinstance(wrapped[0], str):
-            text = wrapped[0]
-            action = self._named(text)
-            if action is not None:
-                return action
-        elif wrapped:
-            return self.stated(wrapped)
-        return self._number_in(text) if self.names is None else self._name_in(text)
+        objects = [(inner, *place) for data, *place in bracketed(text) for inner in _chosen_in(data)] if "{" in text else []
+        if not objects:
+            return self._mentioned(after_key(text))
+        inner, start, end = objects[0]
+        if len(objects) == 1 and isinstance(inner, str):  # it may be a sentence
+            action = self._named(inner)
+            action = self._mentioned(inner) if action is None else action
+            if action is not None and (is_negated(text, start) or is_changed(text, start, end)):
+                raise ActionNotFound(f"It is unclear whether {self.encode(action)} is meant")
+        else:
+            action = self.stated(text, objects)
+        if action is not None and self._all_mentioned(beside(text, objects)) - {action}:
+            raise several(2)
+        return action
+
+    def read_answer(self, data: Any) -> Any:
+        """Return the action of data that stood alone in an answer, also of ``{"move": ...}``."""
+        try:
+            return super().read_answer(data)
+        except ActionNotFound:
+            chosen = _chosen_in(data)
+            if len(chosen) != 1 or wrapped_in(data):
+                raise
+            return self.read_answer(chosen[0])
 
     def _search(self, text: str) -> Any:
         answer = answer_in(text)
@@ -246,6 +284,20 @@ class DiscreteCodec(Codec):
         except ValueError:
             return None
 
+    def _mentioned(self, text: str) -> Any:
+        """Return the only action that a sentence mentions; returns and raises as `prose` does."""
+        return self._number_in(text) if self.names is None else self._name_in(text)
+
+    def _all_mentioned(self, text: str) -> set[Any]:
+        """Return all actions that a text mentions, by number too."""
+        if self.names is not None:
+            named, rest = self._names_in(text)
+            return named | self._numbers_of_actions(rest)
+        try:
+            return {self._numbered(number) for number in numbers_in(text)} - {None}
+        except ValueError as error:
+            raise ActionNotFound(str(error)) from None
+
     def _number_in(self, text: str) -> Any:
         """Return the action of the only number in a text, or ``None`` if that is no action's."""
         try:
@@ -259,20 +311,39 @@ class DiscreteCodec(Codec):
     def _name_in(self, text: str) -> Any:
         """Return the action of the only name in a text, or ``None`` if there is none.
 
-        Numbers name nothing here, but one that is another action's makes it unclear which one is meant: "1 (left)", "It leans left, so 1".
+        Without a name a number counts where it is clear that it is the choice. Beside one, a number that is another action's makes it
+        unclear which one is meant: "1 (left)", "It leans left, so 1".
         """
-        text = _spaced(text)
-        named, rest = _mentions(text, self._cased)
-        folded, rest = _mentions(rest.casefold(), self._folded, self._shortened)
-        named |= folded
+        named, rest = self._names_in(text)
         numbered = self._numbers_of_actions(rest)
         if len(named | numbered) > 1 and named:
             raise several(len(named | numbered))
         if named:
             return named.pop()
-        if numbered:
+        if numbered and not self._is_choice(text):
             raise ActionNotFound(f"{NO_ACTION}: a number counts only where it stands alone")
-        return None
+        return numbered.pop() if numbered else None
+
+    def _names_in(self, text: str) -> tuple[set[Any], str]:
+        """Return the actions whose names a text mentions, and the text without these names."""
+        named, rest = _mentions(_spaced(text), self._cased)
+        folded, rest = _mentions(rest.casefold(), self._folded, self._shortened)
+        return named | folded, rest
+
+    def _is_choice(self, text: str) -> bool:
+        """Say whether the number in a text without names is what the text chooses: "#1", "I choose 1.", but not "It leans 1 degree"."""
+        text = _TEX_STYLE.sub("", _TAG.sub("<>", with_plain_signs(text)))
+        numbers = list(_NUMBER.finditer(text))
+        if len({number[0] for number in numbers}) != 1:
+            return False
+        before, after = text[: numbers[-1].start()], text[numbers[-1].end() :]
+        if len(numbers) == 1 and not _WORD_OR_CHANGE.search(f"{before} {after}".replace("\boxed", "")) and "-" not in after:
+            is_bullet = _BULLET.match(before) is not None and not self._has_signs
+            return is_bullet or is_bare(text, len(before))
+        verb = _CHOOSING.search(before)
+        if verb is None or self._has_digits or not _CHOICE_END.match(after) or is_negated(text, verb.start()):
+            return False
+        return is_bare(text, verb.start() if verb[1] == "\\boxed" else len(before)) and verb[1].split()[0].casefold() not in self._words
 
     def _labelled_number(self, text: str) -> Any:
         """Return the action whose number a text begins with that stood after a label; ``None`` if it begins with something else."""
@@ -292,6 +363,13 @@ class DiscreteCodec(Codec):
         """Return the actions whose numbers stand in a text as words of their own."""
         numbers = [int(number) for number in _NUMBER.findall(text) if len(number) <= _WHOLE_DIGITS]
         return {action for action in map(self._called, numbers) if action is not None}
+
+
+def _chosen_in(data: Any) -> list[Any]:
+    """Return what stands under the keys with which models wrap an action, or else a choice."""
+    if wrapped := wrapped_in(data):
+        return wrapped
+    return [value for key, value in data.items() if key.casefold() in ("move", "choice")] if isinstance(data, Mapping) else []
 
 
 def _is_whole(data: Any) -> bool:

@@ -15,7 +15,10 @@ DASHES = "\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"
 _PLAIN = str.maketrans(dict.fromkeys(DASHES, "-") | dict.fromkeys("\u2018\u2019", "'"))
 _LONG_DASH = re.compile(r"(?<!\w)[\u2014\u2015](?=\.?\d)")
 
-_CHUNK = re.compile(r"[^\s\[\](){}<>,;:=|\"'`*~!?#$\\\u201c\u201d]+")
+_CHUNK = re.compile(
+    r"[^\s\[\](){}<>,;:=|\"'`*~!?#$\\\u201c\u201d\u00ab\u00bb\u3001\u3002\u3008-\u3011\u3014\u3015"
+    r"\uff01\uff08\uff09\uff0c\uff1a-\uff1c\uff1e\uff1f\uff3b\uff3d\uff5b\uff5d]+"
+)
 _SIGNED = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _NAMED_NUMBER = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
@@ -23,24 +26,54 @@ _CALCULATION_IN_WORD = re.compile(r"[-+/.\u2014\u2015]\d")
 """Makes it unclear whether digits in a word are a part of its name: "torque-0.5", "pi/2"."""
 
 _IN_UNITS = "/\u00b7\u22c5"
-_SCALE = r"[kKMGT]|pi|\u03c0|hundred|thousand|million|billion|dozen|percent|minus|plus|times|over|divided|squared"
-_NO_UNIT = re.compile(rf"[eExX].*|[bBoO]|{_SCALE}")
+_SCALE = r"[kKMGT]|pi|\u03c0|hundred|thousand|million|billion|dozen|per[ ]?cent|minus|plus|times|over|divided|squared"
+_NO_UNIT = re.compile(rf"[eExX].*|[bBoO]|per|{_SCALE}")
 """What stands after a number like a unit and changes it: half an exponent, another base, thousands, a calculation."""
 
-_SIGN_WORD = re.compile(r"\b(minus|negative|plus|positive)[ \t]+$", re.IGNORECASE)
+_FORMATTING = r"boxed|fbox|text\w*|math\w*|left|displaystyle|bf|emph"
+_SIGN_WORD = re.compile(r"(?<![^\W_])(minus|negative|plus|positive)\s+\Z", re.IGNORECASE)
 _UNCLEAR_BEFORE = re.compile(
-    r"""(?:
-        (?<!-)[-\u2014\u2015]=?[ \t(\[{*_$\\"'`]*                                # a dash that may be a sign, a bullet or a pause
-      | \b(?i:minus|negative)[ \t]*[(\[{*_$\\"'`]+[ \t]*             # a sign before a bracket
-      | \w\(                                                         # a function's argument
-      | (?:\w[ \t]*[*/^+\u00d7\u00f7\u00b7]|\u221a[ (]*)[ \t]*       # a calculation
+    rf"""(?:
+        (?<!-)[-\u2014\u2015]=?(?:\\(?:{_FORMATTING})\b|&\w+;|</?\w*>|[\s\u200b\u2060\ufeff(\[{{*_~$\\"'`])*
+                                                                       # a dash that may be a sign, a bullet or a pause
+      | (?:(?<![^\W_])(?i:minus|negative)|-)[\s:;=,]*(?:\\(?:{_FORMATTING})\b|[\s:;=,(\[{{*_~$\\"'`])+  # a sign before something else
+      | \w\(                                                           # a function's argument
+      | \\(?!(?:{_FORMATTING})\b)[a-zA-Z]+[\s({{\[]*                   # a function or a sign of TeX
+      | (?:\w[ \t]*[*/^+\u00d7\u00f7\u00b7]|\u221a[ (]*)\s*           # a calculation
     )\Z""",
     re.VERBOSE,
 )
-_UNCLEAR_AFTER = re.compile(rf"[ \t]*(?:[%\u2030^\u00d7\u00f7\u00b7/]|\*\w|[ \t]\*[ \t]+\w|\+[ \t]*\w|(?:{_SCALE})\b)")
-_NEGATION = re.compile(
-    r"(?:\b(?:not|never|cannot|avoid|without|neither|nor|instead of|rather than)|n't)(?:[ \t]+[\w'-]+){0,3}[ \t\"'`*(\[{<$\\]*\Z",
+_UNCLEAR_AFTER = re.compile(
+    rf"""[ \t]*(?:
+        [^\S\n]*[\\}})$]*(?:[%\u2030^\u00d7\u00f7\u00b7/]|(?:{_SCALE}|times|cdot|div)\b)
+      | \*\w | [ \t]\*[ \t]+\w | \+[ \t]*\w | [eE][+-]?\d
+    )""",
+    re.VERBOSE,
+)
+_ARRAY_CALL = re.compile(
+    r"(?:\b(?:[A-Za-z_]\w*\.)*"
+    r"(?:act|action|step|move|play|array|asarray|tensor|float(?:16|32|64)?)\((?=\s*[\[(]*\s*\Z)[\s\[(]*)+\Z"
+)
+"""What a number may be an argument of, since it gives back the same number."""
+
+_CHANGED_BEFORE = re.compile(
+    r"(?:(?<!-)-[^\S \t]*\$*\Z|[=:(]\s*-\s*\Z|(?<![^\W_])(?:minus|negative|neg|abs|sqrt|times)[\s:=,(*$]*\Z"
+    r"|[\w)][*/^+\u00d7\u00f7\u00b7]\s*\Z|[\w)][ \t]+[*/^+\u00d7\u00f7\u00b7][ \t]+\Z)",
     re.IGNORECASE,
+)
+_CHANGED_AFTER = re.compile(
+    r"\)*[ \t]*(?:%|[/^\u00d7\u00f7\u00b7][ \t]*[-+\w(]|\*[-+]?[\w(]|[ \t]\*[ \t]+[-+\w(]"
+    r"|[+-][ \t]*[\d.(\[]|(?:times|over|divided|percent|squared)\b)"
+)
+_NEGATION = re.compile(
+    r"""(?:
+        (?:(?<![^\W_])(?:not|never|cannot|avoid|without|neither|nor|instead\ of|rather\ than|(?:any|every)thing\ but|refuse(?:\ to)?
+            |(?:do|does|did|wo|ca|should|would|could)nt)
+          |n't)
+        (?:[ \t]+[\w'-]+(?:\.\w+)*){0,3}
+      | (?<![^\W_])no[ \t]
+    )[ \t"'`*(\[{<$\\]*\Z""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _LONGEST_CONTEXT = 80
 """Characters before a number or a name that are looked at."""
@@ -75,8 +108,20 @@ def is_negated(text: str, place: int) -> bool:
 
 def is_bare(text: str, place: int) -> bool:
     """Say whether a number that begins at a place is no part of something that changes it: of "- 1", "minus 1", "2 * 1"."""
-    before = text[max(0, place - _LONGEST_CONTEXT) : place]
+    before = _ARRAY_CALL.sub("", text[max(0, place - _LONGEST_CONTEXT) : place])
     return not (_UNCLEAR_BEFORE.search(before) or _SIGN_WORD.search(before))
+
+
+def is_changed(text: str, start: int, end: int) -> bool:
+    """Say whether data in brackets is a part of something that changes it: of "-[1]", "2 * [1]" or "[1] / 2".
+
+    A dash with white space between it and the bracket is a bullet or a pause.
+    """
+    before = with_plain_signs(text[max(0, start - _LONGEST_CONTEXT) : start])
+    # The bracket may itself be that of a call.
+    is_changed_before = any(_CHANGED_BEFORE.search(_ARRAY_CALL.sub("", each)) for each in (before, f"{before}("))
+    after = with_plain_signs(text[end : end + _LONGEST_CONTEXT])
+    return is_changed_before or _CHANGED_AFTER.match(after) is not None
 
 
 def numbers_in(text: str) -> list[Number]:
@@ -115,7 +160,9 @@ def _read(chunk: str) -> Number | None:
     if not any(character.isdigit() for character in chunk) or _ORDINAL.fullmatch(chunk):
         return None
     if chunk[0].isalpha() and not _CALCULATION_IN_WORD.search(chunk):
-        return None
+        if all(character.lower() != character.upper() for character in chunk if character.isalpha()):
+            return None
+        raise _unclear(chunk)  # scripts without cases put no spaces between words and numbers
     signed = _SIGNED.match(chunk)
     if signed is not None:
         unit = chunk[signed.end() :]
@@ -135,6 +182,7 @@ def _in_context(text: str, start: int, end: int, number: Number, chunk: str) -> 
         before = before[: sign.start()]
         if sign[1].casefold() in ("minus", "negative"):
             number = -number
+    before = _ARRAY_CALL.sub("", before)
     if _UNCLEAR_BEFORE.search(before) or _UNCLEAR_AFTER.match(text, end):
         raise _unclear(text[max(0, start - 10) : end + 10])
     if _NEGATION.search(before):

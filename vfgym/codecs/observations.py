@@ -17,6 +17,9 @@ TextRenderer = Callable[[Any], str]
 """Gives an observation as text. Renderers can be pickled and copied."""
 
 _STYLE = re.compile(r"\x1b\[([\d;]*)m")
+_Style = tuple[str, str]
+"""What a terminal's code sets (the letters, the ground behind them, or nothing that has a colour) and the name of its colour, if any."""
+
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
@@ -27,11 +30,11 @@ def without_colours(drawing: str) -> str:
     ('S[F]FH', '[R:blue,yellow]: ')
     """
     texts = _STYLE.split(drawing)
-    pieces: list[tuple[str, list[str]]] = []  # and the styles of each
-    styles: list[str] = []
+    pieces: list[tuple[str, list[str]]] = []  # and the colours of each
+    styles: list[_Style] = []
     for code, text in zip(["0", *texts[1::2]], texts[::2], strict=True):
-        styles = [] if code in ("", "0") else [*styles, *_style(code)]
-        pieces.append((text, styles))
+        styles = _styled(styles, code)
+        pieces.append((text, [colour for _, colour in styles if colour] or [""] * bool(styles)))
     are_several = len({style for text, styles in pieces for style in styles if text}) > 1
 
     def bracketed(text: str, styles: list[str]) -> str:
@@ -41,9 +44,23 @@ def without_colours(drawing: str) -> str:
     return "".join(bracketed(text, styles) if styles and text else text for text, styles in pieces).strip("\n")
 
 
-def _style(code: str) -> list[str]:
-    """Return the colours, of letters or of what is behind them, that a terminal's code sets; an empty one if it sets none."""
-    return [_COLOURS[int(part) % 10 % 8] for part in code.split(";") if len(part) == 2] or [""]
+def _styled(styles: Sequence[_Style], code: str) -> list[_Style]:
+    """Return the styles after a terminal's code."""
+    styled = list(styles)
+    parts = iter([int(part or 0) for part in code.split(";")])
+    for part in parts:
+        target = {3: "letters", 9: "letters", 4: "ground", 10: "ground"}.get(part // 10, "")
+        if part == 0:
+            styled.clear()
+        elif part in (*range(22, 30), 39, 49):
+            styled = [style for style in styled if style[0] != target]
+        elif part in (38, 48):  # a colour by its number (5, n) or its parts (2, r, g, b)
+            for _ in range({5: 1, 2: 3}.get(next(parts, 0), 0)):
+                next(parts, 0)
+            styled.append((target, ""))
+        else:
+            styled.append((target, _COLOURS[part % 10] if target and part % 10 < 8 else ""))
+    return styled
 
 
 def text_renderer(space: gym.Space[Any], labels: Sequence[str] = ()) -> TextRenderer:

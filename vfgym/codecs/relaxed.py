@@ -82,35 +82,37 @@ def read_relaxed(text: str) -> Any:
     return entries[0] if isinstance(entries, list) and len(entries) == 1 else entries
 
 
-def bracketed(text: str, depth: int = 0) -> Iterator[Any]:
-    """Yield the data of each outermost pair of brackets in a text that is readable.
+def bracketed(text: str, start: int = 0, end: int | None = None, depth: int = 0) -> Iterator[tuple[Any, int, int]]:
+    """Yield the data of each outermost pair of brackets in a text (from `start` to `end`) that is readable, and where it begins and ends.
 
-    >>> list(bracketed("From [0, 1] on (as I said) I take np.array([2, 3], dtype=int)."))
-    [[0, 1], 'as I said', [2, 3]]
+    >>> list(bracketed("From [0, 1] on I take np.array([2, 3], dtype=int)."))
+    [([0, 1], 5, 11), ([2, 3], 31, 37)]
     """
-    for start, end in _outermost(text) if depth < _DEEPEST_CALL else ():
+    for opened, closed in _outermost(text, start, len(text) if end is None else end) if depth < _DEEPEST_CALL else ():
         try:
-            yield read_relaxed(text[start:end])
+            data = read_relaxed(text[opened:closed])
         except ValueError:
-            if text[start] == "(":  # a function's arguments, or a remark
-                yield from bracketed(text[start + 1 : end - 1], depth + 1)
+            if text[opened] == "(":  # a function's arguments, or a remark
+                yield from bracketed(text, opened + 1, closed - 1, depth + 1)
+        else:
+            yield data, opened, closed
 
 
-def _outermost(text: str) -> list[tuple[int, int]]:
+def _outermost(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Return where the outermost pairs of matching brackets begin and end."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
-    for match in _BRACKET_OR_STRING.finditer(text):
+    for match in _BRACKET_OR_STRING.finditer(text, start, end):
         mark = match[0]
         if mark in _CLOSERS:
             opened.append(match.start())
         elif len(mark) > 1 or mark == '"':
             continue
         elif opened and _CLOSERS[text[opened[-1]]] == mark:
-            start = opened.pop()
-            while spans and spans[-1][0] > start:
+            place = opened.pop()
+            while spans and spans[-1][0] > place:
                 spans.pop()
-            spans.append((start, match.end()))
+            spans.append((place, match.end()))
         else:
             opened.clear()
     return spans

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def evaluate(
     save_results: bool = False,
     resume: bool = False,
     redo_errors: bool = False,
-    state_columns: Sequence[str] = (),
+    state_columns: Iterable[str] = (),
     strict: bool = False,
     pass_threshold: float | None = None,
     env_id: str | None = None,
@@ -125,7 +125,7 @@ async def aevaluate(
     save_results: bool = False,
     resume: bool = False,
     redo_errors: bool = False,
-    state_columns: Sequence[str] = (),
+    state_columns: Iterable[str] = (),
     strict: bool = False,
     pass_threshold: float | None = None,
     env_id: str | None = None,
@@ -135,11 +135,11 @@ async def aevaluate(
     on_progress: ProgressCallback | None = None,
 ) -> GenerateOutputs:
     """Let an agent play the evaluation tasks of an environment, on the running event loop (see `evaluate`)."""
-    _check(num_examples=num_examples, rollouts_per_example=rollouts_per_example, max_concurrent=max_concurrent)
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ConfigurationError(f"seed must be an integer from 0, got {seed!r}")
-    if isinstance(state_columns, str) or not all(isinstance(name, str) for name in state_columns):
-        raise ConfigurationError(f"state_columns must be a list of names, such as ['trajectory'], got {state_columns!r}")
+    num_examples = _integer("num_examples", num_examples, "a positive integer, or -1 for no limit", least=1, or_all=True)
+    rollouts_per_example = _integer("rollouts_per_example", rollouts_per_example, "a positive integer", least=1)
+    max_concurrent = _integer("max_concurrent", max_concurrent, "a positive integer, or -1 for no limit", least=1, or_all=True)
+    seed = _integer("seed", seed, "an integer from 0", least=0)
+    columns = _names("state_columns", state_columns)
     if resume and results_path is None:
         raise ConfigurationError("resume needs results_path: the directory of the run that is to be resumed")
     if redo_errors and not resume:
@@ -165,7 +165,7 @@ async def aevaluate(
             pass_threshold=definition.pass_threshold if pass_threshold is None else pass_threshold,
             version_info=version_info(definition),
             seed=seed,
-            state_columns=list(state_columns),
+            state_columns=columns,
             max_concurrent=max_concurrent,
             path_to_save=path,
             base_url=agent.base_urls if isinstance(agent, ModelAgent) else "",
@@ -251,11 +251,28 @@ def _save_what_is_finished(run: Run, recorder: Recorder, writer: ResultsWriter |
             logger.exception("the metadata of the run that broke off could not be written")
 
 
-def _check(**counts: int) -> None:
-    for name, count in counts.items():
-        if not isinstance(count, int | np.integer) or (count < 1 and not (count == -1 and name != "rollouts_per_example")):
-            allowed = "a positive integer" if name == "rollouts_per_example" else "a positive integer, or -1 for no limit"
-            raise ConfigurationError(f"{name} must be {allowed}, got {count!r}")
+def _integer(name: str, value: Any, allowed: str, *, least: int, or_all: bool = False) -> int:
+    """Return an argument that counts something as an ``int``, which NumPy's integers are not.
+
+    Args:
+        name: Name of the argument.
+        value: What was given for it.
+        allowed: What may be given, in words.
+        least: The least that it may be.
+        or_all: Whether it may be -1 as well.
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or (value < least and not (or_all and value == -1)):
+        raise ConfigurationError(f"{name} must be {allowed}, got {value!r}")
+    return int(value)
+
+
+def _names(name: str, value: Any) -> list[str]:
+    """Return an argument that lists names as a list; it may be given as anything that can be gone over, once."""
+    names = None if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    if names is None or not all(isinstance(each, str) for each in names):
+        given = value if names is None else names
+        raise ConfigurationError(f"{name} must be a list of names, such as ['trajectory'], got {given!r}")
+    return names
 
 
 def _example_ids(definition: ChatEnv, num_examples: int) -> list[int]:

@@ -89,14 +89,15 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
             is_over = terminated or truncated
             state = cast(State, seat.state)
         if state["reward"] is None or not state["is_completed"]:
-            info = seat.truncate().info  # a wrapper ended the episode, or it was over before the first turn
+            seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
     except Exception as error:
         return Played(rollout, definition, state, seen_return, error)
     if failure is not None and is_authentication_error(failure):
         raise failure
     state = cast(State, seat.state)
     if isinstance(answer, HumanAnswers):
-        answer.show_end(observation, info, None if seat.defers_scoring else seen_return)
+        own_info = cast(BaseEpisode, seat.episode).info()  # a wrapper may have passed on something else
+        answer.show_end(observation, own_info, None if seat.defers_scoring else seen_return)
     return Played(rollout, definition, state, seen_return, failure)
 
 

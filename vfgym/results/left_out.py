@@ -12,6 +12,9 @@ logger = logging.getLogger(__name__)
 _MOST_TOLD = 5
 """Places that one warning names."""
 
+_MOST_KINDS = 20
+"""Kinds of places after which a run tells of no more: where keys of a dict change, each row has new ones."""
+
 
 class Place(NamedTuple):
     """Something that has no form in JSON, and where it stood."""
@@ -66,11 +69,15 @@ def _items(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 class LeftOutLog:
-    """Tells, once in a run, of each kind of place that its rows leave out. Places are of one kind but for numbers of list items."""
+    """Tells, once in a run, of each kind of place that its rows leave out, up to a number of kinds.
+
+    Places are of one kind but for numbers of list items.
+    """
 
     def __init__(self) -> None:
         """Begin without any."""
         self._told: set[str] = set()
+        self._is_full = False
 
     def left_out(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
         """Warn of what a row is without."""
@@ -81,6 +88,8 @@ class LeftOutLog:
         self._warn(row, places, "holds as text only")
 
     def _warn(self, row: Mapping[str, Any], places: Sequence[Place], verb: str) -> None:
+        if self._is_full:
+            return
         new: dict[str, Place] = {}
         for place in places:
             kind = re.sub(r"\[\d+\]", "[]", place.path)
@@ -99,3 +108,7 @@ class LeftOutLog:
             told,
             more,
         )
+        if len(self._told) >= _MOST_KINDS:
+            self._is_full = True
+            self._told.clear()
+            logger.warning("rows may be without more than what was told of so far: no further places are told of in this run")

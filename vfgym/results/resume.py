@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import operator
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -291,7 +292,7 @@ def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_err
     """Return the newest run that can be resumed and has something left to do; None if there is none.
 
     A run that is going on now is not counted. Where none is found, the log names the runs that have something left to do, and says
-    why they cannot be resumed.
+    why they cannot be resumed. It names those that cannot be read, too.
 
     Args:
         folder: Where the directories of runs lie.
@@ -300,20 +301,18 @@ def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_err
         redo_errors: Whether rollouts with an error count as left to do.
     """
     newest_first = sorted(Path(folder).glob(f"*/{METADATA}"), key=lambda file: file.stat().st_mtime, reverse=True)
-    others: list[str] = []
+    others: list[tuple[Path, str, dict[str, Any]]] = []
     for file in newest_first:
         path = file.parent
         try:
             metadata = read_metadata(path)
             reason = _why_not(path, metadata, settings)
-            total = metadata["num_examples"] * metadata["rollouts_per_example"]
             if reason is not None:
-                done = _num_rows(path)
-                if done < total:
-                    others.append(f"{path}, with {done} of {total} rollouts done, is not resumed: {reason}")
+                others.append((path, reason, metadata))
                 continue
+            total = _num_rollouts(metadata)
             rows = [line.row for line in read_rows(path, metadata).lines] if has_rows(path) else []
-        except ResultsError as error:
+        except OSError as error:
             logger.warning("%s is passed over: %s", path, error)
             continue
         except (KeyError, TypeError) as error:
@@ -321,9 +320,28 @@ def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_err
             continue
         if len(rows) < total or (redo_errors and any(row["error"] is not None for row in rows)):
             return path
-    for other in others:
-        logger.warning("%s", other)
+    for path, reason, metadata in others:  # only now: it takes a while to count the rows of many runs
+        _tell_what_is_left(path, reason, metadata)
     return None
+
+
+def _tell_what_is_left(path: Path, reason: str, metadata: Mapping[str, Any]) -> None:
+    """Warn of a run that has something left to do, and cannot be resumed."""
+    try:
+        total = _num_rollouts(metadata)
+        done = _num_rows(path)
+    except (KeyError, TypeError):  # somebody else's file of that name
+        return
+    except OSError as error:
+        logger.warning("%s is passed over: %s", path, error)
+        return
+    if done < total:
+        logger.warning("%s, with %d of %d rollouts done, is not resumed: %s", path, done, total, reason)
+
+
+def _num_rollouts(metadata: Mapping[str, Any]) -> int:
+    """Return how many rollouts a run has, done or not."""
+    return operator.index(metadata["num_examples"]) * operator.index(metadata["rollouts_per_example"])
 
 
 def _why_not(path: Path, metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import copy
 import json
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -60,7 +62,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
     """Check one environment against every promise that concerns it.
 
     Checks answer with what no model would say, on purpose, and a sound environment may well be unable to score that. What the library
-    logs meanwhile is not shown, but stands in the ``detail`` of the check that first brought it about; tracebacks are logged for debugging.
+    logs for them is not shown, but stands in the ``detail`` of the check that first brought it about; tracebacks are logged for debugging.
 
     Args:
         env: An id, a spec, or a function that makes the environment.
@@ -140,27 +142,69 @@ def _checked(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any
     return Check(promise, passed, "; ".join([*([detail] if detail else []), *(f"logged: {told}" for told in new)]))
 
 
+_RECORDS: contextvars.ContextVar[list[logging.LogRecord] | None] = contextvars.ContextVar("records", default=None)
+"""What was logged for the check that the running code is part of; None where it is part of none."""
+
+
 @contextlib.contextmanager
 def _log_kept() -> Iterator[list[logging.LogRecord]]:
-    """Keep what the library logs, instead of showing it."""
-    library, kept = logging.getLogger("vfgym"), _Kept()
-    handlers, propagates = library.handlers, library.propagate
-    library.handlers, library.propagate = [kept], False
+    """Keep what the library logs for a check, instead of showing it.
+
+    Context variables tell what is for the check: they reach the tasks that it starts, on the background loop too, and the threads
+    of `vfgym.threads`. Threads that an environment starts itself do not have them, nor do tasks that were running before: what is
+    logged there is shown, as is all that others log meanwhile.
+    """
+    records: list[logging.LogRecord] = []
+    token = _RECORDS.set(records)
     try:
-        yield kept.records
+        with _SORTER.installed():
+            yield records
     finally:
-        library.handlers, library.propagate = handlers, propagates
+        _RECORDS.reset(token)
 
 
-class _Kept(logging.Handler):
-    """Keeps the records that it gets."""
+class _Sorter(logging.Handler):
+    """Takes the place of the handlers of the library's logger: keeps the records of checks, and hands on all others."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.records: list[logging.LogRecord] = []
+        self._library = logging.getLogger("vfgym")
+        self._usual = logging.Logger(self._library.name)
+        """A logger with the handlers that the library's has at other times."""
+        self._num_checks = 0
+        self._installing = threading.Lock()
+
+    def createLock(self) -> None:  # noqa: N802 (the name is that of logging)
+        """Make no lock: the handlers behind this one lock what they need to."""
+        self.lock = None
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Sort what is logged until the last of the checks that run at once is done."""
+        library, usual = self._library, self._usual
+        with self._installing:
+            if self._num_checks == 0:
+                usual.parent, usual.handlers, usual.propagate = library.parent, library.handlers, library.propagate
+                library.handlers, library.propagate = [self], False
+            self._num_checks += 1
+        try:
+            yield
+        finally:
+            with self._installing:
+                self._num_checks -= 1
+                if self._num_checks == 0:
+                    library.handlers, library.propagate = usual.handlers, usual.propagate
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
+        """Keep a record, or do with it what the library's logger would."""
+        records = _RECORDS.get()
+        if records is None:
+            self._usual.callHandlers(record)
+        else:
+            records.append(record)
+
+
+_SORTER = _Sorter()
 
 
 def _episode(env: gym.Env[Any, Any]) -> BaseEpisode:

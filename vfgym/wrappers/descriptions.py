@@ -227,10 +227,13 @@ def _settings(game: gym.Env[Any, Any], spec: EnvSpec | None, known: _Documented)
     """
     if spec is None or not type(game).__module__.startswith("gymnasium.envs."):
         return ""
+    unused = ("map_name",) if spec.kwargs.get("desc") is not None else ()  # a map of one's own is played instead
     settings = [
         f"{name} = {value}"
         for name, value in spec.kwargs.items()
-        if name in known.settings and name not in ("render_mode", "xml_file") and isinstance(value, bool | int | float | str | tuple)
+        if name in known.settings
+        and name not in ("render_mode", "xml_file", *unused)
+        and isinstance(value, bool | int | float | str | tuple)
     ]
     return f"Settings: {', '.join(settings)}." if settings else ""
 
