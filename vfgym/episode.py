@@ -410,7 +410,7 @@ class Episode(BaseEpisode):
                                 shown = yield self._bounded(shown)
                         if overridden["get_prompt_messages"]:
                             self._rewrite(shown)
-                        elif state["trajectory"]:
+                        elif (response is not None and not self._rebuilds) or state["trajectory"]:
                             types = definition.message_types
                             if shown.__class__ is list and len(shown) == 1 and type(shown[0]) in types.taken:
                                 self._log.append(shown[0])  # as nearly always
