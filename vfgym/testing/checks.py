@@ -174,10 +174,6 @@ class _Sorter(logging.Handler):
         self._num_checks = 0
         self._installing = threading.Lock()
 
-    def createLock(self) -> None:  # noqa: N802 (the name is that of logging)
-        """Make no lock: the handlers behind this one lock what they need to."""
-        self.lock = None
-
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
         """Sort what is logged until the last of the checks that run at once is done."""
@@ -194,6 +190,11 @@ class _Sorter(logging.Handler):
                 self._num_checks -= 1
                 if self._num_checks == 0:
                     library.handlers, library.propagate = usual.handlers, usual.propagate
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Sort a record, without this handler's lock: those behind it lock what they need to."""
+        self.emit(record)
+        return True
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record, or do with it what the library's logger would."""
