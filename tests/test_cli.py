@@ -123,6 +123,31 @@ def test_list_describes_games_without_importing_them() -> None:
     assert not [env_id for env_id, description in described.items() if description.startswith("vfgym.")]
 
 
+def test_list_names_the_extra_that_is_missing() -> None:
+    code = (
+        "import sys, vfgym.cli\nsys.argv = ['vfgym', 'list']\n"
+        "for name in ('Box2D', 'mujoco', 'pettingzoo', 'reasoning_gym', 'textarena'): sys.modules[name] = None  # as if not installed\n"
+        "vfgym.cli.main()"
+    )
+    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    described = dict(cells(line) for line in lines)
+    extras = {
+        "gymnasium/LunarLander-v3": "box2d",
+        "gymnasium/Ant-v5": "mujoco",
+        "pettingzoo/chess-v6": "pettingzoo",
+        DATASET: "reasoning-gym",
+        "textarena/TicTacToe-v0": "textarena",
+    }
+    for env_id, extra in extras.items():
+        assert described[env_id].endswith(f" (cannot run here: pip install 'vfgym[{extra}]')")
+    assert described[GAME] == "game of Gymnasium's toy_text, discrete actions"
+
+
+def test_python_runs_it_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "vfgym", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"vfgym {__version__}\n"
+
+
 def test_info_shows_what_a_game_is() -> None:
     text = run("info", GAME).stdout
     assert "game's action space       Discrete(4)" in text

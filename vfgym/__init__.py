@@ -3,6 +3,7 @@
 from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client, ClientConfig
 from vfgym.envs import ChatEnv, EnvGroup, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
+from vfgym.envs.reasoning_gym import ReasoningGymEnv
 from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
@@ -54,6 +55,7 @@ __all__ = [
     "PettingZooEnv",
     "ProceduralTasks",
     "RandomAgent",
+    "ReasoningGymEnv",
     "Response",
     "ResponseMessage",
     "Rubric",

@@ -70,12 +70,14 @@ def error_stop(state: State) -> str:
 def new_step(definition: ChatEnv, state: State, prompt: Sequence[Message], response: Response) -> TrajectoryStep:
     """Return the turn that an answer to `prompt` makes. It is not recorded yet."""
     message: Any = response.message
-    tokens, is_truncated = None, False
+    tokens, is_truncated, is_cut_off = None, False, False
     if type(message) is not definition.message_types["assistant"]:  # what else a client says of its answer stays here
         if response.tokens is not None:
             tokens = step_tokens(response.tokens, definition.max_seq_len)
-        is_truncated = response.is_truncated or (tokens is not None and tokens["is_truncated"])
+        is_cut_off = response.is_truncated
+        is_truncated = is_cut_off or (tokens is not None and tokens["is_truncated"])
         message = for_conversation(message, definition.message_types)
+    state.is_cut_off = is_cut_off
     return {
         "prompt": prompt,
         "completion": [message],
@@ -235,7 +237,7 @@ class BaseEpisode:
 class Episode(BaseEpisode):
     """One run of a `MultiTurnEnv`."""
 
-    __slots__ = ("_deadline", "_log", "_overridden", "_rebuilds", "_step_scorers")
+    __slots__ = ("_deadline", "_log", "_overridden", "_rebuilds", "_step_scorers", "_timing")
     definition: MultiTurnEnv
 
     def __init__(self, definition: MultiTurnEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
@@ -289,6 +291,7 @@ class Episode(BaseEpisode):
         except BaseException:
             yield from self.finish()
             raise
+        self._timing = self.state["timing"]
         yield from self._turn(None)
 
     def answer(self, response: Response) -> Steps[None]:
@@ -329,7 +332,9 @@ class Episode(BaseEpisode):
         if not self.is_over:
             return self._log.copy()
         types = self.definition.message_types
-        return [*as_messages(self.state["prompt"], types), *as_messages(self.state["completion"] or [], types)]
+        messages = as_messages(self.state["prompt"], types)
+        messages += as_messages(self.state["completion"] or [], types)
+        return messages
 
     def outcome(self) -> Outcome:
         """Return the five-tuple of the last step."""
@@ -359,8 +364,8 @@ class Episode(BaseEpisode):
                         yield from self._time_out()
                         return
                     try:
-                        log, timing, answered = self._log, state["timing"], time.time()
-                        times = timing.model.times
+                        log, answered = self._log, time.time()
+                        times = self._timing.model.times
                         times.append(self._shown)
                         times.append(answered)
                         step = new_step(definition, state, view_of(log), response)
@@ -378,13 +383,13 @@ class Episode(BaseEpisode):
                         if self._step_scorers:
                             reward, sums = 0.0, state.step_metrics
                             for function, class_objects in self._step_scorers:
-                                if not function.asks_for_step_only or running_loop() is not None:
-                                    value = value_of_turn(function, class_objects, state, step)
-                                else:  # what most games have
+                                if function.only == "step" and (function.is_own or running_loop() is None):  # what most games have
                                     try:
                                         value = function.plan.func(step)
                                     except Exception as error:
                                         value = zero(function, error, state)
+                                else:
+                                    value = value_of_turn(function, class_objects, state, step)
                                 if value.__class__ is not float:
                                     value = yield from number_from(function, value, state)
                                 sums[function.name] += value
@@ -424,7 +429,7 @@ class Episode(BaseEpisode):
                         continue
                     self._shown = time.time()
                     if response is not None:
-                        times = timing.env.times
+                        times = self._timing.env.times
                         times.append(answered)
                         times.append(self._shown)
                     if not state.may_end or state["final_env_response"] is None:

@@ -87,7 +87,7 @@ class EpisodeBusy(Error, RuntimeError):
 
 
 class EpisodeNotPicklable(Error, TypeError):
-    """An episode holds running code (parked model calls) and cannot be pickled or copied."""
+    """An episode cannot be pickled or copied as it stands: model calls are parked in it, or its game is copied as a new one."""
 
 
 class WouldDeadlock(Error, RuntimeError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Steps
-from vfgym.state import State
+from vfgym.state import State, write
 
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
@@ -77,6 +77,5 @@ def complete(state: State, stop_condition: str | None) -> None:
         state: The episode.
         stop_condition: What ended it; None where that has no name.
     """
-    state["is_completed"] = True
-    state["stop_condition"] = stop_condition
-    state["is_truncated"] = state["is_truncated"] or any(step["is_truncated"] for step in state["trajectory"])
+    is_truncated = state["is_truncated"] or any([step["is_truncated"] for step in state["trajectory"]])
+    write(state, {"is_completed": True, "stop_condition": stop_condition, "is_truncated": is_truncated})

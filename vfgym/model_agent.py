@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import gymnasium as gym
@@ -45,7 +44,7 @@ class ModelAgent:
         """Who is asked: one client for each endpoint."""
         self.base_urls = client_or_config.base_urls if isinstance(client_or_config, EndpointClientConfig) else ""
         """Where the model is, where that is known; several URLs are joined by commas."""
-        self._turns = itertools.cycle(self.clients)
+        self._episodes = 0
 
     def for_episode(self, env: gym.Env[Any, Any]) -> Answering:
         """Return what answers in this episode. It raises what `Client.get_response` raises.
@@ -54,7 +53,8 @@ class ModelAgent:
             ConfigurationError: If `env` is no chat environment.
         """
         seat = seat_of(env)
-        client = next(self._turns)
+        client = self.clients[self._episodes % len(self.clients)]
+        self._episodes += 1
 
         async def answer(observation: list[Message], info: dict[str, Any]) -> Response:
             state: Any = seat.state

@@ -35,7 +35,7 @@ class State(dict[str, Any]):
     """
 
     INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
-    __slots__ = ("_rng", "current", "emitted", "is_cleaned_up", "may_end", "reply", "rewards", "session", "step_metrics")
+    __slots__ = ("_rng", "current", "emitted", "is_cleaned_up", "is_cut_off", "may_end", "reply", "rewards", "session", "step_metrics")
 
     current: dict[str, Any]
     """Items that a game writes at every move, at a tenth of the price of an item of the state itself (see `begin_current`)."""
@@ -51,6 +51,8 @@ class State(dict[str, Any]):
     """What the environment keeps for this player between episodes (a game)."""
     reply: list[Any] | None
     """What is shown next, where the environment knows it as the turn is recorded (a game's move): `env_response` is not asked then."""
+    is_cut_off: bool
+    """Whether the answer that is being recorded was cut off, by the limit of its length."""
     may_end: bool
     """Whether an item was assigned that ends an episode (`error`, `final_env_response`, ...); it may have been written back since.
     What ``dict.update(state, ...)`` writes past the state is not noticed.
@@ -66,6 +68,7 @@ class State(dict[str, Any]):
         self.is_cleaned_up = False
         self.session = None
         self.reply = None
+        self.is_cut_off = False
         self.may_end = (
             dict.get(self, "error") is not None
             or dict.get(self, "final_env_response") is not None
@@ -169,6 +172,10 @@ _NOTED_ITEMS = _INPUT_FIELDS | _ENDING_ITEMS
 """Items that are not just written."""
 
 
+write = dict.update
+"""Writes several items of a state of which none is special, in less time than one takes that is assigned: ``write(state, {...})``."""
+
+
 class MessagesView(Sequence[Message]):
     """The first messages of a conversation that goes on: reads like a list, and shares the conversation's storage.
 
@@ -192,6 +199,8 @@ class MessagesView(Sequence[Message]):
     def __getitem__(self, index: slice) -> list[Message]: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Message | list[Message]:
         if isinstance(index, slice):
+            if index.step is None and index.stop is None and (start := index.start) is not None and start >= 0:
+                return self._messages[start : self._stop]  # what is asked of long ones
             return self._messages[: self._stop][index]
         position = index.__index__()
         if position < 0:

@@ -6,7 +6,9 @@ Retries hold for both ways to the server, without the SDK and through it; connec
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import pickle
 import subprocess
 import sys
 import threading
@@ -210,6 +212,17 @@ async def test_closing_twice_and_using_again(make: Make, server: CannedServer) -
     await client.close()
     assert session.closed
     await client.get_response(HELLO, "m")
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda client: pickle.loads(pickle.dumps(client))])
+async def test_a_copy_opens_connections_of_its_own(server: CannedServer, copied: Callable[[Any], Any]) -> None:
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
+    await client.get_response(HELLO, "m")
+    twin = copied(client)
+    await client.close()
+    assert (await twin.get_response(HELLO, "m")).message.content == "Oslo."
+    assert len(server.peers) == 2
+    await twin.close()
 
 
 async def test_the_sdks_client_is_made_once_and_closed(server: CannedServer) -> None:

@@ -110,7 +110,7 @@ READABLE = [
     (MOVES, "I see\n```\nup . .\n```\nAction: left", moves(0)),
     (MOVES, "<think>right or up? 2</think> I go down: 1", moves(1)),
     (MOVES, "<think><action>right</action></think> <ACTION> 1 </Action>", moves(1)),
-    (MOVES, "<action>2</action> no, <action>1</action>", moves(1)),
+    (MOVES, "<action>1</action>, that is <action>down</action>", moves(1)),
     (MOVES, "Not right. <action>left", moves(0)),
     (MOVES, "2 (right)", moves(2)),
     (MOVES, "(2)", moves(2)),
@@ -122,7 +122,6 @@ READABLE = [
     (MOVES, '{"action": "I go left"}', moves(0)),
     (MOVES, "It leans by 0.05, so left", moves(0)),
     (MOVES, "It is not far. I go left", moves(0)),
-    (MOVES, "left\u2014it is free", moves(0)),
     (MOVES, "<THINK>left</THINK> right <think>or up", moves(2)),
     (MOVES, "<thinking>left</Thinking> right", moves(2)),
     *((MOVES, text, moves(1)) for text in CHOICES),
@@ -295,6 +294,8 @@ CHANGED_LISTS = [
 
 UNREADABLE = [
     (MOVES, "", "names no action"),
+    (MOVES, "<action>2</action> no, <action>1</action>", "names 2 different actions"),
+    (MOVES, "left\u2014it is free", "unclear whether 'left' is your choice"),
     (MOVES, "left or right", "names 2 different actions"),
     (MOVES, "I go left of\n```\nS up F\n```", "names 2 different actions"),
     (MOVES, "1 (right)", "names 2 different actions"),
@@ -416,6 +417,9 @@ UNREADABLE = [
     (DRIVE, "[0.5 \u2013 1]", "must be a number"),
     (DRIVE, "[- 0.5, 1]", "must be a number"),
     (DRIVE, "not [0.5, 1]", "unclear"),
+    (DRIVE, "not (again): [0.5, 1]", "unclear"),
+    (DRIVE, "[-] [0.5, 1]", "unclear"),
+    (MOVES, '{"action": [2]}', "must be a name or a number from 0 to 3, got [2]"),
     (DRIVE, "Not [0.5, 1].\nAction: go up", "names no action"),
     (KNOBS, "col: 1, row: 0", "must be a list of 2 elements"),
     (BOTH, '{"action": 1}', "must have the key `gear`"),
@@ -576,14 +580,14 @@ OTHER_WORDS = {"At leg2, in the 2nd try, {} is best", "Let us take {}, then.", "
 """Forms in which a number beside which there are names is no choice."""
 
 
-@pytest.mark.parametrize("form", sorted({*HARMLESS} - {"<think>{}", "_{}_"} - OTHER_WORDS))
+@pytest.mark.parametrize("form", sorted({*HARMLESS} - {"<think>{}"} - OTHER_WORDS))
 def test_names_are_chosen_by_number_in_harmless_forms(form: str) -> None:
     assert MOVES.decode(form.format(3)) == 3
 
 
 def test_what_is_far_from_the_end_of_a_long_answer_is_not_searched() -> None:
     assert TORQUE.decode("I look at x. " * 10_000 + "So 0.5") == floats(0.5)
-    assert TORQUE.decode("1 x " * 250_000) == floats(1)
+    assert TORQUE.decode("So 1. " * 200_000) == floats(1)
     with pytest.raises(ActionNotFound, match="names no action"):
         TORQUE.decode("So 0.5. " + "I look at x. " * 10_000)
 

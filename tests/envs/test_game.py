@@ -221,6 +221,25 @@ def test_a_limited_history_leaves_the_completion_alone_however_it_ends(history: 
     assert completions[0] == completions[1]
 
 
+@pytest.mark.parametrize("history", [None, 0, 1])
+@pytest.mark.parametrize("end", ["limit", "outside", "model", "crash"])
+def test_what_the_game_answered_to_the_last_move_is_in_the_last_observation_whatever_ended_it(history: int | None, end: str) -> None:
+    env = Echo(history=history, max_turns=2 if end == "limit" else -1, blocking=False)
+    env.reset(seed=0)
+    env.step("a")
+    outcome = env.step("b")
+    if end == "outside":
+        outcome = env.truncate()
+    elif end == "model":
+        outcome = env.fail(TimeoutError())
+    elif end == "crash":  # the game has nothing to say to this move
+        outcome = env.step("crash")
+    whole = ["a", "move 1", "b", "move 2", *(["crash"] if end == "crash" else [])]
+    assert said(env.state["completion"]) == whole
+    assert said(outcome.observation)[1:] == whole
+    assert outcome.truncated == (end != "crash")
+
+
 @given(st.lists(st.sampled_from(["something", "nothing"]), max_size=6), st.integers(0, 3))
 def test_a_limited_history_holds_the_last_moves_and_all_answers_since_that_made_none(answers: list[str], history: int) -> None:
     env = Echo(history=history, blocking=False)

@@ -556,6 +556,7 @@ def test_the_default_composite() -> None:
         ({"gym": ["chain_sum"], "dataset_config": {"min_terms": 3}}, "give each part its own"),
         ({"gym": "chain_sum", "num_train_examples": -1}, "num_train_examples must be"),
         ({"gym": "chain_sum", "num_train_examples": 0, "num_eval_examples": 0}, "no task"),
+        *[({"gym": gym, "seed": seed}, "seed") for gym in ("gcd", ["gcd"]) for seed in (None, "a", 1.5, True)],
     ],
 )
 def test_mistakes_are_told_at_construction(arguments: dict[str, Any], message: str) -> None:

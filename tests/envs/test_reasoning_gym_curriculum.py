@@ -537,6 +537,9 @@ def test_the_signature_of_the_rollout_api() -> None:
         ({"window": 2.5}, "positive whole number"),
         ({"level": "hard"}, "level of a curriculum"),
         ({"eval_level": True}, "eval_level of a curriculum"),
+        (CurriculumConfig(level=11), "'chain_sum' has no level 11: its levels are 0, 1"),
+        ({"level": -1}, "'chain_sum' has no level -1"),
+        ({"eval_level": 99}, "'chain_sum' has no level 99"),
         ("yes", "must be True, False, a CurriculumConfig or a dict"),
         (None, "must be True, False, a CurriculumConfig or a dict"),
     ],
@@ -544,6 +547,11 @@ def test_the_signature_of_the_rollout_api() -> None:
 def test_mistakes_are_told_at_construction(curriculum: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         ReasoningGymEnv("chain_sum", curriculum=curriculum)
+
+
+def test_every_part_of_a_composite_must_have_the_level() -> None:
+    with pytest.raises(ConfigurationError, match="'gcd' has no level 4"):
+        ReasoningGymEnv(["chain_sum", "gcd"], curriculum={"eval_level": 4})
 
 
 @pytest.mark.parametrize(("train", "evaluation"), [(0, 5), (5, 0)])
@@ -556,7 +564,6 @@ def test_both_splits_are_needed(train: int, evaluation: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"curriculum": CurriculumConfig(level=11)}, "'chain_sum' has no level 11: its levels are 0, 1"),
         ({"curriculum": True, "dataset_config": {"min_terms": 2}}, "must not set 'min_terms': its curriculum does"),
         ({"curriculum": True, "dataset_config": {"no_such_key": 2}}, "refuses the configuration of 'chain_sum'"),
     ],

@@ -21,7 +21,7 @@ import verifiers_compat as vf
 from tests.verifiers_compat.models import Model, texts
 from tests.verifiers_compat.test_two_faces import comparable
 from verifiers_compat.envs.experimental.gym_env import EpisodicSumRubric, normalize_reset, normalize_step, sum_step_rewards
-from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.errors import ConfigurationError, EpisodeNotPicklable, UnknownArgument
 from vfgym.testing import ScriptedClient, check_environment
 
 
@@ -170,7 +170,7 @@ def test_a_game_gives_the_same_bare_rolled_out_and_stepped(name: str) -> None:
         assert output["reward"] == output["metrics"]["sum_step_rewards"] == functools.reduce(operator.add, bare.rewards, 0.0)
         assert texts(output["prompt"], "user") == bare.observations[:1]
         is_over = bare.terminated or bare.truncated
-        assert texts(output["completion"], "user") == bare.observations[1 : None if is_over else -1]
+        assert texts(output["completion"], "user") == bare.observations[1:]
         assert output["stop_condition"] == ("is_done" if is_over else "max_turns_reached")
         assert output["error"] is None
 
@@ -364,7 +364,7 @@ def test_the_last_move_of_a_limited_game_counts() -> None:
         client = ScriptedClient(["0", "1", "0"])
         output = env.generate_sync([{"answer": "0"}], client, "m", use_tqdm=False)["outputs"][0]
         assert (client.calls, output["reward"], output["stop_condition"]) == (3, 3.0, "max_turns_reached")
-        assert output["completion"][-1]["role"] == "assistant"
+        assert [message["role"] for message in output["completion"]] == ["assistant", "user"] * 3
     assert vf.GymEnv(Dice).max_turns == 1000
 
 
@@ -502,6 +502,20 @@ def test_an_episode_goes_on_in_a_pickled_copy() -> None:
     copied = pickle.loads(pickle.dumps(env))
     for action in ("1", "2", "0"):
         assert copied.step(action)[:4] == env.step(action)[:4]
+    env.close()
+    copied.close()
+
+
+def test_a_game_that_is_copied_as_a_new_one_is_not_copied_in_the_middle() -> None:
+    """Gymnasium's Box2D games know only what they were made with when they are unpickled."""
+    pytest.importorskip("Box2D")
+    env = vf.GymEnv(gymnasium.make, {"id": "LunarLander-v3"}, action_parser=int, max_episode_steps=1)
+    env.reset(seed=3)
+    with pytest.raises(EpisodeNotPicklable, match="LunarLander is pickled and copied by the arguments of its constructor only"):
+        pickle.dumps(env)
+    env.step("0")
+    copied = pickle.loads(pickle.dumps(env))
+    assert copied.reset(seed=4)[0] == env.reset(seed=4)[0]
     env.close()
     copied.close()
 

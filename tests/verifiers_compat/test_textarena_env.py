@@ -16,6 +16,7 @@ from tests.verifiers_compat.test_two_faces import comparable
 from vfgym.agents import RandomAgent
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.testing import ScriptedClient, check_environment
+from vfgym.wrappers.pettingzoo import to_pettingzoo
 
 pytest.importorskip("textarena", reason="the extra textarena is not installed")
 
@@ -114,8 +115,10 @@ def test_only_what_stands_in_the_tags_is_played() -> None:
     told = env.step("<think>[crane] is too easy.</think><guess>[stone]</guess>").observation[-1].content
     assert "S T O N E\nX X X G G" in told
     told = env.step("I say [crane].").observation[-1].content
-    assert "invalid move" in told
-    assert "already guessed" not in told, "the guess of an earlier message is not made again"
+    assert told == "There are no <guess> tags with a move in your answer.", "the guess of an earlier message is not made again"
+    for empty in ("<guess> </guess>", "<guess>[crane]", None):
+        message = vf.AssistantMessage(content=empty) if empty is not None else vf.AssistantMessage(reasoning_content="[crane]")
+        assert env.step(message).observation[-1].content == told
     assert env.step("<guess>[crane]</guess>").reward == 1.0
     env.close()
 
@@ -136,10 +139,26 @@ def test_the_form_of_an_answer_is_told_unless_a_system_prompt_takes_its_place() 
 def test_a_message_without_tags_is_told_that_they_are_missing() -> None:
     env = wordle(system_prompt="Play.", feedback_fn=lambda text: text[:10])
     env.reset(seed=0)
-    missing = "There are no <guess> tags with a move in your answer.\n\n"
-    assert env.step("[crane]").observation[-1].content == f"{missing}You attemp"
-    env.reset(seed=0)
+    assert env.step("[crane]").observation[-1].content == "There are no <guess> tags with a move in your answer."
     assert env.step("<guess>crane, I think</guess>").observation[-1].content == "You attemp", "it has the tags, and no word"
+    env.close()
+    env = wordle(parser=vf.ThinkParser())
+    env.reset(seed=0)
+    assert env.step("[crane]").observation[-1].content == "There is no move in your answer."
+    env.close()
+
+
+@pytest.mark.parametrize("game", ["IteratedPrisonersDilemma-v0", "SimpleNegotiation-v0", "DontSayIt-v0"])
+def test_a_game_that_takes_any_text_does_not_get_a_message_without_tags(game: str) -> None:
+    env = vf.TextArenaEnv(game, num_train_examples=1, max_invalid_moves=2)
+    env.reset(seed=0)
+    table = env.state.session.game
+    turn, before = table.turn, [*table.raw.state.logs]
+    outcome = env.step("[Defect] [Propose] hello")
+    assert (table.turn, table.raw.state.logs) == (turn, before)
+    assert not outcome.terminated
+    outcome = env.step("[Deny]")
+    assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
     env.close()
 
 
@@ -179,13 +198,16 @@ def test_a_parser_and_a_rubric_of_ones_own() -> None:
 
 
 class FirstFree:
-    """An opponent that takes the first free square."""
+    """An opponent that takes the first square that it did not name before."""
+
+    def __init__(self, form: str) -> None:
+        self.form = form
 
     def __call__(self, observation: Any, info: dict[str, Any]) -> str:
         taken = {
             square for message in observation for square in re.findall(r"\[(\d)\]", message["content"]) if message["role"] == "assistant"
         }
-        return next(f"[{square}]" for square in "012345678" if square not in taken)
+        return self.form.format(next(f"[{square}]" for square in "012345678" if square not in taken))
 
 
 GAMES: dict[str, tuple[Callable[[], vf.TextArenaEnv], list[str]]] = {
@@ -196,7 +218,7 @@ GAMES: dict[str, tuple[Callable[[], vf.TextArenaEnv], list[str]]] = {
         ["[4]", "[0]", "[8]", "[2]"],
     ),
     "TicTacToe against an agent": (
-        lambda: vf.TextArenaEnv("TicTacToe-v0", num_train_examples=6, opponents=FirstFree()),
+        lambda: vf.TextArenaEnv("TicTacToe-v0", num_train_examples=6, opponents=FirstFree("<guess>{}</guess>")),
         ["[4]", "[8]", "[6]", "[2]", "[7]"],
     ),
 }
@@ -206,7 +228,8 @@ GAMES: dict[str, tuple[Callable[[], vf.TextArenaEnv], list[str]]] = {
 def test_tags_are_all_that_differs_from_the_bare_chat_environment(name: str) -> None:
     make, moves = GAMES[name]
     env = make()
-    bare = ChatTextArenaEnv(env.game, seat=env.seat, opponents=env._opponents or "random", max_turns=env.max_turns)
+    opponents = FirstFree("{}") if isinstance(env._opponents, FirstFree) else "random"
+    bare = ChatTextArenaEnv(env.game, seat=env.seat, opponents=opponents, max_turns=env.max_turns)
     for seed in range(4):
         env.reset(seed=seed)
         bare.reset(seed=seed)
@@ -241,6 +264,52 @@ def test_a_stepped_and_a_generated_episode_have_equal_states(name: str, independ
     env.generate_sync([env.get_dataset()[2]], ScriptedClient(answers), "m", independent_scoring=independent, use_tqdm=False)
     assert plain(seen.pop()) == stepped
     env.close()
+
+
+def test_opponents_are_told_the_form_of_answers_and_keep_to_it() -> None:
+    """Only what stands in the tags is said to the game, and so to the others."""
+    shown: list[Any] = []
+
+    def thinking(observation: Any, info: dict[str, Any]) -> str:
+        shown.append(observation)
+        return "Not [0]. <guess>[8]</guess>"
+
+    env = vf.TextArenaEnv("TicTacToe-v0-raw", num_train_examples=1, opponents=thinking)
+    prompt, _ = env.reset(seed=0)
+    told = env.step("Not [1]: <guess>[4]</guess>").observation[-1].content
+    assert "[Player 1] [8]" in told
+    assert "Not" not in told
+    assert shown[0][0] == prompt[0]
+    assert "[Player 0] [4]" in shown[0][1].content
+    env.close()
+    env = vf.TextArenaEnv("TicTacToe-v0", num_train_examples=1, opponents=lambda observation, info: "[8]", max_invalid_moves=3)
+    env.reset(seed=0)
+    assert "the opponent at the seat of 1 found no valid move in 3 answers" in env.step(guess("[4]")).info["error"]
+
+
+@pytest.mark.parametrize("parser", [vf.Parser(), vf.MaybeThinkParser(), vf.Parser(vf.extract_boxed_answer)])
+def test_random_opponents_need_no_form(parser: vf.Parser) -> None:
+    env = vf.TextArenaEnv("TicTacToe-v0", num_train_examples=1, seat=1, parser=parser)
+    observation, _ = env.reset(seed=0)
+    assert "[Player 0] [" in observation[-1].content
+    env.close()
+
+
+def test_the_form_holds_for_the_agents_of_pettingzoo() -> None:
+    pytest.importorskip("pettingzoo")
+    aec = to_pettingzoo(vf.TextArenaEnv("TicTacToe-v0", num_train_examples=1))
+    aec.reset(seed=0)
+    conversation, *_, info = aec.last()
+    assert "your move in <guess> tags" in conversation[0].content
+    assert "legal_actions" not in info
+    aec.step("[4]")
+    assert aec.agent_selection == "player_0"
+    assert aec.last()[0][-1].content == "There are no <guess> tags with a move in your answer."
+    aec.step("I think of [0], but: <guess>4</guess>")
+    assert "[Player 0] [4]" in aec.last()[0][-1].content
+    for agent in aec.agent_iter():
+        over = any(aec.last()[2:4])
+        aec.step(None if over else aec.action_space(agent).sample())
 
 
 def test_an_agent_that_plays_at_random_finds_moves() -> None:

@@ -121,7 +121,7 @@ def test_acrobats_second_action_does_nothing() -> None:
     [
         ("Pendulum-v1", ("Torque",)),
         ("MountainCarContinuous-v0", ("force on the car",)),
-        ("CarRacing-v3", ("steering, -1 is full left, +1 is full right", "gas", "braking")),
+        ("CarRacing-v3", ("steering", "gas", "braking")),
         ("Swimmer-v5", ("Torque applied on the first rotor", "Torque applied on the second rotor")),
         (
             "LunarLanderContinuous-v3",
@@ -131,6 +131,11 @@ def test_acrobats_second_action_does_nothing() -> None:
 )
 def test_labels_of_the_numbers_of_an_action(game_id: str, labels: tuple[str, ...]) -> None:
     assert described(game_id).action_labels == labels
+
+
+def test_what_is_said_of_a_label_is_no_part_of_it() -> None:
+    """The label is the key of an answer; what stood behind its comma is still told."""
+    assert described("CarRacing-v3").about_actions == "steering: -1 is full left, +1 is full right"
 
 
 def labelled(game_id: str, **options: Any) -> tuple[Any, dict[str, float]]:
@@ -214,9 +219,9 @@ def test_the_drawing_of_a_taxi_can_be_read() -> None:
     env = made("Taxi-v4", render_mode="ansi")
     env.reset(seed=0)
     game: Any = env.unwrapped
-    rules = describe(env).rules
-    assert "yellow is the empty taxi, green the taxi with the passenger" in rules
-    assert "blue the waiting passenger, magenta the destination" in rules
+    rules, legend = describe(env).rules, describe(env).about_drawing
+    assert "yellow is the empty taxi, green the taxi with the passenger" in legend
+    assert "blue the waiting passenger, magenta the destination" in legend
     for column, row in enumerate([0, 0, 4, 4]):
         place = f"{('Red', 'Green', 'Yellow', 'Blue')[column]} in row {row} and column {game.locs[column][1]}"
         assert place.replace("Red in", "Red is in") in rules
@@ -235,9 +240,9 @@ def test_the_drawing_of_a_taxi_can_be_read() -> None:
         assert [set(colours.split(",")) for _, colours in squares] == [expected[place] for place in sorted(expected)]
 
 
-def test_drawings_are_explained_where_they_are_shown() -> None:
-    assert "x is you" in described("CliffWalking-v1", render_mode="ansi").rules
-    assert "H is a hole" in described("FrozenLake-v1", render_mode="ansi").rules
+def test_drawings_are_explained_apart_from_the_rules() -> None:
+    assert "x is you" in described("CliffWalking-v1").about_drawing
+    assert "H is a hole" in described("FrozenLake-v1").about_drawing
     for game_id in ("CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"):
         assert "drawing" not in described(game_id).rules
     assert "ansi" not in described("Taxi-v4").about_observations
@@ -290,6 +295,17 @@ def test_wrappers_that_change_a_space_take_its_labels_away() -> None:
     pendulum = gym.wrappers.RescaleAction(gym.make("Pendulum-v1"), np.float32(0), np.float32(1))
     assert describe(pendulum).action_labels == ()
     assert len(describe(pendulum).observation_labels) == 3
+
+
+def test_wrappers_that_change_a_space_take_away_what_is_said_of_it() -> None:
+    cards, flat = gym.make("Blackjack-v1"), gym.wrappers.FlattenObservation(gym.make("Blackjack-v1"))
+    assert "3-tuple" in describe(cards).about_observations
+    assert describe(flat).about_observations == ""
+    pendulum = gym.make("Pendulum-v1")
+    for wrapped in (gym.wrappers.RescaleAction(pendulum, np.float32(0), np.float32(1)), gym.wrappers.DiscretizeAction(pendulum, 3)):
+        assert describe(wrapped).about_actions == ""
+        assert describe(wrapped).about_observations == describe(pendulum).about_observations
+        assert describe(wrapped).rules == describe(pendulum).rules
 
 
 class Game(gym.Env[Any, Any]):

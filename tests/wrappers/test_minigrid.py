@@ -204,6 +204,21 @@ def test_rules_are_plain_and_say_what_the_actions_do(game_id: str) -> None:
     assert all(f"- {name}: " in found.rules for name in found.action_names)
 
 
+def test_a_player_is_told_to_see_a_part_of_the_grid_where_it_does() -> None:
+    game_id, told = "MiniGrid-Empty-5x5-v0", "You see the part of the grid that lies in front of you"
+    assert told in vfgym.to_chat(game_id).reset(seed=0)[0][-1].content
+    assert told in vfgym.to_chat(game_id, observe="both").reset(seed=0)[0][-1].content[0]["text"]
+    for whole in (
+        vfgym.to_chat(game_id, observe="image"),
+        vfgym.to_chat(lambda: wrappers.ImgObsWrapper(wrappers.RGBImgObsWrapper(gym.make(game_id)))),
+        vfgym.to_chat(lambda: wrappers.FlatObsWrapper(wrappers.FullyObsWrapper(gym.make(game_id))), obs_to_text=str),
+    ):
+        content = whole.reset(seed=0)[0][-1].content
+        prompt = content if isinstance(content, str) else content[0]["text"]
+        assert told not in prompt
+        assert "You are in a grid of cells." in prompt
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("game_id", [name for name in gym.registry if name.startswith(("MiniGrid-", "BabyAI-"))])
 @pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")

@@ -14,12 +14,14 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 import vfgym
 from tests.wrappers.nim import Nim, NimEnv
 from vfgym.calls import Ready
-from vfgym.errors import ConfigurationError, ModelError
-from vfgym.messages import AssistantMessage, Message
+from vfgym.codecs import ActionNotFound
+from vfgym.errors import ConfigurationError, Error, InfraError, InvalidModelResponseError, ModelError, OverlongPromptError
+from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.responses import Response
 from vfgym.testing import ScriptedClient, check_environment
 from vfgym.wrappers.multiplayer import MultiplayerEnv
-from vfgym.wrappers.turn_based import Played, TurnBasedGame
+from vfgym.wrappers.pettingzoo import to_pettingzoo
+from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 
 def takes_one(observation: list[Any], info: dict[str, Any]) -> str:
@@ -114,14 +116,215 @@ def test_a_model_can_be_the_opponent() -> None:
     assert outcomes[-1].reward == 1.0
 
 
-def test_an_opponent_that_cannot_answer_ends_the_episode_with_the_error() -> None:
-    def broken(observation: list[Any], info: dict[str, Any]) -> str:
-        raise ModelError("out of order")
+class Patience(Error, TimeoutError):
+    """An `Error` that is a timeout, too."""
 
-    env = NimEnv(sticks=7, opponents=broken)
-    outcome = play(env, ["1"])[-1]
-    assert outcome.terminated
-    assert "out of order" in outcome.info["error"]
+
+def failing(error: Exception, is_async: bool) -> Any:
+    """Return an opponent that raises `error`."""
+
+    def plain(observation: list[Any], info: dict[str, Any]) -> str:
+        raise error
+
+    async def later(observation: list[Any], info: dict[str, Any]) -> str:
+        raise error
+
+    return later if is_async else plain
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("kind", [OverlongPromptError, Patience, ModelError, InvalidModelResponseError, InfraError, ConfigurationError])
+async def test_an_error_of_an_opponent_is_none_of_the_policy(kind: type[Error], blocking: bool, is_async: bool) -> None:
+    """It names the seat. What may go away by itself stays so, for runs that repeat rollouts; nothing truncates the policy."""
+    error = kind("out of order")
+    env = NimEnv(sticks=7, opponents=failing(error, is_async), blocking=blocking)
+    await env.areset(seed=0)
+    outcome = await env.astep("1")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (True, False, "has_error")
+    raised = env.state["error"]
+    assert str(raised) == "the opponent at the seat of 1: out of order"
+    assert raised.__cause__ is error
+    assert type(raised) is (InfraError if issubclass(kind, ModelError | InfraError) else Error)
+    assert not env.state["is_truncated"]
+    await env.aclose()
+
+
+def test_an_error_of_an_opponent_who_begins_keeps_the_game_from_beginning() -> None:
+    env = NimEnv(seat=1, opponents=failing(OverlongPromptError("too long"), is_async=True))
+    with pytest.raises(Error, match="the opponent at the seat of 0: too long"):
+        env.reset(seed=0)
+
+
+def test_an_answer_that_is_none_names_the_opponent() -> None:
+    outcome = play(NimEnv(opponents=lambda observation, info: None), ["1"])[-1]
+    assert "the opponent at the seat of 1: an action must be an assistant message" in outcome.info["error"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("kind", [ZeroDivisionError, TimeoutError])
+def test_an_exception_of_an_opponents_own_code_is_raised_as_it_is(kind: type[Exception], is_async: bool) -> None:
+    error = kind("a defect")
+    env = NimEnv(opponents=failing(error, is_async))
+    env.reset(seed=0)
+    with pytest.raises(kind) as caught:
+        env.step("1")
+    assert caught.value is error
+
+
+def test_what_goes_wrong_with_an_opponents_model() -> None:
+    """A prompt that is too long for it is the opponent's error; a refused key is the SDK's own, which stops whoever asks with it."""
+    import openai
+
+    from vfgym.testing.model_server import ModelServer
+
+    with ModelServer(models={"greedy": lambda request: "3"}, max_model_len=8, api_keys={"right"}) as server:
+
+        def env(api_key: str) -> NimEnv:
+            config = vfgym.ClientConfig(api_base_url=server.openai_url, api_key=api_key, max_retries=0)
+            return NimEnv(sticks=7, opponents=vfgym.ModelAgent(config, "greedy"))
+
+        outcome = play(env("right"), ["1"])[-1]
+        refused = env("wrong")
+        refused.reset(seed=0)
+        with pytest.raises(openai.AuthenticationError):
+            refused.step("1")
+    assert (outcome.terminated, outcome.truncated) == (True, False)
+    assert "the opponent at the seat of 1: the prompt is longer than the context of greedy" in outcome.info["error"]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_asks_the_opponents_model_itself(copied: Any) -> None:
+    from vfgym.testing.model_server import ModelServer
+
+    with ModelServer(models={"careful": lambda request: "1"}) as server:
+        config = vfgym.ClientConfig(api_base_url=server.openai_url, api_key="none")
+        env = NimEnv(sticks=9, opponents=vfgym.ModelAgent(config, "careful"))
+        play(env, ["1"])
+        twin = copied(env)
+        assert data_equivalence(twin.step("2"), env.step("2"))
+
+
+def test_opponents_are_told_what_the_policy_is_told() -> None:
+    """As in self-play and as agents of PettingZoo: a copy of the policy that sits there sees what the policy would see."""
+    seen: list[list[Message]] = []
+
+    def watching(observation: list[Message], info: dict[str, Any]) -> str:
+        seen.append(observation)
+        return "1"
+
+    env = NimEnv(sticks=9, opponents=watching, system_prompt="Win.")
+    play(env, ["1", "1"])
+    beside = NimEnv(sticks=9, opponents="self", system_prompt="Win.")
+    play(beside, ["1"])
+    assert seen[0] == beside.episode.conversation()
+    assert [message.role for message in seen[1]] == ["system", "user", "assistant", "user"]
+
+
+class InBrackets(NimEnv):
+    """Nim whose players put their moves into brackets."""
+
+    def move_of(self, message: Message) -> Message:
+        text = content_text(message["content"])
+        if "[" not in text:
+            raise ActionNotFound("Put your move into brackets.")
+        return AssistantMessage(text[text.index("[") + 1 : text.index("]")])
+
+    def message_of(self, move: Message) -> Message:
+        return AssistantMessage(f"[{move['content']}]")
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_moves_in_a_form_are_found_in_the_messages_of_the_policy_and_of_opponents(blocking: bool) -> None:
+    answers = iter(["1", "one: [1]"])
+    env = InBrackets(sticks=9, opponents=lambda observation, info: next(answers), blocking=blocking)
+    await env.areset(seed=0)
+    outcome = await env.astep("2")
+    assert outcome.observation[-1].content == "Put your move into brackets.", "the game did not see the message"
+    assert (await env.astep("I take [nine].")).observation[-1].content == "'nine' is no move."
+    outcome = await env.astep("I take [2], not 3.")
+    assert outcome.observation[-1].content == "Player 1 takes 1, 6 are left."
+    assert [step["extras"]["rewards"] for step in env.state["trajectory"]] == [{0: 0.0, 1: 0.0}] * 3
+    await env.aclose()
+
+
+def test_messages_without_the_form_are_limited_as_invalid_moves_are() -> None:
+    outcome = play(InBrackets(max_invalid_moves=2), ["1", "1"])[-1]
+    assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
+    outcome = play(InBrackets(max_invalid_moves=2, opponents=takes_one), ["[1]"])[-1]
+    assert "seat of 1 found no valid move in 2 answers" in outcome.info["error"]
+
+
+def test_moves_in_a_form_in_self_play_and_as_pettingzoo() -> None:
+    env = InBrackets(sticks=9, opponents="self")
+    outcomes = play(env, ["2", "[2]"])
+    assert (outcomes[1].info["player"], outcomes[1].observation[-1].content) == (0, "Put your move into brackets.")
+    assert outcomes[2].info["player"] == 1
+    pytest.importorskip("pettingzoo")
+    aec = to_pettingzoo(InBrackets(sticks=9, max_invalid_moves=3))
+    aec.reset(seed=0)
+    aec.step("2")
+    assert aec.agent_selection == "player_0"
+    assert [message.content for message in aec.last()[0]] == ["You are player 0. There are 9 sticks.", "2", "Put your move into brackets."]
+    aec.step("[2]")
+    assert aec.agent_selection == "player_1"
+    assert aec.action_space("player_1").sample().content in {"[1]", "[2]", "[3]"}
+    for answer in "abc":
+        aec.step(answer)
+    assert aec.last()[2:4] == (False, True)
+
+
+def test_random_players_and_samples_answer_in_the_form() -> None:
+    env = InBrackets(num_players=3)
+    assert {env.action_space.sample().content for _ in range(40)} == {"[1]", "[2]", "[3]"}
+    assert all(row["stop_condition"] == "game_over" for row in vfgym.evaluate(env, "random", num_examples=4, seed=0)["outputs"])
+    assert [check for check in check_environment(lambda: InBrackets(sticks=9)) if not check.passed] == []
+
+    class Sampling:
+        def for_episode(self, env: Any) -> Any:
+            return lambda observation, info: env.action_space.sample()
+
+    assert play(InBrackets(sticks=5, opponents=Sampling()), ["[1]", "[1]", "[1]"])[-1].info["stop_condition"] == "game_over"
+
+
+class KnockOut(Nim):
+    """Nim that a limit ends, after which those who took three sticks at once are out by the rules."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.out: set[Player] = set()
+
+    def move(self, message: Message) -> Played:
+        mover = self.turn
+        played = super().move(message)
+        if message["content"] == "3":
+            self.out.add(mover)
+        if self.sticks < 6 and self.turn is not None:
+            self.turn, self.was_truncated = None, True
+        return played
+
+    def end_flags(self, player: Player) -> tuple[bool, bool]:
+        return (True, False) if player in self.out else super().end_flags(player)
+
+
+class KnockOutEnv(MultiplayerEnv):
+    def open_table(self) -> KnockOut:
+        return KnockOut(num_players=2, sticks=9)
+
+
+@pytest.mark.parametrize("opponents", [takes_one, "self"])
+@pytest.mark.parametrize(("seat", "ends"), [(0, (True, False)), (1, (False, True))])
+def test_each_player_has_an_end_of_its_own(seat: int, ends: tuple[bool, bool], opponents: Any) -> None:
+    agents = (lambda observation, info: "3") if seat == 1 and opponents != "self" else opponents
+    outcome = play(KnockOutEnv(seat=seat, opponents=agents), ["3", "1"] if opponents == "self" else ["3" if seat == 0 else "1"])[-1]
+    assert (outcome.terminated, outcome.truncated) == ends
+    assert outcome.info["stop_condition"] == "game_over"
+
+
+def test_a_game_that_is_over_at_once_ends_for_the_policy_as_the_game_says() -> None:
+    env = KnockOutEnv(seat=1, opponents=lambda observation, info: "3")
+    env.reset(seed=0, options={"game_options": {"sticks": 7}})
+    assert env.step("1")[2:4] == (False, True)
 
 
 def test_a_game_that_is_over_before_the_policys_turn_has_its_reward() -> None:

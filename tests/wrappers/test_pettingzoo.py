@@ -965,9 +965,30 @@ def test_the_game_of_a_seat_is_made_with_its_options() -> None:
     (message,), info = env.reset(seed=0)
     assert "Five by five." in message.content
     assert len(info["legal_actions"]) == 26
-    assert env.env_id == "pettingzoo/go_v5"
+    assert env.env_id == "pettingzoo/go-v5"
     *_, terminated, truncated, _ = env.step("pass")
     assert (terminated, truncated) == (True, False)
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id, spec in gym.registry.items() if spec.namespace == "pettingzoo"])
+def test_an_environment_has_the_name_under_which_it_is_registered(env_id: str) -> None:
+    factory(gym.spec(env_id).kwargs["game"])
+    assert gym.make(env_id).unwrapped.env_id == env_id
+
+
+def test_a_seat_ends_as_its_player_does() -> None:
+    """Red is out by the rules at its first move, and the limit of the environment ends the game of the others."""
+    moves = {"red_0": "[2, 0]", "green_0": "[0, 0]", "blue_0": "[0, 1]"}
+    for seat, (player, ends) in enumerate({"red_0": (True, False), "green_0": (False, True), "blue_0": (False, True)}.items()):
+        others = {other: lambda observation, info, move=move: move for other, move in moves.items() if other != player}
+        env = PettingZooEnv(functools.partial(Elimination, longest=4), seat=seat, opponents=others)
+        env.reset(seed=0)
+        is_over = False
+        while not is_over:
+            _, _, *ended, info = env.step(moves[player])
+            is_over = any(ended)
+        assert (tuple(ended), info["stop_condition"]) == (ends, "game_over")
+        env.close()
 
 
 # Conversations as PettingZoo environments
@@ -1025,6 +1046,42 @@ def test_there_and_back_it_is_the_same_game(name: str) -> None:
         assert named == native.rewards
         assert {env.players[agent]: env.terminations[agent] for agent in env.agents} == native.terminations
         assert {env.players[agent]: env.truncations[agent] for agent in env.agents} == native.truncations
+
+
+@given(st.lists(st.sampled_from(["[0, 0]", "[1, 1]", "[2, 0]"]), min_size=8, max_size=8))
+@settings(max_examples=40)
+def test_agents_who_leave_at_different_times_end_as_they_do_natively(moves: list[str]) -> None:
+    def ends(env: Any, reads: Callable[[str], Any]) -> dict[str, tuple[float, bool, bool]]:
+        env.reset(seed=0)
+        named, totals, ended = iter(moves), dict.fromkeys(env.agents, 0.0), {}
+        for agent in env.agent_iter():
+            _, reward, terminated, truncated, _ = env.last()
+            totals[agent] += reward
+            ended[agent] = (totals[agent], terminated, truncated)
+            env.step(None if terminated or truncated else reads(next(named)))
+        return ended
+
+    make_env = functools.partial(Elimination, longest=8)
+    native = ends(make_env(), lambda move: np.array([int(move[1]), int(move[4])]))
+    env = to_pettingzoo(lambda: PettingZooGame(make_env))
+    assert {env.players[agent]: end for agent, end in ends(env, str).items()} == native
+
+
+def test_a_limit_of_the_chat_environment_truncates_those_who_are_still_in_the_game() -> None:
+    aec = to_pettingzoo(PettingZooEnv(Elimination, max_invalid_moves=1))
+    aec.reset(seed=0)
+    aec.step("[2, 0]")
+    aec.step("banana")
+    ended = {aec.players[agent]: (aec.terminations[agent], aec.truncations[agent]) for agent in aec.agents}
+    assert ended == {"red_0": (True, False), "green_0": (False, True), "blue_0": (False, True)}
+    assert {info["stop_condition"] for info in aec.infos.values()} == {"too_many_invalid_moves"}
+
+
+def test_legal_actions_are_told_where_the_chat_environment_tells_them() -> None:
+    for told in (True, False):
+        aec = to_pettingzoo(PettingZooEnv("classic/tictactoe_v3", tell_legal_actions=told))
+        aec.reset(seed=0)
+        assert ("legal_actions" in aec.last()[4]) is told
 
 
 def test_agents_have_conversations_of_their_own() -> None:

@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import data_equivalence
 
 import vfgym
 from vfgym.codecs import ActionNotFound
-from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.errors import ConfigurationError, EpisodeNotPicklable, UnknownArgument
 from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.wrappers.images import frame_of
 
@@ -269,8 +269,74 @@ def test_observations_that_are_images_are_shown_as_images() -> None:
 
 
 def test_a_game_without_images_says_so() -> None:
-    with pytest.raises(ConfigurationError, match="no images to show"):
+    with pytest.raises(ConfigurationError, match=r"no images to show: .* to_chat\(gymnasium.make\(..., render_mode='rgb_array'\), ...\)"):
         vfgym.to_chat(Board, observe="image")
+    with pytest.raises(ConfigurationError, match="no images to show"):
+        vfgym.to_chat(lambda: gym.make("CartPole-v1"), observe="image")
+    env = vfgym.to_chat(lambda: gym.make("CartPole-v1", render_mode="rgb_array"), observe="image")
+    assert frame_in(env.reset(seed=0)[0][-1]).ndim == 3
+    env.close()
+
+
+class Drawing(Picture):
+    """Draws what it does not show, if it is told to."""
+
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 1}
+    observation_space = gym.spaces.Discrete(4)
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
+
+    def _frame(self) -> Any:
+        return self.brightness
+
+    def render(self) -> Any:
+        return f"brightness {self.brightness}" if self.render_mode == "ansi" else super()._frame()
+
+
+class Undrawing(Drawing):
+    """Says that it draws, but cannot be told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+def untold() -> gym.Env[Any, Any]:
+    """Make a game that could draw, without a way to tell it."""
+    return Drawing()
+
+
+@pytest.mark.parametrize("entry_point", [Drawing, lambda **options: Drawing(**options), lambda render_mode=None: Drawing(render_mode)])
+@pytest.mark.parametrize("by_spec", [False, True])
+def test_whatever_makes_a_registered_game_it_is_made_to_draw_what_is_shown(registered: Any, entry_point: Any, by_spec: bool) -> None:
+    registered("Drawing-v0", entry_point)
+    source = gym.spec("Drawing-v0") if by_spec else "Drawing-v0"
+    assert vfgym.to_chat(source).reset(seed=0)[0][-1].content.endswith("\n\nbrightness 0")
+    assert not frame_in(vfgym.to_chat(source, observe="image").reset(seed=0)[0][-1]).any()
+    _, text, image = vfgym.to_chat(source, observe="both").reset(seed=0)[0][-1].content
+    assert (text["text"], image["type"]) == ("0", "image_url")
+
+
+@pytest.mark.parametrize("entry_point", [Undrawing, untold])
+def test_a_game_that_cannot_be_told_to_draw_is_shown_as_it_is(registered: Any, entry_point: Any) -> None:
+    registered("Undrawing-v0", entry_point)
+    assert vfgym.to_chat("Undrawing-v0").reset(seed=0)[0][-1].content.endswith("\n\n0")
+    with pytest.raises(ConfigurationError, match="no images to show"):
+        vfgym.to_chat("Undrawing-v0", observe="image")
+
+
+@pytest.fixture
+def registered() -> Any:
+    """Register games for one test."""
+    ids: list[str] = []
+
+    def register(game_id: str, entry_point: Any) -> None:
+        gym.register(game_id, entry_point)
+        ids.append(game_id)
+
+    yield register
+    for game_id in ids:
+        del gym.registry[game_id]
 
 
 def test_a_game_in_the_middle_of_an_episode_can_be_pickled() -> None:
@@ -278,6 +344,119 @@ def test_a_game_in_the_middle_of_an_episode_can_be_pickled() -> None:
     env.reset(seed=3)
     twin = pickle.loads(pickle.dumps(env.state.session.game.unwrapped))
     assert twin.player == env.state.session.game.unwrapped.player
+
+
+DUPLICATES = pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+
+
+@pytest.mark.parametrize("game_id", ["LunarLander-v3", "HalfCheetah-v5"])
+@DUPLICATES
+def test_a_game_that_is_copied_as_a_new_one_is_not_copied_in_the_middle(game_id: str, duplicate: Any) -> None:
+    """Before and after an episode a copy plays as the original does; in the middle it would have lost the game."""
+    pytest.importorskip("Box2D" if game_id == "LunarLander-v3" else "mujoco")
+    env = vfgym.to_chat(game_id, max_turns=2)
+    assert duplicate(env).reset(seed=3)[0] == env.reset(seed=3)[0]
+    action = env.codec.example()
+    for seat in (env, vfgym.to_gym(env), env.fork()):
+        seat.reset(seed=3)
+        with pytest.raises(EpisodeNotPicklable, match=r"arguments of its constructor only .* before its first reset"):
+            duplicate(seat)
+    outcome = env.step(action)
+    with pytest.raises(EpisodeNotPicklable):
+        duplicate(env)
+    assert not outcome.truncated
+    assert env.step(action).truncated
+    twin = duplicate(env)
+    assert twin.reset(seed=4)[0] == env.reset(seed=4)[0]
+    assert twin.step(action).observation == env.step(action).observation
+    env.close()
+    duplicate(env).close()
+    twin.close()
+
+
+def test_an_atari_game_is_copied_as_a_new_one() -> None:
+    """A copy's console has been switched on, and shows its first frames as the original did."""
+    pytest.importorskip("ale_py")
+    game = gym.make("ALE/Pong-v5", obs_type="ram")
+    game.reset(seed=1)
+    for _ in range(3):
+        game.step(0)
+    frames = [each.unwrapped.ale.getEpisodeFrameNumber() for each in (game, copy.deepcopy(game))]  # type: ignore[attr-defined]
+    assert (frames[0] > 0, frames[1]) == (True, 0)
+    env = vfgym.to_chat("ALE/Pong-v5")
+    env.reset(seed=1)
+    with pytest.raises(EpisodeNotPicklable, match="AtariEnv is pickled"):
+        pickle.dumps(env)
+    env.close()
+
+
+class Counter(gym.Env[Any, Any], gym.utils.EzPickle):
+    """Counts its moves; copied by its constructor's arguments."""
+
+    observation_space = gym.spaces.Discrete(100)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        gym.utils.EzPickle.__init__(self)
+        self.count = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        self.count = 0
+        return self.count, {}
+
+    def step(self, action: Any) -> Any:
+        self.count += 1
+        return self.count, 0.0, False, False, {}
+
+
+class SavedCounter(Counter):
+    """Says itself what a copy needs."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "count": self.count}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.count = state["count"]
+
+
+class RememberingWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.EzPickle):
+    """Keeps something that its copy does not get."""
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        gym.utils.EzPickle.__init__(self, env)
+        super().__init__(env)
+
+
+@DUPLICATES
+def test_a_game_that_says_how_it_is_copied_is_copied_so(duplicate: Any) -> None:
+    env = vfgym.to_chat(SavedCounter)
+    env.reset(seed=0)
+    env.step("1")
+    assert duplicate(env).step("1").observation == env.step("1").observation
+    for make_game, name in ((Counter, "Counter"), (functools.partial(RememberingWrapper, SavedCounter()), "RememberingWrapper")):
+        env = vfgym.to_chat(make_game)
+        env.reset(seed=0)
+        with pytest.raises(EpisodeNotPicklable, match=name):
+            duplicate(env)
+
+
+def test_games_that_cannot_be_copied_are_played_side_by_side() -> None:
+    """Forks, runs and vector environments copy none."""
+    env = vfgym.to_chat(Counter, max_turns=3)
+    env.reset(seed=0)
+    env.step("1")
+    other = env.fork()
+    other.reset(seed=0)
+    assert other.step("1").observation[-1].content == "1"
+    assert env.step("1").observation[-1].content == "2"
+    results = vfgym.evaluate(env, "random", num_examples=3, max_concurrent=2)
+    assert [row["error"] for row in results["outputs"]] == [None] * 3
+    seats = gym.vector.SyncVectorEnv([env.fork, env.fork])
+    seats.reset(seed=[1, 2])
+    assert [message[-1].content for message in seats.step(("1", "0"))[0]] == ["1", "1"]
+    seats.close()
 
 
 @pytest.mark.parametrize(
@@ -288,7 +467,7 @@ def test_a_game_in_the_middle_of_an_episode_can_be_pickled() -> None:
         ("`3`", 3),
         ("<think>right or up? 2</think> I go down: 1", 1),
         ("<think>right or up? 2</think> <action>1</action>", 1),
-        ("<action>2</action> no, <action>1</action>", 1),
+        ("<action>2</action> no, <action>1</action>", None),
         ("Let us move right!", 2),
         ("**Move up**", 3),
         ("-1", None),

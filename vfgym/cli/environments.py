@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 from typing import Any
 
 import gymnasium as gym
@@ -45,19 +47,34 @@ def made(env_id: str, env_args: dict[str, Any]) -> tuple[gym.Env[Any, Any], Epis
 
 
 def description(env_id: str) -> str:
-    """Return one line on a registered environment, without importing it."""
+    """Return one line on a registered environment, without importing it: what it is, and why it cannot run here if it cannot."""
     spec = gym.spec(env_id)
     name = str(spec.kwargs.get("game", spec.kwargs.get("gym")))  # what the package calls it, which not every id is
+    extra, missing = spec.namespace, None
     if spec.namespace == "gymnasium" and name in gymnasium_environments():
         game = gymnasium_environments()[name]
-        return f"game of Gymnasium's {game['group']}, {game['action_space'].lower()} actions"
-    if spec.namespace == "textarena" and name in textarena_environments():
-        return _textarena_description(textarena_environments()[name])
-    if spec.namespace == "pettingzoo" and name in pettingzoo_environments():
-        return f"game of PettingZoo for {pettingzoo_environments()[name]['players']} players"
-    if spec.namespace == "reasoning-gym" and name in reasoning_gym_datasets():
-        return f"reasoning tasks: {reasoning_gym_datasets()[name]['category']}"
-    return str(spec.entry_point)
+        what, extra = f"game of Gymnasium's {game['group']}, {game['action_space'].lower()} actions", game["group"]
+    elif spec.namespace == "textarena" and name in textarena_environments():
+        what, missing = _textarena_description(textarena_environments()[name]), why_not(name)
+    elif spec.namespace == "pettingzoo" and name in pettingzoo_environments():
+        what = f"game of PettingZoo for {pettingzoo_environments()[name]['players']} players"
+    elif spec.namespace == "reasoning-gym" and name in reasoning_gym_datasets():
+        what = f"reasoning tasks: {reasoning_gym_datasets()[name]['category']}"
+    else:
+        return str(spec.entry_point)
+    if not _is_installed(extra):
+        missing = f"pip install 'vfgym[{extra}]'"
+    return what if missing is None else f"{what} (cannot run here: {missing})"
+
+
+_PACKAGES = {"box2d": "Box2D", "mujoco": "mujoco", "pettingzoo": "pettingzoo", "reasoning-gym": "reasoning_gym", "textarena": "textarena"}
+"""What an extra brings, without which none of its environments can run."""
+
+
+@functools.cache
+def _is_installed(extra: str | None) -> bool:
+    """Say whether the package that an extra brings is there; what is no extra needs none."""
+    return extra not in _PACKAGES or importlib.util.find_spec(_PACKAGES[extra]) is not None
 
 
 _VARIANTS = {"default": "", "raw": ", moves untouched", "train": ", told as in training"}
@@ -67,6 +84,4 @@ _VARIANTS = {"default": "", "raw": ", moves untouched", "train": ", told as in t
 def _textarena_description(environment: TextArenaEnvironment) -> str:
     _, least, most = environment["players"]
     players = f"{least} to {most} players" if least < most else f"{least} player{'' if least == 1 else 's'}"
-    # Where all of them lack the package, the reason is the same for each, and told when one is made.
-    missing = why_not(environment["id"]) if environment["missing"] is not None else None
-    return f"game of TextArena for {players}{_VARIANTS[environment['variant']]}{f' (cannot run here: {missing})' if missing else ''}"
+    return f"game of TextArena for {players}{_VARIANTS[environment['variant']]}"

@@ -44,6 +44,10 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         self._sdk_client: ClientT | None = None if is_config else cast(ClientT, client_or_config)
         self._connections: Connections | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # An SDK's client cannot be copied; a copy makes its own of the configuration.
+        return self.__dict__ if self.config is None else {**self.__dict__, "_sdk_client": None}
+
     @property
     def client(self) -> ClientT:
         """The SDK's client: the one given, or one made of the configuration."""

@@ -35,6 +35,8 @@ NativeMessages: TypeAlias = "list[dict[str, Any]]"
 NativeTool: TypeAlias = "dict[str, Any]"
 NativeResponse: TypeAlias = "dict[str, Any]"
 
+_OF_ONE_CLIENT = frozenset({"_package", "_made", "_making", "_threads", "_of_thread"})
+
 _FINISH_REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
 
 
@@ -69,12 +71,23 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
             MissingExtra: If the package ``renderers`` is not installed.
         """
         super().__init__(client_or_config)
-        self._package = _import_renderers()
         self.bridges = BridgeCounts()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._package = _import_renderers()
         self._made: dict[str, Any] = {}
         self._making = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
         self._of_thread = threading.local()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy has threads and renderers of its own.
+        return {name: value for name, value in super().__getstate__().items() if name not in _OF_ONE_CLIENT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
 
     def setup_client(self, config: ClientConfig) -> openai.AsyncOpenAI:
         """Make the SDK's client."""

@@ -81,6 +81,9 @@ class Connections:
         self.config = config
         self._pools: dict[int, Pool] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pools": {}}  # a copy opens connections of its own
+
     def pool(self) -> Pool:
         """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()

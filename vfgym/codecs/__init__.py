@@ -6,7 +6,8 @@ meaning. As *words* the space is described to the model (`listing`, `example`). 
 observations.
 
 `base` holds the contract and the dispatch by space, `answers` finds the answer in a message, `relaxed` reads what is almost JSON,
-`numbers` reads numbers in sentences, `discrete`, `arrays`, `text` and `compounds` are the kinds of spaces, `observations` renders.
+`numbers` reads numbers in sentences, `choices` knows what a sentence says to be its choice, `discrete`, `arrays`, `text` and
+`compounds` are the kinds of spaces, `observations` renders.
 """
 
 from vfgym.codecs import arrays, compounds, discrete, text  # noqa: F401 - importing a kind registers it

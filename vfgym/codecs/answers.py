@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 _REASONING_TAG = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
-# The last opening tag, up to its closing tag or the end. The first part is greedy, so that it is the last one.
-_TAGGED = re.compile(r".*<action>(.*?)(?:</action>|\Z)", re.DOTALL | re.IGNORECASE)
+_TAGGED = re.compile(r"<action>(.*?)(?:</action>|(?=<action>)|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(
     r"^[ \t>*_#`-]*(?:(?:so|my|the|final|next|best|chosen) )*(?:action|answer|move)(?: is)?[ \t*_`]*[:=\uff1a][ \t*_]*"
     r"|^[ \t]*(?:#+[ \t]|\*\*)(?:(?:my|the|final|next|best|chosen) )*(?:action|answer|move)[ \t*_`]*\n\s*",
@@ -21,24 +20,52 @@ MARKUP = re.compile(r"</?(?:action|think|reasoning)", re.IGNORECASE)
 """What must not stand in a text that is written into a message as an action."""
 
 
-def answer_in(text: str) -> str:
-    """Return the part of a message that is its answer: after the reasoning, and inside the last ``<action>`` tag if there is one.
+def after_reasoning(text: str) -> str:
+    """Return what follows the reasoning of a message.
 
     Reasoning ends at the last ``</think>`` (or ``</thinking>``, ``</reasoning>``). What begins after that, and was cut off, is no
     answer either.
 
-    >>> answer_in("<think>1 or 2?</think> I go <Action> 2 </action>!"), answer_in("<Think>If I go left")
-    ('2', '')
+    >>> after_reasoning("<think>1 or 2?</think> I go 2"), after_reasoning("<Think>If I go left")
+    ('I go 2', '')
     """
     if "<" not in text:
         return text.strip()
+    if _REASONING_TAG.search(text) is None:
+        return text.strip()
     start, end = 0, len(text)
-    if _REASONING_TAG.search(text) is not None:
-        for tag in _REASONING_TAG.finditer(text):
-            start, end = (tag.end(), len(text)) if tag[1] else (start, min(end, tag.start()))
-        text = text[start:end]
-    tagged = _TAGGED.match(text)
-    return (text if tagged is None else tagged[1]).strip()
+    for tag in _REASONING_TAG.finditer(text):
+        start, end = (tag.end(), len(text)) if tag[1] else (start, min(end, tag.start()))
+    return text[start:end].strip()
+
+
+def tagged(answer: str) -> list[str]:
+    """Return what stands in the ``<action>`` tags of an answer; the last one need not be closed.
+
+    >>> tagged("I go <Action> 2 </action>, no: <action>1")
+    ['2', '1']
+    """
+    return [content.strip() for content in _TAGGED.findall(answer)] if "<" in answer else []
+
+
+def closed_tags(text: str) -> str:
+    """Return the ``<action>`` tags after the reasoning of a message, with what stands in them, that are closed.
+
+    >>> closed_tags("I go <action>left</action>, since <action>ri")
+    '<action>left</action>'
+    """
+    return "".join(tag[0] for tag in _TAGGED.finditer(after_reasoning(text)) if tag[0].casefold().endswith("</action>"))
+
+
+def answer_in(text: str) -> str:
+    """Return the part of a message that is its answer: after the reasoning, and inside the last ``<action>`` tag if there is one.
+
+    >>> answer_in("<think>1 or 2?</think> I go <Action> 2 </action>!")
+    '2'
+    """
+    answer = after_reasoning(text)
+    contents = tagged(answer)
+    return contents[-1] if contents else answer
 
 
 def without_reasoning(text: str) -> str:
@@ -62,38 +89,41 @@ def without_reasoning(text: str) -> str:
 
 
 def labelled(answer: str) -> list[str]:
-    r"""Return an answer and, if it has a label, what stands after the last one, and that one's line.
+    r"""Return what stands after each label of an answer, up to the next one.
 
-    >>> labelled("I turn.\nAction: left\nIt is free there.")
-    ['I turn.\nAction: left\nIt is free there.', 'left\nIt is free there.', 'left']
+    >>> labelled("I turn.\nAction: left\nIt is free there.\nAction: up")
+    ['left\nIt is free there.', 'up']
     """
     labels = list(_LABEL.finditer(answer))
-    if not labels:
-        return [answer]
-    rest = answer[labels[-1].end() :].strip()
-    return [answer, rest, rest.partition("\n")[0].strip()] if "\n" in rest else [answer, rest]
+    ends = [*(label.start() for label in labels[1:]), len(answer)]
+    return [answer[label.end() : end].strip() for label, end in zip(labels, ends, strict=False)]
+
+
+def fenced(answer: str) -> list[str]:
+    r"""Return what stands in the code fences of an answer.
+
+    >>> fenced("I go\n```text\nleft\n```")
+    ['left']
+    """
+    return [content.strip() for content in _FENCE.findall(answer)] if "```" in answer else []
 
 
 def narrowings(answer: str) -> list[str]:
-    """Return all that may be meant by an answer, from the whole to the most specific: after a label, and in a code fence."""
-    if "```" not in answer:
-        return labelled(answer)
-    found: list[str] = []
-    for text in labelled(answer):
-        fences = _FENCE.findall(text)
-        found += [text, *labelled(fences[-1].strip())] if fences else [text]
-    return list(dict.fromkeys(found))
+    """Return all that may be meant by an answer, from the whole to the most specific: after the last label, and in a code fence."""
+    parts = [answer, *(each for part in labelled(answer)[-1:] for each in (part, first_line(part)))]
+    return list(dict.fromkeys(each for part in parts for each in (part, *fenced(part)[-1:])))
 
 
-def where_to_search(answer: str) -> list[str]:
-    r"""Return the parts of an answer that may mention an action in a sentence, the most specific first.
+def first_line(part: str) -> str:
+    """Return the first line of a part of an answer."""
+    return part.partition("\n")[0].strip()
 
-    What stands before a label is none of them: it is what led to the answer.
 
-    >>> where_to_search("Left is blocked.\nAction: go up\nIt is free there.")
-    ['go up', 'go up\nIt is free there.']
+def where_to_search(part: str, is_marked: bool) -> str:
+    """Return what of a part of an answer may mention an action in a sentence.
+
+    What is a long way from its label is no more clear than what stands before it; without a label, an answer ends with its conclusion.
     """
-    parts = labelled(answer)
-    if len(parts) > 1:  # what is a long way from its label is no more clear than what stands before it
-        return [part for part in parts[:0:-1] if len(part) <= _LONGEST_SEARCHED]
-    return parts if len(answer) <= _LONGEST_SEARCHED else re.split(r"\s", answer[-_LONGEST_SEARCHED:], maxsplit=1)[1:]
+    if len(part) <= _LONGEST_SEARCHED:
+        return part
+    return "" if is_marked else "".join(re.split(r"\s", part[-_LONGEST_SEARCHED:], maxsplit=1)[1:])

@@ -17,6 +17,7 @@ from vfgym.codecs.base import (
     Schema,
     after_key,
     beside,
+    chosen_number,
     elements_of,
     number_text,
     register_codec,
@@ -24,7 +25,7 @@ from vfgym.codecs.base import (
     several,
     shown,
 )
-from vfgym.codecs.numbers import Number, numbers_in
+from vfgym.codecs.numbers import Number
 from vfgym.codecs.relaxed import bracketed
 from vfgym.errors import ConfigurationError, InvalidAction
 
@@ -124,29 +125,26 @@ class ArrayCodec(Codec):
                     return self.read(list(data.values()))
             raise
 
-    def prose(self, text: str) -> Any:
+    def prose(self, text: str, is_marked: bool) -> Any:
         """Return the action of the only number in a text, where an action is one number."""
         if self._size != 1:
-            return super().prose(text)
+            return super().prose(text, is_marked)
         objects = [(data, start, end) for data, start, end in bracketed(text) if isinstance(data, Mapping)]
         action = self.stated(text, objects)
         if action is None:
-            return self._number_in(text[label.end() :] if (label := _NUMBERED_LABEL.match(text)) else after_key(text))
-        other = self._number_in(beside(text, objects))
+            label = _NUMBERED_LABEL.match(text)
+            rest = text[label.end() :] if label else after_key(text)
+            return self._number_in(rest, is_marked or rest is not text)
+        other = self._number_in(beside(text, objects), is_marked=True)
         if other is not None and self.encode(other) != self.encode(action):
             raise several(2)
         return action
 
-    def _number_in(self, text: str) -> Any:
-        """Return the action of the only number in a text; returns and raises as `prose` does."""
+    def _number_in(self, text: str, is_marked: bool) -> Any:
+        """Return the action of the only number in a text; takes, returns and raises as `prose` does."""
+        number = chosen_number(text, is_marked)
         try:
-            numbers = numbers_in(text)
-        except ValueError as error:
-            raise ActionNotFound(str(error)) from None
-        if len(numbers) > 1:
-            raise several(len(numbers))
-        try:
-            return self.read(_nested(numbers, self._shape)) if numbers else None
+            return None if number is None else self.read(_nested([number], self._shape))
         except ActionNotFound as error:
             raise ActionNotFound(error.sentence()) from None
 

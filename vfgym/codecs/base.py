@@ -12,8 +12,9 @@ from typing import Any
 
 import gymnasium as gym
 
-from vfgym.codecs.answers import MARKUP, answer_in, narrowings, where_to_search
-from vfgym.codecs.numbers import is_changed, is_negated
+from vfgym.codecs.answers import MARKUP, after_reasoning, closed_tags, fenced, first_line, labelled, tagged, where_to_search
+from vfgym.codecs.choices import is_chosen
+from vfgym.codecs.numbers import Number, is_changed, is_negated, numbers_in, with_plain_signs
 from vfgym.codecs.relaxed import bracketed, read_json, read_relaxed
 from vfgym.errors import ConfigurationError
 
@@ -23,6 +24,9 @@ Schema = dict[str, Any]
 Space = gym.Space[Any]
 
 NO_ACTION = "Your answer names no action"
+
+STATE_IT = "name your action alone, or say that you choose it"
+"""What is asked of a model whose answer mentions an action that may be no choice."""
 
 _WRAPPING_KEYS = ("action", "answer", "arguments")
 """Keys of an object that models put around an action, in imitation of a tool call. Beside them it may hold remarks."""
@@ -59,6 +63,10 @@ class ActionNotFound(ValueError):
         """Return place and problem as one sentence, without its full stop."""
         place = " of ".join(self.places) or "the action"
         return f"{place[0].upper()}{place[1:]} {self}"
+
+
+class SeveralActions(ActionNotFound):
+    """What was given names different actions."""
 
 
 class Codec(ABC):
@@ -125,7 +133,8 @@ class Codec(ABC):
         """Return the action that a message names.
 
         It may stand after the reasoning, in ``<action>`` tags, in a code fence, after "Action:", inside a JSON object
-        ``{"action": ...}``, and need not be quite JSON. A text that names two different actions names none.
+        ``{"action": ...}``, and need not be quite JSON. A text that names two different actions names none: in two tags, after two
+        labels, in two fences, in a sentence. Of several tags (labels, fences) those that hold no action do not count.
 
         Raises:
             ActionNotFound: If it names none, or several. The message says why, and what is valid.
@@ -134,6 +143,17 @@ class Codec(ABC):
             return self.read(read_json(text))
         except ValueError:
             return self._search(text)
+
+    def decode_cut_off(self, text: str) -> Any:
+        """Return the action that a message names which was cut off: only what stands in closed ``<action>`` tags counts.
+
+        Raises:
+            ActionNotFound: If there are no such tags, or what stands in them names no action, or several.
+        """
+        tags = closed_tags(text)
+        if not tags:
+            raise self.not_found("Your answer was cut off by the limit of its length before it named an action: answer more briefly")
+        return self.decode(tags)
 
     def example(self) -> str:
         """Return the text of an ordinary action, always the same one."""
@@ -151,8 +171,32 @@ class Codec(ABC):
         """Return the error with which a model is told what is wrong and what is valid."""
         return ActionNotFound(f"{sentence}. Valid actions: {self.listing()}.")
 
-    def prose(self, text: str) -> Any:
+    def alone(self, text: str) -> Any:
+        """Return the action that a text is, but for its format: almost JSON, and with ``{"action": ...}`` around it.
+
+        Returns:
+            The action, or ``None`` if the text is something else.
+
+        Raises:
+            ActionNotFound: If it is meant as data and is no action, with the problem and its places.
+        """
+        try:
+            data = read_relaxed(text)
+        except ValueError:
+            return None
+        try:
+            return self.read_answer(data)
+        except ActionNotFound as error:
+            if text[0] in _STARTS_OF_DATA or (isinstance(data, Mapping) and (error.places or len(data) > 1)):
+                raise
+            return None
+
+    def prose(self, text: str, is_marked: bool) -> Any:
         """Return the action that stands inside brackets in a text; kinds that can be read out of sentences override this.
+
+        Args:
+            text: An answer that is more than its action.
+            is_marked: Whether it stood in tags or after a label, so that an action which it mentions is meant as the answer.
 
         Returns:
             The action, or ``None`` if there is none.
@@ -202,28 +246,78 @@ class Codec(ABC):
 
     def _search(self, text: str) -> Any:
         """Return the action that stands somewhere in a text, which is not just its JSON."""
-        answer = answer_in(text)
-        problem: ActionNotFound | None = None
-        for candidate in narrowings(answer):
+        answer = after_reasoning(text)
+        tags = tagged(answer)
+        try:
+            if len(tags) > 1:
+                return self._agreed(tags, self._within)
+            return self._within(tags[0]) if tags else self._within(answer, is_marked=False)
+        except ActionNotFound as error:
+            raise self.not_found(str(error)) from None
+
+    def _agreed(self, parts: Iterable[str], read: Callable[[str], Any]) -> Any:
+        """Return the one action that is read from parts of an answer, each of which says what the answer is.
+
+        Parts that hold no action at all do not count: they quote the form of an answer.
+        """
+        found: dict[str, Any] = {}
+        problem = ActionNotFound(NO_ACTION)
+        for part in dict.fromkeys(parts):
             try:
-                data = read_relaxed(candidate)
-            except ValueError:
-                continue
-            try:
-                return self.read_answer(data)
+                action = read(part)
+            except SeveralActions:
+                raise
             except ActionNotFound as error:
-                if candidate[0] in _STARTS_OF_DATA or (isinstance(data, Mapping) and (error.places or len(data) > 1)):
-                    problem = problem or error
-        sentence = NO_ACTION if problem is None else problem.sentence()
-        for part in where_to_search(answer):
+                problem = error
+            else:
+                found[str(self.to_json(action))] = action
+        if len(found) > 1:
+            raise several(len(found))
+        if not found:
+            raise problem
+        return next(iter(found.values()))
+
+    def _within(self, part: str, is_marked: bool = True, is_labelled: bool = False) -> Any:
+        """Return the action of a part of an answer: the whole of it, or what is labelled in it, or fenced, or mentioned.
+
+        Args:
+            part: An answer, or what stood in tags or after a label.
+            is_marked: Whether it stood in tags or after a label.
+            is_labelled: Whether it stood after a label, so that its first line may be all that is meant.
+        """
+        problem = None
+        try:
+            action = self.alone(part)
+        except ActionNotFound as error:
+            problem = ActionNotFound(error.sentence())
+        else:
+            if action is not None:
+                return action
+        if not is_labelled and (labels := labelled(part)):
+            return self._agreed(labels, lambda label: self._within(label, is_labelled=True))
+        lines = [line] if is_labelled and (line := first_line(part)) != part else []
+        found: dict[str, Any] = {}
+        for narrower in (*lines, *fenced(part)):
             try:
-                action = self.prose(part)
+                action = self.alone(narrower)
             except ActionNotFound as error:
-                sentence = str(error)
+                problem = problem or ActionNotFound(error.sentence())
+            else:
+                if action is not None:
+                    found[str(self.to_json(action))] = action
+        if len(found) > 1:
+            raise several(len(found))
+        if found:
+            return next(iter(found.values()))
+        for searched in (*lines, part):
+            try:
+                action = self.prose(where_to_search(searched, is_marked), is_marked)
+            except ActionNotFound as error:
+                problem = error
             else:
                 if action is not None:
                     return action
-        raise self.not_found(sentence)
+        raise problem or ActionNotFound(NO_ACTION)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Codec) and self.space == other.space and self.names == other.names
@@ -335,9 +429,9 @@ def seeded_sample(space: Space) -> Any:
     return twin.sample()
 
 
-def several(count: int) -> ActionNotFound:
+def several(count: int) -> SeveralActions:
     """Return the error for an answer that names different actions."""
-    return ActionNotFound(f"Your answer names {count} different actions")
+    return SeveralActions(f"Your answer names {count} different actions")
 
 
 def beside(text: str, objects: Sequence[tuple[Any, int, int]]) -> str:
@@ -356,6 +450,30 @@ def beside(text: str, objects: Sequence[tuple[Any, int, int]]) -> str:
 def after_key(text: str) -> str:
     """Return what follows the last key of an action in a text whose JSON is broken; all of the text where there is none."""
     return text[keys[-1].end() :] if (keys := list(_KEY.finditer(text))) else text
+
+
+def chosen_number(text: str, is_marked: bool) -> Number | None:
+    """Return the only number in a text, or ``None`` if there is none.
+
+    Args:
+        text: A text.
+        is_marked: Whether it stood in tags or after a label, so that the number need not be said to be the choice.
+
+    Raises:
+        ActionNotFound: If there are several, or it is unclear whether the number is the choice. The message is a sentence without its
+            full stop.
+    """
+    try:
+        numbers = numbers_in(text)
+    except ValueError as error:
+        raise ActionNotFound(str(error)) from None
+    if len(numbers) > 1:
+        raise several(len(numbers))
+    for number, places in numbers.items():
+        if not is_marked and not is_chosen(with_plain_signs(text), places):
+            raise ActionNotFound(f"It is unclear whether {number} is your choice: {STATE_IT}")
+        return number
+    return None
 
 
 def wrapped_in(data: Any) -> list[Any]:

@@ -11,8 +11,21 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from vfgym.codecs.answers import answer_in, narrowings, where_to_search
-from vfgym.codecs.base import NO_ACTION, ActionNotFound, Codec, Schema, after_key, beside, register_codec, several, shown, wrapped_in
+from vfgym.codecs.base import (
+    NO_ACTION,
+    STATE_IT,
+    ActionNotFound,
+    Codec,
+    Schema,
+    after_key,
+    beside,
+    chosen_number,
+    register_codec,
+    several,
+    shown,
+    wrapped_in,
+)
+from vfgym.codecs.choices import is_chosen, says_nothing
 from vfgym.codecs.numbers import is_bare, is_changed, is_negated, numbers_in, with_plain_signs
 from vfgym.codecs.relaxed import bracketed, read_json
 from vfgym.errors import ConfigurationError, InvalidAction
@@ -23,8 +36,12 @@ _MOST_NUMBERS_KEPT = 1024
 _MOST_LISTED = 40
 """Names that a listing shows; of more it shows the ends."""
 
-_DECORATION = " \t\r\n.!\"'`*$"
+_DECORATION = " \t\r\n.!\"'`*$_"
 _BRACKETED = re.compile(r"(?:\\boxed)?[(\[{<]([^()\[\]{}<>]*)[)\]}>]\Z")
+_WITH_ITS_NUMBER = re.compile(r"(.*\S)\s*\((?:action )?([+-]?\d{1,25})\)\Z", re.IGNORECASE)
+_UNDERSCORE = re.compile(r"(?<=[^\W\d_])_(?=[^\W\d_])")
+_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+"""What may join words where others put a space. (Before a digit it may be a sign, and in a sentence it makes another word of a name.)"""
 _NUMBER = re.compile(r"(?<![\w.+-])[+-]?\d+(?!\w|[.,]\d)")
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?\Z")
 _MENTION_START = re.compile(r"(?<![\w.+-])\S")
@@ -60,9 +77,10 @@ class DiscreteCodec(Codec):
 
     Reading forgives format: an answer in ``<action>`` tags, with quotes, in another case, in a sentence, after reasoning, without the
     remark in parentheses at the end of a name. An answer that names two different actions names none, nor does one with "not" before
-    the name. Where actions have names, a number counts only where it stands alone or after a label, and not in a sentence. A text
-    that is a name, or the same number as a name (1 for 1.0), is the name; as a number in JSON data it is refused, unless it is the
-    index of the same action.
+    the name. A name of one word counts in a sentence that says that it is the choice (`is_chosen`), one of several words in any sentence
+    that is no question and sets no condition. Where actions have names, a number counts only where it stands alone or after a label, and
+    not in a sentence. A text that is a name, or the same number as a name (1 for 1.0), is the name; as a number in JSON data it is
+    refused, unless it is the index of the same action.
     """
 
     def __init__(self, space: gym.spaces.Discrete[Any], names: Sequence[str] | Mapping[int, str] | None = None) -> None:
@@ -164,6 +182,12 @@ class DiscreteCodec(Codec):
         action = self._exact.get(text)
         return self._search(text) if action is None else action
 
+    def decode_cut_off(self, text: str) -> Any:
+        """Return the action that a message names which was cut off: in closed tags, or as a name that no other one begins with."""
+        text = text.strip()
+        is_whole = text in self._exact and not any(other.startswith(text) for other in self._exact if other != text)
+        return self._exact[text] if is_whole else super().decode_cut_off(text)
+
     def listing(self) -> str:
         """Return all actions in one line; of very many only the ends.
 
@@ -197,15 +221,24 @@ class DiscreteCodec(Codec):
         indices = np.flatnonzero(legal).tolist()
         return [str(self._low + index) for index in indices] if self.names is None else [self.names[index] for index in indices]
 
-    def prose(self, text: str) -> Any:
-        """Return the only action that a text mentions."""
+    def alone(self, text: str) -> Any:
+        """Return the action whose name or number a text is, but for decoration, or that a JSON object or list of one action holds."""
+        action = self._named(text)
+        return self._wrapped(text) if action is None and text[:1] in ("{", "[") else action
+
+    def prose(self, text: str, is_marked: bool) -> Any:
+        """Return the only action that a text mentions as its choice."""
+        action = self._leading_number(text) if is_marked else None
+        if action is not None:
+            return action
         objects = [(inner, *place) for data, *place in bracketed(text) for inner in _chosen_in(data)] if "{" in text else []
         if not objects:
-            return self._mentioned(after_key(text))
+            rest = after_key(text)
+            return self._mentioned(rest, is_marked or rest is not text)
         inner, start, end = objects[0]
         if len(objects) == 1 and isinstance(inner, str):  # it may be a sentence
             action = self._named(inner)
-            action = self._mentioned(inner) if action is None else action
+            action = self._mentioned(inner, is_marked=True) if action is None else action
             if action is not None and (is_negated(text, start) or is_changed(text, start, end)):
                 raise ActionNotFound(f"It is unclear whether {self.encode(action)} is meant")
         else:
@@ -224,29 +257,6 @@ class DiscreteCodec(Codec):
                 raise
             return self.read_answer(chosen[0])
 
-    def _search(self, text: str) -> Any:
-        answer = answer_in(text)
-        action = self._named(answer)
-        if action is not None:
-            return action
-        for candidate in reversed(narrowings(answer)):
-            action = self._named(candidate)
-            if action is None and candidate[:1] in ("{", "["):
-                action = self._wrapped(candidate)
-            if action is not None:
-                return action
-        problem = NO_ACTION
-        for part in where_to_search(answer):
-            try:
-                action = self._labelled_number(part) if part != answer else None
-                action = self.prose(part) if action is None else action
-            except ActionNotFound as error:
-                problem = str(error)
-            else:
-                if action is not None:
-                    return action
-        raise self.not_found(problem)
-
     def _named(self, text: str) -> Any:
         """Return the action whose name or number a text is, but for decoration; or ``None``."""
         action = self._exact.get(text)
@@ -261,10 +271,15 @@ class DiscreteCodec(Codec):
             action = self._cased.get(form)
             if action is None:
                 action = self._folded.get(form.casefold())
+            if action is None:
+                action = self._folded.get(_HYPHEN.sub(" ", form).casefold())
         if action is None and len(text) <= _WHOLE_DIGITS and (whole := _WHOLE.match(with_plain_signs(text))):
             return self._called(int(whole[1]))
         if action is None and (inner := _BRACKETED.match(text)):
             return self._named(inner[1].strip())
+        if action is None and (named := _WITH_ITS_NUMBER.match(text)):
+            action = self._folded.get(_spaced(named[1]).casefold())
+            return action if action == self._called(int(named[2])) else None
         return action
 
     def _numbered(self, number: float) -> Any:
@@ -284,48 +299,44 @@ class DiscreteCodec(Codec):
         except ValueError:
             return None
 
-    def _mentioned(self, text: str) -> Any:
-        """Return the only action that a sentence mentions; returns and raises as `prose` does."""
-        return self._number_in(text) if self.names is None else self._name_in(text)
+    def _mentioned(self, text: str, is_marked: bool) -> Any:
+        """Return the only action that a sentence mentions; takes, returns and raises as `prose` does."""
+        if self.names is not None:
+            return self._name_in(text, is_marked)
+        number = chosen_number(text, is_marked)
+        return None if number is None else self._numbered(number)
 
     def _all_mentioned(self, text: str) -> set[Any]:
         """Return all actions that a text mentions, by number too."""
         if self.names is not None:
             named, rest = self._names_in(text)
-            return named | self._numbers_of_actions(rest)
+            return {*named.values()} | self._numbers_of_actions(rest)
         try:
             return {self._numbered(number) for number in numbers_in(text)} - {None}
         except ValueError as error:
             raise ActionNotFound(str(error)) from None
 
-    def _number_in(self, text: str) -> Any:
-        """Return the action of the only number in a text, or ``None`` if that is no action's."""
-        try:
-            numbers = numbers_in(text)
-        except ValueError as error:
-            raise ActionNotFound(str(error)) from None
-        if len(numbers) > 1:
-            raise several(len(numbers))
-        return self._numbered(numbers[0]) if numbers else None
-
-    def _name_in(self, text: str) -> Any:
+    def _name_in(self, text: str, is_marked: bool) -> Any:
         """Return the action of the only name in a text, or ``None`` if there is none.
 
-        Without a name a number counts where it is clear that it is the choice. Beside one, a number that is another action's makes it
-        unclear which one is meant: "1 (left)", "It leans left, so 1".
+        A name of one word is a word of the language too ("I give up"), and counts where it is said to be the choice; so does a number
+        without a name. Beside a name, a number that is another action's makes it unclear which one is meant: "1 (left)", "It leans
+        left, so 1".
         """
         named, rest = self._names_in(text)
-        numbered = self._numbers_of_actions(rest)
-        if len(named | numbered) > 1 and named:
-            raise several(len(named | numbered))
-        if named:
-            return named.pop()
+        actions, numbered = {*named.values()}, self._numbers_of_actions(rest)
+        if len(actions | numbered) > 1 and actions:
+            raise several(len(actions | numbered))
+        if actions:
+            if not says_nothing(rest) and not any(_is_chosen(text, name, is_marked) for name in named):
+                raise ActionNotFound(f"It is unclear whether {self.encode(actions.pop())!r} is your choice: {STATE_IT}")
+            return actions.pop()
         if numbered and not self._is_choice(text):
             raise ActionNotFound(f"{NO_ACTION}: a number counts only where it stands alone")
         return numbered.pop() if numbered else None
 
-    def _names_in(self, text: str) -> tuple[set[Any], str]:
-        """Return the actions whose names a text mentions, and the text without these names."""
+    def _names_in(self, text: str) -> tuple[dict[str, Any], str]:
+        """Return the actions that a text mentions by the names that it uses, and the text without these names."""
         named, rest = _mentions(_spaced(text), self._cased)
         folded, rest = _mentions(rest.casefold(), self._folded, self._shortened)
         return named | folded, rest
@@ -345,8 +356,8 @@ class DiscreteCodec(Codec):
             return False
         return is_bare(text, verb.start() if verb[1] == "\\boxed" else len(before)) and verb[1].split()[0].casefold() not in self._words
 
-    def _labelled_number(self, text: str) -> Any:
-        """Return the action whose number a text begins with that stood after a label; ``None`` if it begins with something else."""
+    def _leading_number(self, text: str) -> Any:
+        """Return the action whose number a text begins with that is marked as an answer; ``None`` if it begins with something else."""
         text = with_plain_signs(text.lstrip("*_`\"' "))
         leading = _LEADING_NUMBER.match(text)
         if leading is None or self.names is None:
@@ -355,7 +366,7 @@ class DiscreteCodec(Codec):
         if action is None:
             raise ActionNotFound(NO_ACTION)
         rest = text[leading.end() :]
-        if self._numbers_of_actions(rest) - {action} or self._name_in(rest) not in (None, action):
+        if self._all_mentioned(rest) - {action}:
             raise several(2)
         return action
 
@@ -385,12 +396,24 @@ def _by_value(named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spaced(text: str) -> str:
-    """Return a text with plain signs and single spaces."""
-    return " ".join(with_plain_signs(text).split())
+    """Return a text with plain signs, and with single spaces between words."""
+    return " ".join(_UNDERSCORE.sub(" ", with_plain_signs(text)).split())
 
 
-def _mentions(text: str, actions: Mapping[str, Any], shortened: Collection[str] = ()) -> tuple[set[Any], str]:
-    """Return the actions that a text mentions, the longest name first at each place, and the text without these names.
+def _is_chosen(text: str, name: str, is_marked: bool) -> bool:
+    """Say whether a text says at one of the places where it mentions a name that this is the choice.
+
+    Several words are no one's idea of anything but the action.
+    """
+    words = name.split()
+    spaced = r"[\s_]+".join(map(re.escape, words))
+    mention = re.compile(rf"(?<![\w.+-]){spaced}(?!\w)", re.IGNORECASE)
+    text = with_plain_signs(text)
+    return is_chosen(text, [match.span() for match in mention.finditer(text)], is_specific=is_marked or len(words) > 1)
+
+
+def _mentions(text: str, actions: Mapping[str, Any], shortened: Collection[str] = ()) -> tuple[dict[str, Any], str]:
+    """Return the actions that a text mentions, the longest name first at each place, by these names, and the text without them.
 
     Slices are looked up, since a regex of thousands of names takes a tenth of a second to compile and milliseconds to search.
     A shortened name does not count where a remark follows, which may be another name's.
@@ -399,7 +422,7 @@ def _mentions(text: str, actions: Mapping[str, Any], shortened: Collection[str] 
         ActionNotFound: If it is unclear whether the one name is meant: there is a "not" before it, or a sign that is none of its own.
     """
     unclear = None
-    found: set[Any] = set()
+    found: dict[str, Any] = {}
     lengths = sorted({len(name) for name in actions}, reverse=True)
     rest: list[str] = []
     end = 0
@@ -415,11 +438,11 @@ def _mentions(text: str, actions: Mapping[str, Any], shortened: Collection[str] 
                 continue
             if is_negated(text, start) or (name[0].isdigit() and not is_bare(text, start)):
                 unclear = name
-            found.add(action)
+            found[name] = action
             rest.append(text[end:start])
             end = start + length
             break
-    if unclear is not None and len(found) == 1:
+    if unclear is not None and len({*found.values()}) == 1:
         raise ActionNotFound(f"It is unclear whether {unclear!r} is meant")
     return found, " ".join([*rest, text[end:]])
 

@@ -57,7 +57,7 @@ _ARRAY_CALL = re.compile(
 """What a number may be an argument of, since it gives back the same number."""
 
 _CHANGED_BEFORE = re.compile(
-    r"(?:(?<!-)-[^\S \t]*\$*\Z|[=:(]\s*-\s*\Z|(?<![^\W_])(?:minus|negative|neg|abs|sqrt|times)[\s:=,(*$]*\Z"
+    r"(?:(?<!-)-[^\S \t]*\$*\Z|[(\[]\s*-\s*[)\]]\s*\Z|[=:(]\s*-\s*\Z|(?<![^\W_])(?:minus|negative|neg|abs|sqrt|times)[\s:=,(*$]*\Z"
     r"|[\w)][*/^+\u00d7\u00f7\u00b7]\s*\Z|[\w)][ \t]+[*/^+\u00d7\u00f7\u00b7][ \t]+\Z)",
     re.IGNORECASE,
 )
@@ -68,9 +68,10 @@ _CHANGED_AFTER = re.compile(
 _NEGATION = re.compile(
     r"""(?:
         (?:(?<![^\W_])(?:not|never|cannot|avoid|without|neither|nor|instead\ of|rather\ than|(?:any|every)thing\ but|refuse(?:\ to)?
-            |(?:do|does|did|wo|ca|should|would|could)nt)
+            |(?:do|does|did|wo|ca|should|would|could)nt
+            |unable(?:\ to)?|declin(?:e|ing)(?:\ to)?)
           |n't)
-        (?:[ \t]+[\w'-]+(?:\.\w+)*){0,3}
+        (?:[ \t]+[\w'-]+(?:\.\w+)*){0,3}(?:[ \t]*\([^()\n]*\))?[ \t]*:?
       | (?<![^\W_])no[ \t]
     )[ \t"'`*(\[{<$\\]*\Z""",
     re.IGNORECASE | re.VERBOSE,
@@ -106,9 +107,14 @@ def is_negated(text: str, place: int) -> bool:
     return _NEGATION.search(text[max(0, place - _LONGEST_CONTEXT) : place]) is not None
 
 
+def without_array_call(before: str) -> str:
+    """Return what stands before a number, without the calls at its end that give back the same number: "env.step(np.array(["."""
+    return _ARRAY_CALL.sub("", before)
+
+
 def is_bare(text: str, place: int) -> bool:
     """Say whether a number that begins at a place is no part of something that changes it: of "- 1", "minus 1", "2 * 1"."""
-    before = _ARRAY_CALL.sub("", text[max(0, place - _LONGEST_CONTEXT) : place])
+    before = without_array_call(text[max(0, place - _LONGEST_CONTEXT) : place])
     return not (_UNCLEAR_BEFORE.search(before) or _SIGN_WORD.search(before))
 
 
@@ -119,18 +125,18 @@ def is_changed(text: str, start: int, end: int) -> bool:
     """
     before = with_plain_signs(text[max(0, start - _LONGEST_CONTEXT) : start])
     # The bracket may itself be that of a call.
-    is_changed_before = any(_CHANGED_BEFORE.search(_ARRAY_CALL.sub("", each)) for each in (before, f"{before}("))
+    is_changed_before = any(_CHANGED_BEFORE.search(without_array_call(each)) for each in (before, f"{before}("))
     after = with_plain_signs(text[end : end + _LONGEST_CONTEXT])
     return is_changed_before or _CHANGED_AFTER.match(after) is not None
 
 
-def numbers_in(text: str) -> list[Number]:
-    """Return the numbers that a text mentions, in order; one that is said again later is there once.
+def numbers_in(text: str) -> dict[Number, list[tuple[int, int]]]:
+    """Return the numbers that a text mentions, in order, with the places where each begins and ends.
 
     Digits inside a word ("leg2") and ordinals ("the 2nd") are no numbers.
 
     >>> numbers_in("At leg2 I apply \u22121.5Nm, yes: minus 1.5 Nm.")
-    [-1.5]
+    {-1.5: [(16, 22), (35, 38)]}
     >>> numbers_in("2-3")
     Traceback (most recent call last):
     ValueError: It is unclear which number '2-3' is
@@ -139,7 +145,7 @@ def numbers_in(text: str) -> list[Number]:
         ValueError: If it is unclear which number is written, or whether it is meant.
     """
     text = with_plain_signs(text)
-    ends: dict[Number, int] = {}
+    places: dict[Number, list[tuple[int, int]]] = {}
     for match in _CHUNK.finditer(text):
         chunk = match[0].strip("_").rstrip(".\u2026")
         number = _read(chunk)
@@ -147,10 +153,11 @@ def numbers_in(text: str) -> list[Number]:
             continue
         start = match.start() + match[0].index(chunk)
         number = _in_context(text, start, match.end(), number, chunk)
-        if number in ends and not any(character.isalpha() for character in text[ends[number] : start]):
+        earlier = places.setdefault(number, [])
+        if earlier and not any(character.isalpha() for character in text[earlier[-1][1] : start]):
             raise ValueError(f"It is unclear why {chunk!r} stands there twice")
-        ends[number] = match.end()
-    return list(ends)
+        earlier.append((start, start + len(chunk)))
+    return places
 
 
 def _read(chunk: str) -> Number | None:
@@ -182,7 +189,7 @@ def _in_context(text: str, start: int, end: int, number: Number, chunk: str) -> 
         before = before[: sign.start()]
         if sign[1].casefold() in ("minus", "negative"):
             number = -number
-    before = _ARRAY_CALL.sub("", before)
+    before = without_array_call(before)
     if _UNCLEAR_BEFORE.search(before) or _UNCLEAR_AFTER.match(text, end):
         raise _unclear(text[max(0, start - 10) : end + 10])
     if _NEGATION.search(before):

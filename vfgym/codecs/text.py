@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from vfgym.codecs.answers import MARKUP, answer_in, narrowings
+from vfgym.codecs.answers import MARKUP
 from vfgym.codecs.base import ActionNotFound, Codec, Schema, Space, json_text, register_codec, seeded_sample, shown
 from vfgym.codecs.relaxed import read_json
 from vfgym.errors import ConfigurationError, InvalidAction
@@ -79,22 +79,25 @@ class TextCodec(Codec):
 
         Quotes, a fence and a label ("Action: ...") are taken off if they do not belong to what the space contains.
         """
-        answer = answer_in(text)
-        for quoted in (text, answer):
-            content = _json_string(quoted)
-            if content is not None and self.space.contains(content):
-                return content
-        for candidate in narrowings(answer):
-            for unquoted in (candidate, candidate.strip(_QUOTES), candidate.rstrip(".!").strip(_QUOTES)):
-                if self.space.contains(unquoted):
-                    return unquoted
+        content = self._quoted(text)
+        return str(self._search(text)) if content is None else content
+
+    def alone(self, text: str) -> str | None:
+        """Return a text that the space contains, as it is, without quotes or without punctuation; ``None`` if it does not."""
+        content = self._quoted(text)
+        if content is not None:
+            return content
+        for unquoted in (text, text.strip(_QUOTES), text.rstrip(".!").strip(_QUOTES)):
+            if self.space.contains(unquoted):
+                return unquoted
         try:
-            return str(self.read_answer(read_json(answer)))
-        except ActionNotFound as error:
-            problem = error.sentence()
+            return str(self.read_answer(read_json(text)))
         except ValueError:
-            problem = f"The action {self._problem(answer)}"
-        raise self.not_found(problem)
+            return None
+
+    def prose(self, text: str, is_marked: bool) -> Any:
+        """Say what is wrong with an answer: any sentence would be a text, so none is looked for inside another."""
+        raise ActionNotFound(f"The action {self._problem(text)}")
 
     def listing(self) -> str:
         """Return how long the text may be, and of what characters."""
@@ -120,22 +123,22 @@ class TextCodec(Codec):
                 return f"must be a text without the character {shown(unknown)}, got {shown(data)}"
         return f"must be another text, got {shown(data)}"
 
+    def _quoted(self, text: str) -> str | None:
+        """Return the content of a JSON string that the space contains, or ``None`` if a text is none."""
+        if text[:1] != '"':
+            return None
+        try:
+            content = str(read_json(text))
+        except ValueError:
+            return None
+        return content if self.space.contains(content) else None
+
     def _read_back(self, text: str) -> str | None:
         """Return what is read from a text that stands as it is in a message."""
         try:
             return self.decode(text)
         except ActionNotFound:
             return None
-
-
-def _json_string(text: str) -> str | None:
-    """Return the content of a JSON string, or ``None`` if a text is none."""
-    if text[:1] != '"':
-        return None
-    try:
-        return str(read_json(text))
-    except ValueError:
-        return None
 
 
 class OwnJsonCodec(Codec):

@@ -29,7 +29,7 @@ RESET_OPTIONS = ("example_id", "split", "task", "game_options")
 """The options that `EpisodeFace.reset` knows."""
 
 
-_new = object.__new__
+_new, _of = object.__new__, AssistantMessage._of
 
 
 def as_response(action: Any) -> Response:
@@ -39,7 +39,7 @@ def as_response(action: Any) -> Response:
         InvalidAction: If it is not an assistant message; the text says what was expected and what came.
     """
     if isinstance(action, str):
-        message: Any = AssistantMessage._of({"role": "assistant", "content": action})
+        message: Any = _of({"role": "assistant", "content": action})
     elif isinstance(action, Response):
         return action
     else:
@@ -237,8 +237,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         if self._episode is not None and self._episode.is_busy:
             raise EpisodeBusy("a step of this episode is still running: give each player a fork() of the environment")
         chosen = definition.chosen_task(seed, options)
-        yield from self._abandon()
         super().reset(seed=seed)
+        yield from self._abandon()
         if seed is not None:
             self._streams.clear()
         task = self._draw(options.get("split", "train")) if chosen is None else chosen

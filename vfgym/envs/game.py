@@ -255,13 +255,18 @@ class GameEnv(MultiTurnEnv):
         return ReadyList(self._conversation(self._reopened(state, replies[first - 1]), state["trajectory"][first:], replies[first:]))
 
     def render_completion(self, state: State) -> Any:
-        """Set ``state["completion"]``: the whole conversation after the prompt, however little of it the model was shown at a time."""
-        if "replies" not in state:  # also where the game did not even begin
-            return super().render_completion(state)
-        # What the game answered to the last move was shown only if it was its last word.
-        shown = len(state["trajectory"]) - (state["final_env_response"] is None)
-        state["completion"] = self._conversation([], state["trajectory"], state["replies"][: max(0, shown)])
-        return Ready()
+        """Set ``state["completion"]``: the whole conversation after the prompt, however little of it the model was shown at a time.
+
+        It ends with what the game answered to the last move, also where a limit ended the episode.
+        """
+        if "replies" in state:
+            state["completion"] = self._conversation([], state["trajectory"], state["replies"])
+            return Ready()
+        rendered = super().render_completion(state)
+        trajectory = state["trajectory"]
+        if state["final_env_response"] is None and self._replies and trajectory and "game_info" in trajectory[-1]["extras"]:
+            state["completion"] += as_messages(state["turn"].messages, self.message_types, name="make_move")
+        return rendered
 
     def _conversation(self, opening: list[Message], steps: list[TrajectoryStep], replies: list[list[Message]]) -> list[Message]:
         """Return `opening` and some moves, each with what the game answered where that was shown."""
@@ -293,16 +298,19 @@ class GameEnv(MultiTurnEnv):
 
     def may_stop(self, state: State) -> bool:
         """Say whether the stop conditions have to be checked (see `MultiTurnEnv.may_stop`)."""
-        if MultiTurnEnv.may_stop(self, state):  # also where the game could not begin
+        current = state.current
+        turn: Turn | None = current.get("turn")  # none where the game could not begin
+        if turn is not None and (turn.terminated or turn.truncated or current["invalid_moves"]):
             return True
-        turn: Turn | None = state.current["turn"]
-        return turn is not None and (turn.terminated or turn.truncated or state.current["invalid_moves"] > 0)
+        return MultiTurnEnv.may_stop(self, state)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""
-        if state["stop_condition"] == "game_over":
-            return state["turn"].terminated, state["turn"].truncated
-        if state["stop_condition"] == "too_many_invalid_moves":
+        stop_condition = state["stop_condition"]
+        if stop_condition == "game_over":
+            turn: Turn = state["turn"]
+            return turn.terminated, turn.truncated
+        if stop_condition == "too_many_invalid_moves":
             return False, True
         return super().end_flags(state)
 

@@ -102,10 +102,11 @@ class MultiTurnEnv(ChatEnv):
         if not trajectory:
             state["completion"] = []
             return Ready()
-        messages = [*trajectory[-1]["prompt"], *trajectory[-1]["completion"]]
-        if state["final_env_response"]:
-            messages += as_messages(state["final_env_response"], self.message_types, name="final_env_response")
-        state["completion"] = messages[len(state["prompt"]) :]
+        messages = [*trajectory[-1]["prompt"][len(state["prompt"]) :], *trajectory[-1]["completion"]]
+        final = state["final_env_response"]
+        if final:
+            messages += as_messages(final, self.message_types, name="final_env_response")
+        state["completion"] = messages
         return Ready()
 
     def add_trajectory_step(self, state: State, trajectory_step: TrajectoryStep) -> Any:

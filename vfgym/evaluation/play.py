@@ -12,7 +12,6 @@ import gymnasium as gym
 
 from vfgym.agents import Answering, HumanAnswers
 from vfgym.calls import function_name, is_awaitable
-from vfgym.clients import is_authentication_error
 from vfgym.concurrency import wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
@@ -56,8 +55,8 @@ class Played(NamedTuple):
 def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     """Play one episode to its end.
 
-    An exception of the environment or the agent becomes the episode's error, but for two that would come in every episode:
-    one of `begin`, which asks the agent for what answers in this episode, and a refused API key.
+    An exception of the environment or the agent becomes the episode's error, but for one of `begin`, which asks the agent for what
+    answers in this episode: it would come in every episode.
     """
     env, seat = replica
     try:
@@ -92,8 +91,6 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
             seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
     except Exception as error:
         return Played(rollout, definition, state, seen_return, error)
-    if failure is not None and is_authentication_error(failure):
-        raise failure
     state = cast(State, seat.state)
     if isinstance(answer, HumanAnswers):
         own_info = cast(BaseEpisode, seat.episode).info()  # a wrapper may have passed on something else

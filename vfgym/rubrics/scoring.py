@@ -14,7 +14,7 @@ from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Steps, Together, running_loop
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
-from vfgym.state import State, TrajectoryStep
+from vfgym.state import State, TrajectoryStep, write
 from vfgym.threads import in_place, on_thread
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"
 class RewardFunction:
     """A reward function as it was registered: its call plan, its weight, and what it scores."""
 
-    __slots__ = ("asks_for_step_only", "asks_for_task", "has_failed", "is_blocking", "name", "plan", "weight", "when")
+    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "is_own", "name", "only", "plan", "weight", "when")
 
     def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
         """Read the signature of `func`.
@@ -57,7 +57,8 @@ class RewardFunction:
         self.weight = float(weight)
         self.has_failed = False
         self.is_blocking = is_blocking(func)
-        self.asks_for_step_only = self.plan.only == "step"
+        self.only = self.plan.only
+        self.is_own = str(getattr(func, "__module__", "")).startswith("vfgym.") and not self.is_blocking  # and so holds up no loop
         self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
 
@@ -114,8 +115,11 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
     score = Score()
     names: dict[str, Any] | None = None
     for function in functions:
-        if function.plan.only == "state":  # what the library's own metrics ask for
-            value = value_of(function, {"state": state}, state)
+        if function.only == "state" and function.is_own:  # its metrics, which nearly every environment has
+            try:
+                value = function.plan.func(state)
+            except Exception as error:
+                value = zero(function, error, state)
         else:
             if names is None:
                 names = namespace_of(state, class_objects)
@@ -230,17 +234,17 @@ def apply_score(state: State, score: Score) -> None:
     The reward is the sum, from left to right, of what the steps emit: the functions of each step as it happened, and the
     functions of the episode with the last one.
     """
-    emitted = [*state.emitted] or [0.0]
+    emitted = state.emitted.copy() or [0.0]
     emitted[-1] += score.reward
     state.rewards = emitted
     total = 0.0
     for reward in emitted:
         total += reward
-    state["reward"] = total
-    state["metrics"] = metrics = dict(score.metrics)
+    metrics = score.metrics.copy()
     for name, value in state.step_metrics.items():
         metrics[name] = metrics.get(name, 0.0) + value
-    for step, reward in zip(state.get("trajectory", ()), emitted, strict=False):
+    write(state, {"reward": total, "metrics": metrics})
+    for step, reward in zip(dict.get(state, "trajectory", ()), emitted, strict=False):
         step["extras"]["reward"] = reward
 
 

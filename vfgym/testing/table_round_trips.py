@@ -188,12 +188,12 @@ def is_textarenas_game(env: TextArenaEnv) -> str:
                 earned[player] += reward
             moves += 1
             try:
-                is_over, _ = own.step(text)
+                is_over, info = own.step(text)
             except Exception as error:  # many games raise on odd input, and the table goes on (see `TextArenaGame`)
                 return f"compared up to move {moves}, on which TextArena's own game raises {error!r:.80}"
             if table.was_truncated:
                 return f"compared up to move {moves}, after which the table's limit ended it"
-            expect_same("whether the game is over", back.step(text)[0], is_over, where)
+            expect_same("whether the game is over, and its info", back.step(text), (is_over, info), where)
             expect_same("whether the table's game is over", table.turn is None, is_over, where)
         rewards, told = own.close()
         mine, mine_told = back.close()

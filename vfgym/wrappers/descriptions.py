@@ -7,6 +7,7 @@ worse than none.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -37,6 +38,8 @@ class Description:
     """What is to be said about actions besides their names."""
     about_observations: str = ""
     """What is to be said about observations besides their labels, for a player who sees them as numbers."""
+    about_drawing: str = ""
+    """How to read the environment's ``ansi`` drawing, for a player who sees that."""
     action_names: tuple[str, ...] = ()
     """The name of each action of a `Discrete` space, in order."""
     action_labels: tuple[str, ...] = ()
@@ -52,22 +55,29 @@ class Description:
 def describe(env: gym.Env[Any, Any]) -> Description:
     """Return what an environment says about itself.
 
-    Names and labels are those of the bare environment's spaces; where a wrapper changed a space, there are none for it.
+    What is said about actions or observations holds for the bare environment's spaces; where a wrapper changed a space, nothing is.
     """
     game, spec = env.unwrapped, env.spec
     known = _documented(*_docstring(type(game)))
+    has_its_actions, has_its_observations = env.action_space == game.action_space, env.observation_space == game.observation_space
+    if not has_its_actions:
+        known = dataclasses.replace(known, actions=_UNDOCUMENTED_SPACE)
+    if not has_its_observations:
+        known = dataclasses.replace(known, observations=_UNDOCUMENTED_SPACE)
     is_documented = not _has_own_model(game)
-    known_actions = game.action_space if is_documented and env.action_space == game.action_space else None
-    known_observations = game.observation_space if is_documented and env.observation_space == game.observation_space else None
+    known_actions = game.action_space if is_documented and has_its_actions else None
+    known_observations = game.observation_space if is_documented and has_its_observations else None
     action_names = _action_names(game, known_actions, known)
-    action_labels = _labels(known_actions, known.actions, _ACTION_LABELS, game)
+    action_labels, remarks = _without_remarks(_labels(known_actions, known.actions, _ACTION_LABELS, game))
+    about_actions = known.actions.without_elements if action_names or action_labels else known.actions.text
     observation_names = _names(known_observations, known.observations.lists)
     observation_labels = _labels(known_observations, known.observations, _OBSERVATION_LABELS, game)
     observation_labels = observation_labels or _parts(known_observations, known) or _starting_labels(known_observations, known)
     return Description(
         rules=_within_limit(_rules(game, spec, known)),
-        about_actions=_within_limit(known.actions.without_elements if action_names or action_labels else known.actions.text),
+        about_actions=_within_limit("\n\n".join(text for text in (about_actions, remarks) if text)),
         about_observations=_within_limit(_about_observations(game, known, is_labelled=bool(observation_names or observation_labels))),
+        about_drawing=_LEGENDS.get(_class_of(game), ""),
         action_names=action_names,
         action_labels=action_labels,
         observation_names=observation_names,
@@ -111,6 +121,9 @@ class _DocumentedSpace:
     """The text without the lists and tables of elements."""
     lists: tuple[tuple[str, ...], ...]
     tables: tuple[list[list[str]], ...]
+
+
+_UNDOCUMENTED_SPACE = _DocumentedSpace(text="", without_elements="", lists=(), tables=())
 
 
 @dataclass(frozen=True)
@@ -187,8 +200,6 @@ def _rules(game: gym.Env[Any, Any], spec: EnvSpec | None, known: _Documented) ->
     if _is_atari(game):
         return _atari_rules(game)
     parts = [known.rules, _episode_end(spec, known), _settings(game, spec, known), _UNDOCUMENTED.get(_class_of(game), "")]
-    if game.render_mode == "ansi":
-        parts.append(_LEGENDS.get(_class_of(game), ""))
     if minigrid.is_minigrid_game(game):
         parts.append(minigrid.rules(game))
     return "\n\n".join(part for part in parts if part)
@@ -204,7 +215,7 @@ def _about_observations(game: Any, known: _Documented, *, is_labelled: bool) -> 
     kwargs = {} if game.spec is None else game.spec.kwargs
     if _class_of(game) == _FROZEN_LAKE and (kwargs.get("desc") is not None or kwargs.get("map_name") is not None):
         lake = b"\n".join(map(b"".join, game.desc.tolist())).decode()
-        text = f"{text}\n\nThe map ({_TILES}):\n\n{lake}"
+        text = f"{text}\n\nThe map ({_TILES}):\n\n{lake}".lstrip()
     return text
 
 
@@ -336,6 +347,19 @@ def _labels(
         return fitting[0]
     given = from_source.get(_class_of(game), ())
     return given if len(given) == size else ()
+
+
+_REMARK = re.compile(r"((?:\([^()]*\)|[^,(])+),\s*(.+)")
+"""A label and what is said of it after its first comma, one in parentheses apart."""
+
+
+def _without_remarks(labels: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """Return labels up to their first commas, by which an answer can name them, and what stood behind; as they are if two become one."""
+    found = [_REMARK.fullmatch(label) for label in labels]
+    names = tuple(label if remark is None else remark[1] for label, remark in zip(labels, found, strict=True))
+    if len({*names}) < len(labels):
+        return labels, ""
+    return names, "\n".join(f"{remark[1]}: {remark[2]}" for remark in found if remark is not None)
 
 
 def _tabulated(table: list[list[str]]) -> Iterator[tuple[str, ...]]:

@@ -8,19 +8,21 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import EzPickle
 
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.envs.face import EpisodeFace
 from vfgym.envs.game import GameEnv, Turn, copied_info, joined, turn_of
-from vfgym.errors import ConfigurationError
+from vfgym.episode import BaseEpisode, Episode
+from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.messages import Content, Message, UserMessage
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.wrappers.answers import ActionSampler, Answers
 from vfgym.wrappers.descriptions import describe
 from vfgym.wrappers.masks import mask_of
-from vfgym.wrappers.showing import Game, Observe, RenderedText, shown_by
+from vfgym.wrappers.showing import Game, Observe, RenderedText, explanation, shown_by
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 """What an answer that names no action leads to."""
@@ -29,6 +31,39 @@ _FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
 """Packages whose games are known not to block."""
 
 _GAME_OVER = "The game is over."
+
+
+class GymnasiumEpisode(Episode):
+    """One run of a game of Gymnasium. In the middle of it, it can be pickled and copied if the game can."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        session = self.state.session
+        if session is not None and not (self.is_over or self.is_broken):
+            _check_copies(session.game)
+        return super().__reduce_ex__(protocol)
+
+
+_AS_EZPICKLE = (object.__reduce_ex__, object.__reduce__, EzPickle.__getstate__)
+
+
+def _check_copies(game: Any) -> None:
+    """Raise if a copy of a game, or of a wrapper around it, is a new one that has not begun.
+
+    So it is with MuJoCo's, Box2D's and Atari's (Gymnasium 1.4, ale-py 0.12). A game that says itself how it is copied knows best.
+    """
+    while True:
+        cls: Any = type(game)
+        if (cls.__reduce_ex__, cls.__reduce__, cls.__getstate__) == _AS_EZPICKLE:
+            raise EpisodeNotPicklable(
+                f"{cls.__name__} is pickled and copied by the arguments of its constructor only (gymnasium.utils.EzPickle), so what is"
+                " being played would be lost: pickle or copy the environment before its first reset() or after the end of an episode;"
+                " another one that is reset with the same seed and given the same answers gets to the same place"
+            )
+        if not isinstance(game, gym.Wrapper):
+            return
+        game = game.env
 
 
 class GymnasiumGame(GameEnv):
@@ -121,11 +156,10 @@ class GymnasiumGame(GameEnv):
         is_discrete = isinstance(game.action_space, gym.spaces.Discrete)
         self._choices = ChoiceSampler(tuple(self.codec.names)) if is_discrete and self.codec.names else None
         if prompt is None:
-            numbers = described.about_observations if isinstance(self._shown, RenderedText) else ""
             parts = (
                 f"You are playing {name}.",
                 described.rules if rules is None else rules,
-                numbers if rules is None else "",
+                explanation(self._shown, described) if rules is None else "",
                 f"Actions: {self.codec.listing()}.",
                 described.about_actions if rules is None else "",
                 self.answers.instructions,
@@ -142,6 +176,11 @@ class GymnasiumGame(GameEnv):
             return self.codec.from_json(given) if isinstance(given, str) else self.codec.from_json(self.codec.to_json(given))
         except (ActionNotFound, KeyError, TypeError, ValueError, IndexError) as error:
             raise ConfigurationError(f"noop_action must be an action of {game.action_space}, or its name; got {given!r}") from error
+
+    def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
+        """Return an episode of this game that has not begun; an inverted one where the author wrote `rollout`."""
+        is_own = type(self).rollout is GameEnv.rollout
+        return GymnasiumEpisode(self, session, rng) if is_own else super().new_episode(session, rng)
 
     def open_game(self) -> Game:
         """Make one more of the game."""
@@ -167,7 +206,7 @@ class GymnasiumGame(GameEnv):
         """Make the move that a message names; what one leads to that names none, ``on_invalid`` says."""
         note = ""
         try:
-            action = self.answers.read(message)
+            action = self.answers.read(message) if not state.is_cut_off else self.answers.read_cut_off(message)
         except ActionNotFound as error:
             if self.on_invalid in ("feedback", "terminate"):
                 return Turn(self.answers.reply(message, str(error)), self.invalid_reward, is_valid=False)

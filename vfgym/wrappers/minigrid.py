@@ -15,9 +15,10 @@ import numpy as np
 
 from vfgym.errors import ConfigurationError
 
-_INTRODUCTION = """\
-You are in a grid of cells and see the part of it that lies in front of you; walls and closed doors may hide what is behind them. Walking \
-into lava ends the episode."""
+_INTRODUCTION = "You are in a grid of cells. Walking into lava ends the episode."
+
+ABOUT_VIEW = "You see the part of the grid that lies in front of you; walls and closed doors may hide what is behind them."
+"""What is to be said about observations to a player who sees them as `minigrid_text`; pictures and other wrappers may show all."""
 
 _WHAT_ACTIONS_DO = {
     "turn left": "turn by 90 degrees where you stand.",

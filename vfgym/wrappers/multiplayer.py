@@ -13,17 +13,17 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from vfgym.agents import Agent, as_agent
+from vfgym.agents import Agent, RandomAgent, as_agent
 from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.concurrency import Steps, begin_to_end, eager, wait
-from vfgym.envs.game import GameEnv, GameSession, Turn, turn_of
+from vfgym.envs.game import GameEnv, GameSession, Turn, joined, turn_of
 from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import AssistantMessage, Content, Message
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
 from vfgym.wrappers.opponents import Opponent, OpponentSeat, Told
-from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
+from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame, play_in_form
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
 """Who takes the other seats: an agent or its name for all of them, or one for each; ``"self"`` is the policy itself."""
@@ -55,7 +55,9 @@ class OpeningMoves:
             self._table = self._env.open_table()
             self._table.reset(0, None)
         player = self._table.turn
-        return AssistantMessage("") if player is None else cast(AssistantMessage, self._table.sample_move(player, rng))
+        if player is None:
+            return AssistantMessage("")
+        return cast(AssistantMessage, self._env.message_of(self._table.sample_move(player, rng)))
 
     def close(self) -> None:
         """Release the table. A second call does nothing."""
@@ -83,7 +85,10 @@ class MultiplayerEnv(GameEnv):
     (``info["player"]``), and turns name their player in ``step["extras"]["player"]``. The reward is still that of `seat`, whoever
     moved.
 
-    An opponent that finds no valid move `max_invalid_moves` times in a row ends the episode with an error.
+    An opponent that finds no valid move `max_invalid_moves` times in a row ends the episode with an error, as does one whose agent
+    raises an `Error`: whatever it is (an overlong prompt, too), it is recorded as one of the opponent.
+
+    A subclass whose players put their moves into a form (tags, say) overrides `move_of` and `message_of`.
     """
 
     def __init__(
@@ -118,6 +123,8 @@ class MultiplayerEnv(GameEnv):
         elif not self.is_self_play:
             self._opponents = as_agent(opponents)
         self.tell_legal_actions = tell_legal_actions
+        self.has_form = type(self).move_of is not MultiplayerEnv.move_of
+        """Whether players put their moves into a form, so that `move_of` is asked for the move in each message."""
         if self.is_self_play and kwargs.get("history") is not None:
             raise ConfigurationError("history cannot be limited in self-play: each player is shown its own conversation")
         has_own_rubric = kwargs.get("rubric") is not None
@@ -128,6 +135,20 @@ class MultiplayerEnv(GameEnv):
     @abstractmethod
     def open_table(self) -> TurnBasedGame:
         """Make a table at which the game is played."""
+
+    def move_of(self, message: Message) -> Message:
+        """Return what of a player's message is handed to the game, whoever plays; by default the message.
+
+        It reads the messages of the policy, of opponents (but for ``"random"``, whose answers are moves) and of `to_pettingzoo`'s agents.
+
+        Raises:
+            ActionNotFound: If there is no move in it, with what the player is told. The game does not get it then: it is an invalid one.
+        """
+        return message
+
+    def message_of(self, move: Message) -> Message:
+        """Return a message in which `move_of` finds this move. Random agents and samples of action spaces answer with it."""
+        return move
 
     def open_game(self) -> TurnBasedGame:
         """Make a table at which the game is played."""
@@ -203,7 +224,7 @@ class MultiplayerEnv(GameEnv):
             state.begin_current(game_infos={player: info}, legal_actions=legal)
         self._begin(state, prompt)
         if game.turn is None:
-            state["turn"] = Turn([], 0.0, not game.was_truncated, game.was_truncated)
+            state["turn"] = Turn([], 0.0, *game.end_flags(player))
         return state
 
     def _seated(self, game: TurnBasedGame, state: State) -> Player:
@@ -220,7 +241,9 @@ class MultiplayerEnv(GameEnv):
         for place, other in enumerate(game.players):
             if other != player:
                 agent = self._opponents[str(other)] if isinstance(self._opponents, Mapping) else cast(Agent, self._opponents)
-                seated[other] = Opponent(OpponentSeat(self, game, other, [entropy, place]), agent)
+                # Random moves need no form, and not every form (a parser of one's own) can be put around a move.
+                message_of = self.message_of if self.has_form and not isinstance(agent, RandomAgent) else None
+                seated[other] = Opponent(OpponentSeat(self, game, other, [entropy, place], message_of), agent)
         return seated
 
     def apply_action(self, message: Message, state: State) -> Any:
@@ -275,7 +298,7 @@ class MultiplayerEnv(GameEnv):
             What it tells the policy then.
 
         Raises:
-            Error: If an opponent finds no valid move for too long.
+            Error: If an opponent cannot answer, or finds no valid move for too long.
         """
         session, current = state.session, state.current
         policy, game = current["player"], session.game
@@ -283,17 +306,20 @@ class MultiplayerEnv(GameEnv):
         while (turn := game.turn) is not None and turn != policy:
             opponent: Opponent = current["opponents"][turn]
             shown = self._message(told[0])
-            if on_thread and opponent.asks_the_table:
-                answer = yield session.run(opponent.answer, shown, told)
-            else:
-                answer = opponent.answer(shown, told)
-                if is_awaitable(answer):
-                    answer = yield answer
-            message = opponent.take(answer)
+            try:
+                if on_thread and opponent.answers_with_moves:
+                    answer = yield session.run(opponent.answer, shown, told)
+                else:
+                    answer = opponent.answer(shown, told)
+                    if is_awaitable(answer):
+                        answer = yield answer
+                message = opponent.take(answer)
+            except Error as error:
+                raise opponent.failure(error) from error
             if on_thread:
-                played, told = yield session.run(self._play, game, message, policy)
+                played, told = yield session.run(self._play, game, message, policy, opponent.answers_with_moves)
             else:
-                played, told = self._play(game, message, policy)
+                played, told = self._play(game, message, policy, opponent.answers_with_moves)
             if played.rewards:
                 _add(state, played)
             opponent.invalid_moves = 0 if played.is_valid else opponent.invalid_moves + 1
@@ -307,10 +333,17 @@ class MultiplayerEnv(GameEnv):
         game: TurnBasedGame = session.game
         mover = game.turn
         state["conversations"][mover].append(message)
-        played: Played = yield from self._call(session, game.move, message)
+        why = ""
+        if self.has_form:
+            played, why = yield from self._call(session, play_in_form, game, message, self.move_of)
+        else:
+            played = yield from self._call(session, game.move, message)
         if played.rewards:
             _add(state, played)
-        shown = self._tell(state, *(yield from self._call(session, self._look_around, game)))
+        contents, infos, legal = yield from self._call(session, self._look_around, game)
+        if why:
+            contents[mover] = _first(why, contents[mover])
+        shown = self._tell(state, contents, infos, legal)
         self._record(mover, played.is_valid, shown, state.current["game_infos"][mover], state)
 
     def _record(self, mover: Player, is_valid: bool, shown: Message, info: dict[str, Any], state: State) -> None:
@@ -321,7 +354,7 @@ class MultiplayerEnv(GameEnv):
         earned = current["earned"]
         reward = earned[current["player"]]
         if game.turn is None:
-            turn = turn_of([shown], reward, not game.was_truncated, game.was_truncated, info)
+            turn = turn_of([shown], reward, *game.end_flags(current["player"]), info)
         else:
             turn = turn_of([shown], reward, False, False, info)
         turn.is_valid = is_valid
@@ -332,9 +365,22 @@ class MultiplayerEnv(GameEnv):
 
     # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
 
-    def _play(self, game: TurnBasedGame, message: Message, policy: Player) -> tuple[Played, Told]:
-        """Make a move. Return what came of it, and what is told to whoever is next: the policy, where the game is over."""
-        played = game.move(message)
+    def _play(self, game: TurnBasedGame, message: Message, policy: Player, is_move: bool = False) -> tuple[Played, Told]:
+        """Make a move. Return what came of it, and what is told to whoever is next: the policy, where the game is over.
+
+        Args:
+            game: The table.
+            message: The message of the player whose turn it is.
+            policy: The policy's player.
+            is_move: Whether the message is a move without the form that this environment has.
+        """
+        if self.has_form and not is_move:
+            played, why = play_in_form(game, message, self.move_of)
+            if why:
+                content, info, legal = self._look(game, game.turn)
+                return played, (_first(why, content), info, legal)
+        else:
+            played = game.move(message)
         turn = game.turn
         return played, self._look(game, policy if turn is None else turn)
 
@@ -417,14 +463,19 @@ class MultiplayerEnv(GameEnv):
         if game.turn is None:
             return None
         if session.worker is None:
-            return game.sample_move(game.turn, rng)
-        return cast(Message, wait(session.run(game.sample_move, game.turn, rng)))
+            return self.message_of(game.sample_move(game.turn, rng))
+        return self.message_of(wait(session.run(game.sample_move, game.turn, rng)))
 
 
 def reward_without_a_move(state: State) -> float:
     """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
     earned: dict[Player, float] = state.get("earned", {})  # there is none where the game could not begin
     return earned.get(state.get("player"), 0.0)
+
+
+def _first(why: str, content: Content) -> Content:
+    """Return what a player is told of its message, before what the table tells it."""
+    return joined([why, content]) if content else why
 
 
 def _add(state: State, played: Played) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeAlias, cast
 
@@ -10,7 +11,7 @@ import numpy as np
 from vfgym.agents import Agent, Answering, RandomAgent, per_episode
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import Fork, as_response
-from vfgym.errors import Error, InvalidAction
+from vfgym.errors import Error, InfraError, ModelError
 from vfgym.messages import AssistantMessage, Content, Message
 from vfgym.responses import for_conversation
 from vfgym.spaces import MessageSpace
@@ -24,7 +25,9 @@ Told: TypeAlias = tuple[Content, dict[str, Any], list[str] | None]
 class OpponentSeat(Fork):
     """What an agent that plays for an opponent sees of the environment: its own random numbers, a state of its own."""
 
-    def __init__(self, env: ChatEnv, game: TurnBasedGame, player: Player, seed: list[int]) -> None:
+    def __init__(
+        self, env: ChatEnv, game: TurnBasedGame, player: Player, seed: list[int], message_of: Callable[[Message], Message] | None = None
+    ) -> None:
         """Sit `player` down.
 
         Args:
@@ -32,16 +35,19 @@ class OpponentSeat(Fork):
             game: The table.
             player: Whose seat it is.
             seed: Seed of the seat's random numbers.
+            message_of: Puts the random moves of the action space into the form of an answer.
         """
         super().__init__(env)
         self.player = player
         self._game = game
+        self._message_of = message_of
         self.np_random = np.random.default_rng(seed)
         self._own_state = env.state_type(
             sampling_args=None, tool_defs=[], trajectory=[], trajectory_id=f"{player}", input={}, completion=None, error=None
         )
-        self.conversation: list[Message] = []
-        """What this opponent was told, and what it answered."""
+        # As in self-play and `to_pettingzoo`: it says what holds for every seat, such as the form of an answer.
+        self.conversation: list[Message] = [env.message_types["system"](env.system_prompt)] if env.system_prompt else []
+        """What this opponent was told, the system prompt first, and what it answered."""
 
     @property
     def state(self) -> State:
@@ -51,30 +57,34 @@ class OpponentSeat(Fork):
     @property
     def action_space(self) -> MessageSpace:  # type: ignore[override]
         """Random moves of the game."""
-        return MessageSpace(_MoveSampler(self._game, self.player))
+        return MessageSpace(_MoveSampler(self._game, self.player, self._message_of))
 
 
 class _MoveSampler:
     """Draws random moves of the player whose turn it is."""
 
-    def __init__(self, game: TurnBasedGame, player: Player) -> None:
+    def __init__(self, game: TurnBasedGame, player: Player, message_of: Callable[[Message], Message] | None) -> None:
         self._game = game
         self._player = player
+        self._message_of = message_of
 
     def sample(self, rng: np.random.Generator) -> AssistantMessage:
         """Return one move."""
-        return cast(AssistantMessage, self._game.sample_move(self._player, rng))
+        move = self._game.sample_move(self._player, rng)
+        return cast(AssistantMessage, move if self._message_of is None else self._message_of(move))
 
 
 class Opponent:
     """An agent at an opponent's seat, for one game."""
 
-    __slots__ = ("_agent", "_answering", "_seat", "invalid_moves")
+    __slots__ = ("_agent", "_answering", "_seat", "answers_with_moves", "invalid_moves")
 
     def __init__(self, seat: OpponentSeat, agent: Agent) -> None:
         """Let `agent` play at `seat`."""
         self._seat = seat
         self._agent = agent
+        self.answers_with_moves = isinstance(agent, RandomAgent)
+        """Whether the agent's answers are the table's own random moves, as they are."""
         self._answering: Answering | None = per_episode(agent)(seat)
         self.invalid_moves = 0
         """Answers in a row that were no valid move."""
@@ -82,12 +92,7 @@ class Opponent:
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         # A closure cannot be pickled, and a deep copy would share it. A copy asks the agent for a new one.
         answering = None if isinstance(self._answering, FunctionType) else self._answering
-        return None, {"_seat": self._seat, "_agent": self._agent, "_answering": answering, "invalid_moves": self.invalid_moves}
-
-    @property
-    def asks_the_table(self) -> bool:
-        """Whether the agent's answers are the table's own random moves."""
-        return isinstance(self._agent, RandomAgent)
+        return None, {**{name: getattr(self, name) for name in self.__slots__}, "_answering": answering}
 
     def answer(self, shown: Message, told: Told) -> Any:
         """Return the agent's answer to all that it was told; it may have to be awaited.
@@ -109,17 +114,22 @@ class Opponent:
         """Return the message that an answer is, which the agent will see again.
 
         Raises:
-            Error: If it is none.
+            InvalidAction: If it is none.
         """
         own = self._seat.definition.message_types
         if type(answer) is str:
             message: Message = own["assistant"]._of({"role": "assistant", "content": answer})
             self._seat.conversation.append(message)
             return message
-        try:
-            response = as_response(answer)
-        except InvalidAction as error:
-            raise Error(f"the opponent at the seat of {self._seat.player!r} gave no answer: {error}") from error
-        message = for_conversation(response.message, own)
+        message = for_conversation(as_response(answer).message, own)
         self._seat.conversation.append(message)
         return message
+
+    def failure(self, error: Error) -> Error:
+        """Return the error of the episode in which this opponent could not answer.
+
+        It is none of the policy's: neither an overlong prompt nor a timeout, which would end the episode as a truncation, nor a
+        `ModelError`. A model that fails here fails underneath the environment, and the rollout may be worth repeating.
+        """
+        kind = InfraError if isinstance(error, InfraError | ModelError) else Error
+        return kind(f"the opponent at the seat of {self._seat.player!r}: {str(error) or type(error).__name__}")

@@ -7,18 +7,18 @@ import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from vfgym.agents import import_named
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.wrappers.gymnasium_game import GymnasiumGame
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv
-from vfgym.wrappers.showing import Game
+from vfgym.wrappers.showing import Game, may_change_observations
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,10 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
     the observations: as text (the game's ``ansi`` drawing where it has one, labelled numbers otherwise) or as images. It answers with
     an action in words, or by calling a tool. A seed is given to the game as it is; the game's own rewards are emitted as they
     come, its termination and truncation are the episode's, its info is ``info["game_info"]``. `vfgym.to_gym` turns it back.
+
+    A drawing shows the game, whatever its wrappers make of the observations. So text is the drawing only where they leave them as they
+    are: where none is an `gymnasium.ObservationWrapper` or has another observation space. A wrapper with a `reset` or `step` of its own
+    could change them too, and the observation is shown; a game that was made with ``render_mode="ansi"`` is drawn inside such a one.
 
     >>> env = to_chat("FrozenLake-v1", is_slippery=False)
     >>> conversation, info = env.reset(seed=0)
@@ -148,16 +152,32 @@ def _makes_pettingzoo(make_game: Callable[[], Any]) -> bool:
 def _drawn(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:
     """Return the spec of a game that draws what the options show: images where they are asked for, else text where it can."""
     wants_text = options.get("observe") in (None, "text")
+    if spec.kwargs.get("render_mode") is not None or (wants_text and (options.get("obs_to_text") is not None or _may_be_changed(spec))):
+        return spec
     mode = "ansi" if wants_text else "rgb_array"
-    if (
-        (wants_text and options.get("obs_to_text") is not None)
-        or spec.kwargs.get("render_mode") is not None
-        or mode not in _render_modes(spec)
-    ):
+    if not _can_draw(spec, mode):
         return spec
     spec = copy.deepcopy(spec)
     spec.kwargs["render_mode"] = mode
     return spec
+
+
+def _may_be_changed(spec: EnvSpec) -> bool:
+    """Say whether a wrapper of a game may show a player something else than the game does."""
+    return any(may_change_observations(cast(Any, load_env_creator(wrapper.entry_point))) for wrapper in spec.additional_wrappers)
+
+
+def _can_draw(spec: EnvSpec, mode: str) -> bool:
+    """Say whether a game can be made with a render mode."""
+    parameters = _parameters(spec)
+    if parameters is not None and "render_mode" not in parameters:
+        return False
+    metadata = getattr(_creator(spec), "metadata", None)
+    if not isinstance(metadata, Mapping):  # a function does not say what it makes, nor does the class of a wrapper
+        game = MakeGame(spec)()
+        metadata = game.metadata
+        game.close()
+    return mode in (metadata.get("render_modes") or ())
 
 
 _ARGUMENTS_OF_MAKE = {"max_episode_steps": " Give max_turns, or a spec with other max_episode_steps."}
@@ -169,23 +189,28 @@ def make_chat(game: str, **options: Any) -> GymnasiumGame | PettingZooEnv:
     return to_chat(game, **options)
 
 
-def _render_modes(spec: EnvSpec) -> Sequence[str]:
-    creator = gym.envs.registration.load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
-    return cast(Sequence[str], getattr(creator, "metadata", {}).get("render_modes", ()))
+def _creator(spec: EnvSpec) -> Any:
+    """Return the class or function that makes a game."""
+    return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+
+
+def _parameters(spec: EnvSpec) -> list[str] | None:
+    """Return the names of what the creator of a game takes; None if it takes anything."""
+    creator = _creator(spec)
+    if creator is None:
+        return None
+    parameters = inspect.signature(creator).parameters
+    return None if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()) else [*parameters]
 
 
 def _check_arguments(spec: EnvSpec, game_options: Mapping[str, Any]) -> None:
     """Raise if the game's constructor has no such argument."""
-    creator = gym.envs.registration.load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
-    if creator is None:
+    parameters = _parameters(spec)
+    if parameters is None:
         return
-    parameters = inspect.signature(creator).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return
-    known = [*GymnasiumGame.argument_names(), *parameters]
     for name in game_options:
         if name not in parameters:
-            hint = _ARGUMENTS_OF_MAKE.get(name) or did_you_mean(name, known)
+            hint = _ARGUMENTS_OF_MAKE.get(name) or did_you_mean(name, [*GymnasiumGame.argument_names(), *parameters])
             raise UnknownArgument(
                 f"neither to_chat nor {spec.id} has an argument {name!r}.{hint} The game takes {', '.join(parameters) or 'none'}."
             )

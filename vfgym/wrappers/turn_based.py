@@ -1,13 +1,17 @@
-"""`TurnBasedGame`: what a game for several players must offer to become a chat environment, or several seats at one."""
+"""`TurnBasedGame`: what a game for several players must offer to become a chat environment, or several seats at one.
+
+`play_in_form` makes moves of players who put them into a form.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from vfgym.codecs import ActionNotFound
 from vfgym.messages import Content, Message
 
 Player: TypeAlias = Any
@@ -36,7 +40,7 @@ class TurnBasedGame(ABC):
     turn: Player | None = None
     """Whose move it is; None when the game is over."""
     was_truncated: bool = False
-    """Whether the game that is over was ended by a limit of its own rather than decided."""
+    """Whether the game that is over was ended by a limit of its own rather than decided (see `end_flags`)."""
 
     @abstractmethod
     def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
@@ -68,9 +72,39 @@ class TurnBasedGame(ABC):
         """Return the texts of all moves that a player whose turn it is may make, or None where they are not known."""
         return None
 
+    def end_flags(self, player: Player) -> tuple[bool, bool]:
+        """Return whether the game is over for a player by its rules (terminated), and whether by a limit (truncated).
+
+        While the game goes on, both are False but for players who are out of it already. By default it ends alike for all.
+        """
+        is_over = self.turn is None
+        return is_over and not self.was_truncated, is_over and self.was_truncated
+
     def info(self, player: Player) -> dict[str, Any]:
         """Return what else is told to a player: plain data of its own, nothing shared."""
         return {}
 
     def close(self) -> None:  # noqa: B027 -- most tables hold nothing
         """Release what the table holds."""
+
+
+NO_MOVE = Played({}, is_valid=False)
+"""What comes of a message that did not get to the game."""
+
+
+def play_in_form(game: TurnBasedGame, message: Message, move_of: Callable[[Message], Message]) -> tuple[Played, str]:
+    """Make the move that stands in a message in some form, for the player whose turn it is.
+
+    Args:
+        game: The table. A message without a move does not get to it.
+        message: The message.
+        move_of: Returns the move in it, or raises `vfgym.codecs.ActionNotFound` with what the player is told.
+
+    Returns:
+        What came of it, and what the player is told of a message without a move; empty where it has one.
+    """
+    try:
+        move = move_of(message)
+    except ActionNotFound as error:
+        return NO_MOVE, str(error)
+    return game.move(move), ""

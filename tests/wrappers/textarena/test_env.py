@@ -137,37 +137,6 @@ def test_to_textarena_gives_the_game_back(env_id: str) -> None:
     assert set(game_info) == set(env.state.session.game.players)
 
 
-def test_raw_observations_come_as_textarena_has_them() -> None:
-    back, native = vfgym.to_textarena("textarena/TicTacToe-v0"), textarena.make("TicTacToe-v0-raw")
-    state = random.getstate()
-    back.reset(num_players=2, seed=4)
-    native.reset(num_players=2, seed=4)
-    for move in ("[4]", "[9]", "[0]", "[8]", "[1]", "[7]"):
-        assert repr(back.get_observation()) == repr(native.get_observation())
-        assert back.step(move) == native.step(move)
-    assert back.close() == native.close()
-    random.setstate(state)
-
-
-def test_any_chat_environment_is_a_textarena_game_for_one() -> None:
-    env = vfgym.SingleTurnEnv([{"question": "6 * 7?", "answer": "42"}], rubric=vfgym.Rubric(lambda completion: 0.5))
-    game = vfgym.to_textarena(env)
-    game.reset(num_players=1, seed=0)
-    player, told = game.get_observation()
-    assert (player, [text for _, text, _ in told]) == (0, ["6 * 7?"])
-    assert game.get_observation() == (0, [])
-    assert game.step("42")[0]
-    rewards, info = game.close()
-    assert rewards == {0: 0.5}
-    assert info[0]["turn_count"] == 1
-    lake = vfgym.to_textarena("gymnasium/FrozenLake-v1")
-    lake.reset(seed=0)
-    lake.step("right")
-    assert "[" in lake.get_observation()[1][-1][1]
-    with pytest.raises(ConfigurationError, match="one player"):
-        lake.reset(num_players=2)
-
-
 def test_opponents_do_not_see_what_the_policy_thinks() -> None:
     seen: list[str] = []
 

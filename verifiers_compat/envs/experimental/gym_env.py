@@ -10,15 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import gymnasium
+import numpy as np
 
 from verifiers_compat.envs.seeded_game import SeededGameEnv
 from vfgym.envs.game import Turn
+from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
 from vfgym.messages import Message, as_messages, content_text
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
+from vfgym.wrappers.gymnasium_game import GymnasiumEpisode
 
 Content: TypeAlias = str | list[dict[str, Any]]
 
@@ -207,6 +210,11 @@ class GymEnv(SeededGameEnv):
         )
 
     # The game
+
+    def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
+        """Return an episode of this game that has not begun; an inverted one where the author wrote `rollout`."""
+        is_own = type(self).rollout is SeededGameEnv.rollout
+        return GymnasiumEpisode(self, session, rng) if is_own else super().new_episode(session, rng)
 
     def open_game(self) -> Any:
         """Make a game."""

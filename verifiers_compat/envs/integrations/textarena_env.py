@@ -8,6 +8,7 @@ from typing import Any
 
 from verifiers_compat.envs.seeded_game import SeededGameEnv
 from vfgym.calls import is_awaitable
+from vfgym.codecs import ActionNotFound
 from vfgym.concurrency import Steps, eager
 from vfgym.envs.game import Turn, game_reward
 from vfgym.errors import ConfigurationError
@@ -25,9 +26,12 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
     """A game of TextArena whose moves stand in tags, as the rollout API documents it; any game, opponents included.
 
     A task is a seed. Its ``question`` is what the game tells at first, its ``answer`` the secret word where the game has one (Wordle), else
-    the seed. A row that has an answer only is played with this secret word, or this seed. What `parser` finds in the model's message is its
-    move; a message in which it finds nothing is an invalid one, and the model is told so. The end of the game is the
+    the seed. A row that has an answer only is played with this secret word, or this seed. The end of the game is the
     ``final_env_response``.
+
+    What `parser` finds in a player's message is its move, whoever plays: the model, opponents (who are shown the system prompt, too), or
+    the agents of `vfgym.to_pettingzoo`. A message in which it finds nothing is an invalid one: the game does not get it, and the player is
+    told so and asked again, up to ``max_invalid_moves`` times in a row.
 
     >>> env = TextArenaEnv("TicTacToe-v0", num_train_examples=10)
     >>> conversation, info = env.reset(seed=3)
@@ -57,7 +61,8 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
                 itself says nothing of tags. ``""`` for none.
             parser: Finds the move in the model's message; by default what stands in ``<guess>`` tags.
             rubric: Scores episodes; the default gives the game's own reward.
-            feedback_fn: Makes what the model is shown of what the game tells it after a move; the same text by default.
+            feedback_fn: Makes what the model is shown of what the game tells it after a move; the same text by default. What it is told of
+                a message without a move is not the game's, and stays as it is.
             seed: Seed of the first task.
             **kwargs: Passed to `vfgym.wrappers.textarena.env.TextArenaEnv` (``num_players``, ``opponents``, ``game_options``, ...).
 
@@ -125,30 +130,34 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
 
     # Moves and ends
 
-    def apply_action(self, message: Message, state: State) -> Any:
-        """Make the move that the parser finds in the model's message."""
-        guess = self.parser.parse_answer([message])
-        return super().apply_action(self.message_types["assistant"]("" if guess is None else str(guess)), state)
+    def move_of(self, message: Message) -> Message:
+        """Return the move that the parser finds in a player's message.
 
-    def _take(self, turn: Turn, state: State) -> None:
-        if not (turn.terminated or turn.truncated):
-            texts = [self.feedback_fn(told["content"]) for told in turn.messages]
-            if not turn.is_valid and isinstance(self.parser, XMLParser) and self._found_nothing(state):
-                # What the game complains about is not what is wrong.
-                texts[0] = f"There are no <{self.parser.answer_field}> tags with a move in your answer.\n\n{texts[0]}"
-            turn.messages = [self.message_types["user"](text) for text in texts]
-        super()._take(turn, state)
+        Raises:
+            ActionNotFound: If it finds nothing.
+        """
+        move = self._found_in(message)
+        if not move:
+            missing = f"are no <{self.parser.answer_field}> tags with a move" if isinstance(self.parser, XMLParser) else "is no move"
+            raise ActionNotFound(f"There {missing} in your answer.")
+        return self.message_types["assistant"](move)
 
-    def _found_nothing(self, state: State) -> bool:
-        return self.parser.parse_answer(state["trajectory"][-1]["completion"]) is None
-
-    def random_action(self, state: State, rng: Any) -> Message | None:
-        """Return a random move, in tags where the parser looks for them."""
-        move = super().random_action(state, rng)
-        if move is None or not isinstance(self.parser, XMLParser):
+    def message_of(self, move: Message) -> Message:
+        """Return a message with a move: in tags where the parser looks for them, else the move alone."""
+        if not isinstance(self.parser, XMLParser):
             return move
         tag = self.parser.answer_field
         return self.message_types["assistant"](f"<{tag}>{move['content']}</{tag}>")
+
+    def _found_in(self, message: Message) -> str:
+        found = self.parser.parse_answer([message])
+        return "" if found is None else str(found).strip()
+
+    def _take(self, turn: Turn, state: State) -> None:
+        is_the_games = turn.is_valid or self._found_in(state["trajectory"][-1]["completion"][0])
+        if is_the_games and not (turn.terminated or turn.truncated):
+            turn.messages = [self.message_types["user"](self.feedback_fn(told["content"])) for told in turn.messages]
+        super()._take(turn, state)
 
     @stop(priority=60)  # before `game_over`, which is what other games call it
     def has_final_env_response(self, state: State) -> bool:

@@ -101,10 +101,16 @@ class Curriculum:
     def __init__(self, config: CurriculumConfig, items: Items) -> None:
         """Begin at the level that `config` says.
 
-        Levels are looked up when they are first needed, since reasoning-gym is imported for that.
+        Levels are looked up when they are first needed, since reasoning-gym is imported for that: now, if `config` names one.
+
+        Raises:
+            ConfigurationError: If a dataset has no level that `config` names.
         """
         self.config = config
         self._items = items
+        for level in (config.level, config.eval_level):
+            if level is not None:
+                self._check({share.name: level for share in items.shares})
         self._levels: dict[str, int] | None = None
         self._scores: dict[str, deque[float]] = {share.name: deque(maxlen=config.window) for share in items.shares}
 
@@ -122,8 +128,6 @@ class Curriculum:
     def _current(self) -> dict[str, int]:
         if self._levels is None:
             chosen = self.config.level
-            if chosen is not None:
-                self._check(dict.fromkeys(self._items.configurations, chosen))
             self._levels = {
                 name: next(iter(configurations)) if chosen is None else chosen
                 for name, configurations in self._items.configurations.items()
@@ -166,7 +170,6 @@ class Curriculum:
         """Return the level of an evaluation item, which never changes."""
         level = self.config.eval_level
         if level is not None:
-            self._check(dict.fromkeys(self._items.configurations, level))
             return level
         usable = list(self._items.configurations[self._items.source_of(index)])
         return usable[index % len(usable)]

@@ -129,9 +129,9 @@ class ReasoningGymEnv(SingleTurnEnv):
 
         Raises:
             MissingExtra: If reasoning-gym is not installed.
-            ConfigurationError: If there is no such dataset, a number is negative, both are 0 (with a curriculum, one of them), a
-                given dataset has fewer items, or a configuration is malformed. What only reasoning-gym can check is raised with
-                the first task.
+            ConfigurationError: If there is no such dataset, a number is negative, both are 0 (with a curriculum, one of them), the
+                seed is no whole number, a given dataset has fewer items, a dataset lacks the ``level`` or ``eval_level`` of the
+                curriculum, or a configuration is malformed. What else only reasoning-gym can check is raised with the first task.
         """
         if importlib.util.find_spec("reasoning_gym") is None:
             raise MissingExtra("reasoning-gym", type(self).__name__)
@@ -139,8 +139,11 @@ class ReasoningGymEnv(SingleTurnEnv):
             if name in kwargs:
                 raise UnknownArgument(f"{type(self).__name__} sets {name!r} itself; to score more, add_rubric() to the environment")
         train, evaluation = _split(num_train_examples, num_eval_examples)
+        whole_seed = as_integer(seed)
+        if whole_seed is None:
+            raise ConfigurationError(f"the seed of the items must be a whole number, got {seed!r}")
         config = CurriculumConfig.of(curriculum)
-        self.items = _items(gym, dataset_config, size=evaluation.stop, seed=seed, has_levels=config is not None)
+        self.items = _items(gym, dataset_config, size=evaluation.stop, seed=whole_seed, has_levels=config is not None)
         self.curriculum = None if config is None else Curriculum(config, self.items)
         """The level of each dataset; None where there is no curriculum."""
         train_ids: Sequence[int] = train

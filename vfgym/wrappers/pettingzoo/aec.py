@@ -13,9 +13,10 @@ from pettingzoo import AECEnv
 from vfgym.envs.face import RESET_OPTIONS, Action, as_response, new_since, transcript
 from vfgym.envs.game import joined
 from vfgym.errors import ConfigurationError, ResetNeeded
-from vfgym.messages import AssistantMessage, Message, SystemMessage, UserMessage
+from vfgym.messages import AssistantMessage, Content, Message, SystemMessage, UserMessage
 from vfgym.spaces import ChatSpace, MessageSpace, TextSampler
-from vfgym.wrappers.turn_based import Player, TurnBasedGame
+from vfgym.wrappers.multiplayer import MultiplayerEnv
+from vfgym.wrappers.turn_based import Player, TurnBasedGame, play_in_form
 
 RENDER_MODES = ("ansi", "human")
 
@@ -128,8 +129,11 @@ class MoveSampler:
 
     def sample(self, rng: np.random.Generator) -> AssistantMessage:
         """Return one message."""
-        game, player = self.env.game, self.env.players[self.agent]
-        return cast(AssistantMessage, game.sample_move(player, rng)) if game.turn == player else TextSampler().sample(rng)
+        game, player, form = self.env.game, self.env.players[self.agent], self.env.form
+        if game.turn != player:
+            return TextSampler().sample(rng)
+        move = game.sample_move(player, rng)
+        return cast(AssistantMessage, move if form is None else form.message_of(move))
 
 
 class ChatAEC(ConversationAEC):
@@ -150,6 +154,8 @@ class ChatAEC(ConversationAEC):
         max_turns: int = -1,
         shares_turns: bool = False,
         max_invalid_moves: int | None = None,
+        tell_legal_actions: bool = True,
+        form: MultiplayerEnv | None = None,
         render_mode: str | None = None,
         name: str | None = None,
     ) -> None:
@@ -163,9 +169,12 @@ class ChatAEC(ConversationAEC):
             shares_turns: Whether `max_turns` counts the messages of all agents together, as in self-play.
             max_invalid_moves: Messages of an agent in a row that are no valid move, after which the game is truncated; unlimited
                 without it.
+            tell_legal_actions: Whether ``info["legal_actions"]`` lists the moves that are legal, where the game knows them.
+            form: The environment that finds the moves in messages (`MultiplayerEnv.move_of`); without it, they are messages.
             render_mode: ``"ansi"``, ``"human"`` or None.
             name: The environment's name; the game's class without it.
         """
+        self.form = form
         self.game = make_game()
         """The table at which the agents sit."""
         if not self.game.players:  # some games know their players only when they have begun
@@ -179,6 +188,7 @@ class ChatAEC(ConversationAEC):
         self._max_turns = max_turns if max_turns > 0 else math.inf
         self._shares_turns = shares_turns
         self._max_invalid_moves = math.inf if max_invalid_moves is None else max_invalid_moves
+        self._tell_legal_actions = tell_legal_actions
         self._begin_conversations()
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -222,7 +232,12 @@ class ChatAEC(ConversationAEC):
         self._tell(agent)
         self._conversations[agent].append(message)
         self._print(agent, [message])
-        played = self.game.move(message)
+        if self.form is None:
+            played = self.game.move(message)
+        else:
+            played, why = play_in_form(self.game, message, self.form.move_of)
+            if why:
+                self._add(agent, why)
         self._turns[agent] += 1
         self._invalid_moves[agent] = 0 if played.is_valid else self._invalid_moves[agent] + 1
         self._cumulative_rewards[agent] = 0.0
@@ -236,16 +251,17 @@ class ChatAEC(ConversationAEC):
         turn = self.game.turn
         stop_condition = self._stop_condition(turn)
         if stop_condition is not None:
-            was_truncated = turn is not None or self.game.was_truncated
-            self.terminations = dict.fromkeys(self.agents, not was_truncated)
-            self.truncations = dict.fromkeys(self.agents, was_truncated)
+            for agent in self.agents:
+                terminated, truncated = self.game.end_flags(self.players[agent])
+                # A limit of this environment ends the game for all who are still in it.
+                self.terminations[agent], self.truncations[agent] = terminated, truncated or not terminated
             self.infos = {agent: {**self._info(agent), "stop_condition": stop_condition} for agent in self.agents}
             self._deads_step_first()
         else:
             agent = self._agent_of(turn)
             self.agent_selection = agent
             self.infos[agent] = self._info(agent)
-            legal = self.game.legal_moves(turn)
+            legal = self.game.legal_moves(turn) if self._tell_legal_actions else None
             if legal is not None:
                 self.infos[agent]["legal_actions"] = legal
         if self.render_mode == "human":
@@ -281,8 +297,11 @@ class ChatAEC(ConversationAEC):
     def _tell(self, agent: str) -> None:
         """Bring an agent's conversation up to date."""
         content = self.game.observe(self.players[agent])
-        if not content:
-            return
+        if content:
+            self._add(agent, content)
+
+    def _add(self, agent: str, content: Content) -> None:
+        """Add what an agent is told to its conversation."""
         self._print(agent, [UserMessage(content)])
         said = self._conversations[agent]
         if said and isinstance(said[-1], UserMessage):

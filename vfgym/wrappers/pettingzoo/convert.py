@@ -27,8 +27,9 @@ def to_pettingzoo(
     of its own: what the table told it, and what it said. Agents are ``player_0``, ``player_1``, ... in order of the seats;
     ``env.players`` says which player of the game each is. Of any other chat environment the one agent is the model, ``player_0``.
 
-    The limits of a `MultiplayerEnv` hold for every agent: the game is truncated, for all of them, when one has found no valid move
-    `max_invalid_moves` times in a row, or would send more than `max_turns` messages (in self-play: when all of them together have).
+    The limits of a `MultiplayerEnv` hold for every agent: the game is truncated, for all who are still in it, when one has found no valid
+    move `max_invalid_moves` times in a row, or would send more than `max_turns` messages (in self-play: when all of them together have).
+    So do its system prompt and the form of its answers, if it has one (`MultiplayerEnv.move_of`).
 
     >>> from vfgym.wrappers.pettingzoo import PettingZooGame
     >>> env = to_pettingzoo(lambda: PettingZooGame("classic/tictactoe_v3"))
@@ -63,6 +64,8 @@ def to_pettingzoo(
             max_turns=definition.max_turns,
             shares_turns=definition.is_self_play,
             max_invalid_moves=definition.max_invalid_moves,
+            tell_legal_actions=definition.tell_legal_actions,
+            form=definition if definition.has_form else None,
             render_mode=render_mode,
             name=name or definition.env_id or type(definition).__name__,
         )

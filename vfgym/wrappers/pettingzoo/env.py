@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from vfgym.errors import UnknownArgument
 from vfgym.wrappers.multiplayer import MultiplayerEnv, Opponents
 from vfgym.wrappers.pettingzoo.game import OnInvalid, PettingZooGame
+
+_VERSION = re.compile(r"_v(?=\d+$)")
+"""What PettingZoo writes before a version, where ids of Gymnasium have a hyphen."""
 
 
 class PettingZooEnv(MultiplayerEnv):
@@ -70,7 +74,7 @@ class PettingZooEnv(MultiplayerEnv):
         table.close()
         if isinstance(game, str):
             kwargs.setdefault("blocking", not game.startswith("classic/"))
-            kwargs.setdefault("env_id", f"pettingzoo/{game.rpartition('/')[2]}")
+            kwargs.setdefault("env_id", f"pettingzoo/{_VERSION.sub('-v', game.rpartition('/')[2])}")
         super().__init__(opponents=opponents, **kwargs)
         self.check_players(table.players)
 

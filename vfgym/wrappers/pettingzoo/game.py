@@ -374,6 +374,10 @@ class PettingZooGame(TurnBasedGame):
             return f"{end} Your total reward is {self._seats[player].total:g}."
         return "You are out of the game." if self.terminations[player] or self.truncations[player] else ""
 
+    def end_flags(self, player: Player) -> tuple[bool, bool]:
+        """Return how the game ended for a player, as PettingZoo has it: a player who is out by the rules is so while others go on."""
+        return self.terminations[player], self.truncations[player]
+
     def _legal_line(self, player: Player) -> str:
         legal = self.legal_moves(player)
         return f"Legal actions: {', '.join(legal)}." if legal and len(legal) <= _MOST_LISTED else ""

@@ -59,7 +59,7 @@ class TextArenaEnv(MultiplayerEnv):
         table = self.open_table()  # what is wrong with the arguments is said now
         table.close()
         kwargs.setdefault("blocking", False)
-        kwargs.setdefault("env_id", f"textarena/{game}")
+        kwargs.setdefault("env_id", f"textarena/{game.replace('/', '-')}")
         super().__init__(opponents=opponents, **kwargs)
         self.check_players(table.players)
 

@@ -90,7 +90,7 @@ class TextArenaGame(TurnBasedGame):
         self._kinds = kinds()
         self.raw: Any = self._make({})
         """The environment of TextArena underneath, without wrappers. It is another one after each `reset`."""
-        # To what its state has for a player, as TwoDollar and ScorableGames do.
+        # To what its state has for the player whose turn it is, each time that it is asked: as TwoDollar and ScorableGames do.
         self._adds_to_observations = type(self.raw).get_observation is not textarena().Env.get_observation
 
     def _make(self, options: Mapping[str, Any]) -> Any:
@@ -120,18 +120,20 @@ class TextArenaGame(TurnBasedGame):
         self._listeners = {player: Listener() for player in self.players}
         self._rewards: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
+        self.step_info: dict[str, Any] = {}
+        """What TextArena's own `step` returned beside whether the game is over, for the last move. Most games return nothing."""
         self.turn = self.raw.state.current_player_id
 
     def observe(self, player: Player) -> str:
         """Return what a player was told since it was last asked for; at first the rules, in the end how the game ended."""
         listener = self._listeners[player]
-        if self._adds_to_observations:
-            self._add_to_observation(player)
         observations = self.raw.state.observations  # what `get_observation` does, without its three calls
         told, observations[player] = observations[player], []
         listener.told_raw.append(told)
         if listener.untold:
             told, listener.untold = listener.untold + told, []
+        if self._adds_to_observations and player == self.turn:
+            told = told + self._added()
         if self._is_mixed_up:
             told = in_order(told)
         if self._shows_everything:
@@ -154,18 +156,17 @@ class TextArenaGame(TurnBasedGame):
     def raw_observation(self, player: Player) -> list[Told]:
         """Return the same as TextArena has it, since this was last asked for: ``(who speaks, text, ObservationType)``; -1 is the game."""
         listener = self._listeners[player]
-        if self._adds_to_observations:
-            self._add_to_observation(player)
-        observations = self.raw.state.observations
-        told, observations[player] = observations[player], []
+        state = self.raw.state
+        told, state.observations[player] = state.observations[player], []
         listener.untold += told
         before, listener.told_raw = listener.told_raw, []
-        return [*chain.from_iterable(before), *told]
+        added = self._added() if self._adds_to_observations and player == state.current_player_id else []
+        return [*chain.from_iterable(before), *told, *added]
 
-    def _add_to_observation(self, player: Player) -> None:
-        """Let the game add what it does to what a player is told whose turn it is."""
-        if player == self.turn:
-            self.raw.state.observations[player] = self.raw.get_observation()[1]
+    def _added(self) -> list[Told]:
+        """Return what the game adds to what the player whose turn it is was told, which has been taken from its state already."""
+        _, added = self.raw.get_observation()
+        return added  # type: ignore[no-any-return]
 
     def _closing(self, player: int) -> str:
         reward = self._rewards[player]
@@ -202,9 +203,9 @@ class TextArenaGame(TurnBasedGame):
         if was_refused:
             info["invalid_move"] = False
         try:
-            is_over, _ = self._numbers.run(raw.step, self._text(message))
+            is_over, self.step_info = self._numbers.run(raw.step, self._text(message))
         except NobodyLeft:
-            is_over = True
+            is_over, self.step_info = True, {}
             self._cut_short("Nobody is left in it.")
         except Exception as error:
             is_over = self._survive(error)
@@ -234,6 +235,7 @@ class TextArenaGame(TurnBasedGame):
         """Count a move on which the game raised an exception as an invalid one. Return whether the game is over."""
         state = self.raw.state
         logger.warning("%s raised %r on a move of player %s; the move counts as invalid", self.env_id, error, self.turn)
+        self.step_info = {}
         if state.done:
             return True
         if state.current_player_id == self.turn and (state.made_invalid_move or not state.set_invalid_move(reason="It cannot be read.")):
