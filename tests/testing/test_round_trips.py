@@ -269,7 +269,7 @@ def test_an_environment_that_does_not_become_textarenas_game_is_reported() -> No
 
     failed = broken(lambda: Short("TicTacToe-v0"))
     assert list(failed) == [TEXTARENA]
-    assert "whether the game is over at move 2" in failed[TEXTARENA]
+    assert "whether the game is over, and its info at move 2" in failed[TEXTARENA]
 
 
 # Games of PettingZoo

@@ -37,6 +37,7 @@ _I = (
     r"|let'?s|let us|let me)"
 )
 _NOUN = r"(?:action|answer|move|choice|decision|option|direction|step)"
+_THING = r"(?:number|cell|card|column|row|square|field|slot|position|key|button)"
 _LINK = (
     rf"(?:\s+(?:to|for|with|towards?|in|an?|one|the|my|{_NOUN}|number|cell|card|column|square|key|button|cart|agent|piece|it|torque|force"
     r"|of|value)){0,4}"
@@ -71,11 +72,11 @@ _CHOOSING = (
         ),
         _TO_A_PAUSE,
     ),
-    # "so", "torque:", "torque =", "option", "a torque of", "going"
+    # "so", "torque:", "torque =", "option", "column", "a torque of", "going"
     (
         re.compile(
             rf"(?:\b(?:so|thus|therefore|hence)\b,?|[:\uff1a\u2192\u21d2]|[-=]>"
-            rf"|\A\W*(?:{_DOING}{_LINK}|\w+\s*=|{_NOUN}|an?\s+\w+\s+of)){_OPENED}",
+            rf"|\A\W*(?:{_DOING}{_LINK}|\w+\s*=|{_NOUN}|{_THING}|an?\s+\w+\s+of)){_OPENED}",
             re.IGNORECASE,
         ),
         _TO_THE_END,
