@@ -409,7 +409,7 @@ def test_play_with_limited_history_shows_what_there_is() -> None:
 
 def test_play_tells_images_by_their_size() -> None:
     text = run("play", GAME, "--seed", "1", "--env-args", '{"observe": "image", "max_turns": 2}', stdin="up\nup\n").stdout
-    assert text.count("[image 256x256]") == 2
+    assert text.count("[image 256x256]") == 3  # at first, and after each move
     assert "base64" not in text
 
 
