@@ -218,7 +218,7 @@ class BaseEpisode:
             "example_id": self._example_id,
             "tools": self._tool_params() if state["tool_defs"] else [],
             "metrics": {**metrics, **state["metrics"]} if self.is_scored else metrics.copy(),
-            "stop_condition": state["stop_condition"],
+            "stop_condition": state["stop_condition"] if self.is_over else None,
         }
         if state.may_end and state["error"] is not None:
             info["error"] = repr(state["error"])

@@ -83,6 +83,7 @@ class Message(FrozenDict):
 
     __slots__ = ("_converted",)
     _converted: Kept | None
+    """What a client keeps with the message; None (by `__getattr__`) while the slot is empty."""
     ROLES: ClassVar[tuple[str, ...]] = ()
     """Roles that this class stands for; the first one is its default."""
     _is_text_enough: ClassVar[bool] = True
@@ -104,7 +105,6 @@ class Message(FrozenDict):
         """
         if content.__class__ is str and self._is_text_enough and not fields and role is None:
             dict.update(self, {"role": self.ROLES[0], "content": content})
-            _set_converted(self, None)
         else:
             self._fill(role, content, fields)
 
@@ -124,7 +124,6 @@ class Message(FrozenDict):
         return made
 
     def _fill(self, role: str | None, content: Any, fields: Mapping[str, Any]) -> None:
-        _set_converted(self, None)
         if not role:
             role = self.ROLES[0]
         elif role not in self.ROLES:
@@ -138,10 +137,11 @@ class Message(FrozenDict):
         # One is made of every move, and of every answer of a game.
         made = _new(cls)
         _update(made, data)
-        _set_converted(made, None)
         return made
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_converted":  # no client was given the message yet: many never are, and to fill the slot takes time
+            return None
         try:
             return self[name]
         except KeyError:

@@ -54,8 +54,9 @@ class State(dict[str, Any]):
     is_cut_off: bool
     """Whether the answer that is being recorded was cut off, by the limit of its length."""
     may_end: bool
-    """Whether an item was assigned that ends an episode (`error`, `final_env_response`, ...); it may have been written back since.
-    What ``dict.update(state, ...)`` writes past the state is not noticed.
+    """Whether something may have ended the episode, so that the stop conditions have to be asked: an item was assigned that does (`error`,
+    `final_env_response`, an item of `current`), though it may have been written back since; an author's function saw the turn; a game
+    did not understand a move. What ``dict.update(state, ...)`` writes past the state is not noticed.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -144,6 +145,7 @@ class State(dict[str, Any]):
                     return
         elif key in getattr(self, "current", ()):  # a state that is being unpickled has none yet
             self.current[key] = value
+            self.may_end = True  # a game's turn may be its last
             return
         dict.__setitem__(self, key, value)
 

@@ -142,7 +142,10 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             InvalidAction: If it is not an assistant message; the episode stands as it was.
             ResetNeeded: If there is no episode to continue.
         """
-        episode, response = self._running(), as_response(action)
+        episode = self._episode
+        if episode is None or episode.is_over or episode.is_broken or episode.is_busy:
+            episode = self._running()  # raises, or it may still be scored
+        response = as_response(action)
         if not episode.is_over:
             for awaitable in (steps := episode.answer(response)):  # faster than `run_sync`, where nothing has to be awaited
                 drive_on(steps, awaitable)

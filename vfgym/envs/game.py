@@ -218,8 +218,11 @@ class GameEnv(MultiTurnEnv):
         step["extras"]["game_info"] = turn.info
         current = state.current
         current["turn"] = turn
-        if not turn.is_valid or current["invalid_moves"]:
-            current["invalid_moves"] = 0 if turn.is_valid else current["invalid_moves"] + 1
+        if not turn.is_valid:
+            current["invalid_moves"] += 1
+            state.may_end = True
+        elif current["invalid_moves"]:
+            current["invalid_moves"] = 0
         if self.history is not None:
             state["replies"].append(as_messages(turn.messages, self.message_types, name="make_move"))
             if turn.is_valid:
@@ -295,14 +298,6 @@ class GameEnv(MultiTurnEnv):
         return bool(state["invalid_moves"] >= self.max_invalid_moves)
 
     _foreseen_stops = MultiTurnEnv._foreseen_stops | {game_over, too_many_invalid_moves}
-
-    def may_stop(self, state: State) -> bool:
-        """Say whether the stop conditions have to be checked (see `MultiTurnEnv.may_stop`)."""
-        current = state.current
-        turn: Turn | None = current.get("turn")  # none where the game could not begin
-        if turn is not None and (turn.terminated or turn.truncated or current["invalid_moves"]):
-            return True
-        return MultiTurnEnv.may_stop(self, state)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""

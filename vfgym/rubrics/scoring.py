@@ -151,6 +151,7 @@ def value_of(function: RewardFunction, names: Mapping[str, Any], state: State) -
 def value_of_turn(function: RewardFunction, class_objects: Mapping[str, Any], state: State, step: TrajectoryStep) -> Any:
     """Return a step function's number for one turn, as `value_of` does for an episode's."""
     names = namespace_of(state, class_objects) if function.asks_for_task else {}
+    state.may_end = True  # whatever the function does to the state
     return value_of(function, {**names, "state": state, "step": step, "completion": step["completion"]}, state)
 
 
