@@ -291,7 +291,10 @@ def test_chess_moves_are_read_as_players_write_them(answer: str, move: str) -> N
     assert table.observe("player_1").count(f"player_0 played: {move}\n") == 1
 
 
-@pytest.mark.parametrize("answer", ["e5", "Ke2", "--", "0000", "e4 or d4", "", "hello", "a knight", "O-O"])
+@pytest.mark.parametrize(
+    "answer",
+    ["e5", "Ke2", "--", "0000", "e4 or d4", "", "hello", "a knight", "O-O", "<action>e4</action><action>d4</action>", "Move: e4\nMove: d4"],
+)
 def test_what_is_no_legal_chess_move_is_asked_for_again(answer: str) -> None:
     table = opened("chess_v6")
     assert not table.move(AssistantMessage(answer)).is_valid

@@ -57,17 +57,6 @@ def closed_tags(text: str) -> str:
     return "".join(tag[0] for tag in _TAGGED.finditer(after_reasoning(text)) if tag[0].casefold().endswith("</action>"))
 
 
-def answer_in(text: str) -> str:
-    """Return the part of a message that is its answer: after the reasoning, and inside the last ``<action>`` tag if there is one.
-
-    >>> answer_in("<think>1 or 2?</think> I go <Action> 2 </action>!")
-    '2'
-    """
-    answer = after_reasoning(text)
-    contents = tagged(answer)
-    return contents[-1] if contents else answer
-
-
 def without_reasoning(text: str) -> str:
     """Return what a message says beside its reasoning, before it too.
 
@@ -106,12 +95,6 @@ def fenced(answer: str) -> list[str]:
     ['left']
     """
     return [content.strip() for content in _FENCE.findall(answer)] if "```" in answer else []
-
-
-def narrowings(answer: str) -> list[str]:
-    """Return all that may be meant by an answer, from the whole to the most specific: after the last label, and in a code fence."""
-    parts = [answer, *(each for part in labelled(answer)[-1:] for each in (part, first_line(part)))]
-    return list(dict.fromkeys(each for part in parts for each in (part, *fenced(part)[-1:])))
 
 
 def first_line(part: str) -> str:

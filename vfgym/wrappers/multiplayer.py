@@ -469,8 +469,9 @@ class MultiplayerEnv(GameEnv):
 
 def reward_without_a_move(state: State) -> float:
     """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
-    earned: dict[Player, float] = state.get("earned", {})  # there is none where the game could not begin
-    return earned.get(state.get("player"), 0.0)
+    current = state.current
+    earned: dict[Player, float] = current.get("earned", {})  # there is none where the game could not begin
+    return earned.get(current.get("player"), 0.0)
 
 
 def _first(why: str, content: Content) -> Content:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec
-from vfgym.codecs.answers import answer_in, narrowings
+from vfgym.codecs.base import several
 
 _MENTION = re.compile(r"(?<![\w-])[a-hKQRBNO0][\w=-]*\w(?!\w)")
 """What may be a move inside a sentence."""
@@ -54,21 +54,21 @@ class ChessMoves(Codec):
             raise ActionNotFound(f"must be a legal move, got {data!r}")
         return self._action(moves.pop())
 
-    def decode(self, text: str) -> np.int64:
-        """Return the action of the legal move that a message names.
+    def alone(self, text: str) -> Any:
+        """Return the action of the legal move that a text is; None if it is something else."""
+        moves = self._moves_in([text])
+        return self._action(moves.pop()) if moves else None
+
+    def prose(self, text: str, is_marked: bool) -> Any:
+        """Return the action of the only legal move that a text mentions; None if it mentions none.
 
         Raises:
-            ActionNotFound: If it names none, or several.
+            ActionNotFound: If it mentions several.
         """
-        answer = answer_in(text)
-        for candidate in narrowings(answer):
-            moves = self._moves_in([candidate])
-            if moves:
-                return self._action(moves.pop())
-        moves = self._moves_in(_MENTION.findall(answer))
-        if len(moves) != 1:
-            raise self.not_found(f"Your answer names {len(moves)} different moves" if moves else "Your answer names no legal move")
-        return self._action(moves.pop())
+        moves = self._moves_in(_MENTION.findall(text))
+        if len(moves) > 1:
+            raise several(len(moves))
+        return self._action(moves.pop()) if moves else None
 
     def listing(self) -> str:
         """Say what a move looks like."""

@@ -11,7 +11,6 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
-from vfgym.codecs.observations import without_colours
 from vfgym.envs.game import copied_info
 from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message
@@ -20,7 +19,7 @@ from vfgym.wrappers.masks import allows, mask_of
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.go_board import keep_board_size
 from vfgym.wrappers.pettingzoo.rules import documented_rules, documented_title
-from vfgym.wrappers.showing import check_readable
+from vfgym.wrappers.showing import check_readable, drawing_text
 from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate"]
@@ -158,7 +157,7 @@ class PettingZooGame(TurnBasedGame):
         if show is not None:
             return lambda: show(self._game, str(player))
         if getattr(self.env, "render_mode", None) == "ansi":
-            return lambda: without_colours(str(self.env.render()))
+            return lambda: drawing_text(self.env.render())
         space = self.env.observation_space(player)
         has_mask = isinstance(space, gym.spaces.Dict) and space.keys() == {"observation", "action_mask"}
         without_mask = has_mask and self._lists_legal_moves(player)
