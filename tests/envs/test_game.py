@@ -319,6 +319,25 @@ def test_a_state_that_takes_the_place_of_the_games_keeps_the_game() -> None:
     assert (env.state["mine"], env.state["reward"]) == (1, 1.5)
 
 
+@pytest.mark.parametrize("way", ["its turn", "its current turn", "another turn"])
+def test_a_turn_that_an_own_apply_action_ends_is_the_last(way: str) -> None:
+    class Ending(Counting):
+        def apply_action(self, message: vfgym.Message, state: State) -> Any:
+            done = super().apply_action(message, state)
+            if way == "its turn":
+                state["turn"].terminated = True
+            elif way == "its current turn":
+                state.current["turn"].terminated = True
+            else:
+                state.current["turn"] = Turn([], terminated=True)
+            return done
+
+    env = Ending(blocking=False)
+    env.reset(seed=0)
+    assert env.step("up").terminated
+    assert env.state["stop_condition"] == "game_over"
+
+
 def test_a_turn_that_a_step_function_ends_is_the_last() -> None:
     def end(step: Any, state: State) -> float:
         state["turn"].truncated = True

@@ -639,6 +639,29 @@ class Masked(Elimination):
         self.infos = {agent: {"action_mask": mask, "mood": "good"} for agent in self.agents}
 
 
+class Emptied(Elimination):
+    """Empties `agents` itself once it is over, without a last step for each of them."""
+
+    def __init__(self, flag: str) -> None:
+        super().__init__(longest=2)
+        self.flag = flag
+
+    def step(self, action: Any) -> None:
+        super().step(action)
+        if self.steps == 2:
+            self.terminations = dict.fromkeys(self.possible_agents, self.flag == "terminations")
+            self.truncations = dict.fromkeys(self.possible_agents, self.flag == "truncations")
+            self.agents = []
+
+
+@pytest.mark.parametrize(("flag", "ends"), [("terminations", (True, False)), ("truncations", (False, True)), ("none", (True, False))])
+def test_an_environment_that_empties_its_agents_is_over(flag: str, ends: tuple[bool, bool]) -> None:
+    env = PettingZooEnv(lambda: Emptied(flag), opponents=lambda observation, info: "[0, 0]")
+    env.reset(seed=0)
+    outcome = env.step("[0, 0]")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (*ends, "game_over")
+
+
 class Drawn(Elimination):
     """Draws itself as text."""
 

@@ -62,7 +62,9 @@ class MultiTurnEnv(ChatEnv):
         self.max_turns = max_turns
         self.timeout_seconds = timeout_seconds
         self.max_total_completion_tokens = -1
-        self._has_other_stops = any(getattr(call, "__func__", None) not in self._foreseen_stops for _, call in self.hooks.stops)
+        has_other_stops = any(getattr(call, "__func__", None) not in self._foreseen_stops for _, call in self.hooks.stops)
+        self._asks_at_every_turn = has_other_stops or not type(self).apply_action.__module__.startswith(("vfgym.", "verifiers_compat."))
+        """Whether stop conditions of the author's may hold, or an `apply_action` of the author's may write to a game's turn."""
         self.add_rubric(MultiTurnMonitorRubric())
 
     def set_max_total_completion_tokens(self, max_total_completion_tokens: int) -> None:
@@ -178,7 +180,7 @@ class MultiTurnEnv(ChatEnv):
         Asked at every turn; much less work than to ask each condition.
         """
         return (
-            state.may_end or self._has_other_stops or 0 < self.max_turns <= len(state["trajectory"]) or self.max_total_completion_tokens > 0
+            state.may_end or self._asks_at_every_turn or 0 < self.max_turns <= len(state["trajectory"]) or self.max_total_completion_tokens > 0
         )
 
     @cleanup(priority=100)

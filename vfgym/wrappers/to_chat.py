@@ -47,7 +47,7 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
     come, its termination and truncation are the episode's, its info is ``info["game_info"]``. `vfgym.to_gym` turns it back.
 
     A drawing shows the game, whatever its wrappers make of the observations. So text is the drawing only where they leave them as they
-    are: where none is an `gymnasium.ObservationWrapper` or has another observation space. A wrapper with a `reset` or `step` of its own
+    are: where none is a `gymnasium.ObservationWrapper` or has another observation space. A wrapper with a `reset` or `step` of its own
     could change them too, and the observation is shown; a game that was made with ``render_mode="ansi"`` is drawn inside such a one.
 
     >>> env = to_chat("FrozenLake-v1", is_slippery=False)

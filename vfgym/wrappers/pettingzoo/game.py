@@ -276,6 +276,11 @@ class PettingZooGame(TurnBasedGame):
             self._observed.clear()
         self.turn = env.agent_selection if env.agents else None
         if self.turn is None:
+            for player in self.players:
+                if not (self.terminations[player] or self.truncations[player]):  # the environment emptied `agents` itself
+                    self.truncations[player] = bool(env.truncations.get(player))
+                    self.terminations[player] = bool(env.terminations.get(player)) or not self.truncations[player]
+                    leaving.append(player)
             self.was_truncated = any(self.truncations[player] and not self.terminations[player] for player in leaving)
 
     def _refused(self, player: Player, why: str) -> Played:
