@@ -17,6 +17,8 @@ from vfgym.testing import ModelServer, Reply
 
 GRID_MOVES = codec_for(gs.Discrete(4), ["turn left", "turn right", "forward", "done"])
 POKER = codec_for(gs.Discrete(4), ["call", "fold", "raise half pot", "all in"])
+KEYS = codec_for(gs.Discrete(4), ["turn left", "pick up", "drop", "toggle"])
+BLACKJACK = codec_for(gs.Discrete(2), ["stick", "hit"])
 BUTTONS = codec_for(gs.Discrete(3), ["NOOP", "FIRE", "UP"])
 
 CHOSEN = [
@@ -64,6 +66,56 @@ CHOSEN = [
     (CELLS, "3?", "3"),
     (TORQUE, "I will use a torque of 1.5 to swing up.", "[1.5]"),
     (TORQUE, "I have 2 questions.\nAction: 0.5", "[0.5]"),
+    *(
+        (MOVES, text, "right")
+        for text in (
+            "right\n\nBecause it is free",
+            "right\nIt is free there.",
+            "Right.\n\nThe path is clear there.",
+            "**Right**. It leads to the goal.",
+            "right - it is free",
+            "right \u2014 it is free",
+            "right; it is free",
+            "right (it is free)",
+            "Action 2 (right)",
+            "Action 2: right",
+            "I choose action 2 (right) to move closer.",
+            "The action is 2 - right.",
+            "I'd go right.",
+            "I would go right.",
+            "I would choose right.",
+            "I'd rather go right",
+            "I'll go right now.",
+            "I'd pick right here.",
+            "I'll go right from here.",
+            "I'll go right into the free cell.",
+            "I move right again.",
+            "Right is the best move.",
+            "**right** is what I choose",
+            "The safest is **right**.",
+            "After all that I saw there: the best move is: right",
+            "Final: `right`",
+            '{"direction": "right"}',
+        )
+    ),
+    (KEYS, "Toggle the door", "toggle"),
+    (KEYS, "I'll toggle the door to open it.", "toggle"),
+    (KEYS, "I drop the key.", "drop"),
+    (KEYS, "drop the ball", "drop"),
+    (KEYS, "drop it", "drop"),
+    (BLACKJACK, "Hit me.", "hit"),
+    (BLACKJACK, "Hit me again!", "hit"),
+    (BLACKJACK, "I'd hit.", "hit"),
+    (BLACKJACK, "I'll stick with 17.", "stick"),
+    (CELLS, "4 (center)", "4"),
+    (CELLS, "4 - center", "4"),
+    (CELLS, "4. It is free.", "4"),
+    (CELLS, "I'd play 4", "4"),
+    (CELLS, "I'll block at position 4.", "4"),
+    (CELLS, "Place X in 4", "4"),
+    (CELLS, "I drop into column 3", "3"),
+    (CELLS, "I play [4].", "4"),
+    (CELLS, "I play position 4 to block.", "4"),
 ]
 
 
@@ -96,7 +148,8 @@ MENTIONED = [
     (MOVES, "Let me look at the map. First, consider going right"),
     (MOVES, "If I go right, I fall."),
     (MOVES, "I go right if it is free."),
-    (MOVES, "I would go right."),
+    (MOVES, "I would go right, but there is a hole."),
+    (MOVES, "It would go right."),
     (MOVES, "I could go right, but I wait."),
     (MOVES, "Maybe I go right."),
     (MOVES, "The best players go right."),
@@ -115,6 +168,52 @@ MENTIONED = [
     (TORQUE, "1. I need to think"),
     (TORQUE, "The angle is 0.5."),
     (TORQUE, "Should I apply 1?"),
+    *(
+        (MOVES, text)
+        for text in (
+            "Right. Let me think.",
+            "Right, so where is the goal?",
+            "Right. First, I look at the map.",
+            "Right. Hmm.",
+            "Right. The goal is far away. Let me think.",
+            "Right\n\nI need to think about this.",
+            "Right. Is it free there?",
+            "Right (if it is free)",
+            "right - blocked",
+            "right; it is blocked",
+            "Right. I cannot go there.",
+            "I left.",
+            "Then I left the room.",
+            "Right the ship.",
+            "I doubt right is best.",
+            "`right` falls into the hole, so no.",
+            "*right* is wrong.",
+            'I doubt "right" is correct.',
+            'I ruled out "right".',
+            'You said "right".',
+            "**Right** (but there is a hole)",
+            "Wrong: right",
+            "Blocked: right",
+            "Previous action: right",
+            "Previous action: **right**",
+            "Your last action is right",
+            "The worst move is right.",
+            "The opposite direction is right.",
+            "The goal is: right",
+        )
+    ),
+    (CELLS, "1. Think about the board"),
+    (CELLS, "4 (the center) is taken"),
+    (TORQUE, "2 - x"),
+    (CELLS, "Cell [4] is taken."),
+    (CELLS, "Score: 4"),
+    (CELLS, "Score: **4**"),
+    (CELLS, "Current position: 4"),
+    (KEYS, "The worst action is turn left."),
+    (KEYS, "Let's drop the question."),
+    (BLACKJACK, "Hit me?"),
+    (TORQUE, "The velocity = 1.5"),
+    (TORQUE, "velocity: 1.5"),
 ]
 
 

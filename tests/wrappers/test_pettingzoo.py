@@ -282,6 +282,8 @@ def test_go_boards_of_several_sizes_do_not_disturb_each_other() -> None:
         ("My move: **Nf3**!", "Nf3"),
         ("I develop the knight with Nf3.", "Nf3"),
         ("1. e4", "e4"),
+        ("The centre is free, so I play e4.", "e4"),
+        ("Action: e4\nIt opens the centre.", "e4"),
     ],
 )
 def test_chess_moves_are_read_as_players_write_them(answer: str, move: str) -> None:
@@ -293,7 +295,11 @@ def test_chess_moves_are_read_as_players_write_them(answer: str, move: str) -> N
 
 @pytest.mark.parametrize(
     "answer",
-    ["e5", "Ke2", "--", "0000", "e4 or d4", "", "hello", "a knight", "O-O", "<action>e4</action><action>d4</action>", "Move: e4\nMove: d4"],
+    [
+        *("e5", "Ke2", "--", "0000", "e4 or d4", "", "hello", "a knight", "O-O", "<action>e4</action><action>d4</action>"),
+        *("Move: e4\nMove: d4", "I will not play e4.", "I don\u2019t play e4", "Avoid e4!", "<action>not e4</action>"),
+        *("Should I play e4?", "If I play e4, I lose my queen.", "My last move was: Nf3", "The worst move is Nf3."),
+    ],
 )
 def test_what_is_no_legal_chess_move_is_asked_for_again(answer: str) -> None:
     table = opened("chess_v6")

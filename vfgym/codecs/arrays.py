@@ -42,6 +42,13 @@ _NUMBERED_LABEL = re.compile(r"\W*(?:action|step) \d+[ \t*_`]*:", re.IGNORECASE)
 _LABEL = re.compile(r"(?!(?i:minus|negative)\b)[^\W\d]+(?:[ -][^\W\d]+)*")
 """What one number without a name may be called: words, without a number or sign that may belong to it."""
 
+_SEEN = re.compile(
+    r"[\s*_`]*(?:(?:the|my|your|its|current|last|previous|present|initial)\s+)*"
+    r"(?:velocity|vel|speed|position|pos|angle|theta|cos|sin|[xyz]|score|reward|time)[\s*_`]*[:=]",
+    re.IGNORECASE,
+)
+"""What labels a number that a sentence repeats from the observation."""
+
 _INTEGER_TEXT = re.compile(r"[+-]?\d{1,40}\Z")
 
 
@@ -124,6 +131,10 @@ class ArrayCodec(Codec):
                 if self._size == 1 and _LABEL.fullmatch(next(iter(data))):
                     return self.read(list(data.values()))
             raise
+
+    def alone(self, text: str) -> Any:
+        """Return the array that a text is; None if it is something else, as where it says what was seen ("velocity: 1.5")."""
+        return None if self._size == 1 and self.names is None and _SEEN.match(text) else super().alone(text)
 
     def prose(self, text: str, is_marked: bool) -> Any:
         """Return the action of the only number in a text, where an action is one number."""

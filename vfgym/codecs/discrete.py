@@ -46,6 +46,11 @@ _NUMBER = re.compile(r"(?<![\w.+-])[+-]?\d+(?!\w|[.,]\d)")
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?\Z")
 _MENTION_START = re.compile(r"(?<![\w.+-])\S")
 _MENTION_END = re.compile(r"\w|[.,]\d|-\w")
+_ITS_NUMBER = re.compile(
+    r"(?:\b(?:action|option|number)[ \t]+#?|#|(?<![\w.+-]))\d+(?:[ \t]*(?=\()|[ \t]*:[ \t]*|[ \t]+-[ \t]+(?=[^\W\d]))", re.IGNORECASE
+)
+"""What may stand before a name and tells its number."""
+
 _REMARK = re.compile(r"(.*\S)\s*\([^()]*\)\Z")
 _REMARK_FOLLOWS = re.compile(r"\s*\(")
 _LEADING_NUMBER = re.compile(
@@ -328,12 +333,25 @@ class DiscreteCodec(Codec):
         if len(actions | numbered) > 1 and actions:
             raise several(len(actions | numbered))
         if actions:
-            if not says_nothing(rest) and not any(_is_chosen(text, name, is_marked) for name in named):
+            if not says_nothing(rest) and not any(self._is_name_chosen(text, name, is_marked) for name in named):
                 raise ActionNotFound(f"It is unclear whether {self.encode(actions.pop())!r} is your choice: {STATE_IT}")
             return actions.pop()
         if numbered and not self._is_choice(text):
             raise ActionNotFound(f"{NO_ACTION}: a number counts only where it stands alone")
         return numbered.pop() if numbered else None
+
+    def _is_name_chosen(self, text: str, name: str, is_marked: bool) -> bool:
+        """Say whether a text says at one of the places where it mentions a name that this is the choice.
+
+        Several words are no one's idea of anything but the action. The action's own number beside its name says nothing else.
+        """
+        words = name.split()
+        spoken = r"[\s_]+".join(map(re.escape, words))
+        text = with_plain_signs(text)
+        if not self._has_digits:
+            text = _ITS_NUMBER.sub("", text)
+        mention = re.compile(rf"(?<![\w.+-]){spoken}(?!\w)", re.IGNORECASE)
+        return is_chosen(text, [match.span() for match in mention.finditer(text)], is_specific=is_marked or len(words) > 1)
 
     def _names_in(self, text: str) -> tuple[dict[str, Any], str]:
         """Return the actions that a text mentions by the names that it uses, and the text without these names."""
@@ -398,18 +416,6 @@ def _by_value(named: Mapping[str, Any]) -> dict[str, Any]:
 def _spaced(text: str) -> str:
     """Return a text with plain signs, and with single spaces between words."""
     return " ".join(_UNDERSCORE.sub(" ", with_plain_signs(text)).split())
-
-
-def _is_chosen(text: str, name: str, is_marked: bool) -> bool:
-    """Say whether a text says at one of the places where it mentions a name that this is the choice.
-
-    Several words are no one's idea of anything but the action.
-    """
-    words = name.split()
-    spaced = r"[\s_]+".join(map(re.escape, words))
-    mention = re.compile(rf"(?<![\w.+-]){spaced}(?!\w)", re.IGNORECASE)
-    text = with_plain_signs(text)
-    return is_chosen(text, [match.span() for match in mention.finditer(text)], is_specific=is_marked or len(words) > 1)
 
 
 def _mentions(text: str, actions: Mapping[str, Any], shortened: Collection[str] = ()) -> tuple[dict[str, Any], str]:

@@ -190,7 +190,7 @@ def _in_context(text: str, start: int, end: int, number: Number, chunk: str) -> 
         if sign[1].casefold() in ("minus", "negative"):
             number = -number
     before = without_array_call(before)
-    if _UNCLEAR_BEFORE.search(before) or _UNCLEAR_AFTER.match(text, end):
+    if _UNCLEAR_BEFORE.search(before) or _UNCLEAR_AFTER.match(text, end, end + _LONGEST_CONTEXT):
         raise _unclear(text[max(0, start - 10) : end + 10])
     if _NEGATION.search(before):
         raise ValueError(f"It is unclear whether {chunk!r} is meant")

@@ -180,7 +180,10 @@ class MultiTurnEnv(ChatEnv):
         Asked at every turn; much less work than to ask each condition.
         """
         return (
-            state.may_end or self._asks_at_every_turn or 0 < self.max_turns <= len(state["trajectory"]) or self.max_total_completion_tokens > 0
+            state.may_end
+            or self._asks_at_every_turn
+            or 0 < self.max_turns <= len(state["trajectory"])
+            or self.max_total_completion_tokens > 0
         )
 
     @cleanup(priority=100)

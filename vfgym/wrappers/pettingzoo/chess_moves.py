@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec
-from vfgym.codecs.base import several
+from vfgym.codecs.base import STATE_IT, several
+from vfgym.codecs.choices import is_chosen
+from vfgym.codecs.numbers import is_negated, with_plain_signs
 
 _MENTION = re.compile(r"(?<![\w-])[a-hKQRBNO0][\w=-]*\w(?!\w)")
 """What may be a move inside a sentence."""
@@ -63,12 +65,20 @@ class ChessMoves(Codec):
         """Return the action of the only legal move that a text mentions; None if it mentions none.
 
         Raises:
-            ActionNotFound: If it mentions several.
+            ActionNotFound: If it mentions several, or the one in a refusal, a question or a condition.
         """
-        moves = self._moves_in(_MENTION.findall(text))
+        text = with_plain_signs(text)
+        mentions = [mention for mention in _MENTION.finditer(text) if self._moves_in([mention[0]])]
+        moves = self._moves_in([mention[0] for mention in mentions])
         if len(moves) > 1:
             raise several(len(moves))
-        return self._action(moves.pop()) if moves else None
+        if not moves:
+            return None
+        if any(is_negated(text, mention.start()) for mention in mentions):
+            raise ActionNotFound(f"It is unclear whether {mentions[0][0]!r} is meant")
+        if not is_chosen(text, [mention.span() for mention in mentions], is_specific=True):
+            raise ActionNotFound(f"It is unclear whether {mentions[0][0]!r} is your choice: {STATE_IT}")
+        return self._action(moves.pop())
 
     def listing(self) -> str:
         """Say what a move looks like."""
