@@ -240,6 +240,22 @@ def test_what_the_game_answered_to_the_last_move_is_in_the_last_observation_what
     assert outcome.truncated == (end != "crash")
 
 
+@pytest.mark.parametrize("history", [None, 0, 1])
+def test_an_authors_last_words_come_after_what_the_game_answered(history: int | None) -> None:
+    class Farewell(Echo):
+        def make_move(self, game: Any, message: vfgym.Message, state: State) -> Turn:
+            turn = super().make_move(game, message, state)
+            if message.content == "b":
+                state["final_env_response"] = [vfgym.UserMessage("That is all.")]
+            return turn
+
+    env = Farewell(history=history, blocking=False)
+    env.reset(seed=0)
+    env.step("a")
+    assert env.step("b").terminated
+    assert said(env.state["completion"]) == ["a", "move 1", "b", "move 2", "That is all."]
+
+
 @given(st.lists(st.sampled_from(["something", "nothing"]), max_size=6), st.integers(0, 3))
 def test_a_limited_history_holds_the_last_moves_and_all_answers_since_that_made_none(answers: list[str], history: int) -> None:
     env = Echo(history=history, blocking=False)

@@ -29,10 +29,6 @@ def after_reasoning(text: str) -> str:
     >>> after_reasoning("<think>1 or 2?</think> I go 2"), after_reasoning("<Think>If I go left")
     ('I go 2', '')
     """
-    if "<" not in text:
-        return text.strip()
-    if _REASONING_TAG.search(text) is None:
-        return text.strip()
     start, end = 0, len(text)
     for tag in _REASONING_TAG.finditer(text):
         start, end = (tag.end(), len(text)) if tag[1] else (start, min(end, tag.start()))

@@ -1,7 +1,9 @@
 """Whether a sentence that mentions an action says that it is the choice: "I go left", but not "Going left leads into a hole".
 
-The rule of this module is that a mention counts where it is said to be the choice, and that there is no list of all that a sentence
-may say instead. What is read as a choice is so little that nothing else reads alike; who is not understood is asked again.
+A mention counts where one of a few forms says that it is the choice (`_CHOOSING`, emphasis, an answer that begins with its action), and
+not where a word beside it takes that back: a question, a condition, the last action or the worst. Both are lists of English, so neither is
+complete. Where they do not reach, an answer is rather asked for again than guessed at; a name of several words, which can be nothing else
+than an action, needs no form.
 """
 
 from __future__ import annotations
@@ -46,10 +48,7 @@ _QUANTITY = r"(?:torque|force|thrust|throttle|steering|gas|brake|power|tau|u)"
 """What is applied, other than what is seen: an angle, a velocity, a position."""
 
 _THING = r"(?:number|cell|card|column|row|square|field|slot|position|key|button)"
-_LINK = (
-    rf"(?:\s+(?:to|for|with|towards?|in|an?|one|the|my|{_NOUN}|number|cell|card|column|square|key|button|cart|agent|piece|it|torque|force"
-    r"|of|value)){0,4}"
-)
+_LINK = rf"(?:\s+(?:to|for|with|towards?|in|an?|one|the|my|{_NOUN}|{_THING}|cart|agent|piece|it|torque|force|of|value)){{0,4}}"
 _PLACE = r"(?:place|put|drop|block|mark|claim|fill|occupy|insert)"
 _PLACING = r"(?:placing|putting|dropping|blocking|marking|claiming|filling|occupying|inserting)"
 _PLACE_LINK = rf"(?:\s+(?:at|in|into|on|onto|to|for|an?|the|my|x|o|mark|token|dis[ck]|piece|stone|symbol|spot|{_NOUN}|{_THING})){{0,6}}"

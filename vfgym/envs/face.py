@@ -29,7 +29,7 @@ RESET_OPTIONS = ("example_id", "split", "task", "game_options")
 """The options that `EpisodeFace.reset` knows."""
 
 
-_new, _of = object.__new__, AssistantMessage._of
+_new, _assistant_message = object.__new__, AssistantMessage._of
 
 
 def as_response(action: Any) -> Response:
@@ -39,7 +39,7 @@ def as_response(action: Any) -> Response:
         InvalidAction: If it is not an assistant message; the text says what was expected and what came.
     """
     if isinstance(action, str):
-        message: Any = _of({"role": "assistant", "content": action})
+        message: Any = _assistant_message({"role": "assistant", "content": action})
     elif isinstance(action, Response):
         return action
     else:

@@ -262,14 +262,19 @@ class GameEnv(MultiTurnEnv):
 
         It ends with what the game answered to the last move, also where a limit ended the episode.
         """
+        trajectory, final = state["trajectory"], state["final_env_response"]
+        turn: Turn | None = state.current.get("turn")  # none where the game did not even begin
         if "replies" in state:
-            state["completion"] = self._conversation([], state["trajectory"], state["replies"])
-            return Ready()
-        rendered = super().render_completion(state)
-        trajectory = state["trajectory"]
-        if state["final_env_response"] is None and self._replies and trajectory and "game_info" in trajectory[-1]["extras"]:
-            state["completion"] += as_messages(state["turn"].messages, self.message_types, name="make_move")
-        return rendered
+            completion = self._conversation([], trajectory, state["replies"])
+        elif turn is not None and self._replies and trajectory and "game_info" in trajectory[-1]["extras"]:
+            completion = [*trajectory[-1]["prompt"][len(state["prompt"]) :], *trajectory[-1]["completion"]]
+            completion += as_messages(turn.messages, self.message_types, name="make_move")
+        else:  # the last move was not made, or the author writes what is shown
+            return super().render_completion(state)
+        if final and (turn is None or final is not turn.messages):  # an author's own last words
+            completion += as_messages(final, self.message_types, name="final_env_response")
+        state["completion"] = completion
+        return Ready()
 
     def _conversation(self, opening: list[Message], steps: list[TrajectoryStep], replies: list[list[Message]]) -> list[Message]:
         """Return `opening` and some moves, each with what the game answered where that was shown."""

@@ -48,6 +48,9 @@ class MultiTurnEnv(ChatEnv):
         "apply_action",
     )
 
+    _episode_type: ClassVar[type[Episode]] = Episode
+    """What plays an episode with the library's own loop."""
+
     def __init__(self, max_turns: int = -1, timeout_seconds: float | None = None, **kwargs: Any) -> None:
         """Define an environment.
 
@@ -135,7 +138,7 @@ class MultiTurnEnv(ChatEnv):
     def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun; an inverted one where the author wrote `rollout`."""
         is_own = type(self).rollout is MultiTurnEnv.rollout
-        return Episode(self, session, rng) if is_own else InvertedEpisode(self, session, rng)
+        return self._episode_type(self, session, rng) if is_own else InvertedEpisode(self, session, rng)
 
     # Stop conditions
 

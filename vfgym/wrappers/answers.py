@@ -15,7 +15,7 @@ from vfgym.tools import Tool
 TOOL_NAME = "act"
 """The tool that plays a game."""
 
-_of = UserMessage._of  # bound once: a move is answered in less time
+_user_message = UserMessage._of  # bound once: a move is answered in less time
 
 _ARGUMENT = "action"
 _NOT_CARRIED_OUT = "Not carried out: one action is played a turn."
@@ -100,7 +100,7 @@ class Answers:
     def reply(self, message: Message, content: Content) -> list[Message]:
         """Return what answers a message: tool messages for its calls, as providers demand, else a user's message."""
         if "tool_calls" not in message or not message["tool_calls"]:
-            return [_of({"role": "user", "content": content}) if content.__class__ is str else UserMessage(content)]
+            return [_user_message({"role": "user", "content": content}) if content.__class__ is str else UserMessage(content)]
         calls = message["tool_calls"]
         images: list[Message] = []
         if not isinstance(content, str):

@@ -14,7 +14,7 @@ from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.envs.face import EpisodeFace
 from vfgym.envs.game import GameEnv, Turn, copied_info, joined, turn_of
-from vfgym.episode import BaseEpisode, Episode
+from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.messages import Content, Message, UserMessage
 from vfgym.spaces import ChoiceSampler, Sampler
@@ -68,6 +68,8 @@ def _check_copies(game: Any) -> None:
 
 class GymnasiumGame(GameEnv):
     """A Gymnasium environment as a chat environment. Made by `vfgym.to_chat`, which documents the arguments."""
+
+    _episode_type = GymnasiumEpisode
 
     def __init__(
         self,
@@ -176,11 +178,6 @@ class GymnasiumGame(GameEnv):
             return self.codec.from_json(given) if isinstance(given, str) else self.codec.from_json(self.codec.to_json(given))
         except (ActionNotFound, KeyError, TypeError, ValueError, IndexError) as error:
             raise ConfigurationError(f"noop_action must be an action of {game.action_space}, or its name; got {given!r}") from error
-
-    def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
-        """Return an episode of this game that has not begun; an inverted one where the author wrote `rollout`."""
-        is_own = type(self).rollout is GameEnv.rollout
-        return GymnasiumEpisode(self, session, rng) if is_own else super().new_episode(session, rng)
 
     def open_game(self) -> Game:
         """Make one more of the game."""

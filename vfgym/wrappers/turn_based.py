@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from vfgym.codecs import ActionNotFound
+from vfgym.frozen import FrozenDict
 from vfgym.messages import Content, Message
 
 Player: TypeAlias = Any
@@ -88,8 +89,8 @@ class TurnBasedGame(ABC):
         """Release what the table holds."""
 
 
-NO_MOVE = Played({}, is_valid=False)
-"""What comes of a message that did not get to the game."""
+NO_MOVE = Played(FrozenDict(), is_valid=False)
+"""What comes of a message that is no valid move and earns nobody anything."""
 
 
 def play_in_form(game: TurnBasedGame, message: Message, move_of: Callable[[Message], Message]) -> tuple[Played, str]:

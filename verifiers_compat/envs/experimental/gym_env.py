@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import gymnasium
-import numpy as np
 
 from verifiers_compat.envs.seeded_game import SeededGameEnv
 from vfgym.envs.game import Turn
-from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
 from vfgym.messages import Message, as_messages, content_text
@@ -144,6 +142,8 @@ class GymEnv(SeededGameEnv):
     ('0', 0.0)
     """
 
+    _episode_type = GymnasiumEpisode
+
     def __init__(
         self,
         env_cls: Callable[..., Any],
@@ -210,11 +210,6 @@ class GymEnv(SeededGameEnv):
         )
 
     # The game
-
-    def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
-        """Return an episode of this game that has not begun; an inverted one where the author wrote `rollout`."""
-        is_own = type(self).rollout is SeededGameEnv.rollout
-        return GymnasiumEpisode(self, session, rng) if is_own else super().new_episode(session, rng)
 
     def open_game(self) -> Any:
         """Make a game."""

@@ -19,14 +19,14 @@ from vfgym.wrappers.textarena.package import kinds, load, new_game, textarena
 from vfgym.wrappers.textarena.repairs import NobodyLeft
 from vfgym.wrappers.textarena.table_random import RandomNumbers
 from vfgym.wrappers.textarena.telling import MIXED_UP, Listener, Told, everything, in_order, in_training, joined
-from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
+from vfgym.wrappers.turn_based import NO_MOVE, Played, Player, TurnBasedGame
 
 logger = logging.getLogger(__name__)
 
 _CLIPPED_TO = 1000
 
-_TAKEN, _REFUSED = Played(FrozenDict()), Played(FrozenDict(), is_valid=False)
-"""What comes of a move that earns nobody anything; made once, since to make a named tuple takes 0.3 µs."""
+_TAKEN = Played(FrozenDict())
+"""What comes of a valid move that earns nobody anything; made once, since to make a named tuple takes 0.3 µs."""
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     # Without a limit its steps are TypeErrors (textarena 0.7.4); `max_moves` ends it.
@@ -216,7 +216,7 @@ class TextArenaGame(TurnBasedGame):
         if not is_over:
             if self._moves_made < self.max_moves:
                 self.turn = state.current_player_id
-                return _TAKEN if is_valid else _REFUSED
+                return _TAKEN if is_valid else NO_MOVE
             self._cut_short(f"The limit of {self.max_moves} moves was reached.")
         elif not self.was_truncated:
             self._end()
