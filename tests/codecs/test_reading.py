@@ -122,6 +122,7 @@ READABLE = [
     (MOVES, '{"action": "I go left"}', moves(0)),
     (MOVES, "It leans by 0.05, so left", moves(0)),
     (MOVES, "It is not far. I go left", moves(0)),
+    (MOVES, "left\u2014it is free", moves(0)),
     (MOVES, "<THINK>left</THINK> right <think>or up", moves(2)),
     (MOVES, "<thinking>left</Thinking> right", moves(2)),
     *((MOVES, text, moves(1)) for text in CHOICES),
@@ -295,7 +296,8 @@ CHANGED_LISTS = [
 UNREADABLE = [
     (MOVES, "", "names no action"),
     (MOVES, "<action>2</action> no, <action>1</action>", "names 2 different actions"),
-    (MOVES, "left\u2014it is free", "unclear whether 'left' is your choice"),
+    (MOVES, "left\u2014let me think", "unclear whether 'left' is your choice"),
+    (MOVES, "left\u2014blocked", "unclear whether 'left' is your choice"),
     (MOVES, "left or right", "names 2 different actions"),
     (MOVES, "I go left of\n```\nS up F\n```", "names 2 different actions"),
     (MOVES, "1 (right)", "names 2 different actions"),

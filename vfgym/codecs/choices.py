@@ -148,7 +148,9 @@ _NO_CHOICE = re.compile(
 )
 """What names an action that is not the one to play now."""
 
-_FIRST = re.compile(rf"{_CLOSED}(?:[.!;](?=\s)|[ \t]*\n|\s+[-\u2014]\s(?![b-hj-z]\b)|\s*\((?=[^()]*\)[ \t]*(?:[.!,;:\n\u2014-]|\Z)))")
+_FIRST = re.compile(
+    rf"{_CLOSED}(?:[.!;](?=\s)|[ \t]*\n|\s+-\s(?![b-hj-z]\b)|\s*\u2014\s*(?=[^\W\d])|\s*\((?=[^()]*\)[ \t]*(?:[.!,;:\n\u2014-]|\Z)))"
+)
 """What stands between an answer and its explanation."""
 
 _LISTED = re.compile(r"[.)][ \t]+(?!(?:it|this|that|because|since|as)\b)", re.IGNORECASE)
