@@ -2,7 +2,7 @@
 
 from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client, ClientConfig
-from vfgym.envs import ChatEnv, EnvGroup, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
+from vfgym.envs import ChatEnv, EnvGroup, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv, Turn
 from vfgym.envs.reasoning_gym import ReasoningGymEnv
 from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
@@ -20,7 +20,9 @@ from vfgym.wrappers import (
     MultiplayerEnv,
     NewMessages,
     PettingZooEnv,
+    Played,
     TextArenaEnv,
+    TurnBasedGame,
     to_chat,
     to_gym,
     to_pettingzoo,
@@ -53,6 +55,7 @@ __all__ = [
     "OracleAgent",
     "Parser",
     "PettingZooEnv",
+    "Played",
     "ProceduralTasks",
     "RandomAgent",
     "ReasoningGymEnv",
@@ -72,6 +75,8 @@ __all__ = [
     "ToolCall",
     "ToolEnv",
     "ToolMessage",
+    "Turn",
+    "TurnBasedGame",
     "Usage",
     "UserMessage",
     "XMLParser",

@@ -9,7 +9,7 @@ conversations share messages without copying them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
@@ -358,6 +358,14 @@ def content_text(content: Any) -> str:
         texts = (part.get("text") if isinstance(part, Mapping) else getattr(part, "text", None) for part in content)
         return " ".join(text for text in texts if isinstance(text, str)).strip()
     return ""
+
+
+def joined_contents(contents: Sequence[Content]) -> str | list[Any]:
+    """Return the contents of several messages as that of one: text where all are text, else parts."""
+    if all(isinstance(content, str) for content in contents):
+        return "\n\n".join(cast(Sequence[str], contents))
+    parts = [[{"type": "text", "text": content}] if isinstance(content, str) else content for content in contents]
+    return [part for each in parts for part in each]
 
 
 def plain(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

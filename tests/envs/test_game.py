@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vfgym
-from vfgym.envs.game import Turn, copied_info
+from vfgym.envs.game_session import Turn, copied_info
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
 from vfgym.testing import ScriptedClient, check_environment

@@ -14,7 +14,7 @@ import pytest
 import vfgym
 from tests.wrappers.nim import Nim, NimEnv
 from vfgym.codecs.discrete import DiscreteCodec
-from vfgym.envs.game import Turn
+from vfgym.envs.game_session import Turn
 from vfgym.envs.reasoning_gym import ReasoningGymEnv
 from vfgym.messages import Message
 from vfgym.state import State

@@ -11,8 +11,8 @@ from verifiers_compat.envs.datasets import first_tasks
 from verifiers_compat.envs.multiturn_env import MultiTurnEnv
 from vfgym.calls import is_awaitable
 from vfgym.concurrency import Steps, eager, run_async
-from vfgym.envs import game
 from vfgym.envs.chat import check_split
+from vfgym.envs.game_session import GameSessionEnv
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
 from vfgym.tasks import Row, Tasks, as_integer
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
-class SeededGameEnv(MultiTurnEnv, game.GameEnv):
+class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
     """A game whose tasks are consecutive seeds: those for training, then those for evaluation.
 
     An ``example_id`` is the game's seed. `reset` with a seed plays the game of this very seed, and without one the next task. A task of the

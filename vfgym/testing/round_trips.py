@@ -16,7 +16,7 @@ import gymnasium as gym
 
 from vfgym.agents import seat_of
 from vfgym.envs import ChatEnv
-from vfgym.envs.game import game_reward
+from vfgym.envs.game_session import game_reward
 from vfgym.envs.reasoning_gym import ReasoningGymEnv
 from vfgym.envs.reasoning_gym.items import ItemRows
 from vfgym.envs.reasoning_gym.package import borrowed_random_numbers

@@ -9,12 +9,15 @@ from vfgym.wrappers.to_chat import to_chat
 from vfgym.wrappers.to_gym import to_gym
 from vfgym.wrappers.to_reasoning_gym import to_reasoning_gym
 from vfgym.wrappers.to_textarena import to_textarena
+from vfgym.wrappers.turn_based import Played, TurnBasedGame
 
 __all__ = [
     "MultiplayerEnv",
     "NewMessages",
     "PettingZooEnv",
+    "Played",
     "TextArenaEnv",
+    "TurnBasedGame",
     "to_chat",
     "to_gym",
     "to_pettingzoo",

@@ -13,10 +13,11 @@ from gymnasium.utils import EzPickle
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.envs.face import EpisodeFace
-from vfgym.envs.game import GameEnv, Turn, copied_info, joined, turn_of
+from vfgym.envs.game import GameEnv
+from vfgym.envs.game_session import Turn, copied_info, turn_of
 from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
-from vfgym.messages import Content, Message, UserMessage
+from vfgym.messages import Content, Message, UserMessage, joined_contents
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.wrappers.answers import ActionSampler, Answers
@@ -197,7 +198,7 @@ class GymnasiumGame(GameEnv):
         if self.on_invalid == "random":
             # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
             state["rng_of_moves"] = state.rng if seed is None else np.random.default_rng([seed, 1])
-        return [UserMessage(joined([self._prompt, self._shown(game, observation)]))]
+        return [UserMessage(joined_contents([self._prompt, self._shown(game, observation)]))]
 
     def make_move(self, game: Game, message: Message, state: State) -> Turn:
         """Make the move that a message names; what one leads to that names none, ``on_invalid`` says."""
@@ -225,9 +226,9 @@ class GymnasiumGame(GameEnv):
         current["observation"] = observation
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
-            shown, reward = joined([note, shown]), reward + self.invalid_reward
+            shown, reward = joined_contents([note, shown]), reward + self.invalid_reward
         if terminated or truncated:
-            shown = joined([shown, _GAME_OVER])
+            shown = joined_contents([shown, _GAME_OVER])
         return turn_of(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
 
     def _random_action(self, state: State) -> Any:

@@ -16,9 +16,9 @@ import numpy as np
 from vfgym.agents import Agent, RandomAgent, as_agent
 from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.concurrency import Steps, begin_to_end, eager, wait
-from vfgym.envs.game import GameEnv, GameSession, Turn, joined, turn_of
+from vfgym.envs.game_session import GameSession, GameSessionEnv, Turn, turn_of
 from vfgym.errors import ConfigurationError, Error
-from vfgym.messages import AssistantMessage, Content, Message
+from vfgym.messages import AssistantMessage, Content, Message, joined_contents
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
@@ -74,7 +74,7 @@ class OpeningMoves:
         return f"OpeningMoves({self._env.env_id or type(self._env).__name__})"
 
 
-class MultiplayerEnv(GameEnv):
+class MultiplayerEnv(GameSessionEnv):
     """A chat environment around a game for several players. Subclass it and write `open_table`.
 
     The policy plays one seat. Before each of its turns the opponents make their moves; the reward of a step is what all of that
@@ -106,7 +106,7 @@ class MultiplayerEnv(GameEnv):
             opponents: Who takes the other seats: an agent or its name (``"random"``, ``"module:callable"``) for all of them, or a dict
                 with one for each player (a number may be text, as JSON has it); ``"self"`` lets the policy play every seat.
             tell_legal_actions: Whether ``info["legal_actions"]`` lists the moves that are legal, where the game knows them.
-            **kwargs: Passed to `GameEnv`.
+            **kwargs: Passed to `GameSessionEnv`.
 
         Raises:
             ConfigurationError: If the seat or an opponent is none.
@@ -153,14 +153,6 @@ class MultiplayerEnv(GameEnv):
     def open_game(self) -> TurnBasedGame:
         """Make a table at which the game is played."""
         return self.open_table()
-
-    def begin_game(self, game: Any, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
-        """Not called: `setup_state` begins games of several players, whose opponents may be awaited."""
-        raise NotImplementedError
-
-    def make_move(self, game: Any, message: Message, state: State) -> Turn:
-        """Not called: `apply_action` makes moves, and those of opponents, who may be awaited."""
-        raise NotImplementedError
 
     def _overrides(self, name: str) -> bool:
         if name == "get_prompt_messages" and type(self).get_prompt_messages is MultiplayerEnv.get_prompt_messages:
@@ -476,7 +468,7 @@ def reward_without_a_move(state: State) -> float:
 
 def _first(why: str, content: Content) -> Content:
     """Return what a player is told of its message, before what the table tells it."""
-    return joined([why, content]) if content else why
+    return joined_contents([why, content]) if content else why
 
 
 def _add(state: State, played: Played) -> None:

@@ -15,9 +15,8 @@ import gymnasium as gym
 
 from vfgym.codecs import text_renderer
 from vfgym.codecs.observations import TextRenderer, without_colours
-from vfgym.envs.game import joined
 from vfgym.errors import ConfigurationError
-from vfgym.messages import Content
+from vfgym.messages import Content, joined_contents
 from vfgym.wrappers.descriptions import Description, describe
 from vfgym.wrappers.images import image_part, is_image_space
 from vfgym.wrappers.minigrid import ABOUT_VIEW, is_minigrid, minigrid_text
@@ -97,7 +96,7 @@ class Both:
 
     def __call__(self, game: Game, observation: Any) -> Content:
         """Return text and image as content parts."""
-        return joined([self.text(game, observation), self.image(game, observation)])
+        return joined_contents([self.text(game, observation), self.image(game, observation)])
 
 
 def drawn_text(game: Game, observation: Any) -> str:

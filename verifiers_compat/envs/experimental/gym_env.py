@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeAlias
 import gymnasium
 
 from verifiers_compat.envs.seeded_game import SeededGameEnv
-from vfgym.envs.game import Turn
+from vfgym.envs.game import GameEnv
+from vfgym.envs.game_session import Turn
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
 from vfgym.messages import Message, as_messages, content_text
@@ -126,7 +127,7 @@ def _not_emitted(state: State) -> float:
 _emitted.__name__ = _not_emitted.__name__ = sum_step_rewards.__name__
 
 
-class GymEnv(SeededGameEnv):
+class GymEnv(SeededGameEnv, GameEnv):
     """Any game with `reset` and `step` as an environment, for rollouts and as a `gymnasium.Env`.
 
     A task is a seed, which stands in its ``answer``: training has those from `seed` on, evaluation those that follow. What the model

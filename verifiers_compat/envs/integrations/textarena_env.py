@@ -10,7 +10,7 @@ from verifiers_compat.envs.seeded_game import SeededGameEnv
 from vfgym.calls import is_awaitable
 from vfgym.codecs import ActionNotFound
 from vfgym.concurrency import Steps, eager
-from vfgym.envs.game import Turn, game_reward
+from vfgym.envs.game_session import Turn, game_reward
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
 from vfgym.messages import Message

@@ -11,9 +11,8 @@ import numpy as np
 from pettingzoo import AECEnv
 
 from vfgym.envs.face import RESET_OPTIONS, Action, as_response, new_since, transcript
-from vfgym.envs.game import joined
 from vfgym.errors import ConfigurationError, ResetNeeded
-from vfgym.messages import AssistantMessage, Content, Message, SystemMessage, UserMessage
+from vfgym.messages import AssistantMessage, Content, Message, SystemMessage, UserMessage, joined_contents
 from vfgym.spaces import ChatSpace, MessageSpace, TextSampler
 from vfgym.wrappers.multiplayer import MultiplayerEnv
 from vfgym.wrappers.turn_based import Player, TurnBasedGame, play_in_form
@@ -305,7 +304,7 @@ class ChatAEC(ConversationAEC):
         self._print(agent, [UserMessage(content)])
         said = self._conversations[agent]
         if said and isinstance(said[-1], UserMessage):
-            content = joined([said.pop().content, content])
+            content = joined_contents([said.pop().content, content])
         said.append(UserMessage(content))
 
     def close(self) -> None:

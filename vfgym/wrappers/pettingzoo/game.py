@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
-from vfgym.envs.game import copied_info
+from vfgym.envs.game_session import copied_info
 from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.answers import Answers

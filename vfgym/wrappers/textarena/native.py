@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from vfgym.agents import seat_of
 from vfgym.envs.face import EpisodeFace, as_response, new_since
-from vfgym.envs.game import Turn
+from vfgym.envs.game_session import Turn
 from vfgym.errors import ConfigurationError, Error, ResetNeeded
 from vfgym.messages import Message, content_text
 from vfgym.state import State
