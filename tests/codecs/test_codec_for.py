@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.codecs.spaces import same
-from vfgym.codecs import ActionNotFound, Codec, codec_for, register_codec
-from vfgym.codecs import base as codecs_base
+from vfgym.codecs import ActionNotFound, Codec, codec_for, register_codec, registry
 from vfgym.errors import ConfigurationError, InvalidAction
 
 
@@ -258,7 +257,7 @@ def test_an_unknown_kind_is_read_by_its_own_json() -> None:
 
 
 def test_a_user_can_register_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codecs_base, "_factories", dict(codecs_base._factories))
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
 
     class PointCodec(Codec):
         schema = {"type": "integer"}

@@ -5,14 +5,17 @@ A `Codec` has three faces for the actions of one space. As *JSON* an action is t
 meaning. As *words* the space is described to the model (`listing`, `example`). `text_renderer` is the one-way counterpart for
 observations.
 
-`base` holds the contract and the dispatch by space, `answers` finds the answer in a message, `relaxed` reads what is almost JSON,
-`numbers` reads numbers in sentences, `choices` knows what a sentence says to be its choice, `discrete`, `arrays`, `text` and
-`compounds` are the kinds of spaces, `observations` renders.
+`base` holds the contract, `registry` the dispatch by space, `discrete`, `arrays`, `text` and `compounds` the kinds of spaces. `narrowing`
+gets from a message to its action: `answers` knows where an answer stands, `relaxed` reads what is almost JSON, `data` the shapes in which
+models write it, `numbers` reads numbers in sentences, `choices` knows what a sentence says to be its choice, `problems` what a model is
+told where there is none. `observations` renders.
 """
 
 from vfgym.codecs import arrays, compounds, discrete, text  # noqa: F401 - importing a kind registers it
-from vfgym.codecs.base import ActionNotFound, Codec, codec_for, register_codec
+from vfgym.codecs.base import Codec
 from vfgym.codecs.observations import observation_text, text_renderer, without_colours
+from vfgym.codecs.problems import ActionNotFound
+from vfgym.codecs.registry import codec_for, register_codec
 
 __all__ = [
     "ActionNotFound",

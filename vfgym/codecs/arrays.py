@@ -11,21 +11,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from vfgym.codecs.base import (
-    ActionNotFound,
-    Codec,
-    Schema,
-    after_key,
-    beside,
-    chosen_number,
-    elements_of,
-    number_text,
-    register_codec,
-    sequence_of,
-    several,
-    shown,
-)
+from vfgym.codecs.base import Codec, Schema
+from vfgym.codecs.choices import chosen_number
+from vfgym.codecs.data import after_key, beside, elements_of, number_text, sequence_of, shown
 from vfgym.codecs.numbers import Number
+from vfgym.codecs.problems import ActionNotFound, several
+from vfgym.codecs.registry import register_codec
 from vfgym.codecs.relaxed import bracketed
 from vfgym.errors import ConfigurationError, InvalidAction
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vfgym.codecs.numbers import without_array_call
+from vfgym.codecs.numbers import Number, numbers_in, with_plain_signs, without_array_call
+from vfgym.codecs.problems import STATE_IT, ActionNotFound, several
 
 _SENTENCE_BREAK = re.compile(r"[.!?;\u2026\u3002\uff1f][\"'`*_)\]}>$]*(?=\s|\Z)|\n|\u3002")
 _LONGEST_SENTENCE = 300
@@ -264,3 +265,27 @@ def _is_explained(text: str, start: int, end: int) -> bool:
         return False
     remark = text[pause.end() : pause.end() + _LONGEST_SENTENCE]
     return not says_nothing(remark) and not _NO_REASON.match(remark) and not _REFUSAL.search(remark)
+
+
+def chosen_number(text: str, is_marked: bool) -> Number | None:
+    """Return the only number in a text, or ``None`` if there is none.
+
+    Args:
+        text: A text.
+        is_marked: Whether it stood in tags or after a label, so that the number need not be said to be the choice.
+
+    Raises:
+        ActionNotFound: If there are several, or it is unclear whether the number is the choice. The message is a sentence without its
+            full stop.
+    """
+    try:
+        numbers = numbers_in(text)
+    except ValueError as error:
+        raise ActionNotFound(str(error)) from None
+    if len(numbers) > 1:
+        raise several(len(numbers))
+    for number, places in numbers.items():
+        if not is_marked and not is_chosen(with_plain_signs(text), places):
+            raise ActionNotFound(f"It is unclear whether {number} is your choice: {STATE_IT}")
+        return number
+    return None

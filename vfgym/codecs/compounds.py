@@ -11,20 +11,10 @@ from gymnasium.spaces import GraphInstance
 from gymnasium.vector.utils import concatenate, create_empty_array
 
 from vfgym.codecs.arrays import multi_discrete_codec
-from vfgym.codecs.base import (
-    ActionNotFound,
-    Codec,
-    Schema,
-    Space,
-    codec_for,
-    elements_of,
-    json_text,
-    mapping_of,
-    register_codec,
-    sequence_of,
-    shown,
-    wrapped_in,
-)
+from vfgym.codecs.base import Codec, Schema, Space
+from vfgym.codecs.data import elements_of, json_text, mapping_of, sequence_of, shown, wrapped_in
+from vfgym.codecs.problems import ActionNotFound
+from vfgym.codecs.registry import codec_for, register_codec
 from vfgym.errors import ConfigurationError, InvalidAction, did_you_mean
 
 

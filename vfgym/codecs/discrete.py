@@ -11,22 +11,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from vfgym.codecs.base import (
-    NO_ACTION,
-    STATE_IT,
-    ActionNotFound,
-    Codec,
-    Schema,
-    after_key,
-    beside,
-    chosen_number,
-    register_codec,
-    several,
-    shown,
-    wrapped_in,
-)
-from vfgym.codecs.choices import is_chosen, says_nothing
+from vfgym.codecs.base import Codec, Schema
+from vfgym.codecs.choices import chosen_number, is_chosen, says_nothing
+from vfgym.codecs.data import after_key, beside, shown, wrapped_in
 from vfgym.codecs.numbers import is_bare, is_changed, is_negated, numbers_in, with_plain_signs
+from vfgym.codecs.problems import NO_ACTION, STATE_IT, ActionNotFound, several
+from vfgym.codecs.registry import register_codec
 from vfgym.codecs.relaxed import bracketed, read_json
 from vfgym.errors import ConfigurationError, InvalidAction
 

@@ -9,7 +9,10 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.codecs.answers import MARKUP
-from vfgym.codecs.base import ActionNotFound, Codec, Schema, Space, json_text, register_codec, seeded_sample, shown
+from vfgym.codecs.base import Codec, Schema, Space, seeded_sample
+from vfgym.codecs.data import json_text, shown
+from vfgym.codecs.problems import ActionNotFound
+from vfgym.codecs.registry import register_codec
 from vfgym.codecs.relaxed import read_json
 from vfgym.errors import ConfigurationError, InvalidAction
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec
-from vfgym.codecs.base import STATE_IT, several
 from vfgym.codecs.choices import is_chosen
 from vfgym.codecs.numbers import is_negated, with_plain_signs
+from vfgym.codecs.problems import STATE_IT, several
 
 _MENTION = re.compile(r"(?<![\w-])[a-hKQRBNO0][\w=-]*\w(?!\w)")
 """What may be a move inside a sentence."""
