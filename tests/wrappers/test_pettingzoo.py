@@ -1357,3 +1357,53 @@ def test_without_pettingzoo_it_is_said_what_to_install(monkeypatch: pytest.Monke
 def test_importing_it_does_not_import_pettingzoo() -> None:
     code = "import sys, vfgym.wrappers.pettingzoo; sys.exit('pettingzoo' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def cut_off(text: str) -> vfgym.Response:
+    return vfgym.Response("r", 0, "m", None, vfgym.ResponseMessage(text, finish_reason="length"))
+
+
+def connect_four(**options: Any) -> PettingZooEnv:
+    factory("connect_four_v3")
+    return PettingZooEnv("classic/connect_four_v3", **options)
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("opponents", ["random", "self"])
+async def test_a_sentence_that_was_cut_off_is_no_move(opponents: str, blocking: bool) -> None:
+    env = connect_four(opponents=opponents, blocking=blocking)
+    await env.areset(seed=0)
+    said = "I play in column 3"
+    first = await env.astep(cut_off(said))
+    assert "cut off" in first.observation[-1].content
+    second = await env.astep(cut_off(f"<action>3</action> {said}, or rather"))
+    assert "cut off" not in second.observation[-1].content
+    whole = await env.astep(said)
+    assert "names no action" not in whole.observation[-1].content
+    await env.aclose()
+
+
+def test_an_opponents_sentence_that_was_cut_off_is_no_move() -> None:
+    answers = iter([cut_off("I play in column 3"), "I play in column 3"])
+    shown = []
+
+    def opponent(observation: list[vfgym.Message], info: dict[str, Any]) -> Any:
+        shown.append(observation[-1].content)
+        return next(answers)
+
+    env = connect_four(opponents=opponent, blocking=False)
+    env.reset(seed=0)
+    env.step("0")
+    assert len(shown) == 2
+    assert "cut off" in shown[1]
+
+
+def test_an_agents_sentence_that_was_cut_off_is_no_move() -> None:
+    aec = to_pettingzoo(connect_four())
+    aec.reset(seed=0)
+    agent = aec.agent_selection
+    aec.step(cut_off("I play in column 3"))
+    assert aec.agent_selection == agent
+    assert "cut off" in aec.observe(agent)[-1].content
+    aec.step("I play in column 3")
+    assert aec.agent_selection != agent

@@ -248,7 +248,7 @@ class MultiplayerEnv(GameSessionEnv):
         else:
             game: TurnBasedGame = session.game
             player = state.current["player"]
-            played, told = self._play(game, message, player)
+            played, told = self._play(game, message, player, is_cut_off=state.is_cut_off)
             if played.rewards:
                 _add(state, played)
             turn = game.turn
@@ -261,7 +261,7 @@ class MultiplayerEnv(GameSessionEnv):
     def _play_on_thread(self, message: Message, state: State) -> Steps[None]:
         """Make the policy's move on the table's thread, and the opponents' after it."""
         session = state.session
-        played, told = yield session.run(self._play, session.game, message, state["player"])
+        played, told = yield session.run(self._play, session.game, message, state["player"], False, state.is_cut_off)
         if played.rewards:
             _add(state, played)
         yield from self._go_on(played, told, state)
@@ -309,9 +309,9 @@ class MultiplayerEnv(GameSessionEnv):
             except Error as error:
                 raise opponent.failure(error) from error
             if on_thread:
-                played, told = yield session.run(self._play, game, message, policy, opponent.answers_with_moves)
+                played, told = yield session.run(self._play, game, message, policy, opponent.answers_with_moves, opponent.is_cut_off)
             else:
-                played, told = self._play(game, message, policy, opponent.answers_with_moves)
+                played, told = self._play(game, message, policy, opponent.answers_with_moves, opponent.is_cut_off)
             if played.rewards:
                 _add(state, played)
             opponent.invalid_moves = 0 if played.is_valid else opponent.invalid_moves + 1
@@ -329,7 +329,7 @@ class MultiplayerEnv(GameSessionEnv):
         if self.has_form:
             played, why = yield from self._call(session, play_in_form, game, message, self.move_of)
         else:
-            played = yield from self._call(session, game.move, message)
+            played = yield from self._call(session, game.move_cut_off if state.is_cut_off else game.move, message)
         if played.rewards:
             _add(state, played)
         contents, infos, legal = yield from self._call(session, self._look_around, game)
@@ -357,7 +357,9 @@ class MultiplayerEnv(GameSessionEnv):
 
     # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
 
-    def _play(self, game: TurnBasedGame, message: Message, policy: Player, is_move: bool = False) -> tuple[Played, Told]:
+    def _play(
+        self, game: TurnBasedGame, message: Message, policy: Player, is_move: bool = False, is_cut_off: bool = False
+    ) -> tuple[Played, Told]:
         """Make a move. Return what came of it, and what is told to whoever is next: the policy, where the game is over.
 
         Args:
@@ -365,6 +367,7 @@ class MultiplayerEnv(GameSessionEnv):
             message: The message of the player whose turn it is.
             policy: The policy's player.
             is_move: Whether the message is a move without the form that this environment has.
+            is_cut_off: Whether it was cut off by the limit of its length.
         """
         if self.has_form and not is_move:
             played, why = play_in_form(game, message, self.move_of)
@@ -372,7 +375,7 @@ class MultiplayerEnv(GameSessionEnv):
                 content, info, legal = self._look(game, game.turn)
                 return played, (_first(why, content), info, legal)
         else:
-            played = game.move(message)
+            played = game.move_cut_off(message) if is_cut_off else game.move(message)
         turn = game.turn
         return played, self._look(game, policy if turn is None else turn)
 

@@ -77,7 +77,7 @@ class _MoveSampler:
 class Opponent:
     """An agent at an opponent's seat, for one game."""
 
-    __slots__ = ("_agent", "_answering", "_seat", "answers_with_moves", "invalid_moves")
+    __slots__ = ("_agent", "_answering", "_seat", "answers_with_moves", "invalid_moves", "is_cut_off")
 
     def __init__(self, seat: OpponentSeat, agent: Agent) -> None:
         """Let `agent` play at `seat`."""
@@ -88,6 +88,8 @@ class Opponent:
         self._answering: Answering | None = per_episode(agent)(seat)
         self.invalid_moves = 0
         """Answers in a row that were no valid move."""
+        self.is_cut_off = False
+        """Whether the last answer was cut off by the limit of its length."""
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         # A closure cannot be pickled, and a deep copy would share it. A copy asks the agent for a new one.
@@ -120,8 +122,11 @@ class Opponent:
         if type(answer) is str:
             message: Message = own["assistant"]._of({"role": "assistant", "content": answer})
             self._seat.conversation.append(message)
+            self.is_cut_off = False
             return message
-        message = for_conversation(as_response(answer).message, own)
+        response = as_response(answer)
+        self.is_cut_off = response.is_truncated
+        message = for_conversation(response.message, own)
         self._seat.conversation.append(message)
         return message
 

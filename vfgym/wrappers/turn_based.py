@@ -58,6 +58,13 @@ class TurnBasedGame(ABC):
     def move(self, message: Message) -> Played:
         """Make the move of the player whose turn it is. A message that is no move is the game's own matter (see `Played`)."""
 
+    def move_cut_off(self, message: Message) -> Played:
+        """Make the move of a message that the limit of its length cut off. By default as of any other: what it says counts.
+
+        A game that searches sentences for a move overrides this: what was cut off may have gone on to say something else.
+        """
+        return self.move(message)
+
     @abstractmethod
     def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
         """Return a random move for a player whose turn it is: a legal one where the game lets them be found."""

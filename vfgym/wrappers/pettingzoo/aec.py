@@ -226,13 +226,14 @@ class ChatAEC(ConversationAEC):
         """
         if self._must_not_act(action):
             return
-        message = as_response(action).message
+        response = as_response(action)
+        message = response.message
         agent = self.agent_selection
         self._tell(agent)
         self._conversations[agent].append(message)
         self._print(agent, [message])
         if self.form is None:
-            played = self.game.move(message)
+            played = self.game.move_cut_off(message) if response.is_truncated else self.game.move(message)
         else:
             played, why = play_in_form(self.game, message, self.form.move_of)
             if why:

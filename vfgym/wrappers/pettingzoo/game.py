@@ -227,13 +227,24 @@ class PettingZooGame(TurnBasedGame):
         Raises:
             ResetNeeded: If no game is running.
         """
+        return self._move(message, Answers.read)
+
+    def move_cut_off(self, message: Message) -> Played:
+        """Play what a message certainly says that was cut off: a tool call, what stands in closed tags, or the whole name of an action.
+
+        Raises:
+            ResetNeeded: If no game is running.
+        """
+        return self._move(message, Answers.read_cut_off)
+
+    def _move(self, message: Message, read: Callable[[Answers, Message], Any]) -> Played:
         player = self.turn
         if player is None:
             raise ResetNeeded("there is no game to continue: call reset() first")
         self._answered += 1
         codec = self.codecs[player]
         try:
-            action = self._answers[player].read(message)
+            action = read(self._answers[player], message)
         except ActionNotFound as error:
             return self._refused(player, str(error))
         if not self._is_legal(player, action):
