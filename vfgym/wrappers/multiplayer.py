@@ -16,7 +16,7 @@ import numpy as np
 from vfgym.agents import Agent, RandomAgent, as_agent
 from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.concurrency import Steps, begin_to_end, eager, wait
-from vfgym.envs.game_session import GameSession, GameSessionEnv, Turn, turn_of
+from vfgym.envs.game_session import GameSession, GameSessionEnv, Turn, game_reward, turn_of
 from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import AssistantMessage, Content, Message, joined_contents
 from vfgym.rubrics import Rubric
@@ -127,10 +127,10 @@ class MultiplayerEnv(GameSessionEnv):
         """Whether players put their moves into a form, so that `move_of` is asked for the move in each message."""
         if self.is_self_play and kwargs.get("history") is not None:
             raise ConfigurationError("history cannot be limited in self-play: each player is shown its own conversation")
-        has_own_rubric = kwargs.get("rubric") is not None
+        if kwargs.get("rubric") is None:
+            kwargs["rubric"] = rubric = Rubric(reward_without_a_move)
+            rubric.add_step_reward_func(game_reward)
         super().__init__(**kwargs)
-        if not has_own_rubric:
-            self.add_rubric(Rubric(reward_without_a_move))
 
     @abstractmethod
     def open_table(self) -> TurnBasedGame:
