@@ -6,7 +6,8 @@ Nothing asserts on these numbers.
 TextArena's games are played with the same random moves, legal ones where they can be found, to their end or through 40 moves: here
 through the chat environment, where the policy has the first seat and the others have their moves prepared, and by TextArena alone in a
 process of its own, as raw games (each move with its observation) and with TextArena's own default wrappers. The end of an episode and its
-scoring are part of what is measured here. ``--games N`` plays N ids of different games instead of all.
+scoring, which a raw game does not have, are part of what is measured here; what moves cost without them is told below the table.
+``--games N`` plays N ids of different games instead of all.
 """
 
 from __future__ import annotations
@@ -200,24 +201,42 @@ class Costs(NamedTuple):
         return self.chat / self.raw
 
 
+def costs(found: list[Played]) -> list[Costs]:
+    """Return what games cost, those first that lose least by being played as chat."""
+    measured = zip(found, textarena_alone(found), strict=True)
+    rows = [Costs(played, cost[0], as_chat(played), cost[1]) for played, cost in measured if cost is not None]
+    return sorted(rows, key=lambda row: row.ratio)
+
+
+def without_the_end(played: Played) -> Played:
+    """Return a game up to the policy's last move, with which the chat environment ends and scores the episode, as no raw game does."""
+    own = [number for number, (player, _) in enumerate(played.moves) if player == 0]
+    return played._replace(moves=played.moves[: own[-1]] if len(own) > 1 else [])
+
+
 def textarena_table(most: int | None) -> None:
     """Print what a move costs in each game."""
     logging.disable(logging.WARNING)  # random moves are wrong often enough
     found = games(most)
-    measured = zip(found, textarena_alone(found), strict=True)
-    rows = [Costs(played, cost[0], as_chat(played), cost[1]) for played, cost in measured if cost is not None]
-    rows.sort(key=lambda row: row.ratio)
+    rows = costs(found)
     print(f"\n{'TextArena, µs a move':28} {'moves':>5} {'raw':>8} {'as chat':>8} {'ratio':>6} {'own wrappers':>13} {'ratio':>6}")
     for row in rows:
         print(
             f"{row.played.game:28} {len(row.played.moves):5} {row.raw:8.1f} {row.chat:8.1f} {row.ratio:6.2f}"
             f" {row.own_wrappers:13.1f} {row.own_wrappers / row.raw:6.2f}"
         )
-    raw, chat, wrapped = (sum(cost * len(played.moves) for played, cost in costs) for costs in columns(rows))
-    within = sum(row.ratio <= 2 for row in rows)
-    print(f"\nall moves of all games: {chat / raw:.2f} x the raw games (aim: 2), TextArena's own wrappers {wrapped / raw:.2f} x")
-    print(f"median of the games {statistics.median(row.ratio for row in rows):.2f} x; {within} of {len(rows)} within 2 x")
+    summary("whole games, their end and its scoring included", rows)
+    summary("their moves before the last", costs([cut for played in found if (cut := without_the_end(played)).moves]))
     print(f"left out, since TextArena alone cannot play them here: {len(found) - len(rows)}")
+
+
+def summary(title: str, rows: list[Costs]) -> None:
+    """Print what all games cost together, and the game in the middle."""
+    raw, chat, wrapped = (sum(cost * len(played.moves) for played, cost in pairs) for pairs in columns(rows))
+    median, within = statistics.median(row.ratio for row in rows), sum(row.ratio <= 2 for row in rows)
+    more = statistics.median(row.chat - row.raw for row in rows)
+    print(f"\n{title}: {chat / raw:.2f} x the raw games (aim: 2), TextArena's own wrappers {wrapped / raw:.2f} x")
+    print(f"median of the games {median:.2f} x, {more:.1f} µs more; {within} of {len(rows)} within 2 x")
 
 
 def columns(rows: list[Costs]) -> list[list[tuple[Played, float]]]:
