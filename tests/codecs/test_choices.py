@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vfgym
-from tests.codecs.test_reading import CELLS, DRIVE, MOVES, ROBOT, SAY, TAXI, TORQUE, floats
-from vfgym.codecs import ActionNotFound, codec_for
+from tests.codecs.test_reading import CELLS, DRIVE, GAS, LEVERS, MOVES, ROBOT, SAY, TAXI, TORQUE, floats
+from vfgym.codecs import ActionNotFound, codec_for, english
+from vfgym.codecs.choices import is_chosen
 from vfgym.concurrency import run_to_end
 from vfgym.testing import ModelServer, Reply
 
@@ -116,6 +118,36 @@ CHOSEN = [
     (CELLS, "I drop into column 3", "3"),
     (CELLS, "I play [4].", "4"),
     (CELLS, "I play position 4 to block.", "4"),
+    (MOVES, "We get $\\boxed{\\text{left}}$.", "left"),
+    *(
+        (KEYS, text, "turn left")
+        for text in (
+            "I turn left.",
+            "I will now turn left to face the door.",
+            "My action is turn left",
+            "The best move is to turn left.",
+            "so turn left",
+            "The door is there, turn left then",
+            "Turn left, because the wall is ahead.",
+            "Turn left. It is free.",
+            "I should turn left, since the key is there.",
+            "The wall is ahead. Let me turn left.",
+            "Turn left it is.",
+            "The wall is ahead.\n\nturn left",
+            "The wall is ahead.\nTurn left to go on.",
+            "I choose **turn left**.",
+            "I pick 'turn left' now.",
+            "My next move: turn left",
+        )
+    ),
+    (KEYS, "I'll pick up the key", "pick up"),
+    (KEYS, "The key is here. Pick up the key to open the door.", "pick up"),
+    (TAXI, "I will move south.", "Move south (down)"),
+    (TAXI, "To reach it, I move south (down).", "Move south (down)"),
+    (GAS, "I will accelerate to the right to gain momentum.", "Accelerate to the right"),
+    (GAS, "To gain momentum, accelerate to the right.", "Accelerate to the right"),
+    (LEVERS, "The best action is to apply -1 torque.", "apply -1 torque"),
+    (POKER, "I raise half pot because my hand is strong.", "raise half pot"),
 ]
 
 
@@ -214,6 +246,33 @@ MENTIONED = [
     (BLACKJACK, "Hit me?"),
     (TORQUE, "The velocity = 1.5"),
     (TORQUE, "velocity: 1.5"),
+    (MOVES, "The only losing move is left."),
+    (MOVES, "They say I should go left."),
+    (MOVES, "Earlier I decided to go left."),
+    (MOVES, "The ghost comes from the **left**."),
+    (MOVES, "**right** if it is free"),
+    (CELLS, "1. The board is empty"),
+    (CELLS, "[4] taken"),
+    *(
+        (TAXI, text)
+        for text in (
+            "To move south is deadly.",
+            "Move south is deadly.",
+            "You suggested to move south earlier.",
+            "Earlier I decided to move south, which failed.",
+            "It is foolish to move south.",
+            "I hate to move south.",
+            "Had I chosen to move south I would have died.",
+            "The worst thing is to move south.",
+            "The only losing move is to move south.",
+            "Moving there fails; move south fails too.",
+            "Before, I used move south for this.",
+            "The goal lies one move south.",
+            "The penalty comes from move south at the wrong place.",
+            "Move south to lose, or should I?",
+        )
+    ),
+    (POKER, "I would have gone all in."),
 ]
 
 
@@ -221,6 +280,19 @@ MENTIONED = [
 def test_what_is_only_mentioned_is_asked_again(codec: Any, text: str) -> None:
     with pytest.raises(ActionNotFound, match=r"It is unclear whether .* is (your choice: name your action alone|meant)"):
         codec.decode(text)
+
+
+@pytest.mark.parametrize(
+    ("form", "example"),
+    [(form, example) for form in english.FORMS for example in form.examples],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_form_of_english_is_what_reads_its_examples(form: english.Form, example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, mention, after = re.split(r"[\[\]]", example)
+    place = (len(before), len(before) + len(mention))
+    for forms in ((form,), ()):
+        monkeypatch.setattr(english, "FORMS", forms)
+        assert is_chosen(before + mention + after, [place]) == bool(forms)
 
 
 FORMS = ["<action>{}</action>", "<Action>\n{}</Action> ", "Action: {}\n", "\n**My answer:** {}\n", "```\n{}\n```\n"]

@@ -11,6 +11,7 @@ import pytest
 from gymnasium import spaces as gs
 from gymnasium.spaces import GraphInstance
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.codecs.spaces import members
 from vfgym.codecs import observation_text, text_renderer, without_colours
@@ -35,6 +36,18 @@ RENDERED = [
     (gs.Tuple((gs.Discrete(32), gs.Discrete(2))), np.array([14, 0]), ("Sum", "Ace"), "Sum: 14\nAce: 0"),
     (gs.Tuple((gs.Discrete(32), gs.Discrete(2))), None, ("Sum", "Ace"), "None"),
     (gs.Discrete(2, start=5), np.array(6), ("closed", "open"), "6"),
+    (gs.Sequence(gs.Text(9)), ("c, d", "e"), (), '["c, d", e]'),
+    (gs.Sequence(gs.Text(9)), ("c", "d", "e"), (), "[c, d, e]"),
+    (gs.Tuple((gs.Text(9), gs.Text(9))), ("a, b", ""), (), '["a, b", ""]'),
+    (gs.Tuple((gs.Text(9), gs.Text(9))), ("a, b", ""), ("x", "y"), "x: a, b\ny: "),
+    (gs.Tuple((gs.Text(9), gs.Text(9))), ("q\nr", " a"), (), '["q\\nr", " a"]'),
+    (gs.Tuple((gs.Text(9), gs.Text(9))), ('sāy "go"', "it's é"), (), '["sāy \\"go\\"", it\'s é]'),
+    (gs.Tuple((gs.Dict(x=gs.Text(9), y=gs.Text(9)),)), ({"x": "1; y: 2", "y": "3"},), (), '[{x: "1; y: 2"; y: 3}]'),
+    (gs.Tuple((gs.Dict(x=gs.Text(9), y=gs.Text(9)),)), ({"x": "1; y: 2"},), (), '[x: "1; y: 2"]'),
+    (gs.Tuple((gs.Dict(x=gs.Tuple((gs.Text(9),))),)), ({"x": ("a, b",)},), (), '[x: ["a, b"]]'),
+    (gs.Tuple((gs.OneOf((gs.Discrete(3), gs.Text(9))),)), ((1, "a, b"),), (), '[choice 1: "a, b"]'),
+    (gs.Dict(x=gs.Text(9), y=gs.Text(9)), {"x": "q\ny: 1", "y": "a, b"}, (), "x:\n  q\n  y: 1\ny: a, b"),
+    (None, ["a, b", {"x": "c, d"}, np.array(["e, f"])], (), '["a, b", x: "c, d", ["e, f"]]'),
     (gs.OneOf((gs.Discrete(3), gs.Text(9))), (None, "go"), (), "[None, go]"),
     (gs.OneOf((gs.Discrete(3), gs.Text(9))), (np.array([0, 1]), "go"), (), "[[0, 1], go]"),
     (gs.Tuple((gs.Discrete(32), gs.Box(0, 1, (2,)))), (14, np.array([0.5, 1])), (), "[14, [0.5, 1]]"),
@@ -73,6 +86,14 @@ def test_every_observation_has_a_text(member: tuple[gym.Space[Any], Any]) -> Non
     space, observation = member
     assert isinstance(text_renderer(space)(observation), str)
     assert isinstance(observation_text(None, observation), str)
+
+
+@given(st.lists(st.text('ab ,;:[]{}"\n', max_size=6), min_size=1), st.sampled_from([", ", ",", "; ", "\n"]))
+def test_lists_of_other_texts_look_otherwise(texts: list[str], separator: str) -> None:
+    """Texts, and what they come to when they are joined and parted again."""
+    others = separator.join(texts).split(separator)
+    space = gs.Sequence(gs.Text(99))
+    assert (observation_text(space, tuple(texts)) == observation_text(space, tuple(others))) == (texts == others)
 
 
 def test_colours_become_brackets() -> None:

@@ -130,6 +130,8 @@ READABLE = [
     (LEVERS, "apply \u22121 torque", moves(0)),
     (LEVERS, "I APPLY  \u20131\ntorque", moves(0)),
     (LEVERS, "1", moves(1)),
+    (LEVERS, "\\[ \\boxed{1} \\]", moves(1)),
+    (LEVERS, "$\\boxed{\\text{1}}$!", moves(1)),
     (FORCES, "-1", moves(0)),
     (FORCES, "1", moves(2)),
     (FORCES, "2", moves(2)),

@@ -7,8 +7,8 @@ observations.
 
 `base` holds the contract, `registry` the dispatch by space, `discrete`, `arrays`, `text` and `compounds` the kinds of spaces. `narrowing`
 gets from a message to its action: `answers` knows where an answer stands, `relaxed` reads what is almost JSON, `data` the shapes in which
-models write it, `numbers` reads numbers in sentences, `choices` knows what a sentence says to be its choice, `problems` what a model is
-told where there is none. `observations` renders.
+models write it, `numbers` reads numbers in sentences, `choices` knows what a sentence says to be its choice, by the words and forms in
+`english`, `problems` what a model is told where there is none. `observations` renders.
 """
 
 from vfgym.codecs import arrays, compounds, discrete, text  # noqa: F401 - importing a kind registers it

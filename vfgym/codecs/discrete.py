@@ -72,10 +72,9 @@ class DiscreteCodec(Codec):
 
     Reading forgives format: an answer in ``<action>`` tags, with quotes, in another case, in a sentence, after reasoning, without the
     remark in parentheses at the end of a name. An answer that names two different actions names none, nor does one with "not" before
-    the name. A name of one word counts in a sentence that says that it is the choice (`is_chosen`), one of several words in any sentence
-    that is no question and sets no condition. Where actions have names, a number counts only where it stands alone or after a label, and
-    not in a sentence. A text that is a name, or the same number as a name (1 for 1.0), is the name; as a number in JSON data it is
-    refused, unless it is the index of the same action.
+    the name. In a sentence a name counts where the sentence says that it is the choice (`is_chosen`). Where actions have names, a number
+    counts only where it stands alone or after a label, and not in a sentence. A text that is a name, or the same number as a name (1 for
+    1.0), is the name; as a number in JSON data it is refused, unless it is the index of the same action.
     """
 
     def __init__(self, space: gym.spaces.Discrete[Any], names: Sequence[str] | Mapping[int, str] | None = None) -> None:
@@ -314,9 +313,8 @@ class DiscreteCodec(Codec):
     def _name_in(self, text: str, is_marked: bool) -> Any:
         """Return the action of the only name in a text, or ``None`` if there is none.
 
-        A name of one word is a word of the language too ("I give up"), and counts where it is said to be the choice; so does a number
-        without a name. Beside a name, a number that is another action's makes it unclear which one is meant: "1 (left)", "It leans
-        left, so 1".
+        A name consists of words of the language ("I give up"), and counts where it is said to be the choice; so does a number without
+        a name. Beside a name, a number that is another action's makes it unclear which one is meant: "1 (left)", "It leans left, so 1".
         """
         named, rest = self._names_in(text)
         actions, numbered = {*named.values()}, self._numbers_of_actions(rest)
@@ -333,15 +331,14 @@ class DiscreteCodec(Codec):
     def _is_name_chosen(self, text: str, name: str, is_marked: bool) -> bool:
         """Say whether a text says at one of the places where it mentions a name that this is the choice.
 
-        Several words are no one's idea of anything but the action. The action's own number beside its name says nothing else.
+        The action's own number beside its name says nothing else.
         """
-        words = name.split()
-        spoken = r"[\s_]+".join(map(re.escape, words))
+        spoken = r"[\s_]+".join(map(re.escape, name.split()))
         text = with_plain_signs(text)
         if not self._has_digits:
             text = _ITS_NUMBER.sub("", text)
         mention = re.compile(rf"(?<![\w.+-]){spoken}(?!\w)", re.IGNORECASE)
-        return is_chosen(text, [match.span() for match in mention.finditer(text)], is_specific=is_marked or len(words) > 1)
+        return is_chosen(text, [match.span() for match in mention.finditer(text)], is_specific=is_marked)
 
     def _names_in(self, text: str) -> tuple[dict[str, Any], str]:
         """Return the actions that a text mentions by the names that it uses, and the text without these names."""
@@ -356,7 +353,7 @@ class DiscreteCodec(Codec):
         if len({number[0] for number in numbers}) != 1:
             return False
         before, after = text[: numbers[-1].start()], text[numbers[-1].end() :]
-        if len(numbers) == 1 and not _WORD_OR_CHANGE.search(f"{before} {after}".replace("\boxed", "")) and "-" not in after:
+        if len(numbers) == 1 and not _WORD_OR_CHANGE.search(f"{before} {after}".replace("\\boxed", "")) and "-" not in after:
             is_bullet = _BULLET.match(before) is not None and not self._has_signs
             return is_bullet or is_bare(text, len(before))
         verb = _CHOOSING.search(before)

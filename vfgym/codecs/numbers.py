@@ -31,7 +31,7 @@ _NO_UNIT = re.compile(rf"[eExX].*|[bBoO]|per|{_SCALE}")
 """What stands after a number like a unit and changes it: half an exponent, another base, thousands, a calculation."""
 
 _FORMATTING = r"boxed|fbox|text\w*|math\w*|left|displaystyle|bf|emph"
-_SIGN_WORD = re.compile(r"(?<![^\W_])(minus|negative|plus|positive)\s+\Z", re.IGNORECASE)
+SIGN_WORD = re.compile(r"(?<![^\W_])(minus|negative|plus|positive)\s+\Z", re.IGNORECASE)
 _UNCLEAR_BEFORE = re.compile(
     rf"""(?:
         (?<!-)[-\u2014\u2015]=?(?:\\(?:{_FORMATTING})\b|&\w+;|</?\w*>|[\s\u200b\u2060\ufeff(\[{{*_~$\\"'`])*
@@ -115,7 +115,7 @@ def without_array_call(before: str) -> str:
 def is_bare(text: str, place: int) -> bool:
     """Say whether a number that begins at a place is no part of something that changes it: of "- 1", "minus 1", "2 * 1"."""
     before = without_array_call(text[max(0, place - _LONGEST_CONTEXT) : place])
-    return not (_UNCLEAR_BEFORE.search(before) or _SIGN_WORD.search(before))
+    return not (_UNCLEAR_BEFORE.search(before) or SIGN_WORD.search(before))
 
 
 def is_changed(text: str, start: int, end: int) -> bool:
@@ -182,7 +182,7 @@ def _read(chunk: str) -> Number | None:
 def _in_context(text: str, start: int, end: int, number: Number, chunk: str) -> Number:
     """Return a number with the sign that stands before it as a word."""
     before = text[max(0, start - _LONGEST_CONTEXT) : start]
-    sign = _SIGN_WORD.search(before)
+    sign = SIGN_WORD.search(before)
     if sign is not None:
         if chunk[0] in "+-":
             raise _unclear(before + chunk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,21 +72,26 @@ def text_renderer(space: gym.Space[Any], labels: Sequence[str] = ()) -> TextRend
         labels: A label for each number of a vector or member of a tuple, or for each value of a `Discrete`. They are left out
             where their count does not fit.
     """
+    return _renderer(space, tuple(labels), is_inside=False)
+
+
+def _renderer(space: gym.Space[Any], labels: tuple[str, ...], *, is_inside: bool) -> TextRenderer:
+    """Return what renders observations of a space, inside brackets or not."""
     if isinstance(space, gym.spaces.Box | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary) and len(space.shape) == 1 and space.shape[0]:
-        return VectorText(space.shape[0], space.dtype.kind == "f", tuple(labels))
+        return VectorText(space.shape[0], space.dtype.kind == "f", labels)
     if isinstance(space, gym.spaces.Discrete):
         fits = len(labels) == int(space.n)
         return DiscreteText({int(space.start) + index: str(label) for index, label in enumerate(labels)}) if fits else str
     if isinstance(space, gym.spaces.Text):
-        return str
+        return functools.partial(value_text, is_inside=True) if is_inside else str
     if isinstance(space, gym.spaces.Dict):
-        return DictText(tuple((key, text_renderer(member)) for key, member in space.spaces.items()))
+        return DictText(tuple((key, _renderer(member, (), is_inside=is_inside)) for key, member in space.spaces.items()), is_inside)
     if isinstance(space, gym.spaces.Tuple):
-        fits = len(labels) == len(space.spaces)
-        return TupleText(tuple(text_renderer(member) for member in space.spaces), tuple(labels) if fits else ())
+        kept = labels if len(labels) == len(space.spaces) else ()
+        return TupleText(tuple(_renderer(member, (), is_inside=is_inside or not kept) for member in space.spaces), kept)
     if isinstance(space, gym.spaces.OneOf):
-        return OneOfText(tuple(text_renderer(member) for member in space.spaces))
-    return functools.partial(value_text, labels=tuple(labels))
+        return OneOfText(tuple(_renderer(member, (), is_inside=is_inside) for member in space.spaces))
+    return functools.partial(value_text, labels=labels, is_inside=is_inside)
 
 
 def observation_text(space: gym.Space[Any] | None, observation: Any, labels: Sequence[str] = ()) -> str:
@@ -147,11 +153,13 @@ class DictText:
     """Renders dicts, a key a line."""
 
     members: tuple[tuple[Any, TextRenderer], ...]
+    is_inside: bool
+    """Whether they stand inside brackets."""
 
     def __call__(self, observation: Any) -> str:
         """Return a dict as text."""
         if not isinstance(observation, Mapping) or observation.keys() != {key for key, _ in self.members}:
-            return value_text(observation)
+            return value_text(observation, is_inside=self.is_inside)
         return "\n".join([_under(key, render(observation[key])) for key, render in self.members])
 
 
@@ -185,20 +193,31 @@ class OneOfText:
         return _under(f"choice {choice}", self.members[choice](value))
 
 
-def value_text(value: Any, labels: Sequence[str] = ()) -> str:
-    """Return any observation as text, by what it is."""
+_AMBIGUOUS = re.compile(r'\A\Z|\A\s|\s\Z|[,;:\[\]{}"\n\r]')
+"""What makes a text inside brackets look like several things, or like none."""
+
+
+def value_text(value: Any, labels: Sequence[str] = (), *, is_inside: bool = False) -> str:
+    """Return any observation as text, by what it is.
+
+    Args:
+        value: The observation.
+        labels: A label for each of its members.
+        is_inside: Whether it stands inside brackets, where texts are quoted that could be read as something else.
+    """
     if isinstance(value, str):
-        return value
+        return json.dumps(value, ensure_ascii=False) if is_inside and _AMBIGUOUS.search(value) else value
     if isinstance(value, np.ndarray):
         return _array_text(value, labels)
     if isinstance(value, float | np.floating):
         return f"{float(value):.6g}"
     if isinstance(value, Mapping):
-        return "\n".join([_under(key, value_text(member)) for key, member in value.items()])
+        return "\n".join([_under(key, value_text(member, is_inside=is_inside)) for key, member in value.items()])
     if isinstance(value, GraphInstance):
         return _graph_text(value)
     if isinstance(value, list | tuple):
-        return _joined([value_text(member) for member in value], labels)
+        is_inside = is_inside or not _fits(labels, value)
+        return _joined([value_text(member, is_inside=is_inside) for member in value], labels)
     return str(value)
 
 
@@ -207,7 +226,7 @@ def _array_text(array: NDArray[Any], labels: Sequence[str]) -> str:
     if array.ndim == 0:
         return value_text(array.item())
     if array.ndim == 1:
-        return _joined([value_text(item) for item in array.tolist()], labels)
+        return value_text(array.tolist(), labels)
     if array.ndim == 2:
         return "\n".join([" ".join([value_text(item) for item in row]) for row in array.tolist()])
     return "\n\n".join([_array_text(table, ()) for table in array])
@@ -223,9 +242,13 @@ def _graph_text(graph: GraphInstance) -> str:
 
 
 def _joined(texts: list[str], labels: Sequence[str]) -> str:
-    if len(labels) == len(texts) and texts:
+    if _fits(labels, texts):
         return "\n".join([_under(label, text) for label, text in zip(labels, texts, strict=True)])
     return "[" + ", ".join([_inline(text) for text in texts]) + "]"
+
+
+def _fits(labels: Sequence[str], members: Sequence[Any]) -> bool:
+    return len(labels) == len(members) > 0
 
 
 def _under(key: Any, text: str) -> str:
