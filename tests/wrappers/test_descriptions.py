@@ -380,6 +380,88 @@ def test_a_docstring_without_headings_is_the_rules_up_to_its_arguments() -> None
     assert describe(StillGuessing()) == Description(rules=rules)
 
 
+class Digging(Game):
+    """Dig for treasure, whatever its shape.
+
+    ## Rules
+    You may dig three times (the map is an ndarray).
+
+    ## The *Goal*
+    Find the treasure.
+
+    ## Actions
+    0: dig
+    1: leave
+
+    ## Observations
+    - 0: nothing
+    - 1: a hole
+    - 2: treasure
+
+    ## Starting State
+    You stand at the border.
+
+    ## Reward
+    10 points for the treasure.
+
+    ## Arguments
+    The secret place.
+
+    ## Version History
+    - v0: first
+    """
+
+
+class Underlined(Game):
+    """Digging
+    =======
+
+    Dig for treasure.
+
+    Rules
+    -----
+    You may dig three times.
+
+    Action Space
+    ------------
+    - 0: dig
+    - 1: leave
+
+    Parameters
+    ----------
+    place : int
+        The secret.
+
+    Goal
+    ~~~~
+    Find the treasure.
+    """
+
+
+class StillDigging(Digging):
+    pass
+
+
+@pytest.mark.parametrize("game", [Digging, StillDigging])
+def test_whatever_a_docstring_of_somebody_elses_says_is_told_but_what_is_for_programmers(game: type[Game]) -> None:
+    assert describe(game()) == Description(
+        rules="Dig for treasure, whatever its shape."
+        "\n\nRules:\nYou may dig three times (the map is an ndarray)."
+        "\n\nThe Goal:\nFind the treasure."
+        "\n\nStarting State:\nYou stand at the border."
+        "\n\nRewards:\n10 points for the treasure.",
+        action_names=("dig", "leave"),
+        observation_names=("nothing", "a hole", "treasure"),
+    )
+
+
+def test_underlined_headings_are_headings() -> None:
+    assert describe(Underlined()) == Description(
+        rules="Digging:\nDig for treasure.\n\nRules:\nYou may dig three times.\n\nGoal:\nFind the treasure.",
+        action_names=("dig", "leave"),
+    )
+
+
 def test_an_environment_that_says_nothing_has_an_empty_description() -> None:
     assert describe(Game()) == Description()
 

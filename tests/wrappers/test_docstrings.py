@@ -66,14 +66,43 @@ def test_lists_numbered_from_zero_are_found_one_by_one() -> None:
     assert list(numbered_lists(section)) == [("steer", "gas"), ("nothing", "left", "right")]
 
 
+def test_numbered_lines_need_no_bullets() -> None:
+    section = "Where to go:\n0: left\n1: right, with\n   a jump\n\nAt 12:30 it is over."
+    assert list(numbered_lists(section)) == [("left", "right, with a jump")]
+    assert prose(section) == "Where to go:\n- 0: left\n- 1: right, with a jump\n\nAt 12:30 it is over."
+
+
 def test_headings_split_and_headings_in_code_do_not() -> None:
     text = "Intro.\n\n## Rewards:\n+1\n\n```python\n# no heading\n```\n\n### Episode End\nAt 10."
-    assert {heading: prose(body) for heading, body in sections(text).items()} == {"": "Intro.", "rewards": "+1", "episode end": "At 10."}
+    assert {heading: prose(body) for heading, body in sections(text).items()} == {"": "Intro.", "Rewards": "+1", "Episode End": "At 10."}
+
+
+def test_underlined_headings_split_and_rules_and_maps_do_not() -> None:
+    text = "Dig\n===\nA field.\n\nRules:\n------\nOnce.\n\nYou win.\n---\nOr not.\n\n    #######\n    # S #G#\n\nEnd"
+    assert {heading: prose(body) for heading, body in sections(text).items()} == {
+        "": "",
+        "Dig": "A field.",
+        "Rules": "Once.\n\nYou win. --- Or not.\n\n    #######\n    # S #G#\n\nEnd",
+    }
+
+
+def test_sections_of_the_same_heading_are_one() -> None:
+    assert prose(sections("## Rules\nOne.\n## Goal\nWin.\n## Rules\nTwo.")["Rules"]) == "One.\n\nTwo."
 
 
 @pytest.mark.parametrize("end", ["Args:\n    x: A number.", "Parameters\n----------\nx : int", ">>> play()\n1", "Example:\n    code"])
-def test_what_follows_the_prose_of_a_docstring_without_headings_is_left_out(end: str) -> None:
-    assert prose(sections(f"Guess a number.\n\nIt is small.\n\n{end}")[""]) == "Guess a number.\n\nIt is small."
+def test_what_describes_code_is_no_part_of_the_prose(end: str) -> None:
+    found = sections(f"Guess a number.\n\nIt is small.\n\n{end}\n\n## Rules\nGuess well.\n\n{end}\n")
+    assert prose(found[""]) == "Guess a number.\n\nIt is small."
+    assert prose(found["Rules"]) == "Guess well."
+
+
+@pytest.mark.parametrize(
+    "code", ["Args:\n    x: A number.\n\n        Any one.", "Usage\n\n  code", ">>> play()\n1", "For example:\n\n>>> play()\n1"]
+)
+def test_prose_goes_on_after_what_describes_code(code: str) -> None:
+    text = f"Guess.\n\n{code}\n\nIt is small.\nExample: 5.\n\nNotes:\n    Below 9.\n\nUsage:\n    code"
+    assert prose(sections(text)[""]) == "Guess.\n\nIt is small. Example: 5.\n\nNotes: Below 9."
 
 
 @given(st.text(st.sampled_from("ab *_`$|\\{}<>[]()!#-0123:.\n'\"/ "), max_size=200))

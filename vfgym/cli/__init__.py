@@ -10,7 +10,10 @@ from vfgym.errors import Error
 
 
 def main() -> None:
-    """Run the command line. What the user can mend is one line on the standard error stream, and exit code 2."""
+    """Run the command line. What the user can mend is told on the standard error stream, with exit code 2.
+
+    It is one line, or the part of a traceback that lies in the user's own code.
+    """
     from vfgym.cli.app import Options, app
 
     options = Options()
@@ -20,4 +23,14 @@ def main() -> None:
         if options.shows_tracebacks:
             raise
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Exception as error:
+        if options.shows_tracebacks:
+            raise
+        from vfgym.cli.failures import told
+
+        text = told(error)
+        if text is None:
+            raise
+        print(text, file=sys.stderr)
         sys.exit(2)

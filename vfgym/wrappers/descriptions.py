@@ -12,9 +12,9 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -22,7 +22,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from vfgym.wrappers import minigrid
-from vfgym.wrappers.docstrings import numbered_lists, prose, sections, tables
+from vfgym.wrappers.docstrings import HEADINGS_OF_CODE, numbered_lists, prose, sections, tables
 
 MOST_CHARACTERS = 3000
 """The longest rules and explanations; what goes beyond is cut at a paragraph."""
@@ -58,7 +58,7 @@ def describe(env: gym.Env[Any, Any]) -> Description:
     What is said about actions or observations holds for the bare environment's spaces; where a wrapper changed a space, nothing is.
     """
     game, spec = env.unwrapped, env.spec
-    known = _documented(*_docstring(type(game)))
+    known = _documented(_docstring(type(game)))
     has_its_actions, has_its_observations = env.action_space == game.action_space, env.observation_space == game.observation_space
     if not has_its_actions:
         known = dataclasses.replace(known, actions=_UNDOCUMENTED_SPACE)
@@ -99,17 +99,27 @@ _BASES = {
 _OLD_MUJOCO = re.compile(r"gymnasium\.envs\.mujoco\.(\w+)_v4")
 
 
-def _docstring(cls: type) -> tuple[str, bool]:
-    """Return the docstring of an environment's class, or that of the class that it refines; and whether it is of a later version."""
+class _Docstring(NamedTuple):
+    """What documents an environment."""
+
+    text: str
+    is_of_later_version: bool = False
+    """Whether it is that of a later version of the environment."""
+    has_known_form: bool = False
+    """Whether it is one of Gymnasium's or Minigrid's, of which is known what stands under which heading, and what is not for a player."""
+
+
+def _docstring(cls: type) -> _Docstring:
+    """Return the docstring of an environment's class, or that of the class that it refines."""
     old = _OLD_MUJOCO.fullmatch(cls.__module__)
     if old:
         # Gymnasium documents the fourth versions of its MuJoCo environments with the fifth.
         later = importlib.import_module(f"gymnasium.envs.mujoco.{old[1]}_v5")
-        return getattr(later, cls.__name__).__doc__ or "", True
+        return _Docstring(getattr(later, cls.__name__).__doc__ or "", is_of_later_version=True, has_known_form=True)
     for base in cls.__mro__:
         if issubclass(base, gym.Env) and base.__dict__.get("__doc__") and (base.__module__, base.__qualname__) not in _BASES:
-            return base.__doc__ or "", False
-    return "", False
+            return _Docstring(base.__doc__ or "", has_known_form=base.__module__.startswith(("gymnasium.envs.", "minigrid.envs.")))
+    return _Docstring("")
 
 
 @dataclass(frozen=True)
@@ -155,42 +165,72 @@ _TITLES = {
     "termination": _EPISODE_END,
     "truncation": _EPISODE_END,
 }
-"""The sections that are rules, and what they are headed with."""
+"""The sections that are rules in Gymnasium's own docstrings, and what they are headed with."""
+
+_ACTIONS = frozenset({"action space", "actions"})
+_OBSERVATIONS = frozenset({"observation space", "observations"})
+
+_FOR_PROGRAMMERS = HEADINGS_OF_CODE | {
+    "changelog",
+    "citation",
+    "credits",
+    "installation",
+    "license",
+    "observation encoding",
+    "registered configurations",
+    "vectorized environment",
+    "version history",
+}
+"""The sections that are no rules in other docstrings, in which every other one is."""
 
 _PART = re.compile(r"^- \*([^*]+?) \((\d+) elements?(?: by default)?\):\*", re.MULTILINE)
 
 
 @functools.lru_cache(maxsize=256)
-def _documented(docstring: str, is_of_later_version: bool) -> _Documented:
+def _documented(docstring: _Docstring) -> _Documented:
     """Read a docstring.
 
     Rewards and observations changed with the fifth versions of the MuJoCo environments; what they are about, their actions, and
     how an episode ends did not.
     """
-    found = sections(inspect.cleandoc(docstring))
-    titles = {heading: title for heading, title in _TITLES.items() if not (is_of_later_version and title == "Rewards")}
+    found = sections(inspect.cleandoc(docstring.text))
+    is_whole = not docstring.has_known_form
     texts: dict[str, list[str]] = {}
-    for heading, title in titles.items():
-        text = prose(found.get(heading, ""), whole=len(found) == 1)
-        if text:
+    for heading, body in found.items():
+        title = _title(heading, docstring)
+        if title is not None and (text := prose(body, whole=is_whole)):
             texts.setdefault(title, []).append(text)
-    observations = found.get("observation space", "")
+    actions, observations = _joined(found, _ACTIONS), _joined(found, _OBSERVATIONS)
     episode_end = texts.pop(_EPISODE_END, [])
     return _Documented(
         rules="\n\n".join((f"{title}:\n" if title else "") + "\n\n".join(parts) for title, parts in texts.items()),
         episode_end="\n".join(episode_end),
-        actions=_documented_space(found.get("action space", ""), is_of_later_version),
-        observations=_documented_space(observations, is_of_later_version),
-        starting_tables=tuple(tables(found.get("starting state", ""))),
-        parts=() if is_of_later_version else tuple((name, int(size)) for name, size in _PART.findall(observations)),
-        settings=frozenset(re.findall(r"`(\w+)", docstring)),
+        actions=_documented_space(actions, docstring),
+        observations=_documented_space(observations, docstring),
+        starting_tables=tuple(tables(_joined(found, {"starting state"}))),
+        parts=() if docstring.is_of_later_version else tuple((name, int(size)) for name, size in _PART.findall(observations)),
+        settings=frozenset(re.findall(r"`(\w+)", docstring.text)),
     )
 
 
-def _documented_space(section: str, is_of_later_version: bool) -> _DocumentedSpace:
+def _title(heading: str, docstring: _Docstring) -> str | None:
+    """Return what a section of the rules is headed with; None for a section that is no part of them."""
+    key = heading.casefold()
+    if key in _TITLES:
+        title = _TITLES[key]
+        return None if docstring.is_of_later_version and title == "Rewards" else title
+    return None if docstring.has_known_form or key in _ACTIONS | _OBSERVATIONS | _FOR_PROGRAMMERS else heading
+
+
+def _joined(found: Mapping[str, str], headings: Set[str]) -> str:
+    return "\n\n".join(body for heading, body in found.items() if heading.casefold() in headings)
+
+
+def _documented_space(section: str, docstring: _Docstring) -> _DocumentedSpace:
+    is_of_later_version, is_whole = docstring.is_of_later_version, not docstring.has_known_form
     return _DocumentedSpace(
-        text="" if is_of_later_version else prose(section),
-        without_elements="" if is_of_later_version else prose(section, without_elements=True),
+        text="" if is_of_later_version else prose(section, whole=is_whole),
+        without_elements="" if is_of_later_version else prose(section, whole=is_whole, without_elements=True),
         lists=tuple(numbered_lists(section)),
         tables=tuple(tables(section)),
     )

@@ -1,7 +1,8 @@
 """What stands in an environment's docstring, as text for a player: without markup, formulas, code, links and citations.
 
-Gymnasium's environments, and the many that follow them, document themselves in Markdown under fixed headings (``## Description``,
-``## Action Space``, ...). This module reads that form; `vfgym.wrappers.descriptions` knows what the headings mean.
+Gymnasium's environments, and the many that follow them, document themselves in Markdown under headings (``## Description``,
+``## Action Space``, ...); others underline theirs, or describe arguments as Python code does (``Args:``). This module reads these forms;
+`vfgym.wrappers.descriptions` knows what the headings mean.
 """
 
 from __future__ import annotations
@@ -15,8 +16,22 @@ _FENCE = re.compile(r"\s*(?:```|''')")
 _DROPPED = "```"
 """Stands where code or a figure was left out, so that what announced it can be left out too."""
 
-_HEADING = re.compile(r"^\s*#+\s*(.+?)\s*:?\s*$", re.MULTILINE)
-_ITEM = re.compile(r"(\s*)(?:[-*+]\s+|(\d+[.)])\s*(?=[^\d\s]))")
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)\s*:?[ \t]*$", re.MULTILINE)
+_UNDERLINED = re.compile(r"(?:\A|^[ \t]*\n) {0,3}(\w(?:.*[^\s.!?,;:])?):?[ \t]*\n {0,3}[-=~]{3,}[ \t]*$", re.MULTILINE)
+"""A heading as in reStructuredText and in docstrings of NumPy's kind: a line of its own that is no sentence, underlined."""
+
+_WORDS_OF_CODE = "Args|Arguments|Attributes|Example|Examples|Methods|Parameters|Raises|References|Returns|See Also|Usage|Yields"
+
+HEADINGS_OF_CODE = frozenset(_WORDS_OF_CODE.casefold().split("|"))
+"""What the parts of a docstring are called that document code, in lower case."""
+
+_CODE_SECTION = re.compile(rf"^([ \t]*)(?:{_WORDS_OF_CODE}):?(?:(?:[ \t]*\n)+\1[ \t]+\S.*)+", re.MULTILINE)
+"""Such a part in docstrings of Google's kind: the lines that are indented below its name."""
+
+_EXAMPLE = re.compile(r"^[ \t]*>>> .*(?:\n.*\S.*)*", re.MULTILINE)
+"""A session with Python's interpreter, which goes on to the next empty line."""
+
+_ITEM = re.compile(r"(\s*)(?:[-*+]\s+|(\d+[.)])\s*(?=[^\d\s])|(?=\d+\s*:\s))")
 _NUMBERED = re.compile(r"(\d+)\s*:\s*(.+)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)\s+")
 
@@ -38,12 +53,6 @@ _ABOUT_ARRAYS = re.compile(
     re.IGNORECASE,
 )
 """Sentences on how numbers are stored, which say nothing to a reader of text."""
-
-_END_OF_PROSE = re.compile(
-    r"^\s*(?:(?:Args|Arguments|Attributes|Examples?|Methods|Notes?|Parameters|Raises|References|Returns|See Also|Usage|Yields):?"
-    r"|.*\n\s*[-=~]{3,}|>>> .*)\s*$",
-    re.MULTILINE,
-)
 
 
 @dataclass
@@ -68,10 +77,16 @@ class Block:
 
 
 def sections(docstring: str) -> dict[str, str]:
-    """Split a docstring by its headings (in lower case); what stands before the first has the heading ``""``."""
-    parts = _HEADING.split(_without_code(re.sub(r"<!--.*?-->", "", docstring, flags=re.DOTALL)))
-    intro = _END_OF_PROSE.split(parts[0])[0]
-    return {"": intro, **{heading.casefold(): body for heading, body in zip(parts[1::2], parts[2::2], strict=True)}}
+    """Split a docstring by its headings, in order; what stands before the first has the heading ``""``."""
+    text = _without_code(re.sub(r"<!--.*?-->", "", docstring, flags=re.DOTALL))
+    text = _EXAMPLE.sub(_DROPPED, text)
+    text = _UNDERLINED.sub(r"\n## \1", text)
+    text = _CODE_SECTION.sub("", text)
+    parts = _HEADING.split(text)
+    found = {"": parts[0]}
+    for heading, body in zip(map(plain, parts[1::2]), parts[2::2], strict=True):
+        found[heading] = f"{found[heading]}\n\n{body}" if heading in found else body
+    return found
 
 
 def _without_code(text: str) -> str:
