@@ -220,7 +220,9 @@ def test_eval_tells_of_errors_and_strict_raises_them() -> None:
     done = run("eval", DATASET, "--agent", "my_agents:fails", "-n", "2", "--no-save", exit_code=1)
     assert "2/2" in cells(done.stdout.splitlines()[1])
     assert "my_agents:fails: the first error is KeyError('a bug of mine')" in done.stdout
-    assert "KeyError: 'a bug of mine'" in run("eval", DATASET, "--agent", "my_agents:fails", "--no-save", "--strict", exit_code=1).stderr
+    stderr = run("eval", DATASET, "--agent", "my_agents:fails", "--no-save", "--strict", exit_code=2).stderr
+    assert stderr.splitlines()[-1] == "KeyError: 'a bug of mine'"
+    assert not re.search(r"typer|asyncio|vfgym/evaluation", stderr)
 
 
 def test_eval_succeeds_where_some_agent_does() -> None:
@@ -245,7 +247,7 @@ def test_eval_tells_of_reward_functions_that_fail(directory: Path) -> None:
 
 def test_eval_by_hand_asks_one_question_after_the_other() -> None:
     done = run("eval", GAME, "--agent", "human", "-n", "2", "--no-save", "--env-args", '{"max_turns": 2}', stdin="up\nup\nup\nup\n")
-    assert cells(done.stdout.splitlines()[-1])[3:5] == ["0.000", "0/2"]
+    assert cells(done.stdout.splitlines()[-1])[3:6] == ["0.000", "0.000", "0/2"]
 
 
 HOLE = '{"is_slippery": false}'
@@ -292,7 +294,7 @@ def test_eval_by_hand_reads_a_file(directory: Path) -> None:
     with open("answers.txt") as answers:
         arguments = command("eval", GAME, "-a", "human", "-n", "2", "--no-save", "--env-args", '{"max_turns": 2}')
         done = subprocess.run(arguments, stdin=answers, capture_output=True, text=True, timeout=SECONDS, check=True)
-    assert cells(done.stdout.splitlines()[-1])[3:5] == ["0.000", "0/2"]
+    assert cells(done.stdout.splitlines()[-1])[3:6] == ["0.000", "0.000", "0/2"]
 
 
 def on_terminal(*arguments: str, keys: Sequence[str]) -> tuple[int, str]:
@@ -446,6 +448,78 @@ def test_errors_are_one_line(arguments: list[str], message: str) -> None:
     assert message in stderr
     assert stderr.startswith("error: ")
     assert stderr.count("\n") == 1
+
+
+MISTAKES = """
+import gymnasium
+
+def fails():
+    raise RuntimeError("cannot be made")
+
+gymnasium.register("Fails-v0", fails)
+gymnasium.register("Missing-v0", "mistakes:missing")
+gymnasium.register("Nothing-v0", lambda: None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first", "last"),
+    [
+        (["eval", GAME, "--agent", "no_python:agent"], '  File "{}/no_python.py", line 1', "SyntaxError: invalid syntax"),
+        (["info", "no_python:Game-v0"], '  File "{}/no_python.py", line 1', "SyntaxError: invalid syntax"),
+        (
+            ["eval", GAME, "--agent", "needy:agent"],
+            '  File "{}/needy.py", line 1, in <module>',
+            "ModuleNotFoundError: No module named 'nowhere_at_all'",
+        ),
+        (
+            ["check", "needy:Game-v0"],
+            '  File "{}/needy.py", line 1, in <module>',
+            "ModuleNotFoundError: No module named 'nowhere_at_all'",
+        ),
+        (["play", "mistakes:Fails-v0"], '  File "{}/mistakes.py", line 5, in fails', "RuntimeError: cannot be made"),
+        (["eval", "mistakes:Fails-v0", "-a", "random"], '  File "{}/mistakes.py", line 5, in fails', "RuntimeError: cannot be made"),
+    ],
+)
+def test_of_a_mistake_in_own_code_its_place_there_is_shown(directory: Path, arguments: list[str], first: str, last: str) -> None:
+    (directory / "no_python.py").write_text("agent = ?")
+    (directory / "needy.py").write_text("import nowhere_at_all")
+    (directory / "mistakes.py").write_text(MISTAKES)
+    lines = [line for line in run(*arguments, exit_code=2).stderr.splitlines() if not line.startswith("Traceback")]
+    assert lines[0] == first.format(directory)
+    assert lines[-1] == last
+    assert len(lines) <= 4
+
+
+def test_debug_shows_the_whole_traceback_of_a_mistake_in_own_code(directory: Path) -> None:
+    (directory / "needy.py").write_text("import nowhere_at_all")
+    assert "typer" in run("info", "needy:Game-v0", "--debug", exit_code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["info", "mistakes:Missing-v0"], "error: AttributeError: module 'mistakes' has no attribute 'missing'"),
+        *[
+            ([*verb, "mistakes:Nothing-v0"], "error: TypeError: The environment must inherit from the gymnasium.Env class")
+            for verb in (["info"], ["check"], ["eval", "-a", "random"])
+        ],
+    ],
+)
+def test_an_id_that_makes_no_environment_is_told_in_one_line(directory: Path, arguments: list[str], message: str) -> None:
+    (directory / "mistakes.py").write_text(MISTAKES)
+    stderr = run(*arguments, exit_code=2).stderr
+    assert stderr.startswith(message)
+    assert stderr.count("\n") == 1
+
+
+def test_an_exception_of_the_library_itself_has_its_whole_traceback() -> None:
+    code = (
+        "import sys, vfgym.cli, vfgym.cli.show as show\nsys.argv = ['vfgym', 'list']\nshow.print_ids = None  # a defect\nvfgym.cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "typer" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "info", "xyzzy"], ["info", "xyzzy", "--debug"]])

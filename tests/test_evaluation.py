@@ -26,6 +26,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit, TransformActi
 
 from vfgym import (
     ClientConfig,
+    EnvGroup,
     ModelAgent,
     MultiTurnEnv,
     NewMessages,
@@ -765,6 +766,27 @@ def test_a_member_that_broke_has_no_part_in_its_group() -> None:
     rows = evaluate(Fragile(size=1, rubric=Rubric(share)), say, rollouts_per_example=3, max_concurrent=1)["outputs"]
     assert sizes == [2]
     assert [(row["reward"], row["error"] is None) for row in rows] == [(0.5, True), (0.0, False), (0.5, True)]
+
+
+def test_a_group_whose_first_rollout_cannot_begin_is_scored_by_the_environment_that_played_it() -> None:
+    """Not by the first of the joined environments, whose functions would measure other tasks."""
+
+    class Fragile(Sums):
+        def setup_state(self, state: State) -> Any:
+            if next(numbers) == 0:
+                raise RuntimeError("broken")
+
+    def other(completions: list[Any]) -> list[float]:
+        return [0.5] * len(completions)
+
+    numbers = iter(range(10))
+    joined = EnvGroup([Sums(size=1, rubric=Rubric(other)), Fragile(size=1, rubric=Rubric(longest))], env_names=["first", "second"])
+    rows = evaluate(joined, say, rollouts_per_example=3, max_concurrent=1)["outputs"]
+    assert [(row["reward"], sorted(row["metrics"])) for row in rows] == [
+        *[(0.5, ["num_turns", "other"])] * 3,
+        (0.0, []),
+        *[(1.0, ["longest", "num_turns"])] * 2,
+    ]
 
 
 def test_an_environment_with_group_rewards_cannot_be_stepped_after_its_evaluation_either() -> None:

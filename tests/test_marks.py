@@ -11,7 +11,7 @@ import pytest
 
 import vfgym
 from vfgym import MultiTurnEnv, Rubric, ScriptedAgent, SingleTurnEnv, State, UserMessage, aevaluate
-from vfgym.errors import ConfigurationError, InfraError
+from vfgym.errors import ConfigurationError, InfraError, ResetNeeded
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
 
@@ -407,24 +407,78 @@ def test_where_scoring_is_off_updates_run_and_rewards_do_not() -> None:
 # Errors
 
 
-@faces
-@pytest.mark.parametrize("is_async", [False, True])
-def test_an_update_that_fails_is_recorded_and_keeps_nothing_from_running(
-    play: Play, is_async: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Failing(Noted):
-        @vfgym.update(priority=1)
-        def broken(self, state: State) -> Any:
-            error = ValueError("the disk is full")
-            if is_async:
-                return _raising(error)
-            raise error
+class BrokenUpdate(Noted):
+    """Its most urgent update fails with `error`."""
 
-    state = play(Failing(), "one", "two")
-    assert state["cleanup_errors"] == {"broken": "ValueError('the disk is full')"}
+    def __init__(self, error: Exception, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.error = error
+        self.states: list[State] = []
+
+    @vfgym.update(priority=1)
+    def broken(self, state: State) -> Any:
+        self.states.append(state)
+        raise self.error
+
+
+class AwaitingBrokenUpdate(BrokenUpdate):
+    """The same, async."""
+
+    @vfgym.update(priority=1)
+    async def broken(self, state: State) -> Any:
+        self.states.append(state)
+        await _raising(self.error)
+
+
+broken_updates = pytest.mark.parametrize("kind", [BrokenUpdate, AwaitingBrokenUpdate])
+
+
+@faces
+@broken_updates
+def test_an_error_of_an_update_is_the_episodes_and_keeps_nothing_from_running(kind: type[BrokenUpdate], play: Play) -> None:
+    error = InfraError("the disk is full")
+    state = play(kind(error), "one", "two")
+    assert (state["error"], state["stop_condition"]) == (error, "max_turns_reached")
     assert state["calls"] == [*BEFORE, "env_response", *AFTER, *OWN_SCORES]
-    assert (state["reward"], state["error"]) == (0.75, None)
-    assert "broken" in caplog.text
+    assert state["reward"] == 0.75
+
+
+@faces
+@broken_updates
+def test_any_other_exception_of_an_update_is_raised_after_the_other_handlers(kind: type[BrokenUpdate], play: Play) -> None:
+    """Rewards follow from what updates write, so there are none."""
+    env = kind(KeyError("trajektory"))
+    with pytest.raises(KeyError, match="trajektory"):
+        play(env, "one", "two")
+    (state,) = env.states
+    assert state["calls"] == [*BEFORE, "env_response", *AFTER]
+    assert state["reward"] is None
+    with pytest.raises(ResetNeeded):
+        env.step("three")
+
+
+class BrokenEnd(Talk):
+    """Its only update fails."""
+
+    @vfgym.update
+    def broken(self, state: State) -> None:
+        raise KeyError("trajektory")
+
+
+@pytest.mark.parametrize("end", ["a model that failed", "another reset", "closing"])
+def test_an_update_that_fails_after_another_error_or_in_an_episode_that_is_given_up_is_only_recorded(end: str) -> None:
+    env = BrokenEnd()
+    env.reset(options={"example_id": 0})
+    state = env.state
+    ENDS[end](env)
+    assert state["cleanup_errors"] == {"broken": "KeyError('trajektory')"}
+    assert repr(state["error"]) == ("InfraError('no model')" if end == "a model that failed" else "None")
+
+
+@pytest.mark.parametrize("error", [InfraError("the disk is full"), KeyError("trajektory")])
+def test_results_tell_of_an_update_that_failed(error: Exception) -> None:
+    results = vfgym.evaluate(BrokenUpdate(error), ScriptedAgent(["one", "two"]), num_examples=1, progress=False)
+    assert results["outputs"][0]["error"]["error_chain_repr"] == repr(error)
 
 
 async def _raising(error: BaseException) -> Any:

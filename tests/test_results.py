@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,12 @@ def test_a_row_has_the_documented_keys_in_order() -> None:
     assert (row["reward"], row["return"], row["exact"], row["metrics"]) == (1.0, 1.0, 1.0, {"exact": 1.0, "num_turns": 1.0})
     assert (row["is_completed"], row["is_truncated"], row["stop_condition"]) == (True, False, "max_turns_reached")
     assert row["timing"]["total"] > 0
+
+
+def test_handlers_that_failed_after_the_episode_are_told() -> None:
+    row = rollout_output(State(answered(), cleanup_errors={"close": "OSError()"}))
+    assert row["cleanup_errors"] == {"close": "OSError()"}
+    assert "cleanup_errors" not in rollout_output(answered())
 
 
 def test_answer_info_usage_and_error_are_left_out_where_there_are_none() -> None:
@@ -234,6 +241,24 @@ def test_the_standard_error_is_over_the_means_of_examples() -> None:
     assert summary["avg_reward"] == 0.5
     assert summary["std_error"] == pytest.approx(np.std([0.5, 1.0, 0.0], ddof=1) / np.sqrt(3))
     assert summarize(rows[:2], rollouts_per_example=2, pass_threshold=0.5)["std_error"] is None
+
+
+@pytest.mark.parametrize(
+    ("rewards", "mean", "error"),
+    [
+        ([math.nan, 1.0], math.nan, math.nan),
+        ([math.inf, 1.0], math.inf, math.nan),
+        ([math.inf, -math.inf], math.nan, math.nan),
+        ([1e200, -1e200], 0.0, math.inf),
+        ([1.7e308, 1.7e308], math.inf, math.inf),
+    ],
+)
+def test_numbers_beyond_all_bounds_have_means_too(rewards: list[float], mean: float, error: float) -> None:
+    rows = [row(number, reward, metrics={"m": reward}) for number, reward in enumerate(rewards)]
+    summary = summarize(rows, rollouts_per_example=1, pass_threshold=0.5)
+    means = [summary["avg_reward"], summary["avg_return"], summary["avg_metrics"]["m"]]
+    assert means == pytest.approx([mean] * 3, nan_ok=True)
+    assert summary["std_error"] == pytest.approx(error, nan_ok=True)
 
 
 def test_means_are_over_the_rows_that_have_a_value() -> None:

@@ -7,6 +7,7 @@ are imported when they are first asked for; names that are left out say why.
 from typing import TYPE_CHECKING
 
 from verifiers_compat.alias import API_VERSION
+from verifiers_compat.decorators import advantage, cleanup, metric, reward, setup, stop, teardown, update
 from verifiers_compat.envs.adapted import as_environment
 from verifiers_compat.envs.env_group import EnvGroup
 from verifiers_compat.envs.environment import Environment
@@ -15,6 +16,7 @@ from verifiers_compat.envs.singleturn_env import SingleTurnEnv
 from verifiers_compat.envs.stateful_tool_env import StatefulToolEnv
 from verifiers_compat.envs.tool_env import ToolEnv
 from verifiers_compat.loading import module_getattr
+from verifiers_compat.rubrics import Rubric, RubricGroup
 from verifiers_compat.types import *  # noqa: F403
 from verifiers_compat.types import __all__ as _types
 from vfgym.clients import ProviderClient as Client
@@ -32,9 +34,7 @@ from vfgym.errors import (
     ToolParseError,
     TunnelError,
 )
-from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
-from vfgym.rubrics import Rubric, RubricGroup
 
 __version__ = API_VERSION
 """The version of the rollout API that is offered."""

@@ -4,6 +4,9 @@ Published environments edit messages of a conversation in place (they shorten an
 prompt to show it. So the messages of this package's environments are writable subclasses of `vfgym.messages`; what a client
 keeps of a message is dropped when it is written to.
 
+They offer what the documented models do, too: an answer's field that is absent reads None as an item (`vfgym` raises KeyError),
+and there are the methods of pydantic's models. As data they stay dicts of the fields that they have.
+
 What is inside a message (its parts: lists, dicts and tool calls) can be written to as well, and tells the message. So it belongs to
 one message, which it does not keep alive; what is put into a second message is copied for it.
 """
@@ -12,13 +15,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any, Self, SupportsIndex, TypeAlias
+from typing import Any, ClassVar, Self, SupportsIndex, TypeAlias
 from weakref import ref
 
 import vfgym.messages as frozen
 import vfgym.responses as responses
+from vfgym.errors import InvalidMessage
 from vfgym.frozen import FrozenDict
 from vfgym.messages import Message, MessageTypes, as_tool_call
+from vfgym.responses import Model
+from vfgym.tool_calls import fields_of, short
 
 _Owner: TypeAlias = "ref[Message] | None"
 
@@ -99,7 +105,7 @@ class PartList(list[Any]):
 
 
 class PartDict(dict[str, Any]):
-    """A dict inside a message."""
+    """A dict inside a message. Its items can be read as attributes, too."""
 
     __slots__ = ("_owner",)
     _owner: _Owner
@@ -147,11 +153,63 @@ class PartDict(dict[str, Any]):
         _tell(self)
         super().clear()
 
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"this part of a message has no field {name!r} (it has {', '.join(self)})") from None
+
     def __deepcopy__(self, memo: dict[int, Any]) -> PartDict:
-        return PartDict({key: copy.deepcopy(value, memo) for key, value in self.items()})
+        return _part_dict({key: copy.deepcopy(value, memo) for key, value in self.items()}, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PartDict, (dict(self),)
+        return _part_dict, (dict(self), None)
+
+
+class TextContentPart(PartDict):
+    """A content part that is text."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str, type: str = "text", **fields: Any) -> None:
+        """Make a part of its fields."""
+        super().__init__({"type": type, "text": text, **fields})
+
+
+class ImageUrlContentPart(PartDict):
+    """A content part that is an image."""
+
+    __slots__ = ()
+
+    def __init__(self, image_url: Mapping[str, Any], type: str = "image_url", **fields: Any) -> None:
+        """Make a part of its fields; the image is ``{"url": ...}``."""
+        super().__init__({"type": type, "image_url": image_url, **fields})
+
+
+class InputAudioContentPart(PartDict):
+    """A content part that is audio."""
+
+    __slots__ = ()
+
+    def __init__(self, input_audio: Mapping[str, Any], type: str = "input_audio", **fields: Any) -> None:
+        """Make a part of its fields; the audio is ``{"data": ..., "format": ...}``."""
+        super().__init__({"type": type, "input_audio": input_audio, **fields})
+
+
+_PART_TYPES: tuple[tuple[str, type[PartDict]], ...] = (
+    ("text", TextContentPart),
+    ("image_url", ImageUrlContentPart),
+    ("input_audio", InputAudioContentPart),
+)
+
+
+def _part_dict(items: Mapping[str, Any], owner: _Owner) -> PartDict:
+    """Return items that belong to a message already as a dict of the class that their ``type`` says."""
+    kind = items.get("type")
+    cls = next((cls for name, cls in _PART_TYPES if name == kind and name in items), PartDict)
+    made = cls.__new__(cls)
+    PartDict.__init__(made, items, owner)
+    return made
 
 
 def _tell(part: PartList | PartDict | ToolCall) -> None:
@@ -181,7 +239,7 @@ def _owned(value: Any, owner: _Owner) -> Any:
     if isinstance(value, frozen.ToolCall):
         return _taken((type(value) if isinstance(value, ToolCall) else ToolCall)._of(value), owner)
     if isinstance(value, Mapping):
-        return PartDict({key: _owned(item, owner) for key, item in value.items()}, owner)
+        return _part_dict({key: _owned(item, owner) for key, item in value.items()}, owner)
     if isinstance(value, list | tuple):
         return PartList([_owned(item, owner) for item in value], owner)
     return value
@@ -200,7 +258,10 @@ def _taken(part: Any, owner: _Owner) -> Any:
     return part
 
 
-class _Writable(FrozenDict):
+_MISSING = object()
+
+
+class _Writable(Model, FrozenDict):
     """Makes a frozen dict writable, by items and by attributes."""
 
     __slots__ = ()
@@ -213,7 +274,7 @@ class _Writable(FrozenDict):
         self[name] = value
 
     def __delattr__(self, name: str) -> None:
-        if name not in self:
+        if not dict.__contains__(self, name):
             raise AttributeError(name)
         del self[name]
 
@@ -228,11 +289,9 @@ class _Writable(FrozenDict):
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """Return an item; write `default` first where it is missing."""
-        try:
-            return self[key]
-        except KeyError:
+        if self.get(key, _MISSING) is _MISSING:
             self[key] = default
-            return self[key]
+        return self[key]
 
     def pop(self, key: str, *default: Any) -> Any:
         """Remove an item and return it, or `default`."""
@@ -263,28 +322,15 @@ class _Writable(FrozenDict):
         """Make one of another's data."""
         return cls._of(data)
 
-    def model_dump(self, *, exclude_none: bool = False, **options: Any) -> dict[str, Any]:
-        """Return the fields as plain data.
-
-        Args:
-            exclude_none: Whether fields that are None are left out.
-            **options: Accepted as pydantic's models take them; plain data needs none of them.
-        """
-        plain = {key: _plain(value) for key, value in self.items()}
-        return {key: value for key, value in plain.items() if value is not None} if exclude_none else plain
-
     def _changed(self) -> None:
         """Do what a write asks for."""
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
-
-
 class ToolCall(_Writable, frozen.ToolCall):
-    """One call of a tool, as `vfgym.ToolCall`, but writable."""
+    """One call of a tool, as `vfgym.ToolCall`, but writable.
+
+    Its data is the nested form of OpenAI; `model_dump` gives the documented fields: ``id``, ``name`` and ``arguments``.
+    """
 
     __slots__ = ("_owner",)
     _owner: _Owner
@@ -299,6 +345,29 @@ class ToolCall(_Writable, frozen.ToolCall):
         made = super()._of(data)
         _set_owner(made, None)
         return made
+
+    @classmethod
+    def _made(cls, data: Mapping[str, Any]) -> Self:
+        # Name and arguments are the call's own fields, so a copy has its own.
+        return cls._of({key: PartDict(value) if key == "function" else value for key, value in data.items()})
+
+    @classmethod
+    def model_validate(cls, value: Any) -> Self:
+        """Return `value`, or a call made of any form that `vfgym.messages.as_tool_call` takes."""
+        return value if isinstance(value, cls) else cls._made(as_tool_call(value))
+
+    def _fields(self) -> dict[str, Any]:
+        own = {key: value for key, value in self.items() if key != "function" and (key, value) != ("type", "function")}
+        return {"id": own.pop("id", None), **self["function"], **own}
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"this tool call has no field {name!r} (it has name, arguments, {', '.join(self)})") from None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._FLAT or dict.__contains__(self, key)
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key in self._FLAT:
@@ -335,6 +404,23 @@ class _WritableMessage(_Writable, Message):
         self._changed()
         dict.__setitem__(self, key, value)
 
+    @classmethod
+    def model_validate(cls, value: Any) -> Self:
+        """Return `value`, or a message made of the fields of a dict or an object.
+
+        Raises:
+            InvalidMessage: If they do not make a message of this class.
+        """
+        if isinstance(value, cls):
+            return value
+        fields = fields_of(value)
+        if fields is None:
+            raise InvalidMessage(f"expected the fields of a {cls.__name__}, got {type(value).__name__}: {short(value)}")
+        return cls.of_fields(fields)
+
+    def _fields(self) -> dict[str, Any]:
+        return dict(self)
+
     def _changed(self) -> None:
         self.forget_converted()
 
@@ -362,7 +448,25 @@ class UserMessage(_WritableMessage, frozen.UserMessage):
     __slots__ = ()
 
 
-class AssistantMessage(_WritableMessage, frozen.AssistantMessage):
+class _Answer(_WritableMessage):
+    """A message of the model, whose documented fields are there even where they are None."""
+
+    __slots__ = ()
+    _OPTIONAL: ClassVar[tuple[str, ...]] = ("reasoning_content", "thinking_blocks", "tool_calls")
+
+    def __missing__(self, key: str) -> Any:
+        if key in self._OPTIONAL:
+            return None
+        raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or key in self._OPTIONAL
+
+    def _fields(self) -> dict[str, Any]:
+        return {"role": self["role"], "content": self["content"], **dict.fromkeys(self._OPTIONAL), **self}
+
+
+class AssistantMessage(_Answer, frozen.AssistantMessage):
     """What the model says: text, tool calls, reasoning."""
 
     __slots__ = ()
@@ -380,10 +484,11 @@ class TextMessage(_WritableMessage, frozen.TextMessage):
     __slots__ = ()
 
 
-class ResponseMessage(_WritableMessage, responses.ResponseMessage):
+class ResponseMessage(AssistantMessage, responses.ResponseMessage):
     """The assistant message of a response, with why the model stopped."""
 
     __slots__ = ()
+    _OPTIONAL = (*_Answer._OPTIONAL, "finish_reason", "is_truncated", "tokens")
 
 
 MESSAGE_TYPES = MessageTypes(SystemMessage, UserMessage, AssistantMessage, ToolMessage, TextMessage)
@@ -392,9 +497,12 @@ MESSAGE_TYPES = MessageTypes(SystemMessage, UserMessage, AssistantMessage, ToolM
 __all__ = [
     "MESSAGE_TYPES",
     "AssistantMessage",
+    "ImageUrlContentPart",
+    "InputAudioContentPart",
     "Message",
     "ResponseMessage",
     "SystemMessage",
+    "TextContentPart",
     "TextMessage",
     "ToolCall",
     "ToolMessage",

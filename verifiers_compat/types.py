@@ -4,37 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, ClassVar, Literal, NotRequired, TypeAlias, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+import vfgym.responses as responses
 import vfgym.state as state
+import vfgym.tools as tools
+from verifiers_compat.loading import module_getattr
 from verifiers_compat.messages import (
     AssistantMessage,
-    Message,
+    ImageUrlContentPart,
+    InputAudioContentPart,
     ResponseMessage,
     SystemMessage,
+    TextContentPart,
     TextMessage,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
+from verifiers_compat.stand_ins import StandsFor
 from vfgym.clients import ClientConfig, ClientType, EndpointClientConfig, SamplingArgs
-from vfgym.responses import FinishReason, Response, ResponseTokens, Usage
+from vfgym.frozen import FrozenDict, freeze
+from vfgym.responses import FinishReason, Items
 from vfgym.results import ErrorInfo, GenerateMetadata, ProcessedOutputs, RolloutOutput, VersionInfo
 from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
-from vfgym.state import RolloutInput, TimeSpan, TimeSpans, TokenUsage, TrajectoryStep, TrajectoryStepTokens
+from vfgym.state import RolloutInput, TokenUsage, TrajectoryStep, TrajectoryStepTokens
 from vfgym.tasks import DatasetBuilder
-from vfgym.tools import Tool
+
+__getattr__ = module_getattr(
+    __name__,
+    left_out={
+        "CustomBaseModel": "messages are dicts here, and responses plain classes; they have the methods of pydantic's models themselves",
+        "GenericContentPart": "a content part of any other type is a dict here",
+    },
+)
 
 ModelResponse: TypeAlias = Any
 """An answer of the OpenAI SDK, as the older API had it in a trajectory; here it is a `Response`."""
 
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage | TextMessage
 ChatMessage: TypeAlias = Message
 ChatMessages: TypeAlias = list[Message]
 Messages: TypeAlias = str | list[Message]
 """A conversation: a list of messages, or text."""
-MessageContent: TypeAlias = str | list[dict[str, Any]]
+ContentPart: TypeAlias = TextContentPart | ImageUrlContentPart | InputAudioContentPart | dict[str, Any]
+MessageContent: TypeAlias = str | list[ContentPart]
 MessageType: TypeAlias = Literal["chat", "completion"]
 Info: TypeAlias = dict[str, Any]
 
@@ -59,6 +75,71 @@ class State(state.State):
         return super().__missing__(key)
 
 
+class _Open:
+    """Makes a record of `vfgym.responses` one that keeps further fields."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        known = {name: fields.pop(name) for name in self.__dataclass_fields__ if name in fields}
+        super().__init__(*args, **known)
+        self.__dict__.update(fields)
+
+
+class Usage(_Open, responses.Usage, metaclass=StandsFor):
+    """Tokens of one model call, as the provider counted them, and what else it says of them."""
+
+    stands_for: ClassVar[type] = responses.Usage
+
+
+class ResponseTokens(_Open, responses.ResponseTokens, metaclass=StandsFor):
+    """Token ids, masks and log-probabilities of one model call, and what else the provider says of them."""
+
+    stands_for: ClassVar[type] = responses.ResponseTokens
+
+
+class Response(_Open, responses.Response, metaclass=StandsFor):
+    """One answer of a model, whoever the provider is, and what else it says."""
+
+    stands_for: ClassVar[type] = responses.Response
+    usage_type = Usage
+    message_type = ResponseMessage
+
+
+class Tool(Items, tools.Tool):
+    """What a model is told about a tool. It can be written to, and keeps further fields."""
+
+    model_config = ConfigDict(frozen=False, extra="allow")
+
+    @property
+    def openai(self) -> FrozenDict:
+        """The tool as the OpenAI chat API takes it."""
+        return cast(FrozenDict, freeze(self.to_openai()))
+
+    def __eq__(self, other: object) -> bool:
+        return self.model_dump() == other if isinstance(other, Mapping) else super().__eq__(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class TimeSpan(Items, state.TimeSpan):
+    """A span of wall-clock time, in seconds since the epoch."""
+
+    __slots__ = ()
+
+
+class TimeSpans(Items, state.TimeSpans):
+    """Spans of one kind of work, in order."""
+
+    __slots__ = ()
+
+    @property
+    def spans(self) -> list[TimeSpan]:  # type: ignore[override]
+        """The spans, in order; `add` adds one."""
+        return [TimeSpan(span.start, span.end) for span in super().spans]
+
+
 _MILLISECONDS = {"generation_ms": "generation", "scoring_ms": "scoring"}
 
 
@@ -69,6 +150,12 @@ class RolloutTiming(state.RolloutTiming):
     """
 
     __slots__ = ()
+
+    def __init__(self, start_time: float | None = None) -> None:
+        """Start the clock, now or at `start_time` (seconds since the epoch)."""
+        super().__init__(start_time)
+        self.setup, self.generation, self.scoring = TimeSpan(), TimeSpan(), TimeSpan()
+        self.model, self.env = TimeSpans(), TimeSpans()
 
     def __getitem__(self, key: str) -> Any:
         if key == "total_ms":
@@ -216,6 +303,7 @@ __all__ = [
     "ChatMessages",
     "ClientConfig",
     "ClientType",
+    "ContentPart",
     "DatasetBuilder",
     "Endpoint",
     "EndpointClientConfig",
@@ -227,9 +315,12 @@ __all__ = [
     "GenerateMetadata",
     "GenerateOutputs",
     "GroupRewardFunc",
+    "ImageUrlContentPart",
     "IndividualRewardFunc",
     "Info",
+    "InputAudioContentPart",
     "LogCallback",
+    "Message",
     "MessageContent",
     "MessageType",
     "Messages",
@@ -249,6 +340,7 @@ __all__ = [
     "StartCallback",
     "State",
     "SystemMessage",
+    "TextContentPart",
     "TextMessage",
     "TimeSpan",
     "TimeSpans",

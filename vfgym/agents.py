@@ -108,15 +108,14 @@ class _RandomAnswers:
             self._space.seed(int(rng.integers(2**31)))
 
     def __call__(self, observation: list[Message], info: dict[str, Any]) -> Any:
-        rng = self._rng
-        if self._seat is None:
+        episode = None if self._seat is None else self._seat.episode
+        if episode is None:  # as at an opponent's seat, where samples are moves that the table draws
             return self._sample()
-        episode = self._seat.episode
-        move = None if episode is None else episode.definition.random_action(episode.state, rng)
+        move = episode.definition.random_action(episode.state, self._rng)
         if move is not None:
             return move
         legal = info.get("legal_actions")
-        return legal[int(rng.integers(len(legal)))] if legal else self._sample()
+        return legal[int(self._rng.integers(len(legal)))] if legal else self._sample()
 
     def _sample(self) -> Any:
         return self._space.sampler.sample(self._rng) if isinstance(self._space, MessageSpace) else self._space.sample()

@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from greenlet import getcurrent, greenlet
 
-from vfgym.calls import Ready, ReadyList
+from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.errors import WouldDeadlock
 
 logger = logging.getLogger(__name__)
@@ -316,6 +316,30 @@ def begin_to_end(steps: Steps[None]) -> Pending | None:
     return None
 
 
+def run_handlers(handlers: Iterable[tuple[str, Callable[..., Any]]], *args: Any) -> Steps[dict[str, Exception]]:
+    """Call handlers in order, each with `args`, and return what those raised that failed, by name.
+
+    One that fails is logged and does not keep the others from running; nor does a cancellation, which is raised when all have run.
+    """
+    errors: dict[str, Exception] = {}
+    interruption: BaseException | None = None
+    for name, call in handlers:
+        try:
+            result = call(*args)
+            if result.__class__ is not Ready and is_awaitable(result):
+                yield result
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            logger.exception("handler %s failed", name)
+            errors[name] = error
+        except BaseException as error:
+            interruption = error
+    if interruption is not None:
+        raise interruption
+    return errors
+
+
 class Together:
     """Several awaitables as one: awaited concurrently; an exception takes the place of its result."""
 
@@ -343,7 +367,7 @@ class Before:
         """Bound an awaitable.
 
         Args:
-            deadline: Seconds since the epoch.
+            deadline: A time of `time.monotonic`.
             awaitable: What to await.
         """
         self._deadline = deadline
@@ -353,7 +377,7 @@ class Before:
         return self._bounded().__await__()
 
     async def _bounded(self) -> Any:
-        scope = asyncio.timeout(max(0.0, self._deadline - time.time()))
+        scope = asyncio.timeout(max(0.0, self._deadline - time.monotonic()))
         try:
             async with scope:
                 return await self._awaitable

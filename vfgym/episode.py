@@ -11,7 +11,6 @@ only if none holds let the environment respond.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
@@ -19,21 +18,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vfgym.calls import Ready, is_awaitable
-from vfgym.concurrency import Before, DeadlinePassed, Steps, running_loop
+from vfgym.calls import is_awaitable
+from vfgym.concurrency import Before, DeadlinePassed, Steps, run_handlers, running_loop
 from vfgym.episode_scoring import score_alone
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.hooks import check_stops, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response, for_conversation
 from vfgym.rubrics.scoring import number_from, value_of_turn, zero
-from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens, view_of
+from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens, unbegun, view_of
 
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
     from vfgym.envs.multi_turn import MultiTurnEnv
-
-logger = logging.getLogger(__name__)
 
 
 class Outcome(NamedTuple):
@@ -140,7 +137,7 @@ class BaseEpisode:
         raise NotImplementedError
 
     def answer(self, response: Response) -> Steps[None]:
-        """Play one turn with an answer that somebody else asked for: count its tokens, then `advance`."""
+        """Play one turn, and mark the episode as broken if that raises."""
         self.is_busy = True
         try:
             yield from self.advance(response)
@@ -166,7 +163,8 @@ class BaseEpisode:
         """End play: run every cleanup handler, then the `@update` ones, once.
 
         One that fails is recorded and does not keep the others from running; nor does a cancellation, which is raised
-        when all have run.
+        when all have run. Rewards follow from what updates write: so where nothing failed before, an `Error` of an update is
+        the episode's, and anything else that one raises is raised.
         """
         if self.is_over:
             return
@@ -175,21 +173,15 @@ class BaseEpisode:
         if state.is_cleaned_up:  # by the play loop that an overridden rollout() called
             return
         state.is_cleaned_up = True
-        interruption: BaseException | None = None
-        for name, call in (*self.definition.hooks.cleanups, *self.definition.hooks.updates):
-            try:
-                result = call(state)
-                if result.__class__ is not Ready and is_awaitable(result):
-                    yield result
-            except GeneratorExit:
-                raise
-            except Exception as error:
-                logger.exception("handler %s failed", name)
-                dict.setdefault(state, "cleanup_errors", {})[name] = repr(error)
-            except BaseException as error:
-                interruption = error
-        if interruption is not None:
-            raise interruption
+        hooks = self.definition.hooks
+        errors = yield from run_handlers((*hooks.cleanups, *hooks.updates), state)
+        if errors:
+            dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
+            failure = next((errors[name] for name, _ in hooks.updates if name in errors), None)
+            if failure is not None and state["is_completed"] and state["error"] is None:
+                if not isinstance(failure, Error):
+                    raise failure
+                note_error(state, failure)
 
     def score(self) -> Steps[None]:
         """Score the episode that was played, once."""
@@ -249,23 +241,39 @@ class Episode(BaseEpisode):
         self._rebuilds = self._overridden["get_prompt_messages"] or self._overridden["add_trajectory_step"]
         self._step_scorers = definition.rubric.step_scorers() if definition.score_rollouts else []
 
+    def __getstate__(self) -> dict[str, Any]:
+        slots: dict[str, Any] = super().__getstate__()[1]  # type: ignore[index]
+        if self._deadline is not None:  # of this machine's clock: a copy, wherever it goes on, has the time that is left
+            slots["_deadline"] -= time.monotonic()
+        return slots
+
+    def __setstate__(self, slots: dict[str, Any]) -> None:
+        for name, value in slots.items():
+            setattr(self, name, value)
+        if self._deadline is not None:
+            self._deadline += time.monotonic()
+
     def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[None]:
         """Begin: make the state, set it up, and ask for the first prompt.
 
         An `Error` in `setup_state` is recorded and ends the episode; anything else is raised, after cleanup.
         """
         definition = self.definition
-        if self._overridden["init_state"]:
-            state: State = yield definition.init_state(task, client, model, sampling_args)
-        else:
-            state = definition.initial_state(task, client, model, sampling_args)
+        try:
+            if self._overridden["init_state"]:
+                state: State = yield definition.init_state(task, client, model, sampling_args)
+            else:
+                state = definition.initial_state(task, client, model, sampling_args)
+            state.begin(*self._player)
+        except BaseException as error:
+            self.state, self.is_over = unbegun(task, error), True  # there is nothing to clean up
+            raise
         self.state = state
-        state.begin(*self._player)
         state.step_metrics = {function.name: 0.0 for function, _ in self._step_scorers}
         timing = state["timing"]
-        timing.generation.start = timing.setup.start = started = time.time()
+        timing.generation.start = timing.setup.start = time.time()
         if definition.timeout_seconds is not None:
-            self._deadline = started + definition.timeout_seconds
+            self._deadline = time.monotonic() + definition.timeout_seconds
         try:
             try:
                 for _, setup in definition.hooks.setups:
@@ -360,7 +368,7 @@ class Episode(BaseEpisode):
         try:
             try:
                 if response is not None:
-                    if self._deadline is not None and time.time() >= self._deadline:
+                    if self._deadline is not None and time.monotonic() >= self._deadline:
                         yield from self._time_out()
                         return
                     try:

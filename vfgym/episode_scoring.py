@@ -7,11 +7,25 @@ from typing import TYPE_CHECKING
 
 from vfgym.concurrency import Steps
 from vfgym.rubrics.rubric import scored_by_author
-from vfgym.rubrics.scoring import Score, apply_advantages, apply_score
+from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, number_from, value_of_turn
 from vfgym.state import State
 
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
+
+
+def _score_turns(definition: ChatEnv, state: State) -> Steps[None]:
+    """Call the step functions on each turn of an author's own loop; the library's calls them while it plays."""
+    scorers = definition.rubric.step_scorers()
+    state.step_metrics = sums = {function.name: 0.0 for function, _ in scorers}
+    for step in state["trajectory"]:
+        reward = 0.0
+        for function, class_objects in scorers:
+            value = yield from number_from(function, value_of_turn(function, class_objects, state, step), state)
+            sums[function.name] += value
+            if function.weight:
+                reward += function.weight * value
+        state.emitted.append(reward)
 
 
 def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
@@ -22,6 +36,8 @@ def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
     scoring.start = time.time()
     if definition.score_rollouts:
         rubric = definition.rubric
+        if not state.emitted:
+            yield from _score_turns(definition, state)
         by_author = scored_by_author(rubric, [state], as_group=False)
         if by_author is None:
             yield from rubric.scored_alone(state)
@@ -38,6 +54,9 @@ def score_together(definition: ChatEnv, states: list[State]) -> Steps[None]:
     started = time.time()
     rubric = definition.rubric
     if definition.score_rollouts:
+        for state in states:
+            if not state.emitted:
+                yield from _score_turns(definition, state)
         scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
     else:
         scores = [Score() for _ in states]

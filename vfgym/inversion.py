@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from vfgym.errors import EpisodeNotPicklable, Error, ModelError, ResetNeeded
 from vfgym.hooks import ROLLED_OUT, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response
-from vfgym.state import State
+from vfgym.state import State, unbegun
 from vfgym.tools import Tool
 
 if TYPE_CHECKING:
@@ -32,6 +33,40 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+async def in_time(rollout: Callable[[], Awaitable[Any]], timeout_seconds: float | None, made: Sequence[State]) -> Any:
+    """Call an author's rollout, within a time limit, and return what it returns.
+
+    Where it has begun to play the library's own loop, it goes on: that loop has the limit itself, and gives back a state that the
+    author may do more with.
+
+    Args:
+        rollout: The rollout.
+        timeout_seconds: How long it may take; None for no limit.
+        made: The states that it has made so far.
+
+    Raises:
+        DeadlinePassed: If it took longer; it was cancelled.
+    """
+    if timeout_seconds is None:
+        return await rollout()
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        if not any(state["timing"].generation.start for state in made):  # stamped by the library's loop as it begins
+            scope.reschedule(loop.time())
+
+    timer = loop.call_later(timeout_seconds, end)
+    try:
+        async with asyncio.timeout(None) as scope:
+            return await rollout()
+    except TimeoutError:
+        if scope.expired():
+            raise DeadlinePassed from None
+        raise
+    finally:
+        timer.cancel()
 
 
 class ParkedCall:
@@ -72,11 +107,26 @@ class ParkingClient(Client):
 class InvertedEpisode(BaseEpisode):
     """One run of an environment whose author wrote `rollout()`."""
 
-    __slots__ = ("_asked", "_changed", "_failure", "_is_cancelled", "_loop", "_made", "_parked", "_seen", "_steps", "_task")
+    __slots__ = (
+        "_asked",
+        "_changed",
+        "_failure",
+        "_is_cancelled",
+        "_loop",
+        "_made",
+        "_parked",
+        "_seen",
+        "_steps",
+        "_task",
+        "_timeout_seconds",
+    )
 
-    def __init__(self, definition: ChatEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
-        """Make an episode that has not begun (see `BaseEpisode`)."""
+    def __init__(
+        self, definition: ChatEnv, session: Any = None, rng: np.random.Generator | None = None, timeout_seconds: float | None = None
+    ) -> None:
+        """Make an episode that has not begun (see `BaseEpisode`), with a time limit (see `in_time`)."""
         super().__init__(definition, session, rng)
+        self._timeout_seconds = timeout_seconds
         self._parked: deque[ParkedCall] = deque()
         self._asked: ParkedCall | None = None
         """The call whose prompt is the agent's observation."""
@@ -100,7 +150,11 @@ class InvertedEpisode(BaseEpisode):
 
     def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[None]:
         """Start the rollout, and go on until its first model call or its end."""
-        self.state = self.definition.initial_state(task, ParkingClient(self), model, sampling_args)
+        try:
+            self.state = self.definition.initial_state(task, ParkingClient(self), model, sampling_args)
+        except BaseException as error:
+            self.state, self.is_over = unbegun(task, error), True  # there is nothing to clean up
+            raise
         self.state.begin(*self._player)
         yield from self._to_next_prompt(self._start, task, model, sampling_args)
 
@@ -201,8 +255,8 @@ class InvertedEpisode(BaseEpisode):
         self._changed = asyncio.Event()
         context = contextvars.copy_context()
         context.run(made_states.set, self._made)
-        rollout = self.definition.rollout(task, self.state["client"], model, sampling_args)
-        self._task = self._loop.create_task(rollout, context=context)
+        rollout = functools.partial(self.definition.rollout, task, self.state["client"], model, sampling_args)
+        self._task = self._loop.create_task(in_time(rollout, self._timeout_seconds, self._made), context=context)
         self._task.add_done_callback(lambda _: self._notice())
         await self._settle()
 

@@ -1,21 +1,23 @@
 """Rollouts: whole episodes in which a client is asked, played for somebody who scores them.
 
-`roll_out` plays any environment: one with the library's turn loop by the episode machine, one whose author wrote
+`Player.play` plays any environment: one with the library's turn loop by the episode machine, one whose author wrote
 `rollout()` by calling that. Either way the cleanup handlers have run when it returns, and an `Error` is in the state.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, cast
 
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import begin, run_async
+from vfgym.concurrency import DeadlinePassed, begin, run_async
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.episode import BaseEpisode, Episode, error_stop, made_states, note_error, play
 from vfgym.errors import Error
 from vfgym.hooks import ROLLED_OUT, complete
-from vfgym.state import State
+from vfgym.inversion import in_time
+from vfgym.state import State, unbegun
 
 if TYPE_CHECKING:
     from vfgym.clients import Client
@@ -84,35 +86,46 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
     """Play one episode by an author's own `rollout`, then run the cleanup handlers.
 
     Raises:
-        RolloutFailed: If an exception that is no `Error` broke it off.
+        RolloutFailed: If an exception that is no `Error` broke it off, or its state could not be made.
     """
     made: list[State] = []
     token = made_states.set(made)
     episode = BaseEpisode(env)
+    failure: Exception | None = None
     try:
-        state = await env.rollout(task, client, model, sampling_args)
+        rollout = functools.partial(env.rollout, task, client, model, sampling_args)
+        state = await in_time(rollout, env.timeout_seconds if isinstance(env, MultiTurnEnv) else None, made)
         if not isinstance(state, State):
             raise TypeError(f"{type(env).__name__}.rollout() must return a State, got {type(state).__name__}")
         episode.state = state
         if state["stop_condition"] is None:
             complete(state, ROLLED_OUT)
-    except Error as error:
-        episode.state = state = _last_of(made, env, task, client, model, sampling_args)
-        note_error(state, error)
-        if state["stop_condition"] is None:
-            complete(state, error_stop(state))
-    except BaseException as error:
-        episode.state = _last_of(made, env, task, client, model, sampling_args)
-        await run_async(episode.finish())
-        if isinstance(error, Exception):
-            raise RolloutFailed(episode.state) from error
+    except Exception as error:
+        try:  # a fresh one where it made none
+            state = made[-1] if made else env.initial_state(env.tasks_of("train").own_input(task), client, model, sampling_args)
+        except Exception:
+            raise RolloutFailed(unbegun(task, error)) from error
+        episode.state = state
+        if isinstance(error, DeadlinePassed):
+            state["timed_out"] = True
+            complete(state, "timeout_reached")
+        elif not isinstance(error, Error):
+            failure = error
+        else:
+            note_error(state, error)
+            if state["stop_condition"] is None:
+                complete(state, error_stop(state))
+    except BaseException:
+        if made:
+            episode.state = made[-1]
+            await run_async(episode.finish())
         raise
     finally:
         made_states.reset(token)
-    await run_async(episode.finish())
+    try:
+        await run_async(episode.finish())
+    except Exception as error:
+        failure = failure or error
+    if failure is not None:
+        raise RolloutFailed(state) from failure
     return state
-
-
-def _last_of(made: list[State], env: ChatEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any) -> State:
-    """Return the state that a rollout made last; a fresh one where it made none."""
-    return made[-1] if made else env.initial_state(env.tasks_of("train").own_input(task), client, model, sampling_args)

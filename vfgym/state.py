@@ -9,6 +9,7 @@ from typing import Any, ClassVar, SupportsIndex, TypedDict, overload
 
 import numpy as np
 
+from vfgym.errors import Error
 from vfgym.messages import Message
 from vfgym.responses import Response, ResponseTokens
 
@@ -50,7 +51,7 @@ class State(dict[str, Any]):
     session: Any
     """What the environment keeps for this player between episodes (a game)."""
     reply: list[Any] | None
-    """What is shown next, where the environment knows it as the turn is recorded (a game's move): `env_response` is not asked then."""
+    """Messages with which the game answered the move just recorded. While set, `env_response` is not called."""
     is_cut_off: bool
     """Whether the answer that is being recorded was cut off, by the limit of its length."""
     may_end: bool
@@ -165,6 +166,17 @@ class State(dict[str, Any]):
         except KeyError:
             self[key] = default
             return default
+
+
+def unbegun(task: dict[str, Any], error: BaseException | None = None) -> State:
+    """Return what stands for the state of an episode that could not begin.
+
+    Args:
+        task: The input of the episode, as far as it is known.
+        error: What kept it from beginning. Like all states this one holds it only if it is an `Error`.
+    """
+    noted = error if isinstance(error, Error) else None
+    return State(input=task, trajectory=[], completion=[], error=noted, stop_condition=None, reward=0.0, metrics={})
 
 
 _INPUT_FIELDS = frozenset(State.INPUT_FIELDS)

@@ -213,7 +213,7 @@ class Tasks:
     @property
     def is_endless(self) -> bool:
         """Whether the source has no length."""
-        return not hasattr(self.rows if self._rows is None else self._rows, "__len__")
+        return not hasattr(self.rows, "__len__")
 
     def __len__(self) -> int:
         """Number of tasks; `ENDLESS` for an endless source."""

@@ -6,7 +6,9 @@ Every expectation holds for all the ways to the server: without the SDK, through
 from __future__ import annotations
 
 import base64
+import gc
 import logging
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -385,12 +387,34 @@ async def test_only_new_messages_are_converted(server: CannedServer, monkeypatch
 
 
 async def test_the_tools_json_is_made_once_a_list(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    converted: list[str] = []
+    to_openai = Tool.to_openai
+
+    def counting(tool: Tool) -> dict[str, Any]:
+        converted.append(tool.name)
+        return to_openai(tool)
+
+    monkeypatch.setattr(Tool, "to_openai", counting)
     client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
-    tools = [ADD]
-    assert client._tools_as_json(tools) is client._tools_as_json(list(tools))
-    for number in range(200):  # a list for each rollout does not grow without bound
-        client._tools_as_json([ADD.model_copy(update={"name": f"tool{number}"})])
-    assert len(client._tool_json) <= 64
+    other = ADD.model_copy(update={"name": "other"})
+    for tools in ([ADD], [ADD], [ADD, other], [other, ADD], [ADD]):
+        await client.get_response(HELLO, "m", tools=tools)
+        assert server.bodies[-1]["tools"] == [to_openai(tool) for tool in tools]
+    assert converted == ["add", "add", "other", "other", "add"]
+    await client.close()
+
+
+async def test_a_tool_list_for_each_rollout_does_not_grow_without_bound(server: CannedServer) -> None:
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
+    asked = []
+    for number in range(100):
+        tool = ADD.model_copy(update={"name": f"tool{number}"})
+        asked.append(weakref.ref(tool))
+        await client.get_response(HELLO, "m", tools=[tool])
+        assert server.bodies[-1]["tools"][0]["function"]["name"] == f"tool{number}"
+    del tool
+    gc.collect()
+    assert sum(each() is not None for each in asked) <= 64
     await client.close()
 
 

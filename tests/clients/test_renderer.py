@@ -136,7 +136,7 @@ async def answer_of(package: ModuleType, said: Any, **more: Any):
 class TestRequests:
     async def test_tokens_go_and_tokens_come(self, package):
         async with asked(package, completion("Grüße"), extra_headers_from_state={"X-B": "trajectory_id"}) as (client, server):
-            arguments = {"temperature": 0.5, "max_tokens": 9, "top_p": None, "logprobs": True, "extra_headers": {"X-C": "c"}}
+            arguments = {"temperature": 0.5, "max_tokens": 9, "top_p": None, "logprobs": True, "extra_headers": {"X-B": "b", "X-C": "c"}}
             arguments["extra_body"] = {"top_k": 3, "cache_salt": "salt", "priority": 2, "return_token_ids": True}
             response = await client.get_response([UserMessage("hi")], "m", arguments, [TOOL], state={"trajectory_id": "t"})
         prompt_ids = [OPEN["user"], *b'"hi"', END, OPEN["assistant"]]
@@ -316,6 +316,14 @@ class TestConversations:
         async with asked(package, completion("a"), completion("b")) as (client, _):
             await self.played(client, 2, max_seq_len=12)
         assert [name for name, *_ in client.calls] == ["render", "render"]
+
+    async def test_the_longest_turn_is_extended(self, package):
+        async with asked(package, completion("a"), completion("b"), completion("c")) as (client, _):
+            state = await self.played(client)
+            *_, last = steps = state["trajectory"]
+            branched = {"trajectory": [last, *steps[:-1]]}  # as where an author asks on from an earlier turn
+            await client.get_response([*last["prompt"], *last["completion"], UserMessage("go on")], "m", state=branched)
+        assert client.calls[-1][:2] == ("bridge", [{"role": "user", "content": "go on"}])
 
     async def test_a_rewritten_history_is_rendered_anew(self, package):
         async with asked(package, completion("a")) as (client, _):

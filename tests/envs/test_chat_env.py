@@ -20,6 +20,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from vfgym import (
     ChatEnv,
     Client,
+    EnvGroup,
     MultiTurnEnv,
     Response,
     Rubric,
@@ -31,6 +32,7 @@ from vfgym import (
     cleanup,
     teardown,
 )
+from vfgym.envs.face import EpisodeFace
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, ResetNeeded, UnknownArgument
 from vfgym.messages import AssistantMessage, Message
 
@@ -256,6 +258,46 @@ def test_a_seed_given_with_example_id_replays_what_follows() -> None:
         env.reset(seed=4, options={"example_id": 2})
         streams.append(example_ids(env, 5))
     assert streams[0] == streams[1]
+
+
+# Tasks that are replaced
+
+
+def shown(env: EpisodeFace, episodes: int = 2, **options: Any) -> list[str]:
+    """Return the questions of some episodes, in the order of the alphabet."""
+    return sorted(env.reset(options=options or None)[0][-1]["content"] for _ in range(episodes))
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+@pytest.mark.parametrize("split", ["train", "eval"])
+def test_every_seat_meets_the_tasks_that_replace_others(split: Any, count: int) -> None:
+    env = SingleTurnEnv(ROWS, ROWS)
+    seats = [env, env.fork()]
+    for seat in seats:
+        seat.reset(seed=0, options={"split": split})
+    questions = [f"new {index}" for index in range(count)]
+    env.set_tasks(split, [{"question": question} for question in questions])
+    for seat in seats:
+        assert shown(seat, count, split=split) == questions
+        assert shown(seat, count, split=split) == questions
+    assert len(env.tasks_of("eval" if split == "train" else "train")) == len(ROWS)
+
+
+def test_a_group_has_the_tasks_that_its_environments_have_now() -> None:
+    first, second = SingleTurnEnv(ROWS), SingleTurnEnv([{"question": "a"}])
+    group = EnvGroup([EnvGroup([first]), second], ["inner", "second"])
+    group.reset(seed=0)
+    assert group.tasks is group.tasks
+    first.set_tasks("train", [{"question": "b"}, {"question": "c"}])
+    assert len(group.tasks) == 3
+    assert shown(group, 3) == ["a", "b", "c"]
+    second.set_tasks("train", [{"question": "d"}])
+    assert shown(group, 3) == ["b", "c", "d"]
+
+
+def test_a_group_refuses_tasks_of_its_own() -> None:
+    with pytest.raises(ConfigurationError, match="an EnvGroup has the tasks of its environments: replace theirs"):
+        EnvGroup([SingleTurnEnv(ROWS)]).set_tasks("train", ROWS)
 
 
 @pytest.mark.parametrize("example_id", [5, -1, "0", None, 1.0, True])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,9 +146,121 @@ def test_a_blocking_game_stepped_from_plain_code_stays_on_the_callers_thread() -
     assert env.games[0].threads == {threading.get_ident()}
 
 
+class Busy(Counting):
+    """The port of its first game is taken."""
+
+    def open_game(self) -> Game:
+        game = super().open_game()
+        if len(self.games) == 1:
+            raise RuntimeError("port busy")
+        return game
+
+
+def test_a_game_that_could_not_be_opened_is_opened_at_the_next_reset() -> None:
+    env = Busy(blocking=False)
+    with pytest.raises(RuntimeError, match="port busy"):
+        env.reset(seed=0)
+    for seed in (1, 2):
+        env.reset(seed=seed)
+        assert env.step("up").reward == 0.5
+    env.close()
+    assert [game.seeds for game in env.games] == [[], [1, 2]]
+    assert [game.closed for game in env.games] == [0, 1]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+def test_a_game_that_could_not_be_opened_costs_one_episode_of_a_run(blocking: bool) -> None:
+    results = vfgym.evaluate(Busy(blocking=blocking), lambda observation, info: "up", num_examples=4, max_concurrent=1, progress=False)
+    errors = [row["error"] and row["error"]["error_chain_repr"] for row in results["outputs"]]
+    assert errors == ["RuntimeError('port busy')", None, None, None]
+
+
+async def test_the_thread_of_a_game_that_could_not_be_opened_ends() -> None:
+    env = Busy()
+    before = set(threading.enumerate())
+    with pytest.raises(RuntimeError, match="port busy"):
+        await env.areset(seed=0)
+    for thread in set(threading.enumerate()) - before:
+        await asyncio.to_thread(thread.join, 20)
+        assert not thread.is_alive()
+
+
+def test_the_tasks_of_a_game_cannot_be_replaced() -> None:
+    with pytest.raises(ConfigurationError, match="Counting plays a game, whose tasks are its seeds"):
+        Counting().set_tasks("train", [{"question": "?"}])
+
+
 def test_a_game_keeps_every_promise() -> None:
     broken = [check for check in check_environment(lambda: Counting(blocking=False)) if not check.passed]
     assert broken == []
+
+
+class Answering(vfgym.GameEnv):
+    """Answers a move with what it is given. Its game, which has no `close`, is a dict."""
+
+    def __init__(self, answer: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.answer = answer
+
+    def open_game(self) -> dict[str, int]:
+        return {}
+
+    def begin_game(self, game: Any, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[vfgym.Message]:
+        return [vfgym.UserMessage("go")]
+
+    def make_move(self, game: Any, message: vfgym.Message, state: State) -> Turn:
+        return self.answer()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda: None, "make_move must be a plain method that returns a Turn, got NoneType"),
+        (lambda: ([], 1.0, False, False, {}), "returns a Turn, got tuple"),
+        (lambda: Turn(["text"]), r"Turn\.messages\[0\]: expected a chat message .*, got str: 'text'"),  # type: ignore[list-item]
+        (lambda: Turn(["text"], 1.0, terminated=True), r"Turn\.messages\[0\]"),  # type: ignore[list-item]
+        (lambda: Turn([], np.array([1.0])), r"Turn\.reward must be a number, got array\(\[1\.\]\)"),  # type: ignore[arg-type]
+        (lambda: Turn([], None), r"Turn\.reward must be a number, got None"),  # type: ignore[arg-type]
+    ],
+)
+async def test_what_an_author_returns_by_mistake_is_raised_and_no_error_of_the_episode(answer: Any, message: str, blocking: bool) -> None:
+    env = Answering(answer, blocking=blocking)
+    await env.areset(seed=0)
+    with pytest.raises(TypeError, match=message):
+        await env.astep("up")
+    await env.aclose()
+
+
+def test_a_turn_takes_any_number_for_a_reward() -> None:
+    env = Answering(lambda: Turn([vfgym.UserMessage("on")], np.float32(0.5)))  # type: ignore[arg-type]
+    env.reset(seed=0)
+    assert env.step("up").reward == 0.5
+    assert type(env.state["trajectory"][0]["reward"]) is float
+
+
+def test_a_game_that_has_a_close_is_closed_and_any_other_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
+    closed: list[bool] = []
+
+    class Closing(Answering):
+        def open_game(self) -> Any:
+            return SimpleNamespace(close=lambda: closed.append(True))
+
+    for kind in (Answering, Closing):
+        results = vfgym.evaluate(
+            kind(lambda: Turn([], 1.0, terminated=True)), lambda conversation, info: "up", num_examples=2, progress=False
+        )
+        assert results["metadata"]["avg_reward"] == 1.0
+    assert closed
+    assert not caplog.records
+
+
+def test_answers_that_name_no_move_are_counted_in_the_episode() -> None:
+    env = Counting(blocking=False)
+    env.reset(seed=0)
+    outcomes = [env.step(answer) for answer in ("what?", "up", "what?", "what?", "up", "up")]
+    assert outcomes[-1].info["metrics"]["invalid_answers"] == 3.0
+    assert [step["extras"].get("invalid_answer", False) for step in env.state["trajectory"]] == [True, False, True, True, False, False]
 
 
 def test_a_wrong_limit_is_refused() -> None:

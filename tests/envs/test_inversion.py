@@ -12,9 +12,13 @@ import pytest
 
 from vfgym import ChatEnv, Client, MultiTurnEnv, Response, Rubric, State, Usage, cleanup
 from vfgym.clients import SamplingArgs
+from vfgym.concurrency import run_async
+from vfgym.episode import new_step
+from vfgym.episode_scoring import score_alone, score_together
 from vfgym.errors import EpisodeNotPicklable, InfraError, InvalidAction, ModelError, OverlongPromptError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, TextMessage, UserMessage
 from vfgym.responses import ResponseMessage
+from vfgym.rollouts import Player
 
 ROWS = [{"question": "first?", "answer": "1"}, {"question": "second?", "answer": "2"}]
 PATIENCE = 2
@@ -296,6 +300,108 @@ def test_the_loop_of_the_base_class_can_be_played_inside_an_override() -> None:
     assert first.reward + last.reward == env.state["reward"] == 1.5
     assert env.cleaned == 1
     assert last.info["metrics"]["num_turns"] == 2.0
+
+
+class OwnLoop(MultiTurnEnv):
+    """Has a loop of its own, which records its turns, and waits in it."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": ROWS, "max_turns": 2, **kwargs})
+        self.waits_at = 2
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+        state = await self.init_state(input, client, model, sampling_args)
+        for turn in range(2):
+            if turn == self.waits_at:
+                await asyncio.sleep(PATIENCE)
+            prompt = await self.get_prompt_messages(state)
+            response = await self.get_model_response(state, prompt)
+            step = new_step(self, state, prompt, response)
+            await self.add_trajectory_step(state, step)
+        return state
+
+    def env_response(self, messages: list[Message], state: State) -> str:
+        return "go on"
+
+
+async def rolled_out(env: ChatEnv, *answers: str) -> State:
+    """Play an episode as a run that asks a client does, and score it."""
+    state = await Player().play(env, env.tasks.input(0), ScriptedClient(*answers), "m", None)
+    await run_async(score_alone(env, state))
+    return state
+
+
+def length(completion: list[Message]) -> float:
+    return float(len(completion[-1]["content"]))
+
+
+@pytest.mark.parametrize("kind", [Retold, OwnLoop])
+async def test_functions_for_single_turns_score_the_turns_of_whichever_loop_is_played(kind: Callable[..., Any]) -> None:
+    """Once each: as they happen in the library's loop, at the end of an author's own."""
+    calls: list[str] = []
+
+    async def measured(step: Any, answer: str) -> float:
+        await asyncio.sleep(0)
+        calls.append(step["completion"][0]["content"] + answer)
+        return 0.25
+
+    rubric = Rubric(lambda completion: 4.0)
+    rubric.add_step_reward_func(length)
+    rubric.add_step_reward_func(measured, weight=0.0)
+    env = kind(rubric=rubric)
+    metrics = {"<lambda>": 4.0, "num_turns": 2.0, "length": 4.0, "measured": 0.5}
+    state = await rolled_out(env, "a", "bbb")
+    assert (state["reward"], state["metrics"], calls) == (8.0, metrics, ["a1", "bbb1"])
+    assert [step["extras"]["reward"] for step in state["trajectory"]] == [1.0, 7.0]
+    await env.areset(options={"example_id": 0})
+    rewards = [(await env.astep(said)).reward for said in ("a", "bbb")]
+    assert (sum(rewards), env.state["reward"], env.state["metrics"], calls[2:]) == (8.0, 8.0, metrics, ["a1", "bbb1"])
+
+
+async def test_functions_for_single_turns_score_a_group_of_own_loops() -> None:
+    rubric = Rubric()
+    rubric.add_step_reward_func(length)
+    env = OwnLoop(rubric=rubric)
+    states = [await Player().play(env, env.tasks.input(0), ScriptedClient(*said), "m", None) for said in (("a", "b"), ("a", "bbb"))]
+    await run_async(score_together(env, states))
+    assert [(state["reward"], state["advantage"]) for state in states] == [(2.0, -1.0), (4.0, 1.0)]
+
+
+@pytest.mark.parametrize("waits_at", [0, 1])
+async def test_the_time_limit_holds_in_an_own_loop(waits_at: int) -> None:
+    """What was played until then is kept and scored."""
+    env = OwnLoop(timeout_seconds=0.05, rubric=Rubric(lambda state: 1.0))
+    env.waits_at = waits_at
+    state = await rolled_out(env, "a", "b")
+    assert (state["stop_condition"], state["timed_out"], state["is_completed"], state["error"]) == ("timeout_reached", True, True, None)
+    assert (state["reward"], text_of(state["completion"])) == (1.0, ["a"][:waits_at])
+    await env.areset(seed=0)
+    outcome = await env.astep("a")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (False, True, "timeout_reached")
+    assert (outcome.reward, env.state["timed_out"]) == (1.0, True)
+
+
+async def test_the_time_limit_of_an_own_loop_counts_while_a_call_is_parked() -> None:
+    env = OwnLoop(timeout_seconds=0.05)
+    await env.areset(seed=0)
+    await asyncio.wait([env._episode._task], timeout=PATIENCE)
+    assert (await env.astep("too late")).info["stop_condition"] == "timeout_reached"
+
+
+async def test_what_is_done_after_the_loop_of_the_base_class_timed_out_is_not_cut_off() -> None:
+    class Thorough(Retold):
+        async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+            state = await super().rollout(input, client, model, sampling_args)
+            await asyncio.sleep(0.02)
+            state["is_summarised"] = True
+            return state
+
+        async def env_response(self, messages: list[Message], state: State) -> str:  # type: ignore[override]
+            await asyncio.sleep(PATIENCE)
+            return "never"
+
+    state = await rolled_out(Thorough(timeout_seconds=0.05), "a", "b")
+    assert (state["stop_condition"], state["is_summarised"]) == ("timeout_reached", True)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -677,6 +678,48 @@ def test_reset_raises_what_setup_state_raises_after_cleanup(error: Exception, ki
     assert len(env.cleaned) == 1
 
 
+class Unbegun(Echo):
+    """Makes no state for its first task."""
+
+    def __init__(self, error: Exception, **kwargs: Any) -> None:
+        super().__init__(dataset=[{"prompt": PROMPT}, {"prompt": PROMPT}], **kwargs)
+        self.error = error
+
+    async def init_state(self, input: Any, client: Any = None, model: str = "", sampling_args: Any = None) -> State:
+        if input["example_id"] == 0:
+            raise self.error
+        return await super().init_state(input, client, model, sampling_args)
+
+
+@pytest.mark.parametrize("error", [InfraError("no sandbox"), ZeroDivisionError("a bug")])
+def test_reset_raises_what_keeps_a_state_from_being_made_and_there_is_nothing_to_clean_up(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = Unbegun(error, render_mode="ansi")
+    for _ in range(2):
+        with pytest.raises(type(error)):
+            env.reset(options={"example_id": 0})
+    assert (env.state["input"]["prompt"], env.state["trajectory"]) == (PROMPT, [])
+    assert env.render() == "[user] go"
+    with pytest.raises(ResetNeeded):
+        env.step("a")
+    env.reset(options={"example_id": 1})
+    env.step("works")
+    assert env.cleaned == []
+    env.close()
+    assert len(env.cleaned) == 1
+    assert caplog.text == ""
+
+
+def test_reset_refuses_tools_of_a_task_that_are_none_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    env = Echo(dataset=[{"prompt": PROMPT, "info": {"tool_defs": ["nonsense"]}}])
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="expected a tool"):
+            env.reset(seed=0)
+    env.close()
+    assert (env.cleaned, caplog.text) == ([], "")
+
+
 @pytest.mark.parametrize("kind", FAULTY)
 async def test_a_rollout_records_an_error_of_setup_state_and_asks_the_model_nothing(kind: type[Faulty]) -> None:
     error = InfraError("no sandbox")
@@ -808,14 +851,30 @@ async def test_a_model_that_takes_too_long_ends_the_rollout_with_what_was_said_b
     assert [message["content"] for message in state["completion"]] == ["a"]
 
 
-def test_an_answer_that_comes_after_the_deadline_is_too_late() -> None:
+def later(monkeypatch: pytest.MonkeyPatch, clock: str, seconds: float) -> None:
+    """Let one of the clocks of `time` go on by some seconds."""
+    original = getattr(time, clock)
+    monkeypatch.setattr(time, clock, lambda: original() + seconds)
+
+
+def test_an_answer_that_comes_after_the_deadline_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     env = Echo(timeout_seconds=60)
     env.reset(seed=0)
     env.step("in time")
-    env._episode._deadline = 0.0
+    later(monkeypatch, "monotonic", 61)
     outcome = env.step("late")
     assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "timeout_reached")
     assert [message["content"] for message in outcome.observation] == ["go", "in time"]
+
+
+@pytest.mark.parametrize("seconds", [3600, -3600])
+def test_a_wall_clock_that_is_set_changes_no_deadline(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = Echo(timeout_seconds=60)
+    env.reset(seed=0)
+    later(monkeypatch, "time", seconds)
+    assert not env.step("in time").truncated
+    later(monkeypatch, "monotonic", 61)
+    assert env.step("late").info["stop_condition"] == "timeout_reached"
 
 
 def test_a_timeout_of_the_authors_own_is_not_the_episodes() -> None:
@@ -1037,6 +1096,20 @@ def test_an_environment_can_be_copied_in_the_middle_of_an_episode(duplicate: Cal
     assert env.reset()[0] == twin.reset()[0]
     env.step("only here")
     assert len(twin.state["trajectory"]) == 0
+
+
+@pytest.mark.parametrize("difference", [3600, -3600])
+def test_an_episode_that_goes_on_under_another_clock_has_the_time_that_was_left(difference: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = Counting(timeout_seconds=60)
+    env.reset(seed=7)
+    later(monkeypatch, "monotonic", 40)
+    kept = pickle.dumps(env)
+    later(monkeypatch, "monotonic", difference)
+    twin = pickle.loads(kept)
+    later(monkeypatch, "monotonic", 10)
+    assert not twin.step("a").truncated
+    later(monkeypatch, "monotonic", 20)
+    assert twin.step("b").info["stop_condition"] == "timeout_reached"
 
 
 @DUPLICATES

@@ -321,6 +321,24 @@ def test_a_stop_error_leaves_no_other_call_of_the_message_half_done(stopping: To
     assert events == ["a begins", "a ends"]
 
 
+def test_stop_errors_may_be_changed_later() -> None:
+    env = ToolEnv(tools=TOOLS, dataset=ROWS)
+    env.stop_errors = [ZeroDivisionError]
+    [message] = answers(env, call("fail", {"reason": "x"}))
+    assert message["role"] == "tool"
+    env.stop_errors.append(LookupError)
+    env.reset(seed=0)
+    assert env.step(calling(call("fail", {"reason": "x"}))).info["stop_condition"] == "has_error"
+
+
+def test_a_tool_error_that_explains_another_is_told_itself() -> None:
+    def explain() -> str:
+        raise ToolError("the file is empty") from EOFError("at 0")
+
+    [message] = answers(ToolEnv(tools=[explain], dataset=ROWS), call("explain"))
+    assert message["content"] == "the file is empty"
+
+
 def test_an_error_of_the_library_in_a_tool_is_told_unless_it_is_a_stop_error() -> None:
     def broken() -> str:
         raise InfraError("the sandbox is gone")
@@ -491,23 +509,29 @@ def test_hiding_an_argument_that_does_not_exist_is_refused() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_an_exception_in_update_tool_args_is_told_like_one_of_the_tool(is_async: bool) -> None:
+def test_what_update_tool_args_raises_is_not_told_to_the_model(is_async: bool) -> None:
+    """It is a hook: an `Error` ends the episode, and anything else is a bug and is raised."""
+
     class Forgetful(Account):
         def update_tool_args(self, *args: Any, **kwargs: Any) -> Any:
             if is_async:
                 return self.forget()
-            raise LookupError("no account")
+            raise error
 
         async def forget(self) -> dict[str, Any]:
             await asyncio.sleep(0)
-            raise LookupError("no account")
+            raise error
 
     env = Forgetful()
-    [message] = answers(env, call("balance"))
-    assert "no account" in message["content"]
-    env = Forgetful(stop_errors=[LookupError])
+    error: Exception = InfraError("the session is lost")
     env.reset(seed=0)
-    assert env.step(calling(call("balance"))).info["stop_condition"] == "has_error"
+    outcome = env.step(calling(call("deposit", {"amount": 1}), call("balance")))
+    assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "has_error")
+    assert env.state["error"] is error
+    error = LookupError("no account")
+    env.reset(seed=0)
+    with pytest.raises(LookupError, match="no account"):
+        env.step(calling(call("balance")))
 
 
 def test_update_tool_args_is_not_asked_about_calls_that_cannot_be_made() -> None:

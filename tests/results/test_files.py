@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from vfgym import Rubric, SingleTurnEnv, evaluate
+from vfgym import Rubric, SingleTurnEnv, State, evaluate
 from vfgym.messages import ToolCall
-from vfgym.results import ErrorInfo, ResultsError, ResultsWriter, RolloutOutput, load_results, summarize
+from vfgym.results import ErrorInfo, ResultsError, ResultsWriter, RolloutOutput, Run, load_results, rollout_output, summarize
 
 METADATA = {"env_id": "e", "path_to_save": Path("x"), "date": "2026-01-01"}
 
@@ -138,6 +141,48 @@ def test_nothing_is_written_after_a_part_that_cannot_be_cut_off(tmp_path: Path) 
         for _ in range(2):
             with pytest.raises(ResultsError, match="No space left on device"):
                 writer.append(row(0))
+
+
+# Numbers that JSON does not know
+
+
+@given(st.dictionaries(st.sampled_from(["exact", "ratio", "reward", "info"]), st.floats()), st.floats(), st.floats())
+def test_any_reward_and_metric_is_read_back(metrics: dict[str, float], reward: float, seen: float) -> None:
+    state = State(input={"example_id": 3, "info": {"n": 1}}, reward=reward, metrics=metrics)
+    row = rollout_output(state, seen_return=seen)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        run = Run(
+            env_id="e",
+            env_args={},
+            model="m",
+            num_examples=1,
+            rollouts_per_example=1,
+            pass_threshold=0.5,
+            version_info={"vf_version": "0", "vf_commit": None, "env_version": None, "env_commit": None},
+            seed=0,
+            state_columns=[],
+            max_concurrent=1,
+            path_to_save=path,
+        )
+        written = run.metadata([row])
+        with ResultsWriter(path, {}) as writer:
+            writer.append(row)
+            writer.finish(written)
+        for name in ("results.jsonl", "metadata.json"):
+            json.loads((path / name).read_text(), parse_constant=pytest.fail)  # which JSON proper does not have
+        read = load_results(path)
+    assert repr(read["outputs"]) == repr([row])
+    for key in ("avg_reward", "avg_return", "std_error", "avg_metrics"):
+        assert repr(read["metadata"][key]) == repr(written[key])  # type: ignore[literal-required]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"reward": None}, {"reward": "high"}, {"return": []}, {"metrics": {"m": None}}, {"metrics": {"m": "x"}}]
+)
+def test_a_row_whose_numbers_are_none_is_named(tmp_path: Path, fields: dict[str, Any]) -> None:
+    with pytest.raises(ResultsError, match=r"line 1 of .*results.jsonl is no rollout: its .* must be a number, got"):
+        read(tmp_path, {"example_id": 0, **fields}, {"example_id": 1})
 
 
 # Files of other writers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import random
 import subprocess
@@ -180,6 +181,23 @@ def test_rollouts_with_an_error_count_as_done_unless_asked_for(tmp_path: Path) -
 
 def longest(completions: list[Any]) -> list[float]:
     return [float(len(completions)) for _ in completions]
+
+
+def test_a_run_with_numbers_that_are_none_is_resumed(tmp_path: Path) -> None:
+    """A ratio of nothing to nothing is a metric that says so; the run goes on as if it had never stopped."""
+
+    def ratio(answer: str) -> float:
+        return math.nan if answer == "1" else -math.inf
+
+    rubric = Rubric([exact, ratio], weights=[1.0, 0.0])
+    whole = run(tmp_path, rubric=rubric)
+    cut(tmp_path, lambda number: number < 3)
+    resumed = run(tmp_path, list(reversed(ROWS)), rubric=rubric)  # whose rows get other ids, and so are written anew
+    assert sorted(map(repr, [row["metrics"] for row in whole["outputs"]])) == sorted(
+        map(repr, [row["metrics"] for row in resumed["outputs"]])
+    )
+    assert repr(resumed["metadata"]["avg_metrics"]) == repr(whole["metadata"]["avg_metrics"])
+    assert repr(load_results(tmp_path)["outputs"][-1]["ratio"]) == "nan"
 
 
 def test_a_group_that_is_scored_together_is_redone_as_a_whole(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_info_that_no_json_can_hold_does_not_lose_its_row() -> None:
     loop: dict[str, Any] = {"deep": {}}
     loop["deep"]["self"] = loop
     line = json.loads(row_line(RolloutOutput(example_id=1, reward=float("inf"), info=loop)))
-    assert (line["example_id"], line["reward"]) == (1, None)
+    assert (line["example_id"], line["reward"]) == (1, "inf")
     assert "..." in line["info"]
 
 

@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfgym import Client, MultiTurnEnv, Parser, Response, Rubric, RubricGroup, SingleTurnEnv, State, UserMessage, cleanup, teardown
+from vfgym.concurrency import Steps
 from vfgym.errors import ConfigurationError, Error, InfraError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message
+from vfgym.rubrics.scoring import Score
 from vfgym.state import RolloutTiming
 
 PROMPT = [UserMessage("6 * 7?")]
@@ -357,6 +359,38 @@ def test_an_empty_group_is_scored_in_no_time() -> None:
     assert scored_group(Rubric(lengths), []) == []
 
 
+class OnePass(Rubric):
+    """Computes two metrics at once, beside what its functions measure."""
+
+    @property
+    def metric_names(self) -> list[str]:
+        return ["length", "half", *super().metric_names]
+
+    def scoring_steps(self, state: State) -> Steps[Score]:
+        score = yield from super().scoring_steps(state)
+        length = float(len(state["completion"][-1]["content"]))
+        score.add(Score(length, {"length": length, "half": length / 2}))
+        return score
+
+
+def test_metrics_that_are_computed_in_one_pass_are_the_same_in_a_group() -> None:
+    """`scoring_steps` is all that such a rubric has to write, whatever it is scored with."""
+    alone = scored(OnePass(), played("abcd"))
+    assert (alone["reward"], alone["metrics"]) == (4.0, {"length": 4.0, "half": 2.0})
+    for rubric in (OnePass(), RubricGroup([OnePass(), Rubric()])):
+        first, second = scored_group(rubric, [played("abcd"), played("ab")])
+        assert (first["reward"], first["metrics"]) == (4.0, {"length": 4.0, "half": 2.0})
+        assert (second["reward"], second["metrics"]) == (2.0, {"length": 2.0, "half": 1.0})
+
+
+def test_functions_are_called_beside_metrics_that_are_computed_in_one_pass() -> None:
+    rubric = OnePass([lengths, lambda completion: 0.25], weights=[10.0, 1.0])
+    first, second = scored_group(rubric, [played("a"), played("ab")])
+    assert first["metrics"] == {"<lambda>": 0.25, "length": 1.0, "half": 0.5, "lengths": 1.0}
+    assert (first["reward"], second["reward"]) == (11.25, 22.25)
+    assert "metrics_errors" not in first
+
+
 # Several rubrics
 
 
@@ -412,6 +446,28 @@ def test_a_group_of_no_rubrics_is_refused() -> None:
 def test_groups_may_be_nested() -> None:
     group = RubricGroup([RubricGroup([Rubric(lambda: 1.0), Rubric(lambda: 2.0)]), Rubric(lambda: 4.0)])
     assert scored(group)["reward"] == 7.0
+
+
+def test_what_is_added_to_an_authors_group_counts_where_the_group_was_given() -> None:
+    """Before or after the environment was made; what is added to the environment is its own."""
+    group = RubricGroup([Rubric(lambda: 1.0)])
+    first, second = (SingleTurnEnv([{"question": "?"}], rubric=group) for _ in range(2))
+    group.add_rubric(Rubric(lambda: 10.0))
+    group.add_reward_func(lambda: 100.0)
+    first.add_rubric(Rubric(lambda: 1000.0))
+    for env, reward in ((first, 1111.0), (second, 111.0)):
+        env.reset(seed=0)
+        assert env.step("x").reward == reward
+
+
+def test_what_is_added_to_an_environment_stays_its_own_where_its_rubric_is_given_to_another() -> None:
+    first = SingleTurnEnv([{"question": "?"}], rubric=Rubric(lambda: 1.0))
+    second = SingleTurnEnv([{"question": "?"}], rubric=first.rubric)
+    first.add_rubric(Rubric(lambda: 10.0))
+    second.add_rubric(Rubric(lambda: 100.0))
+    for env, reward in ((first, 11.0), (second, 101.0)):
+        env.reset(seed=0)
+        assert env.step("x").reward == reward
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -485,6 +541,7 @@ def test_cleanup_methods_of_a_rubric_run_after_scoring_and_teardown_methods_once
     env.reset(seed=0)
     env.step("x")
     assert rubric.order == ["fails", (1.0, 1, "j")]
+    assert env.state["cleanup_errors"] == {"fails": "OSError('the disk is gone')"}
     env.close()
     env.close()
     assert rubric.order[2:] == ["closed"]

@@ -13,10 +13,11 @@ import pytest
 
 import vfgym
 from tests.wrappers.nim import Nim, NimEnv
+from vfgym.codecs import ActionNotFound
 from vfgym.codecs.discrete import DiscreteCodec
 from vfgym.envs.game_session import Turn
 from vfgym.envs.reasoning_gym import ReasoningGymEnv
-from vfgym.messages import Message
+from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.state import State
 from vfgym.testing import check_environment
 from vfgym.testing.comparison import same
@@ -25,23 +26,24 @@ from vfgym.wrappers.multiplayer import MultiplayerEnv
 from vfgym.wrappers.pettingzoo import PettingZooGame
 from vfgym.wrappers.textarena import TextArenaGame
 from vfgym.wrappers.textarena.env import TextArenaEnv
-from vfgym.wrappers.turn_based import Played
+from vfgym.wrappers.turn_based import Played, Player
 
 WORDS, TEXT, TOOL = (
     "reads each action of its game as it writes it",
     "is its game again when turned back with to_gym, by text",
     "is its game again when turned back with to_gym, by tool call",
 )
-TABLE, SELF_PLAY, OWN_NUMBERS = (
+TABLE, SELF_PLAY, OWN_MOVES, OWN_NUMBERS = (
     "tells and pays what the table does for the same moves",
     "tells and pays the same in self-play",
+    "takes the moves that it samples and those that it calls legal",
     "draws from no random numbers but its own",
 )
 TEXTARENA = "is TextArena's own game again, with to_textarena too"
 PETTINGZOO = "is PettingZoo's own game again, with to_pettingzoo too"
 SCORE = "pays what the dataset's own scorer gives"
 DATASET = "is its dataset again when turned back with to_reasoning_gym"
-ROUND_TRIPS = {WORDS, TEXT, TOOL, TABLE, SELF_PLAY, OWN_NUMBERS, TEXTARENA, PETTINGZOO, SCORE, DATASET}
+ROUND_TRIPS = {WORDS, TEXT, TOOL, TABLE, SELF_PLAY, OWN_MOVES, OWN_NUMBERS, TEXTARENA, PETTINGZOO, SCORE, DATASET}
 
 
 def kept(env: Any) -> dict[str, str]:
@@ -167,8 +169,55 @@ def test_a_codec_that_reads_another_action_than_it_wrote_is_reported(codec: type
 @pytest.mark.parametrize("options", [{}, {"num_players": 3, "seat": "random"}, {"opponents": "self"}])
 def test_a_game_for_several_players_is_its_table(options: dict[str, Any]) -> None:
     details = kept(lambda: NimEnv(**options))
-    assert list(details) == ([TABLE, OWN_NUMBERS] if options.get("opponents") else [TABLE, SELF_PLAY, OWN_NUMBERS])
+    expected = [TABLE, OWN_MOVES, OWN_NUMBERS] if options.get("opponents") else [TABLE, SELF_PLAY, OWN_MOVES, OWN_NUMBERS]
+    assert list(details) == expected
     assert details[TABLE].endswith(f"moves of {options.get('num_players', 2)} player(s)")
+
+
+class Formed(NimEnv):
+    """Nim whose moves stand in brackets, but not those that `message_of` writes."""
+
+    def move_of(self, message: Message) -> Message:
+        text = content_text(message["content"])
+        if not text.startswith("["):
+            raise ActionNotFound("Put your move into brackets.")
+        return AssistantMessage(text.strip("[]"))
+
+
+def test_moves_that_a_table_does_not_take_itself_are_reported() -> None:
+    class Guessing(Nim):
+        def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
+            return AssistantMessage("77")
+
+    class Lying(Nim):
+        def legal_moves(self, player: Player) -> list[str]:
+            return ["1", "77"]
+
+    def env(table: type[Nim]) -> Callable[[], NimEnv]:
+        class TableEnv(NimEnv):
+            def open_table(self) -> Nim:
+                return table()
+
+        return TableEnv
+
+    assert broken(env(Guessing))[OWN_MOVES] == "at its turn, player 0 answers '77', which sample_move gave: the table does not take it"
+    assert broken(env(Lying))[OWN_MOVES] == "at its turn, player 1 answers '77', which legal_moves gave: the table does not take it"
+    assert "move_of finds no move in what message_of made of it (Put your move into brackets.)" in broken(Formed)[OWN_MOVES]
+
+
+def test_the_moves_of_a_table_that_does_not_know_what_is_legal_may_be_refused() -> None:
+    class Unsure(Nim):
+        def legal_moves(self, player: Player) -> None:  # type: ignore[override]
+            return None
+
+        def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
+            return AssistantMessage(rng.choice(["1", "77"]))
+
+    class UnsureEnv(NimEnv):
+        def open_table(self) -> Nim:
+            return Unsure()
+
+    assert kept(UnsureEnv)[OWN_MOVES] == "not compared: the table does not know which moves are legal"
 
 
 def test_an_environment_that_pays_its_seat_otherwise_is_reported() -> None:
@@ -236,7 +285,7 @@ def test_tables_that_disturb_each_other_are_reported() -> None:
 def test_a_game_of_textarena_is_textarenas_own(game: str, players: int) -> None:
     pytest.importorskip("textarena", reason="needs the extra textarena")
     details = kept(lambda: TextArenaEnv(game))
-    assert list(details) == [TABLE, SELF_PLAY, OWN_NUMBERS, TEXTARENA]
+    assert list(details) == [TABLE, SELF_PLAY, OWN_MOVES, OWN_NUMBERS, TEXTARENA]
     assert details[TEXTARENA].endswith(f"moves of {players} player(s)")
 
 
@@ -297,7 +346,7 @@ class Sore(PettingZooGame):
 def test_a_game_of_pettingzoo_is_pettingzoos_own() -> None:
     pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
     details = kept("pettingzoo/tictactoe-v3")
-    assert list(details) == [TABLE, SELF_PLAY, OWN_NUMBERS, PETTINGZOO]
+    assert list(details) == [TABLE, SELF_PLAY, OWN_MOVES, OWN_NUMBERS, PETTINGZOO]
     assert details[PETTINGZOO].endswith("moves of 2 player(s)")
 
 

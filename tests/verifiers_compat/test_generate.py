@@ -361,7 +361,7 @@ def test_a_client_that_was_given_is_not_closed_and_sampling_args_are_merged() ->
     client = Model(lambda number, state: seen.append(state["sampling_args"]) or "1")
     env = single(sampling_args={"temperature": 0.5, "extra_body": {"a": 1}})
     metadata = env.evaluate_sync(client, "m", {"top_p": 0.9, "extra_body": {"b": 2}}, num_examples=1, use_tqdm=False)["metadata"]
-    assert seen == [metadata["sampling_args"]] == [{"temperature": 0.5, "top_p": 0.9, "extra_body": {"b": 2}}]
+    assert seen == [metadata["sampling_args"]] == [{"n": 1, "temperature": 0.5, "top_p": 0.9, "extra_body": {"b": 2}}]
     assert not client.closed
 
 
@@ -536,6 +536,20 @@ async def test_a_group_rolls_out_by_its_own_methods_too() -> None:
         await group.rollout({**row, "info": {"env_id": "mth"}}, ScriptedClient(["1"]), "m")
 
 
+async def test_a_groups_rubric_scores_with_that_of_the_environment_that_played_or_says_that_it_cannot() -> None:
+    group = vf.EnvGroup(children(), env_names=["math", "nested"])
+    nested = await group.rollout(group.get_dataset()[1], ScriptedClient(["1"]), "m")
+    await group.rubric.score_rollout(nested)
+    assert (nested["reward"], "total_tool_calls" in nested["metrics"]) == (0.5, True)
+    labelled = await group.rollout({"question": "hm", "task": "math", "answer": "1", "example_id": 0}, ScriptedClient(["1"]), "m")
+    await group.rubric.score_group([labelled])
+    assert labelled["reward"] == 1.0
+    await group.areset(options={"example_id": 1})
+    await group.astep("1")
+    with pytest.raises(ConfigurationError, match=r"does not say which environment of the group \(math, nested\) played it"):
+        await group.rubric.score_rollout(group.state)
+
+
 def test_any_gymnasium_environment_gets_the_api() -> None:
     env = vf.as_environment("FrozenLake-v1")
     results = env.evaluate_sync(ScriptedClient(["right"] * 100), "m", num_examples=3, rollouts_per_example=2, use_tqdm=False)
@@ -642,6 +656,64 @@ def test_a_row_that_cannot_be_read_is_the_error_of_its_rollouts(tmp_path: Path) 
     group = vf.EnvGroup(children(), env_names=["math", "nested"])
     routed = [group.get_dataset()[0], {"question": "?", "info": {"env_id": "nowhere"}}]
     assert [output["error"] is None for output in group.generate_sync(routed, Model(), "m", use_tqdm=False)["outputs"]] == [True, False]
+
+
+class Unbegun(vf.SingleTurnEnv):
+    """An author's own `init_state` that raises for the task whose answer is "2", as often as there are errors."""
+
+    def __init__(self, *errors: Exception, rows: Any = ROWS) -> None:
+        super().__init__(dataset=rows, rubric=vf.Rubric(right))
+        self.errors = [*errors]
+
+    async def init_state(self, input: Any, client: Any = None, model: str = "", sampling_args: Any = None) -> vf.State:
+        if input["answer"] == "2" and self.errors:
+            raise self.errors.pop(0)
+        return await super().init_state(input, client, model, sampling_args)
+
+
+class OwnLoop(Unbegun):
+    """The same where the rollout is the author's."""
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> vf.State:
+        return await super().rollout(input, client, model, sampling_args)
+
+
+@pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
+@pytest.mark.parametrize("error", [RuntimeError("quota"), vf.InfraError("quota")])
+def test_a_state_that_cannot_be_made_is_the_error_of_its_rollout(kind: type[Unbegun], error: Exception, tmp_path: Path) -> None:
+    results = kind(error).evaluate_sync(Model(), "m", results_path=tmp_path / "run", use_tqdm=False)
+    errors = [output["error"] and output["error"]["error_chain_repr"] for output in results["outputs"]]
+    assert errors == [None, None, repr(error), None]
+    assert [output["reward"] for output in results["outputs"]] == [0.0, 1.0, 0.0, 0.0]
+    assert results["outputs"][2]["answer"] == "2"
+
+
+@pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
+def test_tools_of_a_task_that_are_none_are_the_error_of_its_rollout(kind: type[Unbegun]) -> None:
+    env = kind(rows=[{"question": "q", "answer": "1", "info": {"tool_defs": ["nonsense"]}}, ROWS[1]])
+    outputs = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"]
+    assert [output["error"] and output["error"]["error"] for output in outputs] == ["ConfigurationError", None]
+
+
+@pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
+def test_an_infrastructure_that_was_not_there_at_first_is_asked_again(kind: type[Unbegun], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    outputs = kind(vf.InfraError("down")).evaluate_sync(Model(lambda number, state: "2"), "m", max_retries=1, use_tqdm=False)["outputs"]
+    assert [(output["error"], output["reward"]) for output in outputs] == [(None, 0.0), (None, 0.0), (None, 1.0), (None, 0.0)]
+
+
+@pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
+def test_an_update_that_fails_is_the_error_of_its_rollout(kind: type[Unbegun]) -> None:
+    class Broken(kind):  # type: ignore[misc, valid-type]
+        @vf.update
+        def count(self, state: vf.State) -> None:
+            state["count"] = len(state["trajektory"])
+
+    env = Broken(rows=ROWS[:1])
+    (output,) = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"]
+    assert output["error"]["error_chain_repr"] == "KeyError('trajektory')"
+    with pytest.raises(KeyError, match="trajektory"):
+        env.evaluate_sync(Model(), "m", strict=True, use_tqdm=False)
 
 
 def test_an_overridden_init_state_makes_the_state() -> None:

@@ -271,6 +271,13 @@ def test_the_dataset_can_be_replaced() -> None:
     ]
 
 
+def test_a_seat_meets_the_tasks_that_replace_others() -> None:
+    env = vf.GymEnv(Dice, num_train_episodes=3, num_eval_episodes=0)
+    env.reset()
+    env.dataset = [{"question": "stop!", "answer": "3"}]
+    assert [env.reset()[0][-1]["content"] for _ in range(2)] == ["stop!", "stop!"]
+
+
 def test_without_evaluation_episodes_the_training_ones_are_used() -> None:
     env = vf.GymEnv(Dice, num_train_episodes=2, num_eval_episodes=0)
     assert [row["answer"] for row in env.get_eval_dataset()] == ["0", "1"]

@@ -541,12 +541,17 @@ def strings() -> list[str]:
     return ["a", "b"]
 
 
+def anything(value: Any = None) -> Any:
+    """Give what is asked for."""
+    return value
+
+
 def fails() -> str:
     """Fail."""
     raise LookupError("not found")
 
 
-TOOLS = [look, add, parts, nothing, strings, fails]
+TOOLS = [look, add, parts, nothing, strings, anything, fails]
 
 
 @pytest.mark.parametrize(
@@ -556,6 +561,12 @@ TOOLS = [look, add, parts, nothing, strings, fails]
         ("add", {"a": 1}, "2"),
         ("parts", {}, parts()),
         ("nothing", {}, "[]"),  # content without a part is refused by the providers
+        ("strings", {}, "['a', 'b']"),
+        ("anything", {"value": {"k": 1, "n": None}}, "{'k': 1, 'n': None}"),
+        ("anything", {}, "None"),
+        ("anything", {"value": True}, "True"),
+        ("anything", {"value": [{"type": "text"}]}, "[{'type': 'text'}]"),
+        ("add", {"a": "1", "b": "2"}, "12"),  # arguments are not converted
         ("fails", {}, "not found"),
     ],
 )
@@ -567,21 +578,24 @@ async def test_tool_outcomes(name: str, arguments: Any, content: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "says"),
+    ("name", "arguments", "error", "says"),
     [
-        ("look", "{not json", "JSON"),
-        ("look", "", "key"),
-        ("look", "[1]", "object"),
-        ("nope", "{}", "nope"),
-        ("look", {"kee": "a"}, "key"),
-        ("add", {}, "a"),
+        ("look", "{not json", "JSONDecodeError", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("look", "", "TypeError", "look() missing 1 required positional argument: 'key'"),  # empty text stands for no arguments
+        ("look", "[1]", "TypeError", "look: the arguments should be a JSON object, got [1]"),
+        ("nope", "{}", "KeyError", "'nope'"),
+        ("look", {"kee": "a"}, "TypeError", "look() got an unexpected keyword argument 'kee'"),
+        ("add", {}, "TypeError", "add() missing 1 required positional argument: 'a'"),
     ],
 )
-async def test_tool_outcomes_that_the_model_is_to_blame_for(name: str, arguments: Any, says: str) -> None:
-    state = await rolled_out(vf.ToolEnv(tools=TOOLS, dataset=[ROW]), calling((name, arguments)), "done")
-    (text,) = texts(state["completion"])
-    assert says in text
-    assert (state["error"], state["stop_condition"]) == (None, "no_tools_called")
+async def test_tool_outcomes_that_the_model_is_to_blame_for(name: str, arguments: Any, error: str, says: str) -> None:
+    """The model reads what Python says, and the error formatter gets the exception that Python raised."""
+    env = vf.ToolEnv(tools=TOOLS, dataset=[ROW])
+    for written in (says, error):
+        state = await rolled_out(env, calling((name, arguments)), "done")
+        assert texts(state["completion"]) == [written]
+        assert (state["error"], state["stop_condition"]) == (None, "no_tools_called")
+        env.error_formatter = lambda raised: type(raised).__name__
 
 
 @pytest.mark.parametrize(
@@ -590,9 +604,11 @@ async def test_tool_outcomes_that_the_model_is_to_blame_for(name: str, arguments
         ("look", "{not json", ValueError, vf.ToolParseError, ValueError),
         ("look", "{not json", vf.ToolParseError, vf.ToolParseError, ValueError),
         ("look", "{not json", Exception, vf.ToolParseError, ValueError),
-        ("nope", "{}", vf.ToolCallError, vf.ToolCallError, None),
-        ("nope", "{}", Exception, vf.ToolCallError, None),
-        ("look", {}, vf.ToolCallError, vf.ToolCallError, None),
+        ("look", "[1]", TypeError, vf.ToolParseError, TypeError),
+        ("nope", "{}", vf.ToolCallError, vf.ToolCallError, KeyError),
+        ("nope", "{}", KeyError, vf.ToolCallError, KeyError),
+        ("look", {}, vf.ToolCallError, vf.ToolCallError, TypeError),
+        ("look", {}, TypeError, vf.ToolCallError, TypeError),
         ("fails", {}, LookupError, vf.ToolCallError, LookupError),
         ("fails", {}, vf.ToolError, vf.ToolCallError, LookupError),
     ],
@@ -601,22 +617,37 @@ async def test_tool_outcomes_that_stop(name: str, arguments: Any, stop_error: An
     state = await rolled_out(vf.ToolEnv(tools=TOOLS, dataset=[ROW], stop_errors=[stop_error]), calling((name, arguments)), "done")
     assert state["stop_condition"] == "has_error"
     assert type(state["error"]) is error
-    if cause is not None:
-        assert isinstance(state["error"].__cause__, cause)
+    assert isinstance(state["error"].__cause__, cause)
     assert roles(state["completion"]) == ["assistant"]
-
-
-@pytest.mark.parametrize(("arguments", "error"), [("[1]", vf.ToolCallError), ("[1]", vf.ToolParseError)])
-async def test_arguments_that_are_no_object_stop_under_the_name_that_is_documented(arguments: str, error: Any) -> None:
-    """They count as unreadable arguments or as a wrong call, so either name among the stop errors ends the rollout or tells the model."""
-    state = await rolled_out(vf.ToolEnv(tools=TOOLS, dataset=[ROW], stop_errors=[vf.ToolError]), calling(("look", arguments)), "done")
-    assert isinstance(state["error"], vf.ToolParseError | vf.ToolCallError)
 
 
 async def test_the_error_formatter_gets_what_the_tool_raised() -> None:
     env = vf.ToolEnv(tools=TOOLS, dataset=[ROW], error_formatter=lambda error: f"{type(error).__name__}!")
     state = await rolled_out(env, calling(("fails", {})), "done")
     assert texts(state["completion"]) == ["LookupError!"]
+
+
+async def test_an_mcp_environment_says_that_a_tool_was_not_found() -> None:
+    state = await rolled_out(vf.MCPEnv(tools=[look], dataset=[ROW]), calling(("nope", {})), "done")
+    assert texts(state["completion"]) == ["Error: unknown tool 'nope'; available: look"]
+
+
+async def test_async_tools_of_one_answer_run_one_after_another() -> None:
+    notes: dict[str, str] = {}
+
+    async def save(key: str, text: str) -> str:
+        """Save a note."""
+        await asyncio.sleep(0)
+        notes[key] = text
+        return "saved"
+
+    async def load(key: str) -> str:
+        """Load a note."""
+        return notes.get(key, "no such note")
+
+    env = vf.ToolEnv(tools=[save, load], dataset=[ROW])
+    state = await rolled_out(env, calling(("save", {"key": "a", "text": "hello"}), ("load", {"key": "a"})), "done")
+    assert texts(state["completion"]) == ["saved", "hello"]
 
 
 async def test_each_call_gets_one_message_in_order_and_is_counted() -> None:

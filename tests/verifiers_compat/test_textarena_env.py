@@ -190,7 +190,7 @@ def test_a_parser_and_a_rubric_of_ones_own() -> None:
     env = wordle(parser=parser, rubric=vf.Rubric([solved, short], weights=[1.0, 0.5], parser=parser))
     model = Model(lambda number, state: f"<move>[{state['answer']}]</move>")
     output = env.evaluate_sync(model, "m", num_examples=1, use_tqdm=False)["outputs"][0]
-    assert output["metrics"] == {"solved": 1.0, "short": 0.5, "num_turns": 1.0}
+    assert output["metrics"] == {"solved": 1.0, "short": 0.5, "num_turns": 1.0, "invalid_answers": 0.0}
     assert output["reward"] == 1.25
 
 

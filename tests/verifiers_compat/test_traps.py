@@ -27,6 +27,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from datasets import Dataset, concatenate_datasets
+from pydantic import BaseModel
 
 import verifiers_compat as vf
 from tests.clients.recording import recording
@@ -232,48 +233,77 @@ async def test_trap_08_open_objects_and_optional_arguments() -> None:
     assert texts(state["completion"]) == ['["x", {"a": 1}, 5, {"colour": "red"}]']
 
 
-@pytest.mark.parametrize(("given", "content"), [({"a": "1"}, "int"), ({"a": 2.0}, "int")])
-async def test_trap_09_arguments_are_converted_to_what_the_signature_says(given: Any, content: str) -> None:
-    def kind(a: int) -> str:
-        """Say what it is."""
-        return type(a).__name__
+class Order(BaseModel):
+    """What a tool takes."""
 
-    assert texts((await rolled_out(vf.ToolEnv(tools=[kind], dataset=[ROW]), calling(("kind", given)), "done"))["completion"]) == [content]
+    id: int
 
 
-async def test_trap_09_arguments_that_do_not_fit_never_reach_the_tool() -> None:
-    called: list[Any] = []
+@dataclass
+class Point:
+    """What another one takes."""
 
-    def kind(a: int) -> str:
-        """Take a number."""
-        called.append(a)
-        return "ok"
-
-    env = vf.ToolEnv(tools=[kind], dataset=[ROW])
-    state = await rolled_out(env, calling(("kind", {"a": "many"}), ("kind", {"a": 1, "b": 2}), ("kind", {})), "done")
-    assert called == []
-    assert ["a" in text for text in texts(state["completion"])] == [True] * 3
-    assert "b" in texts(state["completion"])[1]
+    x: int
 
 
 @pytest.mark.parametrize(
-    ("value", "content"),
-    [({"a": None, "b": "ü"}, '{"a":null,"b":"ü"}'), (None, "null"), ([1, "x"], '[1,"x"]'), (3, "3"), (True, "true"), ("", "")],
+    ("annotation", "given"),
+    [
+        (int, "1"),
+        (int, 2.0),
+        (int, None),
+        (str, 5),
+        (list[str], '["a"]'),
+        (set[int], [1, 1]),
+        (tuple[int, int], [1, 2]),
+        (typing.Literal["a", "b"], "c"),
+        (signal.Signals, 2),
+        (Order, {"id": 7}),
+        (Order, {"id": "seven"}),
+        (Point, {"x": 1}),
+        (dict[str, int], {"a": "b"}),
+    ],
 )
-async def test_trap_10_results_are_json_and_no_python(value: Any, content: str) -> None:
-    def give() -> Any:
-        """Give something."""
-        return value
+@pytest.mark.parametrize("is_overridden", [False, True])
+async def test_trap_09_a_tool_gets_what_the_model_wrote(annotation: Any, given: Any, is_overridden: bool) -> None:
+    """Neither checked nor converted: published tools make what they want of it themselves."""
+    called: list[Any] = []
 
-    state = await rolled_out(vf.ToolEnv(tools=[give], dataset=[ROW]), calling(("give", {})), "done")
-    assert texts(state["completion"]) == [content]
+    def take(a: Any) -> str:
+        """Take something."""
+        called.append(a)
+        return "ok"
+
+    take.__annotations__["a"] = annotation
+
+    class Watching(vf.ToolEnv):
+        async def call_tool(self, tool_name: str, tool_args: dict[str, Any], tool_call_id: str, **kwargs: Any) -> vf.Message:
+            called.append(tool_args["a"])
+            return await super().call_tool(tool_name, tool_args, tool_call_id, **kwargs)
+
+    env = (Watching if is_overridden else vf.ToolEnv)(tools=[take], dataset=[ROW])
+    state = await rolled_out(env, calling(("take", {"a": given})), "done")
+    assert texts(state["completion"]) == ["ok"]
+    assert [(type(value), value) for value in called] == [(type(given), given)] * (1 + is_overridden)
+
+
+async def test_trap_10_content_without_a_part_is_never_sent() -> None:
+    """Providers refuse it."""
+
+    def search(query: str) -> list[dict[str, str]]:
+        """Find parts."""
+        return []
+
+    state = await rolled_out(vf.ToolEnv(tools=[search], dataset=[ROW]), calling(("search", {"query": "x"})), "done")
+    assert texts(state["completion"]) == ["[]"]
 
 
 class Ledger(vf.StatefulToolEnv):
     """Writes into a book of the rollout, whose argument the model does not see."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, raising: dict[str, Exception] | None = None, **kwargs: Any) -> None:
         super().__init__(dataset=[ROW], **kwargs)
+        self.raising = raising or {}
         self.add_tool(self.write, args_to_skip=["book"])
 
     async def setup_state(self, state: vf.State, **kwargs: Any) -> vf.State:
@@ -289,18 +319,44 @@ class Ledger(vf.StatefulToolEnv):
     def update_tool_args(
         self, tool_name: str, tool_args: dict[str, Any], messages: vf.Messages, state: vf.State, **kwargs: Any
     ) -> dict[str, Any]:
-        if tool_args.get("text") == "bad":
-            raise LookupError("no such book")
+        if tool_args.get("text") in self.raising:
+            raise self.raising[tool_args["text"]]
         return {**tool_args, "book": state["book"]}
 
 
-async def test_trap_11_what_update_tool_args_raises_is_told_to_the_model() -> None:
-    state = await rolled_out(Ledger(), calling(("write", {"text": "bad"}), ("write", {"text": "good"})), "done")
-    assert texts(state["completion"]) == ["no such book", "1 lines"]
-    assert state["stop_condition"] == "no_tools_called"
-    state = await rolled_out(Ledger(stop_errors=[LookupError]), calling(("write", {"text": "bad"})), "done")
-    assert isinstance(state["error"], vf.ToolCallError)
-    assert isinstance(state["error"].__cause__, LookupError)
+async def test_trap_11_what_update_tool_args_raises_is_not_told_to_the_model() -> None:
+    """A vf.Error ends the rollout; anything else is a bug of the author's, and the error of this rollout."""
+    lost = vf.SandboxError("session lost")
+    state = await rolled_out(Ledger({"bad": lost}), calling(("write", {"text": "good"}), ("write", {"text": "bad"})), "done")
+    assert (state["error"], state["stop_condition"], roles(state["completion"])) == (lost, "has_error", ["assistant"])
+    (output,) = await evaluated(Ledger({"bad": LookupError("no such book")}), calling(("write", {"text": "bad"})), "done")
+    assert output["error"]["error_chain_str"] == "LookupError"
+
+
+async def test_trap_11_update_tool_args_is_asked_about_unknown_tools_too() -> None:
+    asked: list[tuple[str, Any]] = []
+
+    class Asked(Ledger):
+        def update_tool_args(self, tool_name: str, tool_args: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+            asked.append((tool_name, tool_args))
+            return super().update_tool_args(tool_name, tool_args, *args, **kwargs)
+
+    state = await rolled_out(Asked(), calling(("nope", {"text": "x"}), ("write", "{"), ("write", "[1]"), ("write", {"text": "y"})), "done")
+    assert asked == [("nope", {"text": "x"}), ("write", {"text": "y"})]
+    unknown, *_, written = texts(state["completion"])
+    assert (unknown, written) == ("'nope'", "1 lines")
+
+
+@pytest.mark.parametrize(("kind", "stop_error"), [(vf.ToolEnv, TypeError), (Ledger, ValueError)])
+async def test_trap_11_arguments_that_are_no_object(kind: Any, stop_error: Any) -> None:
+    def write(text: str) -> str:
+        """Write."""
+        return text
+
+    env = kind(stop_errors=[stop_error]) if kind is Ledger else kind(tools=[write], dataset=[ROW], stop_errors=[stop_error])
+    state = await rolled_out(env, calling(("write", "[1]")), "done")
+    assert isinstance(state["error"], vf.ToolParseError)
+    assert isinstance(state["error"].__cause__, stop_error)
 
 
 def test_trap_11_hidden_arguments_cannot_be_given_by_the_model() -> None:
@@ -310,6 +366,7 @@ def test_trap_11_hidden_arguments_cannot_be_given_by_the_model() -> None:
         ScriptedClient([calling(("write", {"text": "x", "book": ["mine"]})), "done"]), "m", state_columns=["book"], **QUIET
     )["outputs"]
     assert output["book"] == []
+    assert "book" in output["completion"][1]["content"]
 
 
 def test_trap_12_every_environment_is_torn_down_and_no_signal_is_taken() -> None:
@@ -1251,6 +1308,136 @@ async def test_stateful_tools_are_open_to_inspection() -> None:
     state = await rolled_out(env, calling(("tool_299", {"text": "x"})), "done")
     assert len(state["tool_defs"]) == 301
     assert texts(state["completion"]) == ["x"]
+
+
+async def test_a_tool_that_was_replaced_in_the_map_is_called() -> None:
+    env = vf.ToolEnv(tools=[look], dataset=[ROW])
+    env.tool_map["look"] = lambda key: f"a stand-in for {key}"
+    state = await rolled_out(env, calling(("look", {"key": "x"})), "done")
+    assert texts(state["completion"]) == ["a stand-in for x"]
+
+
+STOPS = {
+    "has_error": vf.MultiTurnEnv,
+    "prompt_too_long": vf.MultiTurnEnv,
+    "max_turns_reached": vf.MultiTurnEnv,
+    "timeout_reached": vf.MultiTurnEnv,
+    "max_total_completion_tokens_reached": vf.MultiTurnEnv,
+    "has_final_env_response": vf.MultiTurnEnv,
+    "no_tools_called": vf.ToolEnv,
+}
+
+
+@pytest.mark.parametrize("name", STOPS)
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_stop_conditions_may_ask_their_base(name: str, is_async: bool) -> None:
+    """Awaited, as documented, and plainly; with whatever arguments they were given."""
+    asked: list[bool] = []
+
+    class Asking(STOPS[name]):  # type: ignore[misc]
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            return [{"role": "user", "content": "go on"}]
+
+    async def awaits(self: Any, state: vf.State, **kwargs: Any) -> bool:
+        asked.append(await getattr(super(Asking, self), name)(state, **kwargs))
+        return asked[-1]
+
+    def asks(self: Any, state: vf.State, **kwargs: Any) -> bool:
+        asked.append(bool(getattr(super(Asking, self), name)(state)))
+        return asked[-1]
+
+    own = awaits if is_async else asks
+    own.__name__ = name
+    setattr(Asking, name, vf.stop(own))
+    env = Asking(dataset=[ROW], max_turns=2)
+    state = await rolled_out(env, "a", "b")
+    assert (state["error"], state["stop_condition"]) == (None, name if name == "no_tools_called" else "max_turns_reached")
+    assert asked[-1] is (state["stop_condition"] == name)
+    assert await getattr(super(Asking, env), name)(state) is asked[-1]
+
+
+async def test_stop_conditions_can_be_awaited_from_outside() -> None:
+    game = vf.GymEnv(Countdown, action_parser=int, num_train_episodes=1)
+    state = await rolled_out(game, "1", "1", "1")
+    assert state["stop_condition"] == "is_done"
+    assert await game.is_done(state) is True
+    assert await asyncio.create_task(game.has_error(state)) is False
+    assert game.is_done(state)
+    assert not game.has_error(state)
+
+
+class Parallel(vf.ToolEnv):
+    """Carries out the calls of an answer all at once, as published environments do."""
+
+    async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+        calls = [(call.name, json.loads(call.arguments), call.id) for call in messages[-1].tool_calls]
+        results = await asyncio.gather(*(self.call_tool(*call) for call in calls), return_exceptions=True)
+        async with asyncio.TaskGroup() as group:
+            again = [
+                group.create_task(self.call_tool(*call)) for call, result in zip(calls, results, strict=True) if isinstance(result, dict)
+            ]
+        assert [task.result() for task in again] == [result for result in results if isinstance(result, dict)]
+        return [
+            result if isinstance(result, dict) else {"role": "tool", "content": repr(result), "tool_call_id": call[2]}
+            for call, result in zip(calls, results, strict=True)
+        ]
+
+
+async def test_call_tool_is_a_coroutine_wherever_an_author_calls_it() -> None:
+    async def later(key: str) -> str:
+        """Look it up later."""
+        await asyncio.sleep(0)
+        return f"later {key}"
+
+    answer = calling(("look", {"key": "a"}), ("later", {"key": "b"}), ("nope", {}), ("look", {"kee": "a"}))
+    texts_of_tools = ["value of a", "later b", "KeyError('nope')"]
+    state = await rolled_out(Parallel(tools=[look, later], dataset=[ROW]), answer, "done")
+    assert texts(state["completion"])[:3] == texts_of_tools
+    assert "TypeError" in texts(state["completion"])[3]
+    assert asyncio.iscoroutinefunction(vf.ToolEnv.call_tool)
+
+    def in_a_thread() -> Any:
+        return asyncio.run(vf.ToolEnv(tools=[look], dataset=[ROW]).call_tool("look", {"key": "c"}, "id"))
+
+    message = await asyncio.to_thread(in_a_thread)
+    assert message.content == "value of c"
+
+
+async def test_env_response_can_be_made_a_task() -> None:
+    started, cancelled = asyncio.Event(), []
+
+    async def wait(key: str) -> str:
+        """Wait."""
+        if key == "not":
+            return "did not wait"
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(key)
+            raise
+        return ""
+
+    class Tasks(vf.ToolEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            return await asyncio.create_task(super().env_response(messages, state, **kwargs))
+
+    answer = calling(("look", {"key": "a"}), ("look", {"key": "b"}))
+    state = await rolled_out(Tasks(tools=[look], dataset=[ROW]), answer, "done")
+    assert texts(state["completion"]) == ["value of a", "value of b"]
+    state = await rolled_out(Tasks(tools=[look, wait], dataset=[ROW]), calling(("wait", {"key": "not"})), "done")
+    assert texts(state["completion"]) == ["did not wait"]
+
+    env = vf.ToolEnv(tools=[wait], dataset=[ROW])
+    conversation = [vf.AssistantMessage(content=None, tool_calls=[vf.ToolCall(id="1", name="wait", arguments='{"key": "x"}')])]
+    begun = asyncio.create_task(env.env_response(conversation, state))
+    await started.wait()
+    begun.cancel()
+    not_begun = asyncio.create_task(env.env_response(conversation, state))
+    not_begun.cancel()
+    assert [type(result) for result in await asyncio.gather(begun, not_begun, return_exceptions=True)] == [asyncio.CancelledError] * 2
+    assert cancelled == ["x"]
+    env.env_response(conversation, state).close()
 
 
 async def test_tools_of_one_rollout_only() -> None:

@@ -128,7 +128,7 @@ def test_resuming_with_other_settings_is_refused(outputs: Any, tmp_path: Path) -
         (("other", "me/model", 2, 2), "env_id is 'sums'.*'other'"),
         (("sums", "m", 2, 2), "model is 'me/model'"),
         (("sums", "me/model", 2, 3), "rollouts_per_example is 2.*3"),
-        (("sums", "me/model", 1, 2), "2 examples.*only 1"),
+        (("sums", "me/model", 1, 2), "num_examples is 2.*1"),
     ):
         with pytest.raises(ValueError, match=told):
             save_utils.validate_resume_metadata(tmp_path, *other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import pickle
@@ -15,6 +16,7 @@ import vfgym
 from tests.wrappers.nim import Nim, NimEnv
 from vfgym.calls import Ready
 from vfgym.codecs import ActionNotFound
+from vfgym.concurrency import run_to_end
 from vfgym.errors import ConfigurationError, Error, InfraError, InvalidModelResponseError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.responses import Response
@@ -96,6 +98,41 @@ def test_each_opponent_can_be_another_agent_and_each_sees_its_own_conversation()
     )
 
 
+class Sampling:
+    """Answers with samples of its seat's action space, seeded with `seed` where there is one. Keeps what it answered."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = seed
+        self.said: list[str] = []
+
+    def for_episode(self, env: Any) -> Any:
+        if self.seed is not None:
+            env.action_space.seed(self.seed)
+
+        def answer(observation: list[Any], info: dict[str, Any]) -> Message:
+            message = env.action_space.sample()
+            self.said.append(message.content)
+            return message
+
+        return answer
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+def test_samples_of_an_opponents_action_space_follow_from_seeds(seed: int | None) -> None:
+    def said(reset_seed: int, seed: int | None) -> list[str]:
+        agent = Sampling(seed)
+        env = NimEnv(sticks=40, opponents=agent)
+        env.reset(seed=reset_seed)
+        for _ in range(8):
+            env.step("1")
+        return agent.said
+
+    assert said(0, seed) == said(0, seed)
+    assert len(set(said(0, seed))) > 1
+    assert (said(0, seed) == said(1, seed)) == (seed is not None)
+    assert said(0, seed) != said(0, 8)
+
+
 def test_opponents_may_be_async_and_may_answer_with_responses() -> None:
     async def answer(observation: list[Any], info: dict[str, Any]) -> Response:
         return Response("", 0, "", None, AssistantMessage("1"))
@@ -170,6 +207,61 @@ def test_an_exception_of_an_opponents_own_code_is_raised_as_it_is(kind: type[Exc
     with pytest.raises(kind) as caught:
         env.step("1")
     assert caught.value is error
+    assert error.__notes__ == ["The opponent at the seat of 1 raised it."]
+
+
+def test_results_name_the_seat_of_an_opponent_whose_code_failed() -> None:
+    env = NimEnv(opponents=failing(KeyError("a defect"), False))
+    results = vfgym.evaluate(env, "random", num_examples=1)
+    assert results["outputs"][0]["error"]["error_chain_repr"] == "KeyError('a defect') (The opponent at the seat of 1 raised it.)"
+
+
+class LooksAhead:
+    """Takes what leads a game of its own furthest, which lives on a thread where a loop runs; begins one before its first move, too."""
+
+    def __init__(self) -> None:
+        self.inner = NimEnv(sticks=9, opponents=takes_one, blocking=True)
+
+    def for_episode(self, env: Any) -> Any:
+        self.rewards("1")
+
+        def answer(observation: list[Any], info: dict[str, Any]) -> str:
+            return max(info["legal_actions"], key=self.rewards)
+
+        return answer
+
+    def rewards(self, move: str) -> float:
+        game = self.inner.fork()
+        game.reset(seed=0)
+        outcome = game.step(move)
+        game.close()
+        return outcome.reward
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_plain_opponent_may_play_environments_of_its_own(blocking: bool) -> None:
+    """In a script, in an evaluation, in rollouts, and where a loop runs already, as in a notebook."""
+
+    def env() -> NimEnv:
+        return NimEnv(sticks=9, opponents=LooksAhead(), blocking=blocking)
+
+    expected = play(alone := await asyncio.to_thread(env), ["1"] * 9)[-1].info["rewards"]
+    alone.close()
+    inside = env()
+    assert play(inside, ["1"] * 9)[-1].info["rewards"] == expected
+    inside.close()
+    results = await vfgym.aevaluate(env(), takes_one, num_examples=2, state_columns=["rewards"], progress=False)
+    assert [row["error"] for row in results["outputs"]] == [None, None]
+    state = await env().rollout({"prompt": [], "example_id": 0, "seed": 0}, ScriptedClient(["1"] * 9), "scripted")
+    assert (state["error"], state["rewards"]) == (None, expected)
+
+
+def test_a_plain_opponent_may_play_environments_of_its_own_on_the_background_loop() -> None:
+    env = NimEnv(sticks=9, opponents=LooksAhead(), blocking=True)
+    results = vfgym.evaluate(env, takes_one, num_examples=2, progress=False)
+    assert [(row["error"], row["stop_condition"]) for row in results["outputs"]] == [(None, "game_over")] * 2
+    state = run_to_end(env.rollout({"prompt": [], "example_id": 0, "seed": 0}, ScriptedClient(["1"] * 9), "scripted"))
+    assert (state["error"], state["stop_condition"]) == (None, "game_over")
 
 
 def test_what_goes_wrong_with_an_opponents_model() -> None:
@@ -285,6 +377,61 @@ def test_random_players_and_samples_answer_in_the_form() -> None:
             return lambda observation, info: env.action_space.sample()
 
     assert play(InBrackets(sticks=5, opponents=Sampling()), ["[1]", "[1]", "[1]"])[-1].info["stop_condition"] == "game_over"
+
+
+@pytest.mark.parametrize("opponents", ["random", "self"])
+def test_legal_actions_are_answers_in_the_form(opponents: str) -> None:
+    env = InBrackets(opponents=opponents)
+    _, info = env.reset(seed=0)
+    assert info["legal_actions"] == ["[1]", "[2]", "[3]"]
+    while "rewards" not in info:
+        info = env.step(info["legal_actions"][-1]).info
+    assert info["metrics"]["invalid_answers"] == 0.0
+    assert info["stop_condition"] == "game_over"
+
+
+def test_opponents_are_told_legal_actions_in_the_form() -> None:
+    env = InBrackets(opponents=lambda observation, info: info["legal_actions"][0], max_invalid_moves=1)
+    assert play(env, ["[1]"] * 9)[-1].info["stop_condition"] == "game_over"
+
+
+def test_agents_are_told_legal_actions_in_the_form() -> None:
+    pytest.importorskip("pettingzoo")
+    aec = vfgym.to_pettingzoo(InBrackets())
+    aec.reset(seed=0)
+    for _ in aec.agent_iter():
+        _, _, terminated, truncated, info = aec.last()
+        assert not truncated
+        aec.step(None if terminated else info["legal_actions"][0])
+
+
+def test_legal_actions_are_moves_where_the_form_is_no_text() -> None:
+    class AsCalls(InBrackets):
+        def message_of(self, move: Message) -> Message:
+            return AssistantMessage(None, tool_calls=[vfgym.ToolCall("1", "take", '{"sticks": ' + move["content"] + "}")])
+
+    _, info = AsCalls().reset(seed=0)
+    assert info["legal_actions"] == ["1", "2", "3"]
+
+
+class Cautious(Nim):
+    """Nim whose author thinks that somebody who plays at random takes one."""
+
+    def sample_move(self, player: Player, rng: Any) -> Message:
+        return AssistantMessage("1")
+
+
+@pytest.mark.parametrize("tell_legal_actions", [False, True])
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_random_players_draw_their_moves_from_the_table(blocking: bool, tell_legal_actions: bool) -> None:
+    class CautiousEnv(NimEnv):
+        def open_table(self) -> Nim:
+            return Cautious(sticks=12)
+
+    env = CautiousEnv(blocking=blocking, tell_legal_actions=tell_legal_actions)
+    results = await vfgym.aevaluate(env, "random", num_examples=4, state_columns=["trajectory"], progress=False)
+    assert {len(row["trajectory"]) for row in results["outputs"]} == {6}
+    assert {row["reward"] for row in results["outputs"]} == {-1.0}
 
 
 class KnockOut(Nim):
@@ -494,6 +641,23 @@ def test_a_copy_in_the_middle_goes_on_alone(copied: Any, opponents: Any) -> None
     assert data_equivalence(other.step("1").observation, env.episode.conversation())
 
 
+def test_a_table_that_could_not_be_opened_is_opened_at_the_next_reset() -> None:
+    class Busy(NimEnv):
+        opened = 0
+
+        def open_table(self) -> Nim:
+            self.opened += 1
+            if self.opened == 1:
+                raise InfraError("port busy")
+            return super().open_table()
+
+    env = Busy(sticks=1)
+    with pytest.raises(InfraError, match="port busy"):
+        env.reset(seed=0)
+    assert [play(env, ["1"])[-1].reward for _ in range(2)] == [1.0, 1.0]
+    assert env.opened == 2
+
+
 def test_evaluate_reports_the_seats_reward() -> None:
     results = vfgym.evaluate(NimEnv(opponents=takes_one), winning, num_examples=12, seed=0)
     assert results["metadata"]["avg_reward"] > 0
@@ -517,6 +681,82 @@ def test_evaluate_reports_the_seats_reward() -> None:
 def test_what_cannot_work_is_said(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         NimEnv(**arguments).reset(seed=0)
+
+
+class Mistaken(Nim):
+    """Nim in which an author's function is put in the place of the last line of `reset` or `move`."""
+
+    def __init__(self, begin: Any = None, outcome: Any = None) -> None:
+        super().__init__(sticks=9)
+        self.begin, self.outcome = begin, outcome
+
+    def reset(self, *args: Any) -> None:
+        super().reset(*args)
+        if self.begin is not None:
+            self.begin(self)
+
+    def move(self, message: Message) -> Any:
+        played = super().move(message)
+        return played if self.outcome is None else self.outcome(self)
+
+
+def turn_to_nobody(table: Nim) -> Played:
+    table.turn = "q"
+    return Played({})
+
+
+def mistaken(opponents: Any, blocking: bool, **mistake: Any) -> MultiplayerEnv:
+    class MistakenEnv(MultiplayerEnv):
+        def open_table(self) -> Nim:
+            return Mistaken(**mistake)
+
+    return MistakenEnv(opponents=opponents, blocking=blocking)
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("opponents", [takes_one, "self"])
+@pytest.mark.parametrize(
+    ("outcome", "kind", "message"),
+    [
+        (lambda table: {"rewards": {}}, TypeError, "`move` of Mistaken must be .* returns a vfgym.Played, got dict"),
+        (lambda table: None, TypeError, "returns a vfgym.Played, got NoneType"),
+        (lambda table: Played({"zed": 1.0}), ValueError, r"the players are 0, 1; got \{'zed': 1.0\}"),
+        (lambda table: Played({0: None}), ValueError, r"dict of numbers, by player; .* got \{0: None\}"),
+        (lambda table: Played([0.5, 0.5]), ValueError, r"dict of numbers, by player; .* got \[0.5, 0.5\]"),
+        (turn_to_nobody, ValueError, "`turn` of Mistaken is 'q', who does not play; the players are 0, 1"),
+    ],
+)
+async def test_what_a_table_does_by_mistake_is_said(
+    outcome: Any, kind: type[Exception], message: str, opponents: Any, blocking: bool
+) -> None:
+    env = mistaken(opponents, blocking, outcome=outcome)
+    await env.areset(seed=0)
+    with pytest.raises(kind, match=message):
+        await env.astep("1")
+    await env.aclose()
+
+
+@pytest.mark.parametrize("opponents", [takes_one, "self"])
+@pytest.mark.parametrize(
+    ("begin", "message"),
+    [
+        (lambda table: vars(table).pop("turn"), "reset of Mistaken must set `turn`"),
+        (turn_to_nobody, "`turn` of Mistaken is 'q', who does not play"),
+    ],
+)
+def test_a_game_that_nobody_can_begin_is_refused(begin: Any, message: str, opponents: Any) -> None:
+    with pytest.raises(ValueError, match=message):
+        mistaken(opponents, blocking=False, begin=begin).reset(seed=0)
+
+
+def test_an_environment_without_a_table_says_so() -> None:
+    class Bare(MultiplayerEnv):
+        pass
+
+    with pytest.raises(ConfigurationError, match=r"open_table of Bare must return a vfgym\.TurnBasedGame, got NoneType"):
+        Bare().reset(seed=0)  # type: ignore[abstract]
+    with pytest.raises(ConfigurationError, match=r"open_table of Bare must return a vfgym\.TurnBasedGame, got NoneType"):
+        Bare().action_space.sample()  # type: ignore[abstract]
 
 
 def test_the_table_is_closed_once() -> None:

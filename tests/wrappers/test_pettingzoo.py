@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import vfgym
 from vfgym.errors import ConfigurationError, InvalidAction, MissingExtra, ResetNeeded, UnknownArgument
 from vfgym.messages import AssistantMessage, SystemMessage, UserMessage
+from vfgym.responses import Response, ResponseTokens
 from vfgym.testing import check_environment
 from vfgym.wrappers.pettingzoo import PettingZooEnv, PettingZooGame, to_pettingzoo
 from vfgym.wrappers.turn_based import Played, TurnBasedGame
@@ -1136,6 +1137,16 @@ def test_agents_have_conversations_of_their_own() -> None:
     assert env.observe("player_0") == conversation
 
 
+def test_a_conversation_holds_what_was_said_and_nothing_of_how_it_was_sampled() -> None:
+    env = chat_aec("tictactoe_v3")
+    env.reset(seed=0)
+    tokens = ResponseTokens([1], [0], [2], [1], [-0.1])
+    env.step(Response("r", 0, "m", None, {"content": "4", "reasoning_content": "Hm.", "finish_reason": "stop", "tokens": tokens}))
+    said = env.observe("player_0")[1]
+    assert type(said) is AssistantMessage
+    assert said == {"role": "assistant", "content": "4", "reasoning_content": "Hm."}
+
+
 def test_what_an_agent_is_told_between_two_of_its_messages_is_one_message() -> None:
     env = chat_aec("tictactoe_v3")
     env.reset(seed=0)
@@ -1274,6 +1285,33 @@ def test_a_chat_environment_becomes_an_environment_of_one_agent(capsys: pytest.C
     assert terminations == {"player_0": True}
     assert rewards == {"player_0": 0.0}
     assert observations["player_0"][-1].content == "2"
+
+
+class Questions(vfgym.MultiTurnEnv):
+    """Asks again after each answer."""
+
+    def env_response(self, messages: Any, state: Any) -> Any:
+        return [UserMessage("And?")]
+
+
+def test_an_episode_that_a_wrapper_ends_is_scored_in_its_last_step() -> None:
+    """As `evaluate` and `to_textarena` do."""
+
+    def answers(completion: Any) -> float:
+        return float(sum(message.role == "assistant" for message in completion))
+
+    rubric = vfgym.Rubric(answers)
+    rubric.add_step_reward_func(lambda: 0.25)
+    env = to_pettingzoo(gym.wrappers.TimeLimit(Questions(dataset=[{"question": "?"}], rubric=rubric), 2))
+    env.reset(seed=0)
+    seen = []
+    for _ in env.agent_iter():
+        _, reward, terminated, truncated, info = env.last()
+        seen.append((reward, terminated, truncated, info["stop_condition"], info["metrics"]["answers"]))
+        env.step(None if truncated else "a")
+    assert seen == [(0.0, False, False, None, 0.0), (0.25, False, False, None, 0.0), (2.25, False, True, "truncated", 2.0)]
+    env.reset(seed=1)
+    assert env.last()[4]["stop_condition"] is None
 
 
 def test_an_id_does_as_well_as_an_environment() -> None:

@@ -10,7 +10,7 @@ import functools
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from verifiers_compat.envs.dataset_access import DatasetAccess
 from verifiers_compat.generation import Callbacks, Inputs, ListedInputs, Settings, TaskInputs, generate
@@ -26,9 +26,6 @@ from vfgym.results import RolloutOutput, Run, push_to_hub
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
 from vfgym.tasks import Row
-
-if TYPE_CHECKING:
-    pass
 
 logger = logging.getLogger("verifiers_compat")
 
@@ -66,6 +63,7 @@ class RolloutAPI(DatasetAccess):
         sampling_args: Any = None,
         max_retries: Any = 0,
         state_columns: Sequence[str] | None = None,
+        env_client: None = None,
         *,
         sem: contextlib.AbstractAsyncContextManager[Any] | None = None,
     ) -> RolloutOutput:
@@ -80,11 +78,13 @@ class RolloutAPI(DatasetAccess):
             sampling_args: Generation parameters; they win over the environment's.
             max_retries: How often it is repeated where an `InfraError` or an unusable response of the model ended it.
             state_columns: Further items of the state to keep.
+            env_client: Only None: there is no server process to play on.
             sem: Held while the rollout runs.
 
         Returns:
             The rollout as data. An error is in it.
         """
+        _check_no_server(env_client)
         if not isinstance(input, Mapping) and isinstance(client, Mapping):
             older_args = None if max_retries == 0 else max_retries
             sem, input, client, model, sampling_args, max_retries = input, client, model, sampling_args, older_args, 0
@@ -100,6 +100,7 @@ class RolloutAPI(DatasetAccess):
         sampling_args: SamplingArgs | None = None,
         max_retries: int = 0,
         state_columns: Sequence[str] | None = None,
+        env_client: None = None,
         *,
         sem: contextlib.AbstractAsyncContextManager[Any] | None = None,
     ) -> list[RolloutOutput]:
@@ -112,11 +113,13 @@ class RolloutAPI(DatasetAccess):
             sampling_args: Generation parameters; they win over the environment's.
             max_retries: How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it.
             state_columns: Further items of the state to keep.
+            env_client: Only None: there is no server process to play on.
             sem: Held while the group runs.
 
         Returns:
             The rollouts as data, in the order of the inputs.
         """
+        _check_no_server(env_client)
         async with sem or contextlib.nullcontext():
             return await self._rolled_out(list(group_inputs), client, model, sampling_args, max_retries, state_columns, as_group=True)
 
@@ -414,6 +417,11 @@ def _push(outputs: Any, name: str | None) -> None:
         logger.info("pushed the results to %s", push_to_hub(outputs, name))
     except Exception:
         logger.exception("the results could not be pushed to the Hugging Face hub")
+
+
+def _check_no_server(env_client: Any) -> None:
+    if env_client is not None:
+        raise ConfigurationError("there is no server process to play on: leave out env_client, and the rollouts run in this process")
 
 
 def _rows(inputs: Any) -> Iterable[Row]:

@@ -1,15 +1,27 @@
 """`EnvGroup` with the rollout API."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verifiers_compat.envs.environment import Environment
 from vfgym.envs import group
+from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import ROUTE as ENV_GROUP_INFO_KEY
 from vfgym.envs.group import EnvGroupRubric
 
 
 class EnvGroup(Environment, group.EnvGroup):
     """`vfgym.EnvGroup` with the rollout API. What is set on it is set on its environments too."""
+
+    def __init__(
+        self,
+        envs: Sequence[ChatEnv],
+        env_names: Sequence[str] | None = None,
+        map_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Join environments (see `vfgym.EnvGroup`)."""
+        super().__init__(envs, env_names, map_kwargs=map_kwargs, **kwargs)
 
     def set_kwargs(self, **kwargs: Any) -> None:
         """Set attributes, here and on every environment: by the method ``set_<name>`` where there is one."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import vfgym.state
 from verifiers_compat.envs.api import RolloutAPI
 from verifiers_compat.messages import MESSAGE_TYPES
-from verifiers_compat.types import RolloutTiming, State
+from verifiers_compat.types import RolloutTiming, State, Tool
 from vfgym import threads
 from vfgym.clients import Client, ClientType, EndpointClientConfig, ProviderClient
 from vfgym.concurrency import Steps
@@ -60,6 +60,7 @@ class Environment(RolloutAPI, ChatEnv):
     message_types: ClassVar[MessageTypes] = MESSAGE_TYPES
     state_type = State
     timing_type = RolloutTiming
+    tool_type = Tool
     dropped_columns: ClassVar[frozenset[str]] = frozenset({"env_id"})
     _may_shadow_face: ClassVar[bool] = True
 
@@ -94,8 +95,9 @@ class Environment(RolloutAPI, ChatEnv):
         if self.message_type == "completion" and (self.system_prompt or self.few_shot):
             raise ConfigurationError("message_type='completion' has text prompts, which take no system_prompt and no few_shot messages")
         if self._older_tools:
-            self.tool_defs += [as_tool(tool) for tool in self._older_tools]
+            self.tool_defs += [as_tool(tool, Tool) for tool in self._older_tools]
         del self._older_tools
+        self.sampling_args = {"n": 1, "extra_body": {}, **self.sampling_args}
         parsers = {type(self.parser), type(self.rubric.parser)}
         if len(parsers) > 1:
             names = " and ".join(sorted(parser.__name__ for parser in parsers))

@@ -11,7 +11,7 @@ from verifiers_compat.envs.datasets import first_tasks
 from verifiers_compat.envs.multiturn_env import MultiTurnEnv
 from vfgym.calls import is_awaitable
 from vfgym.concurrency import Steps, eager, run_async
-from vfgym.envs.chat import check_split
+from vfgym.envs.chat import ChatEnv, check_split
 from vfgym.envs.game_session import GameSessionEnv
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
@@ -71,6 +71,8 @@ class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
     def has_tasks(self, split: str) -> bool:
         """Say whether there are tasks of this split itself."""
         return split in self._tasks
+
+    set_tasks = ChatEnv.set_tasks
 
     def _tasks_of_rows(self, rows: Any) -> Tasks:
         system_prompt = self.system_prompt or None

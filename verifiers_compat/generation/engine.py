@@ -40,7 +40,7 @@ from vfgym.results import (
 from vfgym.results.left_out import LeftOutLog
 from vfgym.results.resume import has_rows
 from vfgym.rollouts import Player
-from vfgym.state import State
+from vfgym.state import State, unbegun
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ class Generation:
             if self.settings.strict:
                 raise
             self._failures.note(example.example_id, number, error)
-            return Played(number, self.definition, [], unreadable(example), error, fingerprint)
+            return Played(number, self.definition, [], unbegun({"example_id": example.example_id}), error, fingerprint)
         fresh: list[dict[str, Any]] = [task]
 
         def new_task() -> dict[str, Any]:
@@ -270,11 +270,6 @@ async def generate(
             raise
     teller.log(f"results saved to {path}")
     return run.outputs(outputs)
-
-
-def unreadable(example: Example) -> State:
-    """Return what stands for the state of a rollout whose task cannot be read."""
-    return State(input={"example_id": example.example_id}, trajectory=[], completion=[], error=None, reward=0.0, metrics={})
 
 
 def _fingerprint(inputs: Inputs, example: Example, number: int) -> str | None:

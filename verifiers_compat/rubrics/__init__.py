@@ -1,7 +1,8 @@
 """The documented rubrics of the rollout API, one module each."""
 
 from verifiers_compat.loading import module_getattr
-from vfgym.rubrics import Rubric, RubricGroup
+from verifiers_compat.rubrics.rubric import Rubric
+from verifiers_compat.rubrics.rubric_group import RubricGroup
 
 __all__ = ["JudgeRubric", "MathRubric", "Rubric", "RubricGroup"]
 

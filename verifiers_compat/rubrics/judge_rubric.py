@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from verifiers_compat.rubrics.rubric import Rubric
 from vfgym.clients import SamplingArgs
 from vfgym.parsers import Parser
 from vfgym.rubrics import judge_rubric
 from vfgym.rubrics.judge_rubric import DEFAULT_JUDGE_PROMPT
 
 
-class JudgeRubric(judge_rubric.JudgeRubric):
+class JudgeRubric(Rubric, judge_rubric.JudgeRubric):
     """`vfgym.JudgeRubric` with the documented order of its arguments."""
 
     def __init__(

@@ -1,5 +1,12 @@
 """The documented module of `MathRubric`."""
 
-from vfgym.rubrics.math_rubric import MathRubric, verify_response
+from verifiers_compat.rubrics.rubric import Rubric
+from vfgym.rubrics import math_rubric
+from vfgym.rubrics.math_rubric import verify_response
+
+
+class MathRubric(Rubric, math_rubric.MathRubric):
+    """`vfgym.MathRubric` whose `funcs` and `weights` can be written to."""
+
 
 __all__ = ["MathRubric", "verify_response"]

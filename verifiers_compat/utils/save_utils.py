@@ -26,9 +26,10 @@ from vfgym.results import (
     rollout_output,
 )
 from vfgym.results.dataset import hub_name
-from vfgym.results.files import METADATA, NOT_WRITTEN, ROWS
+from vfgym.results.files import METADATA, ROWS, written_metadata
 from vfgym.results.plain_json import NotPlain, as_json, json_text
 from vfgym.results.reading import read_metadata
+from vfgym.results.resume import check_settings
 from vfgym.results.rows import row_line
 from vfgym.state import RolloutTiming, State
 
@@ -174,20 +175,15 @@ def load_outputs(results_path: str | Path) -> list[RolloutOutput]:
 
 
 def validate_resume_metadata(results_path: str | Path, env_id: str, model: str, num_examples: int, rollouts_per_example: int) -> None:
-    """Check that a run can go on with the results in a directory.
+    """Check that a run can go on with the results in a directory. What their metadata do not tell is not compared.
 
     Raises:
         ConfigurationError: If they are of another environment or model, of another number of rollouts an example, or of more
             examples (a ``ValueError``).
         vfgym.results.ResultsError: If there is no metadata to read.
     """
-    saved = read_metadata(Path(results_path))
-    asked = {"env_id": env_id, "model": model, "rollouts_per_example": rollouts_per_example}
-    for key, value in asked.items():
-        if saved.get(key) != value:
-            raise ConfigurationError(f"cannot resume {results_path}: its {key} is {saved.get(key)!r}, and this run's is {value!r}")
-    if saved.get("num_examples", 0) > num_examples:
-        raise ConfigurationError(f"cannot resume {results_path}: it has {saved['num_examples']} examples, and this run only {num_examples}")
+    settings = {"env_id": env_id, "model": model, "num_examples": num_examples, "rollouts_per_example": rollouts_per_example}
+    check_settings(results_path, read_metadata(Path(results_path)), settings)
 
 
 def save_outputs(outputs: Iterable[Mapping[str, Any]], results_path: str | Path, mode: Literal["w", "a"] = "w") -> None:
@@ -223,7 +219,7 @@ def save_new_outputs(new_outputs: Iterable[Mapping[str, Any]], results_path: str
 
 def sanitize_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as it is written to disk: plain data, without the date and the path."""
-    return {key: as_json(value, repr) for key, value in metadata.items() if key not in NOT_WRITTEN}
+    return {key: as_json(value, repr) for key, value in written_metadata(metadata).items()}
 
 
 def save_metadata(metadata: Mapping[str, Any], result_path: str | Path) -> None:

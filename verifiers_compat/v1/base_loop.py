@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from verifiers_compat.envs.tool_env import documented_content
 from verifiers_compat.v1.plain import plain_message, plain_messages, said_in
 from vfgym.messages import Message, ToolCall, ToolMessage, as_messages
-from vfgym.tools.results import result_content
 
 if TYPE_CHECKING:
     from verifiers_compat.v1.runtime import Runtime
@@ -43,10 +43,10 @@ async def run_base_loop(running: Runtime) -> None:
                 [] if running.user is None else await running.user.answer(running.task, state, plain_messages(conversation, "transcript"))
             )
             if not said:
-                state._complete("no_tools")
+                state.complete("no_tools")
                 return
             conversation += as_messages(said, name="what the user says")
-        state._complete("max_turns_reached")
+        state.complete("max_turns_reached")
     finally:
         state["completion"] = [plain_message(message) for message in conversation[len(prompt) :]]
 
@@ -62,6 +62,6 @@ async def _call_all(running: Runtime, calls: list[ToolCall], conversation: list[
 
 async def _result_of(running: Runtime, call: ToolCall) -> Any:
     try:
-        return result_content(await running.tools[call.name].call(call.arguments))
+        return documented_content(await running.tools[call.name].call(call.arguments))
     except Exception as error:
         return str(error)

@@ -183,7 +183,7 @@ class Bindings:
             return follow(state, path, "state")
         if root == "runtime":
             return follow(state["runtime"], path, "runtime")
-        running = state._live("bind to what belongs to it")
+        running = state.live("bind to what belongs to it")
         if root == "tools":
             return running.tool(path[0]).call_with if path else state.get_tools()
         made = await running.scope(self.scope).object(self.owner, path[0], self._factories[path[0]])

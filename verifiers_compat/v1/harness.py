@@ -183,7 +183,7 @@ class Harness(Participant):
             state["completion"] = plain_messages(last[len(first) :], "completion")
         state["completion"] = state["completion"] or []
         if any(step["is_truncated"] for step in steps):
-            state._set("is_truncated", True)
+            state.mark_truncated()
 
     # Rollouts
 
@@ -194,7 +194,7 @@ class Harness(Participant):
             return True
         for handler in self.all_handlers.of("stop"):
             if await handler.call({"task": running.task, "state": state}):
-                state._complete(handler.name)
+                state.complete(handler.name)
                 return True
             if state["is_completed"]:  # by state.stop()
                 return True
@@ -223,7 +223,7 @@ class Harness(Participant):
             except ConfigurationError:  # whoever wrote the harness made it, and no rollout can go well
                 raise
             except Error as error:
-                state._record(error)
+                state.record_error(error)
             for handler in handlers.of("update"):
                 await handler.call(names)
             timing = state["timing"]
@@ -233,7 +233,6 @@ class Harness(Participant):
                 await score_rollout(handlers.signals("rollout"), task, state)
                 timing["scoring_ms"] = elapsed_ms(scoring)
             timing["total_ms"] = elapsed_ms(started)
-            state._set("is_completed", True)
         finally:
             await shielded(self._clean_up(running, task, state))
         return state if _is_grouped(state) else state.finalize()
@@ -246,7 +245,7 @@ class Harness(Participant):
                 await handler.call({"task": running.task, "state": state})
             await self.program.run(running)
             await self.is_stopped(running)
-        state._complete("program_completed")
+        state.complete("program_completed")
 
     async def _clean_up(self, running: Runtime | None, task: Task, state: State) -> None:
         await run_all(self.all_handlers.of("cleanup"), {"task": task, "state": state}, [state])

@@ -202,7 +202,7 @@ async def _run_command(command: Sequence[Any], options: Mapping[str, Any], runni
         raise InfraError(f"the command {argv[0]!r} ended with code {code}: {stderr.strip()[-2000:] or stdout.strip()[-2000:]}")
     state["completion"] = [{"role": "assistant", "content": stdout.strip()}]
     state["prompt"] = plain_data(state.get("prompt") or [])
-    state._complete("command_completed")
+    state.complete("command_completed")
 
 
 def _addresses(state: State) -> dict[str, str]:

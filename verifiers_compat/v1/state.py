@@ -134,7 +134,7 @@ class State(types.State):
     def _lend(self, child: State, borrow: set[str], tools: list[str], transcript: str) -> State:
         if "sandbox" in borrow:
             raise ConfigurationError("there is no sandbox to borrow: sandboxes are a hosted service that this package does not offer")
-        running = self._live("borrow from it")
+        running = self.live("borrow from it")
         if "model" in borrow:
             child.handles.client = running.client
             child.handles.model = running.model
@@ -147,30 +147,43 @@ class State(types.State):
             child.handles.transcript = running.transcript
         return child
 
-    def _live(self, purpose: str) -> Runtime:
+    # What the harness calls
+
+    def live(self, purpose: str) -> Runtime:
+        """Return what plays the rollout.
+
+        Args:
+            purpose: What it is needed for, for the message.
+
+        Raises:
+            ConfigurationError: If the rollout is not running.
+        """
         if self.running is None:
             raise ConfigurationError(f"the rollout of this state is not running, so one cannot {purpose}")
         return self.running
 
-    # What the harness writes
-
-    def _set(self, key: str, value: Any) -> None:
-        dict.__setitem__(self, key, value)
-
-    def _complete(self, stop_condition: str) -> None:
+    def complete(self, stop_condition: str) -> None:
+        """Note that the rollout is over, and by which condition where none is noted yet."""
         self._set("is_completed", True)
         if self["stop_condition"] is None:
             self._set("stop_condition", stop_condition)
 
-    def _record(self, error: Error) -> None:
-        """Record an error that ends the rollout; an overlong prompt is a truncation."""
+    def mark_truncated(self) -> None:
+        """Note that a limit cut something off."""
+        self._set("is_truncated", True)
+
+    def record_error(self, error: Error) -> None:
+        """Note an error that ends the rollout; an overlong prompt is a truncation."""
         if isinstance(error, OverlongPromptError):
             self["prompt_too_long"] = True
-            self._set("is_truncated", True)
+            self.mark_truncated()
         else:
             self.failure = error
             self._set("error", dict(ErrorInfo.of(error)))
-        self._complete("has_error" if self["error"] is not None else "prompt_too_long")
+        self.complete("has_error" if self["error"] is not None else "prompt_too_long")
+
+    def _set(self, key: str, value: Any) -> None:
+        dict.__setitem__(self, key, value)
 
     # What authors call
 
@@ -198,7 +211,7 @@ class State(types.State):
 
     def get_tools(self) -> dict[str, Callable[..., Awaitable[object]]]:
         """Return the tools that the rollout may use, by name, as async functions of their visible arguments."""
-        running = self._live("get its tools")
+        running = self.live("get its tools")
         return {name: running.tools[name].call_with for name in running.tools}
 
     def get_endpoint_config(self, api: str = "chat_completions") -> dict[str, str]:
@@ -210,7 +223,7 @@ class State(types.State):
         Returns:
             ``model``, ``api_key``, ``base_url``, ``api_base`` (where the API has one) and ``api_client_type``.
         """
-        return self._live("reach its model").endpoint_config(api)
+        return self.live("reach its model").endpoint_config(api)
 
     def get_client(self, api: str = "chat_completions", *, sync: bool = False) -> Any:
         """Return a client of the provider's SDK whose requests are answered by the rollout's model, and recorded.
@@ -220,7 +233,7 @@ class State(types.State):
             sync: For plain programs, which run on a thread of their own. An async one that waited for a synchronous client
                 would hold up the loop that answers it.
         """
-        return self._live("reach its model").sdk_client(api, sync=sync)
+        return self.live("reach its model").sdk_client(api, sync=sync)
 
     def finalize(self) -> State:
         """Let go of the live handles, check that what is left is JSON, and return the state.

@@ -12,7 +12,7 @@ from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.native_output import FIELD, native_output, wire_form
 from vfgym.clients.provider import ProviderClient
-from vfgym.clients.sampling import checked_sampling_args, request_arguments
+from vfgym.clients.sampling import checked_sampling_args, create_arguments
 from vfgym.errors import ConfigurationError, EmptyModelResponseError, InvalidModelResponseError, did_you_mean
 from vfgym.messages import Message
 from vfgym.responses import FinishReason, Response, ResponseMessage, Usage
@@ -101,7 +101,7 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
         if "system" in kwargs:
             parameters["system"] = kwargs["system"]
         create = self.client.messages.create
-        arguments = request_arguments(create, parameters, options, kwargs.get("extra_headers"))
+        arguments = create_arguments(create, parameters, options, kwargs.get("extra_headers"))
         return await create(model=model, messages=prompt, **arguments)  # type: ignore[arg-type]
 
     def _default_max_tokens(self) -> int:

@@ -125,7 +125,8 @@ class EndpointClientConfig(BaseModel):
     """How often a request is repeated that met a rate limit, a server error or a broken connection."""
     extra_headers: Headers = {}
     extra_headers_from_state: Headers = {}
-    """Header name to the item of the episode's state that is its value."""
+    """Header name to the item of the episode's state that is its value. It wins over a header of the sampling arguments, as that does
+    over `extra_headers`."""
     renderer: str = "auto"
     """For the renderer client: name of the chat template's renderer."""
     renderer_model_name: str | None = None

@@ -123,7 +123,7 @@ def joined(messages: list[Message], convert: Callable[[Message], T], add: Callab
 
 
 def _host(messages: list[Any]) -> Any:
-    """Return what is kept with one of the last two answers, if that has what was made of the messages that this conversation begins with.
+    """Return the `Kept` of one of the last two answers whose joined messages are a prefix of this conversation, else None.
 
     Messages that equal each other are the same here: the same is made of them.
     """

@@ -7,6 +7,7 @@ through the SDK, as is a client made of an SDK's client; both ways send the same
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -52,7 +53,7 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
         return JsonRoute(self.connections, "chat/completions")
 
     @functools.cached_property
-    def _tool_json(self) -> dict[tuple[int, ...], tuple[tuple[Tool, ...], bytes]]:
+    def _tool_json(self) -> dict[tuple[int, ...], tuple[tuple[Tool, ...], bytes, list[dict[str, object]] | None]]:
         """The JSON of the last tool lists, by the identities of their tools (which are kept, so that these stay theirs)."""
         return {}
 
@@ -93,9 +94,6 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
     ) -> Response:
         if self.config is None or not self._is_plain() or is_streamed(sampling_args):
             return await super()._ask(messages, model, sampling_args, tools, kwargs)
-        headers = self.state_headers(kwargs.pop("state", None))
-        if headers:
-            kwargs["extra_headers"] = {**headers, **(kwargs.get("extra_headers") or {})}
         parameters, options = request_arguments(sampling_args, kwargs)
         body = self._body(messages, {"model": model, **parameters, **options.pop("extra_body", {})}, tools)
         response = await self._route.post(body, options.get("extra_headers"), options.get("extra_query"), options.get("timeout"))
@@ -124,10 +122,12 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
     def _tools_as_json(self, tools: Sequence[Tool]) -> bytes:
         key = tuple(map(id, tools))
         kept = self._tool_json.get(key)
-        if kept is None:
+        if kept is None or (kept[2] is not None and kept[2] != [tool.to_openai() for tool in tools]):
             if len(self._tool_json) >= _KEPT_TOOL_LISTS:
                 self._tool_json.clear()
-            kept = self._tool_json[key] = (tuple(tools), encode_json([tool.to_openai() for tool in tools]))
+            definitions = [tool.to_openai() for tool in tools]
+            can_change = not all([tool.model_config.get("frozen") for tool in tools])
+            kept = self._tool_json[key] = (tuple(tools), encode_json(definitions), copy.deepcopy(definitions) if can_change else None)
         return kept[1]
 
 
@@ -150,14 +150,12 @@ def request_arguments(sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) ->
     """Return the API's parameters and the options of a request.
 
     Args:
-        sampling_args: The caller's, which win over what the conversation needs.
-        kwargs: What the conversation needs (``modalities``), headers of this request, and what is not sent (``state``).
+        sampling_args: The caller's parameters, which win over what the conversation needs.
+        kwargs: What the conversation needs (``modalities``), all headers of this request, and what is not sent (``state``).
     """
     parameters, options = split_sampling_args(sampling_args)
     for name, value in kwargs.items():
-        if name == "extra_headers":
-            options[name] = {**options.get(name, {}), **(value or {})}
-        elif name in REQUEST_OPTIONS:
+        if name in REQUEST_OPTIONS:
             options[name] = value
         elif name != "state" and value is not None:
             parameters.setdefault(name, value)

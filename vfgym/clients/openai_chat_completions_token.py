@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from vfgym.clients.chat_format import has_audio, is_streamed, native_message
 from vfgym.clients.client import SamplingArgs
+from vfgym.clients.earlier_turn import earlier_turn
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt
 from vfgym.clients.json_http import JsonRoute, encode_json
 from vfgym.clients.openai_chat_completions import (
@@ -76,15 +77,12 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
 
     async def _ids_of(self, prompt: ChatMessages, model: str, state: Any, tools: list[ChatTool] | None) -> list[int] | None:
         """Return the ids of a prompt that goes on from an earlier turn; None where it cannot."""
-        trajectory = state.get("trajectory") if isinstance(state, Mapping) else None
-        if not trajectory or any(map(_is_multimodal, prompt)):
+        earlier = None if any(map(_is_multimodal, prompt)) else earlier_turn(prompt, state, native_message)
+        if earlier is None:
             return None
-        found = longest_prefix(prompt, trajectory)
-        if found is None:
-            return None
-        length, tokens = found
-        tail = prompt[length:]
-        if not _can_be_bridged(tail):
+        known, step = earlier
+        tokens, tail = step["tokens"], prompt[known:]
+        if tokens is None or tokens["is_truncated"] or step["is_truncated"] or not _can_be_bridged(tail):
             return None
         try:
             return await self._extended(tokens, tail, model, tools)
@@ -152,34 +150,6 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
         if not self._has_warned:
             self._has_warned = True
             logger.warning("prompts are sent as messages, not as tokens: %s: %s", type(error).__name__, error)
-
-
-def longest_prefix(prompt: ChatMessages, trajectory: Sequence[Any]) -> tuple[int, Mapping[str, Any]] | None:
-    """Return the turn whose prompt and answer are the longest beginning of a conversation.
-
-    Args:
-        prompt: The conversation as the API takes it.
-        trajectory: The turns so far.
-
-    Returns:
-        The number of messages that it covers, and its tokens. None if there is no such turn, if it brought no tokens, or if it
-        was cut.
-    """
-    best, longest = None, 0
-    for step in reversed(trajectory):
-        length = len(step["prompt"]) + len(step["completion"])
-        if length <= longest or length >= len(prompt):
-            continue
-        messages = [message.converted(native_message) for message in (*step["prompt"], *step["completion"])]
-        if all(map(_is_same, messages, prompt)):
-            best, longest = step, length
-    if best is None or best["tokens"] is None or best["is_truncated"] or best["tokens"]["is_truncated"]:
-        return None
-    return longest, best["tokens"]
-
-
-def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return one is other or one == other or {**one, "content": one["content"] or ""} == {**other, "content": other["content"] or ""}
 
 
 def _is_multimodal(message: Mapping[str, Any]) -> bool:

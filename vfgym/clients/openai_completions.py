@@ -58,12 +58,8 @@ class OpenAICompletionsClient(ProviderClient["AsyncOpenAI", str, Any, Any]):
         """
         if is_streamed(sampling_args):
             raise ValueError("the legacy completions client does not stream: leave out stream")
-        arguments = {name: value for name, value in sampling_args.items() if value is not None}
-        headers = {**arguments.get("extra_headers", {}), **(kwargs.pop("extra_headers", None) or {})}
-        if headers:
-            arguments["extra_headers"] = headers
         kwargs.pop("state", None)
-        arguments.update(kwargs)
+        arguments = {name: value for name, value in sampling_args.items() if value is not None} | kwargs
         options = {name: arguments.pop(name) for name in REQUEST_OPTIONS if name in arguments}
         arguments, options = unknown_to_body(type(self.client.completions), arguments, options)
         return await self.client.completions.create(**{"model": model, "prompt": prompt, **arguments, **options})

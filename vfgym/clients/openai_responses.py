@@ -11,7 +11,7 @@ from vfgym.clients.config import ClientConfig
 from vfgym.clients.native_output import FIELD, native_output, wire_form
 from vfgym.clients.provider import ProviderClient
 from vfgym.clients.responses_prompt import API, Item, native_parameters, native_prompt, native_tool, read_items
-from vfgym.clients.sampling import checked_sampling_args, request_arguments
+from vfgym.clients.sampling import checked_sampling_args, create_arguments
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
 from vfgym.messages import Message
 from vfgym.responses import FinishReason, Response, ResponseMessage
@@ -77,7 +77,7 @@ class OpenAIResponsesClient(ProviderClient["openai.AsyncOpenAI", "list[Item]", "
         options["extra_body"] = {**body, **options.get("extra_body", {})}
         create: Any = self.client.responses.create
         response: openai.types.responses.Response = await create(
-            model=model, **request_arguments(create, parameters, options, kwargs.get("extra_headers"))
+            model=model, **create_arguments(create, parameters, options, kwargs.get("extra_headers"))
         )
         return response
 

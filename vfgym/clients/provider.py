@@ -111,7 +111,8 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             model: Name of the model.
             sampling_args: Generation parameters.
             tools: Tools in the provider's format.
-            **kwargs: What `to_native_prompt` gave besides, ``state`` and ``extra_headers``.
+            **kwargs: What `to_native_prompt` gave besides, ``state``, and ``extra_headers``: all those of this request, those among
+                the sampling arguments included.
         """
 
     @abstractmethod
@@ -140,7 +141,12 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         """
         try:
             messages = conversation(list(prompt) if isinstance(prompt, MessagesView) else prompt)
-            return await self._ask(messages, model, sampling_args or {}, tools, kwargs)
+            sampling_args = sampling_args or {}
+            of_the_run, of_the_state = sampling_args.get("extra_headers") or {}, self.state_headers(kwargs.get("state"))
+            headers = {**of_the_run, **of_the_state, **(kwargs.pop("extra_headers", None) or {})}
+            if headers:
+                kwargs["extra_headers"] = headers
+            return await self._ask(messages, model, sampling_args, tools, kwargs)
         except Error:
             raise
         except Exception as error:
@@ -156,9 +162,6 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
     ) -> Response:
         native_prompt, arguments = await self.to_native_prompt(messages)
         native_tools = await self.to_native_tools(tools or None)
-        headers = self.state_headers(kwargs.get("state"))
-        if headers:
-            kwargs = {**kwargs, "extra_headers": {**headers, **(kwargs.get("extra_headers") or {})}}
         native = await self.get_native_response(native_prompt, model, sampling_args, native_tools, **{**arguments, **kwargs})
         await self.raise_from_native_response(native)
         return await self.from_native_response(native)

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from vfgym.clients.chat_format import tokens_of
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
+from vfgym.clients.earlier_turn import earlier_turn
 from vfgym.clients.provider import ProviderClient
-from vfgym.clients.renderer_format import earlier_turn, has_media, renderer_config, renderer_message, renderer_tool, sampling_params
+from vfgym.clients.renderer_format import has_media, renderer_config, renderer_message, renderer_tool, sampling_params
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, MissingExtra, OverlongPromptError
 from vfgym.messages import Message, ToolCall, converted_all
 from vfgym.responses import FinishReason, Response, ResponseMessage, Usage
@@ -118,8 +119,8 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
         await super().close()
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[NativeMessages, dict[str, Any]]:
-        """Return the conversation as the renderer takes it, and the messages themselves, which tell the turns apart."""
-        return converted_all(messages, renderer_message), {"messages": messages}
+        """Return the conversation as the renderer takes it."""
+        return converted_all(messages, renderer_message), {}
 
     async def to_native_tool(self, tool: Tool) -> NativeTool:
         """Return a tool as the renderer takes it."""
@@ -138,9 +139,8 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
         parameters, options, with_tools = sampling_params(sampling_args)
         tools = tools if with_tools else None
         renderer = await self._renderer(model)
-        rendered = await self._rendered(model, prompt, kwargs.get("messages") or (), tools, kwargs.get("state"))
+        rendered = await self._rendered(model, prompt, tools, kwargs.get("state"))
         client = self._package.client
-        headers = {**(kwargs.get("extra_headers") or {}), **options.pop("extra_headers", {})}
         try:
             result: NativeResponse = await client.generate(
                 client=self.client,
@@ -151,7 +151,7 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
                 prompt_attribution=rendered,
                 tools=tools,
                 sampling_params=parameters,
-                extra_headers=headers or None,
+                extra_headers=kwargs.get("extra_headers"),
                 **options,
             )
         except client.OverlongPromptError as error:
@@ -191,17 +191,17 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
         usage = Usage(len(prompt_ids), 0, len(completion_ids), len(prompt_ids) + len(completion_ids))
         return Response(response.get("request_id") or "", int(time.time()), response["model"], usage, message)
 
-    async def _rendered(
-        self, model: str, prompt: NativeMessages, messages: Sequence[Message], tools: list[NativeTool] | None, state: Any
-    ) -> Any:
+    async def _rendered(self, model: str, prompt: NativeMessages, tools: list[NativeTool] | None, state: Any) -> Any:
         """Return the tokens of a conversation; None where it has images, which have to be rendered where they are sent."""
-        if has_media(messages):
+        if has_media(prompt):
             return None
-        earlier = earlier_turn(messages, state)
-        if earlier is not None:
-            known, prompt_ids, completion_ids = earlier
+        known, step = earlier_turn(prompt, state, renderer_message) or (0, None)
+        tokens = None if step is None else step["tokens"]
+        if tokens and not tokens["is_truncated"] and tokens["completion_ids"]:
             self.bridges.attempts += 1
-            bridged = await self._run(model, "bridge_to_next_turn", prompt_ids, completion_ids, prompt[known:], tools=tools)
+            bridged = await self._run(
+                model, "bridge_to_next_turn", tokens["prompt_ids"], tokens["completion_ids"], prompt[known:], tools=tools
+            )
             if bridged is not None:
                 self.bridges.successes += 1
                 return bridged

@@ -35,33 +35,10 @@ def renderer_tool(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
-def has_media(messages: Sequence[Message]) -> bool:
+def has_media(messages: Sequence[Mapping[str, Any]]) -> bool:
     """Say whether a conversation has parts that are not text."""
     contents = [message["content"] for message in messages]
     return any(part["type"] != "text" for content in contents if isinstance(content, list) for part in content)
-
-
-def earlier_turn(messages: Sequence[Message], state: Mapping[str, Any] | None) -> tuple[int, list[int], list[int]] | None:
-    """Return the last step whose prompt and answer begin a conversation.
-
-    Args:
-        messages: The conversation.
-        state: The episode's state, with its ``trajectory``.
-
-    Returns:
-        The number of messages that the step covers, its prompt's token ids and those of its answer. None if there is no such
-        step, or the ids of the one there is were cut.
-    """
-    for step in reversed((state or {}).get("trajectory") or ()):
-        prompt, completion = step["prompt"], step["completion"]
-        known = len(prompt) + len(completion)
-        if not completion or known >= len(messages) or list(messages[:known]) != [*prompt, *completion]:
-            continue
-        tokens = step["tokens"]
-        if not tokens or tokens.get("is_truncated") or tokens.get("overlong_prompt") or not tokens["completion_ids"]:
-            return None
-        return known, tokens["prompt_ids"], tokens["completion_ids"]
-    return None
 
 
 def renderer_config(package: ModuleType, settings: EndpointClientConfig) -> Any:
@@ -96,7 +73,6 @@ def sampling_params(sampling_args: SamplingArgs) -> tuple[dict[str, Any], dict[s
         ConfigurationError: If an argument asks for what the route cannot do.
     """
     parameters, options = checked_sampling_args(sampling_args, "the generate route")
-    arguments = {"extra_headers": options.pop("extra_headers", {})}
     parameters |= options.pop("extra_body", {})
     for name in _NOT_HERE:
         if name in parameters or name in options:
@@ -104,7 +80,7 @@ def sampling_params(sampling_args: SamplingArgs) -> tuple[dict[str, Any], dict[s
     choice = parameters.pop("tool_choice", "auto")
     if choice not in ("auto", "none"):
         raise ConfigurationError(f"the renderer client cannot force a tool call: tool_choice must be 'auto' or 'none', got {choice!r}")
-    arguments |= {name: parameters.pop(name) for name in _ARGUMENTS_OF_GENERATE if name in parameters}
+    arguments = {name: parameters.pop(name) for name in _ARGUMENTS_OF_GENERATE if name in parameters}
     for name in _ALWAYS_SO:
         parameters.pop(name, None)
     if "max_completion_tokens" in parameters:

@@ -31,7 +31,7 @@ def checked_sampling_args(sampling_args: SamplingArgs, api: str) -> tuple[dict[s
     return parameters, options
 
 
-def request_arguments(
+def create_arguments(
     create: Callable[..., Any], parameters: dict[str, Any], options: dict[str, Any], headers: dict[str, str] | None
 ) -> dict[str, Any]:
     """Return the arguments of an SDK's ``create``.
@@ -40,18 +40,17 @@ def request_arguments(
         create: The SDK's function. What it does not know as an argument goes into the request's body as it is.
         parameters: Parameters of the API.
         options: Options of the request.
-        headers: Headers of this one request; those among `options` win.
+        headers: All headers of the request.
     """
     # The plain function: a cached method would keep its client.
     known = _argument_names(getattr(create, "__func__", create))
     arguments = {name: value for name, value in parameters.items() if name in known}
     body = {name: value for name, value in parameters.items() if name not in arguments} | dict(options.get("extra_body") or {})
-    all_headers = {**(headers or {}), **(options.get("extra_headers") or {})}
     rest = {name: value for name, value in options.items() if name not in ("extra_body", "extra_headers")}
     if body:
         rest["extra_body"] = body
-    if all_headers:
-        rest["extra_headers"] = all_headers
+    if headers:
+        rest["extra_headers"] = headers
     return {**arguments, **rest}
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from vfgym.calls import CallPlan
-from vfgym.concurrency import Steps, run_async, run_sync
+from vfgym.concurrency import Steps, run_async, run_handlers, run_sync
 from vfgym.envs.face import EpisodeFace
 from vfgym.episode import BaseEpisode, made_states
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
@@ -21,7 +21,7 @@ from vfgym.messages import MESSAGE_TYPES, MessageTypes, as_messages
 from vfgym.parsers import Parser
 from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
-from vfgym.rubrics.rubric import marked_functions, run_handlers
+from vfgym.rubrics.rubric import marked_functions
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
 from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks
@@ -53,6 +53,7 @@ class ChatEnv(EpisodeFace):
     """Columns of a dataset that are no part of its tasks."""
     state_type: ClassVar[type[State]] = State
     timing_type: ClassVar[type[RolloutTiming]] = RolloutTiming
+    tool_type: ClassVar[type[Tool]] = Tool
 
     _may_shadow_face: ClassVar[bool] = False
     _refused_arguments: ClassVar[Mapping[str, str]] = {}
@@ -134,7 +135,7 @@ class ChatEnv(EpisodeFace):
         self.parser = Parser() if parser is None else parser
         self.rubric: Rubric = Rubric() if rubric is None else rubric
         self.sampling_args = dict(sampling_args or {})
-        self.tool_defs: list[Tool] = [as_tool(tool) for tool in tool_defs or []]
+        self.tool_defs: list[Tool] = [as_tool(tool, self.tool_type) for tool in tool_defs or []]
         self.env_id = env_id or ""
         self.env_args = dict(env_args or {})
         self.max_seq_len = max_seq_len
@@ -288,7 +289,7 @@ class ChatEnv(EpisodeFace):
             sampling_args=sampling_args,
             is_completed=False,
             is_truncated=False,
-            tool_defs=[as_tool(tool) for tool in tool_defs] if tool_defs else self.tool_defs.copy(),
+            tool_defs=[as_tool(tool, self.tool_type) for tool in tool_defs] if tool_defs else self.tool_defs.copy(),
             trajectory=[],
             completion=None,
             usage_tracker=usage,
@@ -425,11 +426,16 @@ class ChatEnv(EpisodeFace):
         """Whether the rubric scores whole groups, so that episodes cannot be stepped alone."""
         return self.score_rollouts and self.rubric.has_group_rewards
 
+    _joined_rubrics: RubricGroup | None = None
+    """What `add_rubric` made."""
+
     def add_rubric(self, rubric: Rubric) -> None:
         """Add a rubric beside the one there is."""
-        # A new group each time: the one there is may be the author's, who may give it to several environments.
-        beside = self.rubric.rubrics if type(self.rubric) is RubricGroup else [self.rubric]
-        self.rubric = RubricGroup([*beside, rubric])
+        # A group of the author's is one member, so that what is added to it later counts. Our own is made anew each time: it may
+        # have been given to another environment meanwhile.
+        joined = self._joined_rubrics
+        beside = joined.rubrics if joined is not None and joined is self.rubric else [self.rubric]
+        self.rubric = self._joined_rubrics = RubricGroup([*beside, rubric])
         if rubric.has_teardown:
             register_teardown(self)
 

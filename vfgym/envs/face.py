@@ -88,9 +88,10 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     def _draw(self, split: str) -> dict[str, Any]:
         """Return the next task of a split."""
         tasks = self.definition.tasks_of(split)
-        if split not in self._streams:
-            self._streams[split] = TaskStream(tasks)
-        return tasks.input(self._streams[split].draw(self.np_random))
+        stream = self._streams.get(split)
+        if stream is None or stream.tasks is not tasks:  # they may have been replaced
+            self._streams[split] = stream = TaskStream(tasks)
+        return tasks.input(stream.draw(self.np_random))
 
     @property
     def episode(self) -> BaseEpisode | None:

@@ -34,10 +34,7 @@ class GameEnv(GameSessionEnv):
     @eager
     def setup_state(self, state: State) -> Steps[State]:
         """Open the player's game where there is none yet, and begin it."""
-        session = state.session
-        if session is None:
-            state.session = session = GameSession()
-            session.game = yield from self._call(session, self.open_game)
+        session = yield from self._session_of(state)
         task = state["input"]
         prompt = yield from self._call(session, self.begin_game, session.game, state, task.get("seed"), task.get("game_options"))
         self._begin(state, prompt)

@@ -17,7 +17,7 @@ from vfgym.calls import Ready, ReadyList
 from vfgym.concurrency import Steps, eager, in_event_loop
 from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.lifecycle import stop
 from vfgym.messages import Content, Message, as_messages, joined_contents
 from vfgym.rubrics import Rubric
@@ -38,6 +38,18 @@ class Turn:
     info: dict[str, Any] = field(default_factory=dict)
     is_valid: bool = True
     """Whether the message named a move at all; if not, the game stands as it was."""
+
+    def __post_init__(self) -> None:
+        # A mistake of the game's author is no `Error`, which would end the episode as if it were part of it.
+        try:
+            as_messages(self.messages, name="Turn.messages")
+        except InvalidMessage as error:
+            raise TypeError(str(error)) from None
+        if self.reward.__class__ is not float:
+            try:
+                self.reward = float(self.reward)
+            except (TypeError, ValueError):
+                raise TypeError(f"Turn.reward must be a number, got {self.reward!r}") from None
 
 
 _new = object.__new__
@@ -73,6 +85,19 @@ class GameSession:
         if self.worker is None:
             self.worker = Worker()
         return await self.worker.run(func, *args)
+
+
+class GameMonitorRubric(Rubric):
+    """Measures what every game has: ``invalid_answers``."""
+
+    def __init__(self) -> None:
+        """Make the rubric."""
+        super().__init__()
+        self.add_metric(self.invalid_answers)
+
+    def invalid_answers(self, state: State) -> float:
+        """Return the number of the model's answers that named no move."""
+        return float(state.current.get("invalid_answers", 0))  # there is none where the game could not begin
 
 
 def game_reward(step: TrajectoryStep) -> float:
@@ -125,8 +150,9 @@ class GameSessionEnv(MultiTurnEnv):
         self.history, self.max_invalid_moves = shown, invalid
         super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
         self.blocking = blocking
-        self._replies = type(self).env_response is GameSessionEnv.env_response
+        self._has_own_env_response = type(self).env_response is not GameSessionEnv.env_response
         self._seeds = Tasks(ProceduralTasks(_seeded_task))
+        self.add_rubric(GameMonitorRubric())
 
     # What a game is
 
@@ -135,8 +161,10 @@ class GameSessionEnv(MultiTurnEnv):
         """Make a game."""
 
     def close_game(self, game: Any) -> None:
-        """Release a game."""
-        game.close()
+        """Release a game: one that has a `close` is closed."""
+        close = getattr(game, "close", None)
+        if close is not None:
+            close()
 
     # How it is played
 
@@ -153,6 +181,10 @@ class GameSessionEnv(MultiTurnEnv):
     def has_tasks(self, split: str) -> bool:
         """Say that there are tasks of either split."""
         return True
+
+    def set_tasks(self, split: str, rows: Any) -> None:
+        """The tasks of a game are its seeds, which nothing can replace."""
+        raise ConfigurationError(f"{type(self).__name__} plays a game, whose tasks are its seeds: they cannot be replaced")
 
     def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the task that stands for the seed: the one given, or the ``example_id``."""
@@ -172,18 +204,22 @@ class GameSessionEnv(MultiTurnEnv):
         """Write what an episode begins with into its state."""
         system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
         state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
-        state.begin_current(turn=None, invalid_moves=0)
+        state.begin_current(turn=None, invalid_moves=0, invalid_answers=0)
         if self.history is not None:
             state["replies"], state["ends_of_moves"] = [], []
 
     def _take(self, turn: Turn, state: State) -> None:
         step = state["trajectory"][-1]
-        step["reward"] = turn.reward
+        try:
+            step["reward"] = turn.reward
+        except AttributeError:
+            raise TypeError(f"make_move must be a plain method that returns a Turn, got {type(turn).__name__}") from None
         step["extras"]["game_info"] = turn.info
         current = state.current
         current["turn"] = turn
         if not turn.is_valid:
             current["invalid_moves"] += 1
+            self.note_invalid_answer(state)
             state.may_end = True
         elif current["invalid_moves"]:
             current["invalid_moves"] = 0
@@ -193,8 +229,26 @@ class GameSessionEnv(MultiTurnEnv):
                 state["ends_of_moves"].append(len(state["replies"]))
         if turn.terminated or turn.truncated:
             state["final_env_response"] = turn.messages
-        if self._replies:
+        if not self._has_own_env_response:
             state.reply = turn.messages
+
+    def note_invalid_answer(self, state: State) -> None:
+        """Note that the model's last answer named no move, whatever the game makes of it."""
+        state["trajectory"][-1]["extras"]["invalid_answer"] = True
+        state.current["invalid_answers"] += 1
+
+    def _session_of(self, state: State) -> Steps[GameSession]:
+        """Return the player's session with its game, which is opened where there is none yet."""
+        if state.session is None:
+            session = GameSession()
+            try:
+                session.game = yield from self._call(session, self.open_game)
+            except BaseException:
+                if session.worker is not None:
+                    session.worker.close()
+                raise
+            state.session = session
+        return state.session  # type: ignore[no-any-return]
 
     def _call(self, session: GameSession, func: Callable[..., Any], *args: Any) -> Steps[Any]:
         """Call a game in place, or on its own thread."""
@@ -230,7 +284,7 @@ class GameSessionEnv(MultiTurnEnv):
         turn: Turn | None = state.current.get("turn")  # none where the game did not even begin
         if "replies" in state:
             completion = self._conversation([], trajectory, state["replies"])
-        elif turn is not None and self._replies and trajectory and "game_info" in trajectory[-1]["extras"]:
+        elif turn is not None and not self._has_own_env_response and trajectory and "game_info" in trajectory[-1]["extras"]:
             completion = [*trajectory[-1]["prompt"][len(state["prompt"]) :], *trajectory[-1]["completion"]]
             completion += as_messages(turn.messages, self.message_types, name="make_move")
         else:  # the last move was not made, or the author writes what is shown

@@ -90,6 +90,19 @@ def with_route(task: Row, route: Sequence[str]) -> dict[str, Any]:
     return {**task, "info": fields}
 
 
+def routed_to(env_map: Mapping[str, ChatEnv], task: dict[str, Any]) -> tuple[ChatEnv, dict[str, Any]]:
+    """Return which of the environments of a group plays a task, and the task as it knows it (see `EnvGroup.routed`)."""
+    route = route_of(task)
+    if not route and len(env_map) == 1:
+        return next(iter(env_map.values())).routed(task)
+    name = route[0] if route else task.get("task")
+    if not isinstance(name, str) or name not in env_map:
+        known = ", ".join(env_map)
+        hint = did_you_mean(str(name), list(env_map)) if name is not None else ""
+        raise ConfigurationError(f"info[{ROUTE!r}] of a task must name an environment of the group ({known}), got {name!r}.{hint}")
+    return env_map[name].routed(with_route(task, route[1:]))
+
+
 class EnvGroupRubric(Rubric):
     """Scores an episode with the rubric of the environment that its task belongs to."""
 
@@ -119,9 +132,13 @@ class EnvGroupRubric(Rubric):
             env.rubric.add_class_object(name, obj)
 
     def _rubric_of(self, state: State) -> Rubric:
-        route = route_of(state["input"])
-        env = self._env_map[route[0]] if route else next(iter(self._env_map.values()))
-        return env.rubric
+        task = state["input"]
+        if not (route_of(task) or "task" in task or len(self._env_map) == 1):
+            raise ConfigurationError(
+                f"the state does not say which environment of the group ({', '.join(self._env_map)}) played it, as after step(): score it"
+                " with the rubric of that environment"
+            )
+        return routed_to(self._env_map, task)[0].rubric
 
     @property
     def metric_names(self) -> list[str]:
@@ -226,7 +243,7 @@ class EnvGroup(ChatEnv):
         super().__init__(rubric=EnvGroupRubric(self.env_map), **kwargs)
         for name, value in forwarded.items():
             self._set(name, value)
-        self._joined: dict[str, Tasks] = {}
+        self._joined: dict[str, tuple[list[Tasks], Tasks]] = {}
 
     # Tasks
 
@@ -237,17 +254,23 @@ class EnvGroup(ChatEnv):
             ConfigurationError: If the tasks of an environment have no end.
         """
         check_split(split)
-        if split not in self._joined:
-            sources = [env.tasks_of(split) for env in self.envs]
+        sources = [env.tasks_of(split) for env in self.envs]
+        joined = self._joined.get(split)
+        if joined is None or joined[0] != sources:  # an environment's may have been replaced
             endless = [name for name, source in zip(self.env_names, sources, strict=True) if source.is_endless]
             if endless:
                 raise ConfigurationError(f"the tasks of {', '.join(endless)} have no end, so a group cannot join them with others")
-            self._joined[split] = Tasks(GroupRows(self.env_names, sources), types=self.message_types)
-        return self._joined[split]
+            joined = (sources, Tasks(GroupRows(self.env_names, sources), types=self.message_types))
+            self._joined[split] = joined
+        return joined[1]
 
     def has_tasks(self, split: str) -> bool:
         """Say whether some environment has tasks of this split itself."""
         return any(env.has_tasks(split) for env in self.envs)
+
+    def set_tasks(self, split: str, rows: Any) -> None:
+        """A group has no tasks of its own: replace those of its environments, and the group has them."""
+        raise ConfigurationError("an EnvGroup has the tasks of its environments: replace theirs, with env_map[name].set_tasks(...)")
 
     # Routing
 
@@ -257,19 +280,7 @@ class EnvGroup(ChatEnv):
         Raises:
             ConfigurationError: If the task names no environment of the group.
         """
-        route = route_of(task)
-        if not route and len(self.envs) == 1:
-            return self.envs[0].routed(task)
-        name = route[0] if route else task.get("task")
-        if not isinstance(name, str) or name not in self.env_map:
-            known = ", ".join(self.env_names)
-            hint = did_you_mean(str(name), self.env_names) if name is not None else ""
-            raise ConfigurationError(f"info[{ROUTE!r}] of a task must name an environment of the group ({known}), got {name!r}.{hint}")
-        return self.env_map[name].routed(with_route(task, route[1:]))
-
-    def env_for(self, task: Mapping[str, Any]) -> ChatEnv:
-        """Return the environment that plays a task."""
-        return self.routed(dict(task))[0]
+        return routed_to(self.env_map, task)
 
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
         """Play one episode in the environment that the task belongs to."""

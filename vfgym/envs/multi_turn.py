@@ -56,7 +56,8 @@ class MultiTurnEnv(ChatEnv):
 
         Args:
             max_turns: Most answers of the model in one episode; unlimited where it is not positive.
-            timeout_seconds: Seconds after which an episode ends, from before `setup_state`; None for no limit.
+            timeout_seconds: Seconds after which an episode ends, from before `setup_state` (from the call of your own `rollout`, until
+                it calls this one); None for no limit.
             **kwargs: Passed to `ChatEnv` (``dataset``, ``rubric``, ...).
         """
         super().__init__(**kwargs)
@@ -138,7 +139,7 @@ class MultiTurnEnv(ChatEnv):
     def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun; an inverted one where the author wrote `rollout`."""
         is_own = type(self).rollout is MultiTurnEnv.rollout
-        return self._episode_type(self, session, rng) if is_own else InvertedEpisode(self, session, rng)
+        return self._episode_type(self, session, rng) if is_own else InvertedEpisode(self, session, rng, self.timeout_seconds)
 
     # Stop conditions
 

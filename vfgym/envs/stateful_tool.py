@@ -21,6 +21,8 @@ class StatefulToolEnv(ToolEnv):
     model, and `update_tool_args` gives them their values before each call. Calls run one after another.
     """
 
+    _calls_overlap = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Define an environment (see `ToolEnv`).
 
@@ -55,6 +57,8 @@ class StatefulToolEnv(ToolEnv):
     ) -> dict[str, Any]:
         """Return the arguments that the tool is called with: the model's, and the hidden ones. Plain or async.
 
+        What it raises is told to nobody: as in every hook, an `Error` ends the episode, and anything else is raised.
+
         Args:
             tool_name: Name of the tool.
             tool_args: What the model gave, checked against the signature.
@@ -69,6 +73,3 @@ class StatefulToolEnv(ToolEnv):
         if is_awaitable(completed):
             completed = yield completed
         return completed  # type: ignore[no-any-return]
-
-    def _may_overlap(self, tool_name: str) -> bool:
-        return False

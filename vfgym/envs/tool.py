@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from vfgym.calls import Ready, is_awaitable
-from vfgym.concurrency import Steps, Together, eager, in_event_loop
+from vfgym.concurrency import Steps, Together, begin, eager, in_event_loop
 from vfgym.envs.multi_turn import MultiTurnEnv
-from vfgym.errors import ConfigurationError, ToolCallError, ToolError, did_you_mean
+from vfgym.errors import ConfigurationError, ToolCallError, ToolError, ToolParseError, did_you_mean
 from vfgym.lifecycle import is_blocking, stop
 from vfgym.messages import Message, ToolCall, as_message
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
 from vfgym.state import State
 from vfgym.threads import in_place, on_thread
-from vfgym.tools import ToolFunction, result_content
+from vfgym.tools import ToolFunction, as_tool, result_content
 
 
 def error_text(error: Exception) -> str:
@@ -45,13 +45,6 @@ class ToolMonitorRubric(Rubric):
         return Score(0.0, {"total_tool_calls": float(counts.total()), **metrics})
         yield  # makes this a generator, as the rubrics around it expect
 
-    def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
-        """Count the calls of each episode of a group."""
-        scores = []
-        for state in states:
-            scores.append((yield from self.scoring_steps(state)))
-        return scores
-
 
 class ToolEnv(MultiTurnEnv):
     """An environment with stateless tools. An episode ends when the model answers without calling one.
@@ -71,6 +64,11 @@ class ToolEnv(MultiTurnEnv):
     """
 
     _overridable: ClassVar[tuple[str, ...]] = (*MultiTurnEnv._overridable, "call_tool")
+
+    _calls_overlap: ClassVar[bool] = True
+    """Whether async tools of one answer run concurrently."""
+    _content_of = staticmethod(result_content)
+    """Makes the content of a tool message of what a tool returned."""
 
     def __init__(
         self,
@@ -92,7 +90,7 @@ class ToolEnv(MultiTurnEnv):
         """
         super().__init__(max_turns=max_turns, **kwargs)
         self.error_formatter = error_formatter
-        self.stop_errors = tuple(stop_errors or ())
+        self.stop_errors = list(stop_errors or ())
         self.tools: list[Callable[..., Any]] = []
         self.tool_map: dict[str, Callable[..., Any]] = {}
         self._tool_functions: dict[str, ToolFunction] = {}
@@ -115,7 +113,7 @@ class ToolEnv(MultiTurnEnv):
             raise ConfigurationError(f"there is a tool named {function.name!r} already: remove_tool() it first, or rename one")
         self.tools.append(tool)
         self.tool_map[function.name] = tool
-        self.tool_defs.append(function.definition)
+        self.tool_defs.append(as_tool(function.definition, self.tool_type))
         self._tool_functions[function.name] = function
         self._monitor.tool_names.append(function.name)
         if is_async(function.func):
@@ -187,34 +185,33 @@ class ToolEnv(MultiTurnEnv):
         waiting.clear()
 
     def _may_overlap(self, tool_name: str) -> bool:
-        return tool_name in self._async_tools and not self.hooks.overridden["call_tool"]
+        return self._calls_overlap and tool_name in self._async_tools and not self.hooks.overridden["call_tool"]
 
     @eager
     def _begin(self, call: ToolCall, messages: list[Message], state: State) -> Steps[Message]:
         """Carry out one call, as far as it goes without waiting, and return the tool message."""
         try:
-            arguments = self._bind(call)
-        except ToolError as error:
-            return self._tell(error, error, call)
+            arguments = self._arguments_of(call)
+        except Exception as error:
+            return self._tell(error, call, ToolParseError)
+        arguments = yield from self._completed(call, arguments, messages, state)  # a hook: what it raises is not the tool's
         try:
-            arguments = yield from self._completed(call, arguments, messages, state)
+            if not self.hooks.overridden["call_tool"]:
+                return (yield from self._called(call.name, arguments, call.id))
             answer = self.call_tool(call.name, arguments, call.id)
             if is_awaitable(answer):
-                answer = answer.value if answer.__class__ is Ready else (yield answer)
+                answer = yield answer
             return as_message(answer, self.message_types)
-        except ToolError as error:
-            return self._tell(error, error.__cause__ if isinstance(error.__cause__, Exception) else error, call)
         except Exception as error:
-            failed = ToolCallError(f"{call.name}: {error!r}")
-            failed.__cause__ = error
-            return self._tell(failed, error, call)
+            return self._tell(error, call, ToolCallError)
 
     def _completed(self, call: ToolCall, arguments: dict[str, Any], messages: list[Message], state: State) -> Steps[dict[str, Any]]:
         """Return what the tool is called with, given what the model wants it to be called with."""
         return arguments
         yield  # makes this a generator: StatefulToolEnv's may wait
 
-    def _bind(self, call: ToolCall) -> dict[str, Any]:
+    def _arguments_of(self, call: ToolCall) -> dict[str, Any]:
+        """Return what the model wants the tool to be called with: checked, and of the types that the signature asks for."""
         function = self._tool_functions.get(call.name)
         if function is not None:
             return function.bind(function.decode(call.arguments))
@@ -223,8 +220,7 @@ class ToolEnv(MultiTurnEnv):
         known = list(self._tool_functions)
         raise ToolCallError(f"unknown tool {call.name!r}; available: {', '.join(known) or 'none'}.{did_you_mean(call.name, known)}")
 
-    @eager
-    def call_tool(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str, **kwargs: Any) -> Steps[Message]:
+    def call_tool(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str, **kwargs: Any) -> Any:
         """Call one tool and return the tool message. Override it to customize the execution. Can be awaited.
 
         Args:
@@ -233,21 +229,34 @@ class ToolEnv(MultiTurnEnv):
             tool_call_id: Which call it answers.
             **kwargs: Accepted for overrides.
         """
+        return begin(self._called(tool_name, tool_args, tool_call_id))
+
+    def _called(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str) -> Steps[Message]:
+        func, invoke = self._callable(tool_name)
+        if is_blocking(func) and in_event_loop():
+            result = yield on_thread(invoke, tool_args)
+        else:
+            result = in_place(tool_name, invoke, tool_args)
+        if is_awaitable(result):
+            result = yield result
+        return self.message_types["tool"](self._content_of(result), tool_call_id=tool_call_id)
+
+    def _callable(self, tool_name: str) -> tuple[Callable[..., Any], Callable[[Mapping[str, Any]], Any]]:
+        """Return the function that a tool is, and what calls it with its arguments."""
         function = self._tool_functions.get(tool_name)
         if function is None:
             raise ToolCallError(f"unknown tool {tool_name!r}; available: {', '.join(self._tool_functions) or 'none'}")
-        if is_blocking(function.func) and in_event_loop():
-            result = yield on_thread(function.invoke, tool_args)
-        else:
-            result = in_place(tool_name, function.invoke, tool_args)
-        if is_awaitable(result):
-            result = yield result
-        return self.message_types["tool"](result_content(result), tool_call_id=tool_call_id)
+        return function.func, function.invoke
 
-    def _tell(self, wrapped: ToolError, error: Exception, call: ToolCall) -> Message:
-        """Return the tool message that tells of an error; raise it if it is one that ends the episode."""
-        if isinstance(wrapped, self.stop_errors) or isinstance(error, self.stop_errors) or isinstance(wrapped.__cause__, self.stop_errors):
-            raise wrapped
+    def _tell(self, error: Exception, call: ToolCall, kind: type[ToolError]) -> Message:
+        """Return the tool message that tells of an error; raise it, as a `ToolError`, if it is one that ends the episode."""
+        failure = error
+        if not isinstance(error, ToolError):
+            failure = kind(f"{call.name}: {error!r}")
+            failure.__cause__ = error
+        stop_errors = tuple(self.stop_errors)
+        if isinstance(failure, stop_errors) or isinstance(failure.__cause__, stop_errors):
+            raise failure
         return self.message_types["tool"](self.error_formatter(error), tool_call_id=call.id)
 
 

@@ -55,8 +55,8 @@ class Played(NamedTuple):
 def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     """Play one episode to its end.
 
-    An exception of the environment or the agent becomes the episode's error, but for one of `begin`, which asks the agent for what
-    answers in this episode: it would come in every episode.
+    An exception of the environment or the agent becomes the episode's error, except what `begin(env)` raises: it would recur in every
+    episode, so it stops the run.
     """
     env, seat = replica
     try:

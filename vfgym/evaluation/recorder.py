@@ -18,7 +18,7 @@ from vfgym.evaluation.play import Played
 from vfgym.results import ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.results.left_out import LeftOutLog
 from vfgym.results.rows import STANDARD_KEYS
-from vfgym.state import State
+from vfgym.state import State, unbegun
 
 logger = logging.getLogger(__name__)
 
@@ -83,17 +83,18 @@ class Recorder:
 
     def _scored(self, group: list[Played]) -> list[Played]:
         """Score the episodes of one example together; those that broke off have no part in it."""
-        states = [played.state for played in group if played.state is not None and played.error is None]
+        whole = [(played.definition, played.state) for played in group if played.state is not None and played.error is None]
         try:
-            if states:
-                run_sync(score_together(group[0].definition, states))
+            if whole:
+                definition, _ = whole[0]  # in a group of environments that of one which began: others do not say which they are of
+                run_sync(score_together(definition, [state for _, state in whole]))
         except Exception as error:
             logger.exception("scoring the group of example %s failed", group[0].rollout.example_id)
             return [played if played.error is not None else played._replace(error=error) for played in group]
         return group
 
     def _keep(self, played: Played) -> None:
-        state = State(input={"example_id": played.rollout.example_id}) if played.state is None else played.state
+        state = unbegun({"example_id": played.rollout.example_id}) if played.state is None else played.state
         row = rollout_output(
             state,
             rollout=played.rollout.number,

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from vfgym.errors import Error
 from vfgym.results.left_out import LeftOutLog
 from vfgym.results.metadata import GenerateOutputs
-from vfgym.results.plain_json import json_text
+from vfgym.results.plain_json import json_text, written_number
 from vfgym.results.rows import row_line, row_order
+from vfgym.results.statistics import with_statistics
 
 try:
     import fcntl
@@ -58,6 +59,11 @@ class Piece(NamedTuple):
 def default_results_path(env_id: str, model: str, root: str | Path = "outputs") -> Path:
     """Return a fresh directory name below `root`: ``evals/{env_id}--{model}/{8 hex digits}``, with ``--`` for each slash."""
     return Path(root) / "evals" / f"{_as_name(env_id)}--{_as_name(model)}" / uuid.uuid4().hex[:8]
+
+
+def written_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata as they are written: without what stays in memory, the statistics as they can be read back."""
+    return with_statistics({key: value for key, value in metadata.items() if key not in NOT_WRITTEN}, written_number)
 
 
 def _as_name(text: str) -> str:
@@ -205,7 +211,7 @@ class ResultsWriter:
         Raises:
             ResultsError: If it cannot be written.
         """
-        kept = {key: value for key, value in metadata.items() if key not in NOT_WRITTEN}
+        kept = written_metadata(metadata)
         target = self.path / METADATA
         temporary = target.with_suffix(".json.tmp")
         try:

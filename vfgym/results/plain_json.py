@@ -23,7 +23,7 @@ class NotPlain(TypeError):
 def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
     """Return `value` as data that JSON can hold: dicts with string keys, lists, text, numbers, booleans and None.
 
-    Numbers that JSON does not know (infinity, not a number) become None.
+    Numbers that JSON does not know (infinity, not a number) become None; see `written_number` for those that must come back.
 
     Args:
         value: Mappings, sequences, sets (which become sorted lists), NumPy values, dataclasses, pydantic models, exceptions,
@@ -64,6 +64,23 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
     return fallback(value)
 
 
+_UNKNOWN_TO_JSON = ("nan", "inf", "-inf")
+
+
+def written_number(value: Any) -> Any:
+    """Return a number that JSON does not know as text: ``"nan"``, ``"inf"``, ``"-inf"``. Anything else stays as it is.
+
+    >>> written_number(float("-inf")), written_number(0.5), written_number(None)
+    ('-inf', 0.5, None)
+    """
+    return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_number(value: Any) -> Any:
+    """Return the number that `written_number` wrote as text. Anything else stays as it is."""
+    return float(value) if value in _UNKNOWN_TO_JSON else value
+
+
 def _key(key: Any) -> str:
     return key if type(key) is str else str(key)
 
@@ -91,7 +108,17 @@ def line_of(row: Mapping[str, Any], places: list[Place]) -> str:
     try:
         return _LINE.encode(row)
     except (TypeError, ValueError, RecursionError):
-        return _LINE.encode({_key(key): _told(value, _key(key), places) for key, value in row.items()})
+        return _LINE.encode({_key(key): _told(value, _key(key), places) for key, value in _with_written_numbers(row).items()})
+
+
+def _with_written_numbers(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row in which rewards and metrics that JSON does not know are text, so that they can be read back."""
+    metrics = row.get("metrics")
+    names = ("reward", "return")
+    if isinstance(metrics, Mapping):
+        names = (*names, *metrics)
+        row = {**row, "metrics": {name: written_number(value) for name, value in metrics.items()}}
+    return {**row, **{name: written_number(row[name]) for name in names if name in row}}
 
 
 def _told(value: Any, path: str, places: list[Place]) -> Any:

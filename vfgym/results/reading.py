@@ -13,7 +13,9 @@ from vfgym.messages import Message, MessageTypes, as_messages, as_tool_call
 from vfgym.responses import ResponseMessage
 from vfgym.results.files import METADATA, ROWS, ResultsError
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs
+from vfgym.results.plain_json import read_number
 from vfgym.results.rows import STANDARD_KEYS, ErrorInfo, RolloutOutput, row_order
+from vfgym.results.statistics import with_statistics
 from vfgym.results.trajectory import KeptStep, decoded
 from vfgym.state import MessagesView
 
@@ -81,7 +83,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         raise _cannot_read(path, error) from error
     if not isinstance(metadata, dict):
         raise ResultsError(f"cannot read results from {path}: {METADATA} is no JSON object")
-    return metadata
+    return with_statistics(metadata, read_number)
 
 
 def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
@@ -134,8 +136,14 @@ def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
     row = RolloutOutput(data)
     if type(row.get("example_id")) is not int:
         raise ValueError(f"it needs an integer example_id, got {row.get('example_id')!r}")
-    row.setdefault("reward", 0.0)
-    if not isinstance(row.get("metrics"), dict):
+    row["reward"] = _number("reward", row.get("reward", 0.0))
+    if "return" in row:
+        row["return"] = _number("return", row["return"])
+    metrics = row.get("metrics")
+    if isinstance(metrics, dict):
+        row["metrics"] = {name: _number(name, value) for name, value in metrics.items()}
+        row.update({name: read_number(row[name]) for name in metrics if name in row and name not in not_metrics})
+    else:
         row["metrics"] = {key: value for key, value in row.items() if key not in not_metrics and type(value) in (int, float)}
     row["error"] = _error(row)
     for key in ("prompt", "completion"):
@@ -148,6 +156,13 @@ def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
             _read_tool_calls(step["completion"])
         row["trajectory"] = decoded(trajectory, row.get("prompt"))
     return row
+
+
+def _number(name: str, value: Any) -> float:
+    number = read_number(value)
+    if not isinstance(number, int | float):
+        raise ValueError(f"its {name} must be a number, got {value!r}")
+    return number
 
 
 def _error(row: Mapping[str, Any]) -> ErrorInfo | None:

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 SAME_SETTINGS = ("env_id", "model", "rollouts_per_example", "env_args", "sampling_args", "seed")
 """Metadata in which a run must agree with one that it goes on with."""
 
+_SAID_ANYWAY: Mapping[str, Mapping[str, Any]] = {"sampling_args": {"n": 1, "extra_body": {}}}
+"""What some writers add to a setting, and changes nothing."""
+
 
 class Slot(NamedTuple):
     """One rollout of a run's plan."""
@@ -105,7 +108,7 @@ class Earlier:
         if not has_rows(path):
             return None
         metadata = read_metadata(path)
-        _check_settings(path, metadata, run)
+        _compare(path, metadata, run)
         file = read_rows(path, metadata)
         report_cut(path, file)
         slots = list(slots)
@@ -208,29 +211,46 @@ def differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, Any]) 
     What only one of the two knows is not compared.
     """
     for name in SAME_SETTINGS:
-        if name in metadata and name in settings and _comparable(metadata[name]) != _comparable(settings[name]):
+        if name in metadata and name in settings and _comparable(name, metadata[name]) != _comparable(name, settings[name]):
             return name
     return None
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(name: str, value: Any) -> Any:
     """Return a setting as it can be compared with one that was read: as it stands on disk, without addresses, empty ones as None."""
+    if name in _SAID_ANYWAY and isinstance(value, Mapping | None):
+        value = {**_SAID_ANYWAY[name], **(value or {})}
     return json.loads(re.sub(r" at 0x[0-9a-fA-F]+", "", json_text(value))) or None
 
 
-def _check_settings(path: Path, metadata: Mapping[str, Any], run: Run) -> None:
-    name = differing_setting(metadata, {name: getattr(run, name) for name in SAME_SETTINGS})
+def check_settings(path: str | Path, metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Check that a run with these settings can go on with another one's results.
+
+    Args:
+        path: Directory of the results.
+        metadata: Their metadata.
+        settings: Those of `SAME_SETTINGS` that are known, and ``num_examples``.
+
+    Raises:
+        ConfigurationError: If they differ, or it had more examples.
+    """
+    name = differing_setting(metadata, settings)
     if name is not None:
         raise ConfigurationError(
-            f"cannot resume {path}: its {name} is {metadata[name]!r}, and this run's is {getattr(run, name)!r}. Give the same, or choose"
+            f"cannot resume {path}: its {name} is {metadata[name]!r}, and this run's is {settings[name]!r}. Give the same, or choose"
             " another directory"
         )
     before = metadata.get("num_examples", 0)
-    if isinstance(before, int) and run.num_examples < before:
+    if isinstance(before, int) and settings["num_examples"] < before:
         raise ConfigurationError(
-            f"cannot resume {path}: its num_examples is {before}, and this run's is {run.num_examples}. Give at least as many, or choose"
-            " another directory"
+            f"cannot resume {path}: its num_examples is {before}, and this run's is {settings['num_examples']}. Give at least as many, or"
+            " choose another directory"
         )
+
+
+def _compare(path: Path, metadata: Mapping[str, Any], run: Run) -> None:
+    """Refuse to go on with a run that has other settings, and warn of one that has other columns, or was made by other code."""
+    check_settings(path, metadata, {name: getattr(run, name) for name in (*SAME_SETTINGS, "num_examples")})
     columns = metadata.get("state_columns")
     missing = [name for name in run.state_columns if name not in (columns or ())]
     if missing:

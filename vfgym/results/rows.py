@@ -18,7 +18,8 @@ class RolloutOutput(dict[str, Any]):
 
     Keys, in order: ``example_id``, ``prompt``, ``completion``, ``answer`` and ``info`` (where the task has them),
     ``reward``, ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated``,
-    ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised), ``tool_defs``,
+    ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised), ``cleanup_errors``
+    (where handlers that run after the episode failed: what each one raised), ``tool_defs``,
     ``token_usage`` (where any was reported), ``error_chain`` and ``long_error_chain`` (where there is an error), ``rollout``
     (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), ``fingerprint``
     (which task it is of, see `vfgym.results.fingerprint_of`), then each metric under its own name, then the state columns
@@ -33,6 +34,7 @@ STANDARD_KEYS = frozenset(
             "stop_condition",
             "metrics",
             "metrics_errors",
+            "cleanup_errors",
             "tool_defs",
             "token_usage",
             "error_chain",
@@ -56,12 +58,17 @@ class ErrorInfo(dict[str, str]):
         chain = list(_chain(error))
         return cls(
             error=type(error).__name__,
-            error_chain_repr=" -> ".join(repr(link) for link in chain),
+            error_chain_repr=" -> ".join(map(_described, chain)),
             error_chain_str=" -> ".join(type(link).__name__ for link in chain),
         )
 
     def __str__(self) -> str:
         return self["error_chain_repr"]
+
+
+def _described(error: BaseException) -> str:
+    """Return an error as text, with the notes that were added to it."""
+    return " ".join([repr(error), *(f"({note})" for note in getattr(error, "__notes__", ()))])
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -111,8 +118,9 @@ def rollout_output(
     row["is_truncated"] = bool(item("is_truncated"))
     row["stop_condition"] = item("stop_condition")
     row["metrics"] = metrics
-    if item("metrics_errors"):
-        row["metrics_errors"] = item("metrics_errors")
+    for key in ("metrics_errors", "cleanup_errors"):
+        if item(key):
+            row[key] = item(key)
     row["tool_defs"] = [_tool_fields(tool) for tool in item("tool_defs") or ()]
     usage = token_usage(state)
     if usage is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from vfgym.state import TokenUsage
@@ -33,6 +33,15 @@ class Summary(TypedDict):
     """Mean tokens of the rollouts that report them."""
     tools: list[dict[str, Any]] | None
     """The tools, where all rollouts had the same ones."""
+
+
+def with_statistics(metadata: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return metadata with each mean, and the standard error, as `change` returns it (given anything, where others wrote them)."""
+    changed = {name: change(metadata[name]) for name in ("avg_reward", "avg_return", "std_error") if name in metadata}
+    metrics = metadata.get("avg_metrics")
+    if isinstance(metrics, Mapping):
+        changed["avg_metrics"] = {name: change(value) for name, value in metrics.items()}
+    return {**metadata, **changed}
 
 
 def summarize(outputs: Sequence[Mapping[str, Any]], rollouts_per_example: int, pass_threshold: float) -> Summary:
@@ -92,14 +101,21 @@ def _powers_of_two(limit: int) -> list[int]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0
+    return _sum(values) / len(values) if values else 0.0
+
+
+def _sum(values: Sequence[float]) -> float:
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # where adding gives infinity or, of infinities with both signs, no number
+        return sum(values)
 
 
 def _standard_error(means: Sequence[float]) -> float | None:
     if len(means) < 2:
         return None
     centre = _mean(means)
-    variance = math.fsum((mean - centre) ** 2 for mean in means) / (len(means) - 1)
+    variance = _sum([(mean - centre) * (mean - centre) for mean in means]) / (len(means) - 1)  # a power would raise if it is too large
     return math.sqrt(variance / len(means))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import Steps, eager, run_async
+from vfgym.concurrency import Steps, eager, run_async, run_handlers
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import Kind, discover_decorated, discover_marks
 from vfgym.parsers import Parser
@@ -24,8 +24,6 @@ from vfgym.rubrics.scoring import (
     score_members,
 )
 from vfgym.state import State
-
-logger = logging.getLogger(__name__)
 
 
 class Rubric:
@@ -191,12 +189,23 @@ class Rubric:
         apply_score(state, (yield from self.scoring_steps(state)))
 
     def scoring_steps(self, state: State) -> Steps[Score]:
-        """Return what the functions find of one episode, as steps. Override it to compute several metrics in one pass."""
+        """Return what the functions find of one episode, as steps. Override it to compute several metrics in one pass.
+
+        A group is then scored by it too, one episode after another, before the functions that need the whole group.
+        """
         return score_episode(self._functions, state, self.class_objects)
 
     def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
         """Return what the functions find of each episode of a group, as steps."""
-        return score_members(self._functions, states, self.class_objects)
+        if type(self).scoring_steps is Rubric.scoring_steps:
+            return (yield from score_members(self._functions, states, self.class_objects))
+        scores = []
+        for state in states:
+            scores.append((yield from self.scoring_steps(state)))
+        of_groups = [function for function in self._functions if function.when == "group"]
+        for score, further in zip(scores, (yield from score_members(of_groups, states, self.class_objects)), strict=True):
+            score.add(further)
+        return scores
 
     def step_scorers(self) -> list[StepScorer]:
         """Return the step functions, each with the objects it may ask for."""
@@ -208,14 +217,12 @@ class Rubric:
         yield from self.cleanup_steps(state)
 
     def cleanup_steps(self, state: State) -> Steps[None]:
-        """Run the `@cleanup` methods, as steps."""
-        for handler in self._cleanups:
-            try:
-                result = handler(namespace_of(state, self.class_objects))
-                if is_awaitable(result):
-                    yield result
-            except Exception:
-                logger.exception("cleanup handler %s of %s failed", handler.name, type(self).__name__)
+        """Run the `@cleanup` methods, as steps. What those raised that failed is recorded in ``state["cleanup_errors"]``."""
+        if self._cleanups:
+            handlers = [(handler.name, handler) for handler in self._cleanups]
+            errors = yield from run_handlers(handlers, namespace_of(state, self.class_objects))
+            if errors:
+                dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
 
     @property
     def has_teardown(self) -> bool:
@@ -226,17 +233,6 @@ class Rubric:
     def teardown(self) -> Steps[None]:
         """Run the rubric's `@teardown` methods. Can be awaited."""
         yield from run_handlers([(name, method) for name, method, _ in discover_decorated(self, "teardown")])
-
-
-def run_handlers(handlers: Iterable[tuple[str, Callable[[], Any]]]) -> Steps[None]:
-    """Run teardown handlers; one that fails is logged and does not keep the others from running."""
-    for name, method in handlers:
-        try:
-            result = method()
-            if is_awaitable(result):
-                yield result
-        except Exception:
-            logger.exception("teardown handler %s failed", name)
 
 
 def marked_functions(obj: object) -> list[RewardFunction]:

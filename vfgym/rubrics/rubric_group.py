@@ -82,9 +82,9 @@ class RubricGroup(Rubric):
         for rubric in self.rubrics:
             by_author = scored_by_author(rubric, [state], as_group=False)
             if by_author is not None:
-                _add(total, (yield from by_author)[0])
-            elif rubric._functions or type(rubric).scoring_steps is not Rubric.scoring_steps:  # one may have step functions alone
-                _add(total, (yield from rubric.scoring_steps(state)))
+                total.add((yield from by_author)[0])
+            else:
+                total.add((yield from rubric.scoring_steps(state)))
         return total
 
     def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
@@ -93,7 +93,7 @@ class RubricGroup(Rubric):
         for rubric in self.rubrics:
             scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
             for total, score in zip(totals, scores, strict=True):
-                _add(total, score)
+                total.add(score)
         return totals
 
     def step_scorers(self) -> list[StepScorer]:
@@ -102,11 +102,9 @@ class RubricGroup(Rubric):
 
     def cleanup_steps(self, state: State) -> Steps[None]:
         """Run the `@cleanup` methods of the group, then those of all rubrics, as steps."""
-        if self._cleanups:
-            yield from super().cleanup_steps(state)
+        yield from super().cleanup_steps(state)
         for rubric in self.rubrics:
-            if rubric._cleanups or type(rubric).cleanup_steps is not Rubric.cleanup_steps:
-                yield from rubric.cleanup_steps(state)
+            yield from rubric.cleanup_steps(state)
 
     @property
     def has_teardown(self) -> bool:
@@ -119,9 +117,3 @@ class RubricGroup(Rubric):
         yield super().teardown()
         for rubric in self.rubrics:
             yield rubric.teardown()
-
-
-def _add(total: Score, score: Score) -> None:
-    total.reward += score.reward
-    for name, value in score.metrics.items():
-        total.metrics[name] = total.metrics.get(name, 0.0) + value

@@ -87,6 +87,12 @@ class Score:
     reward: float = 0.0
     metrics: dict[str, float] = field(default_factory=dict)
 
+    def add(self, other: Score) -> None:
+        """Add what another rubric found; metrics of one name are added up."""
+        self.reward += other.reward
+        for name, value in other.metrics.items():
+            self.metrics[name] = self.metrics.get(name, 0.0) + value
+
 
 def namespace_of(state: State, class_objects: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the reward functions of one episode may ask for, by name."""
@@ -111,10 +117,12 @@ def group_namespace_of(states: list[State], class_objects: Mapping[str, Any]) ->
 
 
 def score_episode(functions: Iterable[RewardFunction], state: State, class_objects: Mapping[str, Any]) -> Steps[Score]:
-    """Call the functions in order on one episode. One that raises scores 0.0 and is reported."""
+    """Call the functions in order on one episode, but for those that need its whole group. One that raises scores 0.0 and is reported."""
     score = Score()
     names: dict[str, Any] | None = None
     for function in functions:
+        if function.when == "group":
+            continue
         if function.only == "state" and function.is_own:  # its metrics, which nearly every environment has
             try:
                 value = function.plan.func(state)

@@ -29,6 +29,7 @@ from vfgym.testing.table_round_trips import (
     is_pettingzoos_game,
     is_textarenas_game,
     plays_pettingzoo,
+    takes_its_own_moves,
 )
 from vfgym.wrappers.answers import Answers
 from vfgym.wrappers.gymnasium_game import GymnasiumGame
@@ -68,6 +69,7 @@ def round_trips(definition: ChatEnv, make: Callable[[], gym.Env[Any, Any]]) -> l
         promise("tells and pays what the table does for the same moves", is_its_table)
         if not definition.is_self_play:
             promise("tells and pays the same in self-play", lambda env: is_its_table(InSelfPlay(env)))
+        promise("takes the moves that it samples and those that it calls legal", takes_its_own_moves)
         promise("draws from no random numbers but its own", draws_its_own_numbers)
     if isinstance(definition, TextArenaEnv):
         promise("is TextArena's own game again, with to_textarena too", is_textarenas_game)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from vfgym.agents import RandomAgent
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.face import EpisodeFace, as_response
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.state import State
 from vfgym.testing.comparison import Broken, expect_same, same
@@ -23,7 +23,7 @@ from vfgym.wrappers.textarena.env import TextArenaEnv
 from vfgym.wrappers.textarena.match import _OPTIONS
 from vfgym.wrappers.textarena.package import textarena
 from vfgym.wrappers.to_textarena import to_textarena
-from vfgym.wrappers.turn_based import Player, TurnBasedGame
+from vfgym.wrappers.turn_based import Player, TurnBasedGame, play_in_form
 
 _SEED = 3
 _MOVES = 100
@@ -96,7 +96,7 @@ def is_its_table(env: MultiplayerEnv) -> str:
             played = table.move(message)
             expect_same(f"what {player!r}'s move leads to", answered, played._replace(rewards=dict(played.rewards)), f"in event {number}")
             for each, reward in played.rewards.items():
-                earned[each] += reward
+                earned[each] += float(reward)
         moves = sum(message is not None for _, message, _ in notes)
         where = f"after {moves} moves"
         expect_same("state['rewards']", state["rewards"], earned, where)
@@ -121,6 +121,36 @@ def _expect_told(state: State, told: list[Any]) -> None:
     shown = [message["content"] for message in (*state["prompt"], *state["completion"]) if message["role"] == "user"]
     if not same(shown, told[: len(shown)]) or len(shown) < len(told) - 1:
         raise Broken(f"the conversation of the policy's seat is told {shown!r:.150}, and the table told it {told!r:.150}")
+
+
+def takes_its_own_moves(env: MultiplayerEnv) -> str:
+    """Play a game with the moves that the table samples and one with those that it calls legal, each in the form of an answer."""
+    table, rng = env.open_game(), np.random.default_rng(_SEED)
+
+    def expect_taken(name: str, move: Any) -> None:
+        message = as_response(env.message_of(move)).message
+        where = f"at its turn, player {table.turn!r} answers {content_text(message['content'])!r:.80}, which {name} gave"
+        played, why = play_in_form(table, message, env.move_of)
+        if why:
+            raise Broken(f"{where}: move_of finds no move in what message_of made of it ({why:.150})")
+        if not played.is_valid:
+            raise Broken(f"{where}: the table does not take it")
+
+    try:
+        table.reset(_SEED, None)
+        sampled = 0
+        # Where nobody knows what is legal, samples may well be refused.
+        while table.turn is not None and sampled < _MOVES and table.legal_moves(table.turn):
+            expect_taken("sample_move", table.sample_move(table.turn, rng))
+            sampled += 1
+        table.reset(_SEED, None)
+        listed = 0
+        while table.turn is not None and listed < _MOVES and (legal := table.legal_moves(table.turn)):
+            expect_taken("legal_moves", AssistantMessage(legal[listed % len(legal)]))
+            listed += 1
+    finally:
+        table.close()
+    return f"{sampled} sampled and {listed} listed moves" if sampled else "not compared: the table does not know which moves are legal"
 
 
 def draws_its_own_numbers(env: MultiplayerEnv) -> str:

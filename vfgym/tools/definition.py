@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import cast
+from typing import TypeVar, cast, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -45,19 +45,29 @@ class Tool(BaseModel):
         return {"type": "function", "function": function}
 
 
-def as_tool(value: object) -> Tool:
+ToolT = TypeVar("ToolT", bound=Tool)
+
+
+@overload
+def as_tool(value: object) -> Tool: ...
+@overload
+def as_tool(value: object, cls: type[ToolT]) -> ToolT: ...
+def as_tool(value: object, cls: type[Tool] = Tool) -> Tool:
     """Return `value` as a `Tool`.
 
     Args:
         value: A `Tool`, a mapping with its fields, or the nested mapping of the OpenAI chat API. As in that API, a
             mapping may leave out the description and, for a tool without arguments, the parameters. A field that is
             None counts as left out.
+        cls: The class of the result.
 
     Raises:
         ConfigurationError: `value` is none of these.
     """
-    if isinstance(value, Tool):
+    if isinstance(value, cls):
         return value
+    if isinstance(value, Tool):
+        value = dict(value)
     fields = value.get("function", value) if isinstance(value, Mapping) else None
     if not isinstance(fields, Mapping):
         raise ConfigurationError(
@@ -66,7 +76,7 @@ def as_tool(value: object) -> Tool:
         )
     given = {key: field for key, field in fields.items() if field is not None and (key, field) != ("type", "function")}
     try:
-        return Tool.model_validate({"description": "", "parameters": {"type": "object", "properties": {}}} | given)
+        return cls.model_validate({"description": "", "parameters": {"type": "object", "properties": {}}} | given)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
         raise ConfigurationError(f"not a tool definition ({problems}); got {dict(fields)!r:.200}") from error

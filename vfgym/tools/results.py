@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence, Set, ValuesView
 from enum import Enum
+from typing import TypeGuard
 
 from pydantic_core import to_json
 
@@ -27,9 +28,14 @@ def result_content(value: object) -> str | list[dict[str, object]]:
         value = value.value
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and value and all(map(_is_content_part, value)):
+    if are_content_parts(value):
         return [dict(part) for part in value]
     return compact_json(value)
+
+
+def are_content_parts(value: object) -> TypeGuard[list[Mapping[str, object]]]:
+    """Say whether a value is a list of content parts. An empty one is not: providers refuse content without a part."""
+    return isinstance(value, list) and bool(value) and all(map(_is_content_part, value))
 
 
 def compact_json(value: object) -> str:

@@ -28,8 +28,8 @@ from vfgym.wrappers.showing import Game, Observe, RenderedText, explanation, sho
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 """What an answer that names no action leads to."""
 
-_FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
-"""Packages whose games are known not to block."""
+FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
+"""Packages whose games are known not to block: a thread for each would cost more than their moves."""
 
 _GAME_OVER = "The game is over."
 
@@ -140,7 +140,7 @@ class GymnasiumGame(GameEnv):
         finally:
             game.close()
         self._make_game = make_game
-        kwargs.setdefault("blocking", not (isinstance(entry_point, str) and entry_point.startswith(_FAST_GAMES)))
+        kwargs.setdefault("blocking", not (isinstance(entry_point, str) and entry_point.startswith(FAST_GAMES)))
         if on_invalid == "terminate":
             max_invalid_moves = 1
         super().__init__(max_invalid_moves=max_invalid_moves, tool_defs=self.answers.tools, **kwargs)
@@ -208,7 +208,9 @@ class GymnasiumGame(GameEnv):
         except ActionNotFound as error:
             if self.on_invalid in ("feedback", "terminate"):
                 return Turn(self.answers.reply(message, str(error)), self.invalid_reward, is_valid=False)
-            action = self._noop if self.on_invalid == "noop" else self._random_action(state)
+            # A copy each time: a game may write into what it is given.
+            action = copy.deepcopy(self._noop) if self.on_invalid == "noop" else self._random_action(state)
+            self.note_invalid_answer(state)
             note = f"{error} Instead, {self.codec.encode(action)} was played."
         played = game.step(action)
         try:
@@ -234,11 +236,10 @@ class GymnasiumGame(GameEnv):
     def _random_action(self, state: State) -> Any:
         space = copy.deepcopy(self.game_action_space)
         space.seed(int(state["rng_of_moves"].integers(2**31)))
-        mask = mask_of(space, state["game_info"].get("action_mask"))
         try:
-            return space.sample(mask)
+            return space.sample(mask_of(space, state["game_info"].get("action_mask")))
         except (AssertionError, KeyError, TypeError, ValueError) as error:
-            raise ConfigurationError(f"the game's action_mask is none for {space}: {error}") from error
+            raise ValueError(f"the game's action_mask is none for {space}: {error}") from error
 
     def shown_in(self, reply: list[Message]) -> list[Content]:
         """Return what the game was shown as, without what tool messages say beside it."""
@@ -266,8 +267,9 @@ class GymnasiumGame(GameEnv):
         return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
 
 
-def _no_outcome(played: Any) -> ConfigurationError:
-    return ConfigurationError(
+def _no_outcome(played: Any) -> TypeError:
+    # No `Error`, which would end the episode as if it were part of it.
+    return TypeError(
         "step of a Gymnasium game must return (observation, reward, terminated, truncated, info), reward being a number and info a dict;"
         f" got {_kinds(played)}"
     )

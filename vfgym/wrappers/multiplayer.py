@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from vfgym.agents import Agent, RandomAgent, as_agent
 from vfgym.calls import Ready, ReadyList, is_awaitable
-from vfgym.concurrency import Steps, begin_to_end, eager, wait
-from vfgym.envs.game_session import GameSession, GameSessionEnv, Turn, game_reward, turn_of
+from vfgym.concurrency import Steps, begin_to_end, bridge, eager, in_bridge, running_loop, wait
+from vfgym.envs.game_session import GameSessionEnv, Turn, game_reward, turn_of
 from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import AssistantMessage, Content, Message, joined_contents
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
 from vfgym.wrappers.opponents import Opponent, OpponentSeat, Told
-from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame, play_in_form
+from vfgym.wrappers.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
 """Who takes the other seats: an agent or its name for all of them, or one for each; ``"self"`` is the policy itself."""
@@ -52,7 +52,7 @@ class OpeningMoves:
     def sample(self, rng: np.random.Generator) -> AssistantMessage:
         """Return one move."""
         if self._table is None:
-            self._table = self._env.open_table()
+            self._table = self._env.open_game()
             self._table.reset(0, None)
         player = self._table.turn
         if player is None:
@@ -147,12 +147,28 @@ class MultiplayerEnv(GameSessionEnv):
         return message
 
     def message_of(self, move: Message) -> Message:
-        """Return a message in which `move_of` finds this move. Random agents and samples of action spaces answer with it."""
+        """Return a message in which `move_of` finds this move.
+
+        Random agents and samples of action spaces answer with it, and ``info["legal_actions"]`` lists its text.
+        """
         return move
 
+    def answers_with(self, moves: list[str]) -> list[str]:
+        """Return the texts of the messages with these moves (`message_of`); the moves themselves where not all messages are text."""
+        assistant = self.message_types["assistant"]
+        answers = [self.message_of(assistant(move))["content"] for move in moves]
+        return answers if all(isinstance(answer, str) for answer in answers) else moves
+
     def open_game(self) -> TurnBasedGame:
-        """Make a table at which the game is played."""
-        return self.open_table()
+        """Make a table at which the game is played.
+
+        Raises:
+            ConfigurationError: If `open_table` returns none.
+        """
+        table: object = self.open_table()
+        if not isinstance(table, TurnBasedGame):
+            raise ConfigurationError(f"open_table of {type(self).__name__} must return a vfgym.TurnBasedGame, got {type(table).__name__}")
+        return table
 
     def _overrides(self, name: str) -> bool:
         if name == "get_prompt_messages" and type(self).get_prompt_messages is MultiplayerEnv.get_prompt_messages:
@@ -188,15 +204,13 @@ class MultiplayerEnv(GameSessionEnv):
     @eager
     def setup_state(self, state: State) -> Steps[State]:
         """Begin a game, sit the opponents down, and let those move that come before the policy."""
-        session = state.session
-        if session is None:
-            state.session = session = GameSession()
-            session.game = yield from self._call(session, self.open_game)
+        session = yield from self._session_of(state)
         game: TurnBasedGame = session.game
         task = state["input"]
         seed = task.get("seed")
         yield from self._call(session, game.reset, seed, task.get("game_options"))
         self.check_players(game.players)
+        check_begun(game)
         player = self._seated(game, state)
         state.begin_current(player=player, rewards=dict.fromkeys(game.players, 0.0), earned=dict.fromkeys(game.players, 0.0))
         if self.history is not None:
@@ -208,9 +222,10 @@ class MultiplayerEnv(GameSessionEnv):
             self._tell(state, *(yield from self._call(session, self._look_around, game)))
             prompt = state["conversations"][player if game.turn is None else game.turn]
         else:
-            opponents = self._sit_down(game, player, seed if seed is not None else int(state.rng.integers(2**63)))
+            entropy = seed if seed is not None else int(state.rng.integers(2**63))
+            opponents = yield from _called_to_wait(self._sit_down, game, player, entropy)
             state.begin_current(opponents=opponents)
-            told = yield from self._call(session, self._look, game, player if game.turn is None else game.turn)
+            told = yield from self._call(session, self._look, game, state.current)
             content, info, legal = yield from self._let_opponents_move(told, state)
             prompt = [self._message(content)]
             state.begin_current(game_infos={player: info}, legal_actions=legal)
@@ -234,7 +249,7 @@ class MultiplayerEnv(GameSessionEnv):
             if other != player:
                 agent = self._opponents[str(other)] if isinstance(self._opponents, Mapping) else cast(Agent, self._opponents)
                 # Random moves need no form, and not every form (a parser of one's own) can be put around a move.
-                message_of = self.message_of if self.has_form and not isinstance(agent, RandomAgent) else None
+                message_of = self.message_of if self.has_form and type(agent) is not RandomAgent else None
                 seated[other] = Opponent(OpponentSeat(self, game, other, [entropy, place], message_of), agent)
         return seated
 
@@ -247,37 +262,37 @@ class MultiplayerEnv(GameSessionEnv):
             steps = self._play_on_thread(message, state)
         else:
             game: TurnBasedGame = session.game
-            player = state.current["player"]
-            played, told = self._play(game, message, player, is_cut_off=state.is_cut_off)
-            if played.rewards:
-                _add(state, played)
+            current = state.current
+            rewards, is_valid, told = self._play(game, message, current, is_cut_off=state.is_cut_off)
+            if rewards:
+                _add(state, rewards)
             turn = game.turn
-            if turn is None or turn == player:
-                self._conclude(played, told, state)
+            if turn is None or turn == current["player"]:
+                self._conclude(is_valid, told, state)
                 return None
-            steps = self._go_on(played, told, state)
+            steps = self._go_on(is_valid, told, state)
         return begin_to_end(steps)
 
     def _play_on_thread(self, message: Message, state: State) -> Steps[None]:
         """Make the policy's move on the table's thread, and the opponents' after it."""
         session = state.session
-        played, told = yield session.run(self._play, session.game, message, state["player"], False, state.is_cut_off)
-        if played.rewards:
-            _add(state, played)
-        yield from self._go_on(played, told, state)
+        rewards, is_valid, told = yield session.run(self._play, session.game, message, state.current, False, state.is_cut_off)
+        if rewards:
+            _add(state, rewards)
+        yield from self._go_on(is_valid, told, state)
 
-    def _go_on(self, played: Played, told: Told, state: State) -> Steps[None]:
+    def _go_on(self, is_valid: bool, told: Told, state: State) -> Steps[None]:
         """Let the opponents move, and conclude the turn of the policy's move."""
         told = yield from self._let_opponents_move(told, state)
-        self._conclude(played, told, state)
+        self._conclude(is_valid, told, state)
 
-    def _conclude(self, played: Played, told: Told, state: State) -> None:
+    def _conclude(self, is_valid: bool, told: Told, state: State) -> None:
         """Conclude the turn of a move of the policy with what it is told then."""
         current, (content, info, legal) = state.current, told
         player = current["player"]
         current["game_infos"] = {player: info}
         current["legal_actions"] = legal
-        self._record(player, played.is_valid, self._message(content), info, state)
+        self._record(player, is_valid, self._message(content), info, state)
 
     def _let_opponents_move(self, told: Told, state: State) -> Steps[Told]:
         """Let opponents move until it is the policy's turn, or the game is over.
@@ -302,19 +317,27 @@ class MultiplayerEnv(GameSessionEnv):
                 if on_thread and opponent.answers_with_moves:
                     answer = yield session.run(opponent.answer, shown, told)
                 else:
-                    answer = opponent.answer(shown, told)
+                    if opponent.answers_with_moves or running_loop() is None or in_bridge():
+                        answer = opponent.answer(shown, told)
+                    else:
+                        answer = yield bridge(opponent.answer, shown, told)  # see `_called_to_wait`
                     if is_awaitable(answer):
                         answer = yield answer
                 message = opponent.take(answer)
             except Error as error:
                 raise opponent.failure(error) from error
+            except Exception as error:
+                error.add_note(f"The opponent at the seat of {turn!r} raised it.")
+                raise
             if on_thread:
-                played, told = yield session.run(self._play, game, message, policy, opponent.answers_with_moves, opponent.is_cut_off)
+                rewards, is_valid, told = yield session.run(
+                    self._play, game, message, current, opponent.answers_with_moves, opponent.is_cut_off
+                )
             else:
-                played, told = self._play(game, message, policy, opponent.answers_with_moves, opponent.is_cut_off)
-            if played.rewards:
-                _add(state, played)
-            opponent.invalid_moves = 0 if played.is_valid else opponent.invalid_moves + 1
+                rewards, is_valid, told = self._play(game, message, current, opponent.answers_with_moves, opponent.is_cut_off)
+            if rewards:
+                _add(state, rewards)
+            opponent.invalid_moves = 0 if is_valid else opponent.invalid_moves + 1
             if opponent.invalid_moves >= self.max_invalid_moves and game.turn is not None:
                 raise Error(f"the opponent at the seat of {turn!r} found no valid move in {opponent.invalid_moves} answers")
         return told
@@ -330,13 +353,21 @@ class MultiplayerEnv(GameSessionEnv):
             played, why = yield from self._call(session, play_in_form, game, message, self.move_of)
         else:
             played = yield from self._call(session, game.move_cut_off if state.is_cut_off else game.move, message)
-        if played.rewards:
-            _add(state, played)
-        contents, infos, legal = yield from self._call(session, self._look_around, game)
-        if why:
-            contents[mover] = _first(why, contents[mover])
-        shown = self._tell(state, contents, infos, legal)
-        self._record(mover, played.is_valid, shown, state.current["game_infos"][mover], state)
+        try:
+            rewards, is_valid = played.rewards, played.is_valid
+        except AttributeError:
+            raise no_outcome(game, played) from None
+        if rewards:
+            _add(state, rewards)
+        try:
+            contents, infos, legal = yield from self._call(session, self._look_around, game)
+            if why:
+                contents[mover] = _first(why, contents[mover])
+            shown = self._tell(state, contents, infos, legal)
+        except KeyError:
+            check_turn(game)
+            raise
+        self._record(mover, is_valid, shown, infos[mover], state)
 
     def _record(self, mover: Player, is_valid: bool, shown: Message, info: dict[str, Any], state: State) -> None:
         """Note what came of a turn: what the policy is shown, and what all moves until its next turn earned everybody."""
@@ -358,38 +389,56 @@ class MultiplayerEnv(GameSessionEnv):
     # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
 
     def _play(
-        self, game: TurnBasedGame, message: Message, policy: Player, is_move: bool = False, is_cut_off: bool = False
-    ) -> tuple[Played, Told]:
-        """Make a move. Return what came of it, and what is told to whoever is next: the policy, where the game is over.
+        self, game: TurnBasedGame, message: Message, current: dict[str, Any], is_move: bool = False, is_cut_off: bool = False
+    ) -> tuple[Mapping[Player, float], bool, Told]:
+        """Make a move. Return what it earned whom, whether it was valid, and what is told to whoever is next.
 
         Args:
             game: The table.
             message: The message of the player whose turn it is.
-            policy: The policy's player.
+            current: What the episode knows now.
             is_move: Whether the message is a move without the form that this environment has.
             is_cut_off: Whether it was cut off by the limit of its length.
         """
         if self.has_form and not is_move:
             played, why = play_in_form(game, message, self.move_of)
             if why:
-                content, info, legal = self._look(game, game.turn)
-                return played, (_first(why, content), info, legal)
+                content, info, legal = self._look(game, current)
+                return played.rewards, False, (_first(why, content), info, legal)
         else:
             played = game.move_cut_off(message) if is_cut_off else game.move(message)
-        turn = game.turn
-        return played, self._look(game, policy if turn is None else turn)
+        try:
+            rewards, is_valid = played.rewards, played.is_valid
+        except AttributeError:
+            raise no_outcome(game, played) from None
+        return rewards, is_valid, self._look(game, current)
 
-    def _look(self, game: TurnBasedGame, player: Player) -> Told:
-        """Return what the table tells a player."""
+    def _look(self, game: TurnBasedGame, current: dict[str, Any]) -> Told:
+        """Return what the table tells whoever is next: the policy, where the game is over."""
+        player, policy = game.turn, current["player"]
+        if player is None:
+            return game.observe(policy), game.info(policy), None
+        if player != policy:
+            try:
+                is_random = current["opponents"][player].answers_with_moves
+            except KeyError:
+                check_turn(game)
+                raise
+            if is_random:  # it draws its moves from the table itself
+                return game.observe(player), {}, None
         content, info = game.observe(player), game.info(player)
-        return content, info, game.legal_moves(player) if self.tell_legal_actions and player == game.turn else None
+        if not self.tell_legal_actions:
+            return content, info, None
+        legal = game.legal_moves(player)
+        return content, info, legal if legal is None or not self.has_form else self.answers_with(legal)
 
     def _look_around(self, game: TurnBasedGame) -> tuple[dict[Player, Content], dict[Player, dict[str, Any]], list[str] | None]:
         """Return what the table tells whoever's turn it is (everybody, at the end), all infos, and the legal moves."""
         turn = game.turn
         contents = {player: game.observe(player) for player in (game.players if turn is None else (turn,))}
         infos = {player: game.info(player) for player in game.players}
-        return contents, infos, game.legal_moves(turn) if self.tell_legal_actions and turn is not None else None
+        legal = game.legal_moves(turn) if self.tell_legal_actions and turn is not None else None
+        return contents, infos, legal if legal is None or not self.has_form else self.answers_with(legal)
 
     def _tell(
         self, state: State, contents: Mapping[Player, Content], infos: dict[Player, dict[str, Any]], legal_actions: list[str] | None
@@ -474,8 +523,23 @@ def _first(why: str, content: Content) -> Content:
     return joined_contents([why, content]) if content else why
 
 
-def _add(state: State, played: Played) -> None:
-    rewards, earned = state.current["rewards"], state.current["earned"]
-    for player, reward in played.rewards.items():
-        rewards[player] += reward
-        earned[player] += reward
+def _add(state: State, rewards: Mapping[Player, float]) -> None:
+    """Note what a move earned."""
+    sums, earned = state.current["rewards"], state.current["earned"]
+    try:
+        for player, reward in rewards.items():
+            value = float(reward)
+            sums[player] += value
+            earned[player] += value
+    except (AttributeError, KeyError, TypeError, ValueError):
+        players = ", ".join(map(repr, sums))
+        raise ValueError(
+            f"the rewards of a move must be a dict of numbers, by player; the players are {players}; got {rewards!r}"
+        ) from None
+
+
+def _called_to_wait(func: Callable[..., Any], *args: Any) -> Steps[Any]:
+    """Call an agent's plain code, which may have to `wait`: one that looks ahead plays in an environment of its own."""
+    if running_loop() is None or in_bridge():
+        return func(*args)
+    return (yield bridge(func, *args))

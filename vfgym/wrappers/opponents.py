@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +20,11 @@ from vfgym.state import State
 from vfgym.wrappers.turn_based import Player, TurnBasedGame
 
 Told: TypeAlias = tuple[Content, dict[str, Any], list[str] | None]
-"""What a table tells a player, all at once, so that a blocking table is asked on its thread: what it sees, its info, its legal actions."""
+"""What a table tells a player, all at once, so that a blocking table is asked on its thread: what it sees, its info, its legal actions.
+
+The legal actions are None where they are not known or not to be told. Random opponents, which ask the table for a move, are told nothing
+but what they see.
+"""
 
 
 class OpponentSeat(Fork):
@@ -39,6 +44,8 @@ class OpponentSeat(Fork):
         """
         super().__init__(env)
         self.player = player
+        self.message_types = env.message_types
+        """The message class for each role."""
         self._game = game
         self._message_of = message_of
         self.np_random = np.random.default_rng(seed)
@@ -54,10 +61,10 @@ class OpponentSeat(Fork):
         """The opponent's own state; nothing of the episode's is shown to it."""
         return self._own_state
 
-    @property
+    @functools.cached_property
     def action_space(self) -> MessageSpace:  # type: ignore[override]
-        """Random moves of the game."""
-        return MessageSpace(_MoveSampler(self._game, self.player, self._message_of))
+        """Random moves of the game, drawn with the seat's random numbers."""
+        return MessageSpace(_MoveSampler(self._game, self.player, self._message_of), self.np_random)
 
 
 class _MoveSampler:
@@ -70,8 +77,8 @@ class _MoveSampler:
 
     def sample(self, rng: np.random.Generator) -> AssistantMessage:
         """Return one move."""
-        move = self._game.sample_move(self._player, rng)
-        return cast(AssistantMessage, move if self._message_of is None else self._message_of(move))
+        move: Any = self._game.sample_move(self._player, rng)
+        return move if self._message_of is None else self._message_of(move)  # type: ignore[return-value]
 
 
 class Opponent:
@@ -83,7 +90,7 @@ class Opponent:
         """Let `agent` play at `seat`."""
         self._seat = seat
         self._agent = agent
-        self.answers_with_moves = isinstance(agent, RandomAgent)
+        self.answers_with_moves = type(agent) is RandomAgent
         """Whether the agent's answers are the table's own random moves, as they are."""
         self._answering: Answering | None = per_episode(agent)(seat)
         self.invalid_moves = 0
@@ -107,6 +114,8 @@ class Opponent:
         conversation.append(shown)
         if self._answering is None:
             self._answering = per_episode(self._agent)(self._seat)
+        if self.answers_with_moves:
+            return self._answering(conversation, {})  # which looks at neither
         info: dict[str, Any] = {"example_id": -1, "tools": [], "player": self._seat.player, "game_info": told[1]}
         if told[2] is not None:
             info["legal_actions"] = told[2]
@@ -118,16 +127,18 @@ class Opponent:
         Raises:
             InvalidAction: If it is none.
         """
-        own = self._seat.definition.message_types
+        seat, is_cut_off = self._seat, False
+        own = seat.message_types
         if type(answer) is str:
             message: Message = own["assistant"]._of({"role": "assistant", "content": answer})
-            self._seat.conversation.append(message)
-            self.is_cut_off = False
-            return message
-        response = as_response(answer)
-        self.is_cut_off = response.is_truncated
-        message = for_conversation(response.message, own)
-        self._seat.conversation.append(message)
+        elif type(answer) is own["assistant"]:
+            message = answer
+        else:
+            response = as_response(answer)
+            is_cut_off = response.is_truncated
+            message = for_conversation(response.message, own)
+        seat.conversation.append(message)
+        self.is_cut_off = is_cut_off
         return message
 
     def failure(self, error: Error) -> Error:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from vfgym.codecs import ActionNotFound
+from vfgym.errors import ConfigurationError
 from vfgym.frozen import FrozenDict
 from vfgym.messages import Content, Message
 
@@ -45,7 +46,7 @@ class TurnBasedGame(ABC):
 
     @abstractmethod
     def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        """Begin a game. The same seed gives the same game; None continues the table's own random numbers."""
+        """Begin a game, and set `turn`. The same seed gives the same game; None continues the table's own random numbers."""
 
     @abstractmethod
     def observe(self, player: Player) -> Content:
@@ -116,3 +117,28 @@ def play_in_form(game: TurnBasedGame, message: Message, move_of: Callable[[Messa
     except ActionNotFound as error:
         return NO_MOVE, str(error)
     return game.move(move), ""
+
+
+# Mistakes of a table's author, looked for where something failed. What is raised in the middle of a game is no `Error`, which would end the
+# episode as if it were part of it.
+
+
+def check_begun(game: TurnBasedGame) -> None:
+    """Raise if `reset` did not say whose turn it is."""
+    if game.turn is None and type(game).turn is None and "turn" not in vars(game):
+        raise ConfigurationError(
+            f"reset of {type(game).__name__} must set `turn`: to whose move it is, or to None if the game is over already"
+        )
+    check_turn(game)
+
+
+def check_turn(game: TurnBasedGame) -> None:
+    """Raise if it is the turn of somebody who does not play."""
+    if game.turn is not None and game.turn not in game.players:
+        players = ", ".join(map(repr, game.players))
+        raise ValueError(f"`turn` of {type(game).__name__} is {game.turn!r}, who does not play; the players are {players}")
+
+
+def no_outcome(game: TurnBasedGame, played: Any) -> TypeError:
+    """Return the error for a `move` that returned something else than what came of it."""
+    return TypeError(f"`move` of {type(game).__name__} must be a plain method that returns a vfgym.Played, got {type(played).__name__}")

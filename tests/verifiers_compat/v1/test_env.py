@@ -62,7 +62,7 @@ async def test_tokens_are_counted_and_sampling_args_heeded() -> None:
     env = vf.Env(taskset, vf.Harness(model="own", sampling_args={"temperature": 0.0, "top_p": 0.5}), sampling_args={"max_tokens": 3})
     [row] = (await env.evaluate(Counting(["x"]), "m", sampling_args={"temperature": 1.0}))["outputs"]
     assert (row["token_usage"]["input_tokens"], row["token_usage"]["output_tokens"]) == (10.0, 5.0)
-    assert asked == [("m", {"temperature": 1.0, "top_p": 0.5, "max_tokens": 3})]
+    assert asked == [("m", {"n": 1, "extra_body": {}, "temperature": 1.0, "top_p": 0.5, "max_tokens": 3})]
 
 
 async def test_an_exception_of_a_signal_is_the_error_of_its_rollout() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import gymnasium
 
+from verifiers_compat.envs.awaitables import awaitable_stop
 from verifiers_compat.envs.seeded_game import SeededGameEnv
 from vfgym.envs.game import GameEnv
 from vfgym.envs.game_session import Turn
@@ -20,14 +21,11 @@ from vfgym.messages import Message, as_messages, content_text
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
-from vfgym.wrappers.gymnasium_game import GymnasiumEpisode
+from vfgym.wrappers.gymnasium_game import FAST_GAMES, GymnasiumEpisode
 
 Content: TypeAlias = str | list[dict[str, Any]]
 
 _DOCUMENTED_MOST_STEPS = 1000
-
-_FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
-"""Packages whose games are known not to block: a thread for each would cost more than their moves."""
 
 
 class StepResetEnv(Protocol):
@@ -197,7 +195,7 @@ class GymEnv(SeededGameEnv, GameEnv):
         self.env_kwargs = dict(env_kwargs or {})
         self.action_parser = action_parser
         self.obs_to_text: Callable[[Any], Content] = obs_to_text or str
-        kwargs.setdefault("blocking", not _where_made(env_cls, self.env_kwargs).startswith(_FAST_GAMES))
+        kwargs.setdefault("blocking", not _where_made(env_cls, self.env_kwargs).startswith(FAST_GAMES))
         kwargs.setdefault("max_turns", _DOCUMENTED_MOST_STEPS if max_episode_steps is None else max_episode_steps)
         super().__init__(
             numbers={"num_train_episodes": num_train_episodes, "num_eval_episodes": num_eval_episodes},
@@ -239,16 +237,12 @@ class GymEnv(SeededGameEnv, GameEnv):
         state["gym_info"] = state["trajectory"][-1]["extras"]["gym_info"] = info
         return Turn(self._said(self.obs_to_text(observation)), reward, terminated, truncated, info)
 
-    def close_game(self, game: Any) -> None:
-        """Close a game that can be closed."""
-        if hasattr(game, "close"):
-            game.close()
-
     def _said(self, text: Content) -> list[Message]:
         return [self.message_types["user" if self.message_type == "chat" else "text"](text)]
 
     # How it ends
 
+    @awaitable_stop
     @stop(priority=60)  # before `game_over`, which is what other games call it
     def is_done(self, state: State) -> bool:
         """Stop when the game is over."""

@@ -1,6 +1,7 @@
 """`MCPEnv` with the rollout API."""
 
 from verifiers_compat.envs.tool_env import ToolEnv
+from verifiers_compat.loading import module_getattr
 from vfgym.envs import mcp
 from vfgym.envs.mcp import MCPServerConfig
 
@@ -8,5 +9,12 @@ from vfgym.envs.mcp import MCPServerConfig
 class MCPEnv(ToolEnv, mcp.MCPEnv):
     """`vfgym.envs.mcp.MCPEnv` with the rollout API."""
 
+    _callable = mcp.MCPEnv._callable  # a model that asks for an unknown tool is told so in words
+
 
 __all__ = ["MCPEnv", "MCPServerConfig"]
+
+__getattr__ = module_getattr(
+    __name__,
+    left_out=dict.fromkeys(("MCPServerConnection", "MCPToolWrapper"), "MCPEnv connects to its servers and calls their tools itself"),
+)

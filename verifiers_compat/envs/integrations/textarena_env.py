@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from verifiers_compat.envs.awaitables import awaitable_stop
 from verifiers_compat.envs.seeded_game import SeededGameEnv
 from vfgym.calls import is_awaitable
 from vfgym.codecs import ActionNotFound
@@ -82,7 +83,7 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
             rubric = Rubric(parser=parser)
             rubric.add_step_reward_func(game_reward)
         self.feedback_fn = feedback_fn
-        kwargs.setdefault("tell_legal_actions", False)  # they are moves, which stand inside of what the model answers
+        kwargs.setdefault("tell_legal_actions", False)  # the rollout API knows nothing of them, and to list them takes time
         super().__init__(
             numbers={"num_train_examples": num_train_examples, "num_eval_examples": num_eval_examples},
             seed=seed,
@@ -159,10 +160,11 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
             turn.messages = [self.message_types["user"](self.feedback_fn(told["content"])) for told in turn.messages]
         super()._take(turn, state)
 
+    @awaitable_stop
     @stop(priority=60)  # before `game_over`, which is what other games call it
     def has_final_env_response(self, state: State) -> bool:
         """Stop when the game, or the environment, said its last."""
-        return super().has_final_env_response(state)
+        return state["final_env_response"] is not None
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""

@@ -10,10 +10,13 @@ import gymnasium as gym
 import numpy as np
 from pettingzoo import AECEnv
 
+from vfgym.agents import seat_of
 from vfgym.envs.face import RESET_OPTIONS, Action, as_response, new_since, transcript
 from vfgym.errors import ConfigurationError, ResetNeeded
-from vfgym.messages import AssistantMessage, Content, Message, SystemMessage, UserMessage, joined_contents
+from vfgym.messages import MESSAGE_TYPES, AssistantMessage, Content, Message, SystemMessage, UserMessage, joined_contents
+from vfgym.responses import for_conversation
 from vfgym.spaces import ChatSpace, MessageSpace, TextSampler
+from vfgym.state import State
 from vfgym.wrappers.multiplayer import MultiplayerEnv
 from vfgym.wrappers.turn_based import Player, TurnBasedGame, play_in_form
 
@@ -227,7 +230,7 @@ class ChatAEC(ConversationAEC):
         if self._must_not_act(action):
             return
         response = as_response(action)
-        message = response.message
+        message = for_conversation(response.message, MESSAGE_TYPES)
         agent = self.agent_selection
         self._tell(agent)
         self._conversations[agent].append(message)
@@ -263,7 +266,7 @@ class ChatAEC(ConversationAEC):
             self.infos[agent] = self._info(agent)
             legal = self.game.legal_moves(turn) if self._tell_legal_actions else None
             if legal is not None:
-                self.infos[agent]["legal_actions"] = legal
+                self.infos[agent]["legal_actions"] = legal if self.form is None else self.form.answers_with(legal)
         if self.render_mode == "human":
             for agent in self.agents if stop_condition is not None else [self.agent_selection]:
                 self._tell(agent)
@@ -326,6 +329,7 @@ class SoloAEC(ConversationAEC):
         """
         self.env = env
         """The chat environment."""
+        self._seat = seat_of(env)
         name = name or (type(env.unwrapped).__name__ if env.spec is None else env.spec.id)
         super().__init__({"player_0": env.action_space}, render_mode=render_mode, name=name, is_parallelizable=True)
         self._observation: list[Message] = []
@@ -356,6 +360,9 @@ class SoloAEC(ConversationAEC):
             return
         seen = self._observation.copy()
         self._observation, reward, terminated, truncated, info = self.env.step(action)
+        if (terminated or truncated) and not cast(State, self._seat.state)["is_completed"]:  # a wrapper ended it, such as a `TimeLimit`
+            scored = self._seat.truncate()
+            reward, info = float(reward) + scored.reward, {**info, **scored.info}
         self._cumulative_rewards["player_0"] = 0.0
         self.rewards["player_0"] = float(reward)
         self.terminations["player_0"], self.truncations["player_0"] = terminated, truncated

@@ -1,0 +1,365 @@
+"""Messages, responses and tools are used as the documented models are: by items, with fields that were not given, as parts of models."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pydantic
+import pytest
+
+import verifiers_compat as vf
+from tests.clients.canned_server import canned_server
+from tests.verifiers_compat.models import Model
+from vfgym.clients.chat_format import native_message
+from vfgym.results.resume import differing_setting
+
+CALL = {"id": "c1", "name": "look", "arguments": '{"at": 1}'}
+OPTIONAL = ("reasoning_content", "thinking_blocks", "tool_calls")
+OWN = ("finish_reason", "is_truncated", "tokens")
+TOKENS = {name: [1] for name in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "completion_logprobs")}
+
+
+def answer(**fields: Any) -> vf.Response:
+    return vf.Response(id="r", created=1, model="m", message=vf.ResponseMessage(content="x", finish_reason="stop"), **fields)
+
+
+# Messages
+
+
+@pytest.mark.parametrize(("cls", "names"), [(vf.AssistantMessage, OPTIONAL), (vf.ResponseMessage, (*OPTIONAL, *OWN))])
+def test_a_documented_field_that_was_not_given_reads_none_by_item_too(cls: Any, names: tuple[str, ...]) -> None:
+    message = cls(content="hi")
+    assert [message[name] for name in names] == [getattr(message, name) for name in names] == [None] * len(names)
+    assert all(name in message for name in names)
+    assert isinstance(message, vf.AssistantMessage)
+    for name in ("name", "refusal"):
+        assert name not in message
+        with pytest.raises(KeyError):
+            message[name]
+
+
+def test_as_data_a_message_has_what_it_was_given() -> None:
+    message = vf.AssistantMessage(content="hi")
+    assert message["tool_calls"] is None
+    assert json.loads(json.dumps(message)) == dict(message) == {**message} == message == {"role": "assistant", "content": "hi"}
+    assert native_message(message) == {"role": "assistant", "content": "hi"}
+    assert message.get("tool_calls", []) == []
+
+
+def test_a_field_that_was_not_given_is_written_and_removed() -> None:
+    message = vf.AssistantMessage(content="hi")
+    assert message.setdefault("reasoning_content", "hm") == message["reasoning_content"] == "hm"
+    del message.reasoning_content
+    assert message["reasoning_content"] is None
+    with pytest.raises(AttributeError):
+        del message.reasoning_content
+
+
+async def test_reward_functions_and_hooks_read_tool_calls_by_item() -> None:
+    def num_calls(completion: list[Any]) -> float:
+        return float(sum(len(message["tool_calls"] or []) for message in completion if message["role"] == "assistant"))
+
+    class UsesATool(vf.MultiTurnEnv):
+        async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+            return [] if messages[-1]["tool_calls"] else [{"role": "user", "content": "use a tool"}]
+
+    said = [vf.AssistantMessage(content="x"), vf.AssistantMessage(content="y", tool_calls=[CALL]), vf.AssistantMessage(content="z")]
+    env = UsesATool(dataset=[{"question": "q"}], rubric=vf.Rubric(num_calls), max_turns=3)
+    [output] = (await env.evaluate(Model(lambda number, state: said[len(state["trajectory"])]), "m"))["outputs"]
+    assert (output["error"], output["reward"]) == (None, 1.0)
+    assert [message["role"] for message in output["completion"]] == ["assistant", "user", "assistant", "assistant"]
+
+
+def test_a_tool_call_is_its_id_its_name_and_its_arguments() -> None:
+    call = vf.ToolCall(**CALL, cache=True)
+    assert call.model_dump() == {**CALL, "cache": True}
+    assert (call.cache, hasattr(call, "nothing")) == (True, False)
+    assert json.loads(call.model_dump_json(exclude={"cache"})) == CALL
+    assert [name in call for name in ("id", "name", "arguments", "cache", "nothing")] == [True, True, True, True, False]
+    other = call.model_copy(update={"name": "see", "id": "c2"})
+    assert (other.id, other.name, call.id, call.name) == ("c2", "see", "c1", "look")
+
+
+def test_a_message_dumped_has_all_documented_fields_and_can_be_made_of_them() -> None:
+    message = vf.AssistantMessage(content=None, tool_calls=[CALL], notes=[{"deep": None}])
+    dumped = message.model_dump()
+    assert dumped == {
+        **{"role": "assistant", "content": None, "reasoning_content": None, "thinking_blocks": None},
+        **{"tool_calls": [CALL], "notes": [{"deep": None}]},
+    }
+    assert message.model_dump(exclude_none=True, exclude={"notes"}) == {"role": "assistant", "tool_calls": [CALL]}
+    assert message.model_dump(include={"role"}) == {"role": "assistant"}
+    assert json.loads(message.model_dump_json()) == dumped
+    for twin in (vf.AssistantMessage.model_validate(dumped), vf.AssistantMessage.model_validate_json(message.model_dump_json())):
+        assert (twin, type(twin.tool_calls[0])) == (message, vf.ToolCall)
+    dumped["notes"][0]["deep"] = 1
+    assert message["notes"] == [{"deep": None}]
+
+
+def test_a_copy_of_a_message_with_a_change_is_its_own() -> None:
+    message = vf.UserMessage([{"type": "text", "text": "a"}])
+    other = message.model_copy(update={"content": "b", "seen": True})
+    assert (other["content"], other.seen, type(other), message) == (
+        "b",
+        True,
+        vf.UserMessage,
+        vf.UserMessage([{"type": "text", "text": "a"}]),
+    )
+    deep: Any = message.model_copy(deep=True)
+    deep.content[0]["text"] = "c"
+    assert message.content[0]["text"] == "a"
+
+
+class Kept(pydantic.BaseModel):
+    """A model with messages in it."""
+
+    said: vf.AssistantMessage
+    before: vf.Messages = "q"
+    call: vf.ToolCall | None = None
+    response: vf.Response | None = None
+    tool: vf.Tool | None = None
+
+
+def test_messages_are_fields_of_models() -> None:
+    message = vf.AssistantMessage(content="hi")
+    before = [{"role": "user", "content": "u"}, {"role": "tool", "content": "4", "tool_call_id": "c1"}]
+    tool = vf.Tool(name="look", description="", parameters={})
+    kept = Kept(said=message, before=before, call=CALL, response=answer(), tool=tool)
+    assert (kept.said is message, list(map(type, kept.before))) == (True, [vf.UserMessage, vf.ToolMessage])
+    again = Kept.model_validate_json(kept.model_dump_json())
+    assert again == kept
+    assert (type(again.call), type(again.response.message)) == (vf.ToolCall, vf.ResponseMessage)  # type: ignore[union-attr]
+    assert kept.model_dump(exclude_none=True, include={"said"}) == {"said": {"role": "assistant", "content": "hi"}}
+    assert pydantic.TypeAdapter(list[vf.UserMessage]).validate_python(before[:1]) == [vf.UserMessage("u")]
+
+
+@pytest.mark.parametrize("wrong", [{"said": {"role": "user", "content": "x"}}, {"said": 5}, {"said": vf.UserMessage("x")}])
+def test_what_is_no_such_message_is_refused_by_a_model(wrong: dict[str, Any]) -> None:
+    with pytest.raises(pydantic.ValidationError, match="AssistantMessage"):
+        Kept.model_validate(wrong)
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        (vf.TextContentPart(text="a"), "TextContentPart"),
+        (vf.ImageUrlContentPart(image_url={"url": "data:,"}), "ImageUrlContentPart"),
+        (vf.InputAudioContentPart(input_audio={"data": "AA", "format": "wav"}), "InputAudioContentPart"),
+    ],
+)
+def test_content_parts_are_dicts_of_their_documented_classes(part: Any, kind: str) -> None:
+    for given in (part, dict(part)):
+        [held] = vf.UserMessage([given]).content
+        for each in (held, copy.deepcopy(held), pickle.loads(pickle.dumps(held))):
+            assert (type(each).__name__, each, each.type) == (kind, part, part["type"])
+    with pytest.raises(AttributeError, match="has no field 'cotnent'"):
+        part.cotnent  # noqa: B018
+
+
+# Responses
+
+
+def test_a_response_needs_no_usage_and_keeps_further_fields() -> None:
+    response = answer(cost=0.5)
+    assert (response.usage, response.cost, response["cost"], response["id"], response.get("nothing", 1)) == (None, 0.5, 0.5, "r", 1)  # type: ignore[attr-defined]
+    response["model"] = "other"
+    response.region = "eu"  # type: ignore[attr-defined]
+    assert ("region" in response, "nothing" in response, response.model) == (True, False, "other")
+    assert {name: response.model_dump()[name] for name in ("model", "usage", "cost", "region")} == {
+        **{"model": "other", "usage": None},
+        **{"cost": 0.5, "region": "eu"},
+    }
+    with pytest.raises(KeyError):
+        response["nothing"]
+    with pytest.raises(TypeError, match="message"):
+        vf.Response(id="r", created=1, model="m")
+
+
+@pytest.mark.parametrize(
+    ("cls", "fields"),
+    [
+        (vf.Usage, {"prompt_tokens": 1, "reasoning_tokens": 0, "completion_tokens": 2, "total_tokens": 3}),
+        (vf.ResponseTokens, {**TOKENS, "routed_experts": None}),
+    ],
+)
+def test_numbers_of_a_response_are_read_by_item_too(cls: Any, fields: dict[str, Any]) -> None:
+    record = cls(**fields, cached=4)
+    assert {name: record[name] for name in fields} == fields
+    assert (record.cached, record.get("cached"), "cached" in record, "nothing" in record) == (4, 4, True, False)
+    assert record.model_dump() == record == {**fields, "cached": 4}
+    for twin in (cls.model_validate(record.model_dump()), copy.deepcopy(record), pickle.loads(pickle.dumps(record)), record.model_copy()):
+        assert (twin, type(twin)) == (record, cls)
+    assert record.model_copy(update={"cached": 5}) != record
+    with pytest.raises(ValueError, match=cls.__name__):
+        cls.model_validate(5)
+
+
+def test_a_response_comes_back_from_json() -> None:
+    response = answer(usage={"prompt_tokens": 1})
+    twin = vf.Response.model_validate_json(response.model_dump_json())
+    assert twin == response
+    assert (type(twin.usage), type(twin.message), twin.message.finish_reason) == (vf.Usage, vf.ResponseMessage, "stop")  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="Response"):
+        vf.Response.model_validate({"id": "r"})
+
+
+async def test_a_client_that_knows_no_usage() -> None:
+    class Silent(vf.Client[Any, Any, Any, Any]):
+        def setup_client(self, config: Any) -> Any:
+            return None
+
+        async def to_native_prompt(self, messages: Any) -> Any:
+            return messages, {}
+
+        async def to_native_tool(self, tool: Any) -> Any:
+            return tool
+
+        async def get_native_response(self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any) -> Any:
+            return "yes"
+
+        async def raise_from_native_response(self, response: Any) -> None:
+            pass
+
+        async def from_native_response(self, response: Any) -> vf.Response:
+            message = vf.ResponseMessage(content=response, finish_reason="stop", is_truncated=False)
+            return vf.Response(id="", created=0, model="m", message=message)
+
+    [output] = (await vf.SingleTurnEnv(dataset=[{"question": "q"}]).evaluate(Silent(object()), "m"))["outputs"]
+    assert (output["error"], output["completion"][0]["content"]) == (None, "yes")
+
+
+def test_timings_are_read_by_item_too() -> None:
+    timing = vf.RolloutTiming(start_time=1.0)
+    timing.generation["start"], timing.generation["end"] = 1.0, 3.0  # type: ignore[index]
+    timing.model.add(1.0, 2.0)
+    assert timing["generation"]["duration"] == timing.generation.get("duration") == 2.0  # type: ignore[attr-defined]
+    assert timing["model"]["spans"][0]["end"] == 2.0
+    assert all(isinstance(span, vf.TimeSpan) for span in (timing.setup, timing.scoring, *timing.model.spans))
+
+
+# Tools
+
+
+def test_a_tool_is_written_to_and_keeps_further_fields() -> None:
+    tool = vf.Tool(name="look", description="Look.", parameters={"type": "object", "properties": {}}, origin="mine")
+    assert (tool["name"], tool.get("nothing"), "strict" in tool, tool.origin) == ("look", None, True, "mine")  # type: ignore[attr-defined]
+    shown = tool.openai
+    tool["description"] = "See."
+    tool.strict = True
+    assert (tool, tool.openai, shown["function"]["description"]) == (tool.model_dump(), tool.to_openai(), "Look.")
+    assert tool.to_openai()["function"] == {
+        **{"name": "look", "description": "See.", "parameters": {"type": "object", "properties": {}}},
+        "strict": True,
+    }
+
+
+# Names
+
+
+def test_names_that_are_left_out_say_why() -> None:
+    import verifiers_compat.types as types
+
+    with pytest.raises(ImportError, match="CustomBaseModel is not offered"):
+        types.CustomBaseModel  # noqa: B018
+    assert types.Message == (vf.SystemMessage | vf.UserMessage | vf.AssistantMessage | vf.ToolMessage | vf.TextMessage)
+
+
+@pytest.mark.parametrize(
+    ("mark", "arguments"),
+    [(vf.stop, (10,)), (vf.cleanup, (10, "rollout")), (vf.teardown, (10,)), (vf.metric, (10, "rollout")), (vf.reward, (0.5, 10))],
+)
+def test_decorators_take_their_arguments_in_the_documented_order(mark: Any, arguments: tuple[Any, ...]) -> None:
+    def method(self: Any, state: Any) -> bool:
+        return True
+
+    def of(cls: Callable[..., Any]) -> Any:
+        holder = type("Holder", (), {"method": cls})
+        return vf_marks(holder(), mark)
+
+    def other(self: Any, state: Any) -> bool:
+        return True
+
+    names = ("weight", "priority", "stage") if mark is vf.reward else ("priority", "stage")
+    assert of(mark(method, *arguments)) == of(mark(**dict(zip(names, arguments, strict=False)))(other))
+
+
+def vf_marks(holder: object, mark: Any) -> list[Any]:
+    from verifiers_compat.decorators import discover_decorated
+
+    name = next(name for name in ("stop", "cleanup", "teardown", "metric", "reward") if getattr(vf, name) is mark)
+    return [each.mark for each in discover_decorated(holder, name)]  # type: ignore[arg-type]
+
+
+# Settings of runs
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "differs"),
+    [
+        ({"n": 1, "extra_body": {}}, {}, False),
+        ({}, {"n": 1, "extra_body": {}}, False),
+        ({"n": 1, "extra_body": {}, "temperature": 0.5}, {"temperature": 0.5}, False),
+        (None, {"extra_body": {}}, False),
+        ({"n": 2, "extra_body": {}}, {}, True),
+        ({"n": 1, "extra_body": {"top_k": 5}}, {}, True),
+        ({"temperature": 0.5}, {}, True),
+    ],
+)
+def test_a_run_is_resumed_whose_writer_adds_sampling_arguments_that_change_nothing(theirs: Any, own: Any, differs: bool) -> None:
+    assert (differing_setting({"sampling_args": theirs}, {"sampling_args": own}) is not None) == differs
+
+
+def test_the_base_of_an_environments_sampling_arguments() -> None:
+    env = vf.SingleTurnEnv(dataset=[{"question": "q"}], sampling_args={"temperature": 0.5})
+    assert env.sampling_args == {"n": 1, "extra_body": {}, "temperature": 0.5}
+    assert vf.SingleTurnEnv(dataset=[{"question": "q"}], sampling_args={"n": 2}).sampling_args["n"] == 2
+
+
+def look(at: int) -> str:
+    """Look."""
+    return "seen"
+
+
+async def test_an_environments_tools_are_written_to() -> None:
+    env = vf.ToolEnv(dataset=[{"question": "q"}], tools=[look], tool_defs=[{"name": "see", "description": "", "parameters": {}}])
+    asked: list[list[str]] = []
+
+    def answer_and_note(number: int, state: Any) -> str:
+        asked.append([tool.openai["function"]["description"] for tool in state["tool_defs"]])
+        return "x"
+
+    assert all(isinstance(tool, vf.Tool) for tool in env.tool_defs)
+    for description in ("See.", "Watch."):
+        env.tool_defs[1].description = description
+        await env.evaluate(Model(answer_and_note), "m")
+    assert asked == [["", "See."], ["", "Watch."]]
+
+
+async def test_what_was_written_to_a_tool_is_in_the_next_request() -> None:
+    env = vf.ToolEnv(dataset=[{"question": "q"}], tools=[look])
+    async with canned_server() as server:
+        config = vf.ClientConfig(api_base_url=server.url, max_retries=0)
+        client = vf.OpenAIChatCompletionsClient(config)
+        for description in ("See.", "Watch."):
+            env.tool_defs[0].description = description
+            await client.get_response([vf.UserMessage("q")], "m", tools=env.tool_defs)
+        await client.close()
+        assert [body["tools"][0]["function"]["description"] for body in server.bodies] == ["See.", "Watch."]
+
+
+def test_a_group_takes_map_kwargs_by_position() -> None:
+    env = vf.SingleTurnEnv(dataset=[{"question": "q"}])
+    assert len(vf.EnvGroup([env, env], ["a", "b"], {}).get_dataset()) == 2
+
+
+async def test_there_is_no_server_to_play_on() -> None:
+    env = vf.SingleTurnEnv(dataset=[{"question": "q"}])
+    row = dict(env.get_dataset()[0])
+    assert (await env.run_rollout(row, Model(), "m", env_client=None))["error"] is None
+    for play in (env.run_rollout(row, Model(), "m", env_client=object()), env.run_group([row], Model(), "m", env_client=object())):  # type: ignore[arg-type]
+        with pytest.raises(vf.Error, match="env_client"):
+            await play

@@ -1,0 +1,132 @@
+"""`Rubric.funcs` and `Rubric.weights` are lists: what is written to them counts, whenever it is written."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import verifiers_compat as vf
+import vfgym
+from tests.verifiers_compat.models import Model
+
+
+def one(completion: Any) -> float:
+    return 1.0
+
+
+def ten(completion: Any) -> float:
+    return 10.0
+
+
+def grouped(completions: Any) -> list[float]:
+    return [100.0 for _ in completions]
+
+
+class Own(vf.Rubric):
+    """Sets its lists itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.funcs = [self.hundred]
+        self.weights = [0.5]
+
+    def hundred(self, completion: Any) -> float:
+        return 100.0
+
+
+async def reward_and_metrics(rubric: vfgym.Rubric) -> tuple[float, dict[str, float]]:
+    env = vf.SingleTurnEnv(dataset=[{"question": "q"}], rubric=rubric)
+    [output] = (await env.evaluate(Model(lambda number, state: "x"), "m"))["outputs"]
+    assert output["error"] is None
+    return output["reward"], {name: value for name, value in output["metrics"].items() if name != "num_turns"}
+
+
+WRITES: list[tuple[Callable[[vf.Rubric], Any], float, dict[str, float]]] = [
+    (lambda rubric: rubric.weights.__setitem__(0, 3.0), 3.0, {"one": 1.0}),
+    (lambda rubric: setattr(rubric, "weights", [4.0]), 4.0, {"one": 1.0}),
+    (lambda rubric: (setattr(rubric, "funcs", [one, ten]), setattr(rubric, "weights", [1, 2])), 21.0, {"one": 1.0, "ten": 10.0}),
+    (lambda rubric: (setattr(rubric, "weights", [1, 2]), setattr(rubric, "funcs", [one, ten])), 21.0, {"one": 1.0, "ten": 10.0}),
+    (lambda rubric: (rubric.funcs.append(ten), rubric.weights.append(0.5)), 5.5, {"one": 1.0, "ten": 10.0}),
+    (lambda rubric: (rubric.weights.append(0.5), rubric.funcs.append(ten)), 5.5, {"one": 1.0, "ten": 10.0}),
+    (lambda rubric: rubric.funcs.append(ten), 10.5, {"one": 1.0, "ten": 10.0}),
+    (lambda rubric: (rubric.funcs.insert(0, ten), rubric.weights.insert(0, 0.0)), 0.5, {"one": 1.0, "ten": 10.0}),
+    (lambda rubric: (rubric.funcs.clear(), rubric.weights.clear()), 0.0, {}),
+    (lambda rubric: rubric.funcs.__setitem__(0, ten), 5.0, {"ten": 10.0}),
+    (lambda rubric: (rubric.weights.append(0.1), rubric.add_reward_func(ten, 0.2)), 2.5, {"one": 1.0, "ten": 10.0}),
+    (lambda rubric: (rubric.add_reward_func(ten, 0.2), rubric.weights.__setitem__(1, 2.0)), 20.5, {"one": 1.0, "ten": 10.0}),
+    (lambda rubric: (rubric.funcs.append(grouped), rubric.weights.append(1)), 100.5, {"one": 1.0, "grouped": 100.0}),
+]
+
+
+@pytest.mark.parametrize(("write", "reward", "metrics"), WRITES)
+async def test_what_is_written_counts(write: Callable[[vf.Rubric], Any], reward: float, metrics: dict[str, float]) -> None:
+    rubric = vf.Rubric([one], weights=[0.5])
+    write(rubric)
+    assert await reward_and_metrics(rubric) == (reward, metrics)
+
+
+async def test_an_augmented_assignment_counts() -> None:
+    rubric = vf.Rubric([one])
+    rubric.funcs += [ten]
+    rubric.weights += [0.5]
+    assert await reward_and_metrics(rubric) == (6.0, {"one": 1.0, "ten": 10.0})
+    assert (rubric.funcs, rubric.weights, rubric.metric_names) == ([one, ten], [1.0, 0.5], ["one", "ten"])
+
+
+async def test_a_subclass_sets_its_lists() -> None:
+    assert await reward_and_metrics(Own()) == (50.0, {"hundred": 100.0})
+
+
+async def test_writes_after_the_environment_was_made_count() -> None:
+    rubric = vf.Rubric([one])
+    env = vf.SingleTurnEnv(dataset=[{"question": "q"}], rubric=rubric)
+    rubric.weights[0] = 3.0
+    rubric.funcs.append(ten)
+    rubric.weights.append(1.0)
+    [output] = (await env.evaluate(Model(lambda number, state: "x"), "m"))["outputs"]
+    assert output["reward"] == 13.0
+
+
+def test_a_list_that_was_taken_goes_on_telling() -> None:
+    rubric = vf.Rubric([one])
+    funcs, weights = rubric.funcs, rubric.weights
+    rubric.add_reward_func(ten, 0.5)
+    assert (rubric.funcs, rubric.weights) == (funcs, weights) == ([one, ten], [1.0, 0.5])
+    with pytest.raises(vf.Error, match="weight"):
+        weights[0] = "much"  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_a_copy_has_lists_of_its_own(twin_of: Callable[[Any], Any]) -> None:
+    rubric = vf.Rubric([one], weights=[0.5])
+    rubric.funcs.append(ten)
+    twin = twin_of(rubric)
+    twin.weights[1] = 7.0
+    assert [function.weight for function in twin.functions] == [0.5, 7.0]
+    assert [function.weight for function in rubric.functions] == [0.5, 1.0]
+
+
+def test_every_rubric_of_the_library_is_a_documented_one() -> None:
+    env = vf.SingleTurnEnv(dataset=[{"question": "q"}], rubric=vf.Rubric([one]))
+    assert isinstance(env.rubric, vf.RubricGroup)
+    assert all(isinstance(rubric, vf.Rubric) for rubric in (env.rubric, *env.rubric.rubrics))
+    assert [issubclass(vfgym.Rubric, vf.Rubric), issubclass(Own, vfgym.Rubric), issubclass(vfgym.Rubric, Own)] == [True, True, False]
+    assert [isinstance(rubric, Own) for rubric in (Own(), vf.Rubric(), vfgym.Rubric())] == [True, False, False]
+    assert not isinstance(vf.Rubric(), vf.RubricGroup)
+
+
+def test_a_group_takes_a_parser() -> None:
+    parser = vf.XMLParser(["answer"])
+    assert vf.RubricGroup([vf.Rubric()], parser=parser).parser is parser
+
+
+async def test_a_cleanup_handler_is_called_with_the_scored_state() -> None:
+    seen: list[Any] = []
+    rubric = vf.Rubric([one])
+    rubric.add_cleanup_handler(lambda state: seen.append(state["reward"]))
+    await reward_and_metrics(rubric)
+    assert seen == [1.0]
