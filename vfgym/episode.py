@@ -391,7 +391,7 @@ class Episode(BaseEpisode):
                         if self._step_scorers:
                             reward, sums = 0.0, state.step_metrics
                             for function, class_objects in self._step_scorers:
-                                if function.only == "step" and (function.is_own or running_loop() is None):  # what most games have
+                                if function.only == "step" and (function.is_foreseen or running_loop() is None):  # what most games have
                                     try:
                                         value = function.plan.func(step)
                                     except Exception as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 from vfgym.concurrency import Steps, eager
 from vfgym.envs.game_session import GameSession, GameSessionEnv, Turn
+from vfgym.lifecycle import foreseen
 from vfgym.messages import Message
 from vfgym.state import State
 
@@ -40,6 +41,7 @@ class GameEnv(GameSessionEnv):
         self._begin(state, prompt)
         return state
 
+    @foreseen
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the model's move."""
         session = state.session

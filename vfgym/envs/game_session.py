@@ -18,7 +18,7 @@ from vfgym.concurrency import Steps, eager, in_event_loop
 from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, InvalidMessage
-from vfgym.lifecycle import stop
+from vfgym.lifecycle import foreseen, stop
 from vfgym.messages import Content, Message, as_messages, joined_contents
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
@@ -95,11 +95,13 @@ class GameMonitorRubric(Rubric):
         super().__init__()
         self.add_metric(self.invalid_answers)
 
+    @foreseen
     def invalid_answers(self, state: State) -> float:
         """Return the number of the model's answers that named no move."""
         return float(state.current.get("invalid_answers", 0))  # there is none where the game could not begin
 
 
+@foreseen
 def game_reward(step: TrajectoryStep) -> float:
     """Return what the game itself rewarded this move with."""
     return step["reward"] or 0.0
@@ -310,17 +312,17 @@ class GameSessionEnv(MultiTurnEnv):
         return [message["content"] for message in reply if message["content"]]
 
     @stop(priority=50)
+    @foreseen
     def game_over(self, state: State) -> bool:
         """Stop when the game is over, before any limit counts."""
         turn = state["turn"]
         return turn is not None and bool(turn.terminated or turn.truncated)
 
     @stop(priority=10)
+    @foreseen
     def too_many_invalid_moves(self, state: State) -> bool:
         """Stop when the model did not find a valid move for too long."""
         return bool(state["invalid_moves"] >= self.max_invalid_moves)
-
-    _foreseen_stops = MultiTurnEnv._foreseen_stops | {game_over, too_many_invalid_moves}
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""

@@ -14,7 +14,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode, Episode, play
 from vfgym.errors import ConfigurationError
 from vfgym.inversion import InvertedEpisode
-from vfgym.lifecycle import cleanup, stop
+from vfgym.lifecycle import cleanup, foreseen, is_foreseen, stop
 from vfgym.messages import Message, as_messages
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
@@ -29,6 +29,7 @@ class MultiTurnMonitorRubric(Rubric):
         super().__init__()
         self.add_metric(self.num_turns)
 
+    @foreseen
     def num_turns(self, state: State) -> float:
         """Return the number of answers of the model."""
         return float(len(state["trajectory"]))
@@ -66,8 +67,8 @@ class MultiTurnEnv(ChatEnv):
         self.max_turns = max_turns
         self.timeout_seconds = timeout_seconds
         self.max_total_completion_tokens = -1
-        has_other_stops = any(getattr(call, "__func__", None) not in self._foreseen_stops for _, call in self.hooks.stops)
-        self._asks_at_every_turn = has_other_stops or not type(self).apply_action.__module__.startswith(("vfgym.", "verifiers_compat."))
+        watched: list[Callable[..., Any]] = [self.apply_action, *(call for _, call in self.hooks.stops)]
+        self._asks_at_every_turn = not all(map(is_foreseen, watched))
         """Whether stop conditions of the author's may hold, or an `apply_action` of the author's may write to a game's turn."""
         self.add_rubric(MultiTurnMonitorRubric())
 
@@ -120,6 +121,7 @@ class MultiTurnEnv(ChatEnv):
         state["trajectory"].append(trajectory_step)
         return Ready()
 
+    @foreseen
     def apply_action(self, message: Message, state: State) -> Any:
         """Carry out the model's move in a game, as the turn is recorded and before the stop conditions. Plain or async."""
         return Ready()
@@ -144,39 +146,41 @@ class MultiTurnEnv(ChatEnv):
     # Stop conditions
 
     @stop(priority=100)
+    @foreseen
     def has_error(self, state: State) -> bool:
         """Stop when an error was recorded."""
         return state["error"] is not None
 
     @stop
+    @foreseen
     def prompt_too_long(self, state: State) -> bool:
         """Stop when the model's context was too short for the conversation."""
         return "prompt_too_long" in state
 
     @stop
+    @foreseen
     def max_turns_reached(self, state: State) -> bool:
         """Stop after `max_turns` answers."""
         return 0 < self.max_turns <= len(state["trajectory"])
 
     @stop
+    @foreseen
     def timeout_reached(self, state: State) -> bool:
         """Stop when the time was up."""
         return "timed_out" in state
 
     @stop
+    @foreseen
     def max_total_completion_tokens_reached(self, state: State) -> bool:
         """Stop when the model wrote as many tokens as it may."""
         limit = self.max_total_completion_tokens
         return limit > 0 and state["usage_tracker"].seen and state["usage_tracker"]["output_tokens"] >= limit
 
     @stop
+    @foreseen
     def has_final_env_response(self, state: State) -> bool:
         """Stop when the environment said its last."""
         return state["final_env_response"] is not None
-
-    _foreseen_stops: ClassVar[frozenset[Callable[..., Any]]] = frozenset(
-        {has_error, prompt_too_long, max_turns_reached, timeout_reached, max_total_completion_tokens_reached, has_final_env_response}
-    )
 
     def may_stop(self, state: State) -> bool:
         """Say whether the stop conditions have to be checked: false where all are the library's own, and none holds.

@@ -13,7 +13,7 @@ import numpy as np
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Steps, Together, running_loop
 from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import is_blocking
+from vfgym.lifecycle import is_blocking, is_foreseen
 from vfgym.state import State, TrajectoryStep, write
 from vfgym.threads import in_place, on_thread
 
@@ -37,7 +37,7 @@ _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"
 class RewardFunction:
     """A reward function as it was registered: its call plan, its weight, and what it scores."""
 
-    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "is_own", "name", "only", "plan", "weight", "when")
+    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "is_foreseen", "name", "only", "plan", "weight", "when")
 
     def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
         """Read the signature of `func`.
@@ -58,7 +58,7 @@ class RewardFunction:
         self.has_failed = False
         self.is_blocking = is_blocking(func)
         self.only = self.plan.only
-        self.is_own = str(getattr(func, "__module__", "")).startswith("vfgym.") and not self.is_blocking  # and so holds up no loop
+        self.is_foreseen = is_foreseen(func)
         self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
 
@@ -123,7 +123,7 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
     for function in functions:
         if function.when == "group":
             continue
-        if function.only == "state" and function.is_own:  # its metrics, which nearly every environment has
+        if function.only == "state" and function.is_foreseen:  # its metrics, which nearly every environment has
             try:
                 value = function.plan.func(state)
             except Exception as error:

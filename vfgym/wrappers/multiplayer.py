@@ -18,6 +18,7 @@ from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.concurrency import Steps, begin_to_end, bridge, eager, in_bridge, running_loop, wait
 from vfgym.envs.game_session import GameSessionEnv, Turn, game_reward, turn_of
 from vfgym.errors import ConfigurationError, Error
+from vfgym.lifecycle import foreseen
 from vfgym.messages import AssistantMessage, Content, Message, joined_contents
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
@@ -253,6 +254,7 @@ class MultiplayerEnv(GameSessionEnv):
                 seated[other] = Opponent(OpponentSeat(self, game, other, [entropy, place], message_of), agent)
         return seated
 
+    @foreseen
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the policy's move, and the opponents' after it."""
         session = state.session
@@ -511,6 +513,7 @@ class MultiplayerEnv(GameSessionEnv):
         return self.message_of(wait(session.run(game.sample_move, game.turn, rng)))
 
 
+@foreseen
 def reward_without_a_move(state: State) -> float:
     """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
     current = state.current

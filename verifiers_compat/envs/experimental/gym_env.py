@@ -16,7 +16,7 @@ from verifiers_compat.envs.seeded_game import SeededGameEnv
 from vfgym.envs.game import GameEnv
 from vfgym.envs.game_session import Turn
 from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import stop
+from vfgym.lifecycle import foreseen, stop
 from vfgym.messages import Message, as_messages, content_text
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric
@@ -113,10 +113,12 @@ class EpisodicSumRubric(Rubric):
         self.add_reward_func(_not_emitted, weight)
 
 
+@foreseen
 def _emitted(step: TrajectoryStep) -> float:
     return step["reward"] or 0.0
 
 
+@foreseen
 def _not_emitted(state: State) -> float:
     return sum_step_rewards(state) - state.step_metrics.get(sum_step_rewards.__name__, 0.0)
 
