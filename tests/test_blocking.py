@@ -15,6 +15,7 @@ import pytest
 import vfgym
 from vfgym import AssistantMessage, Rubric, ScriptedAgent, SingleTurnEnv, State, ToolCall, ToolEnv, aevaluate
 from vfgym.concurrency import background_loop, bridge, wait
+from vfgym.envs.game_session import game_reward
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
@@ -342,3 +343,21 @@ def test_plain_code_may_take_as_long_as_it_likes(caplog: pytest.LogCaptureFixtur
     env.reset(seed=0)
     assert env.step("x").reward == 1.0
     assert warnings_of(caplog) == []
+
+
+async def test_what_wraps_a_function_of_the_librarys_is_called_as_it_is_marked_itself() -> None:
+    threads: list[int] = []
+
+    @vfgym.blocking
+    @functools.wraps(game_reward)
+    def noted(step: Any) -> float:
+        threads.append(threading.get_ident())
+        return game_reward(step)
+
+    rubric = vfgym.Rubric()
+    rubric.add_step_reward_func(noted)
+    env = vfgym.to_chat("FrozenLake-v1", rubric=rubric)
+    await env.areset(seed=0)
+    await env.astep("left")
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads

@@ -2,7 +2,7 @@
 
 from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client, ClientConfig
-from vfgym.envs import ChatEnv, EnvGroup, GameEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv, Turn
+from vfgym.envs import ChatEnv, EnvGroup, GameEnv, GameSessionEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv, Turn
 from vfgym.envs.reasoning_gym import ReasoningGymEnv
 from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
@@ -42,6 +42,7 @@ __all__ = [
     "ClientConfig",
     "EnvGroup",
     "GameEnv",
+    "GameSessionEnv",
     "HumanAgent",
     "JudgeRubric",
     "MathRubric",

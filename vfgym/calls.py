@@ -18,6 +18,11 @@ def is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
     return kind not in _NEVER_AWAITABLE and hasattr(kind, "__await__")
 
 
+def is_async(func: Callable[..., Any]) -> bool:
+    """Say whether calling `func` returns a coroutine and runs nothing yet."""
+    return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(type(func), "__call__", None))  # noqa: B004
+
+
 def function_name(func: Callable[..., Any]) -> str:
     """Return the name a function is reported under: its ``__name__``, through `functools.partial`, else its class's.
 

@@ -131,9 +131,14 @@ async def _outcome(awaitable: Awaitable[Any]) -> list[Any]:
         return [None, error]
 
 
+def may_wait() -> bool:
+    """Say whether synchronous code that is called here may `wait`: anywhere but on the background loop itself, outside a `bridge`."""
+    return _background is None or threading.current_thread() is not _background.thread or in_bridge()
+
+
 def _check_may_wait() -> None:
     """Raise if waiting here would wait for the loop that this very thread runs."""
-    if _background is not None and threading.current_thread() is _background.thread and not in_bridge():
+    if not may_wait():
         raise WouldDeadlock(
             "a synchronous call would wait for the event loop it runs on: from async code call the async twin"
             " (astep, areset, aevaluate, ...), or the synchronous one from another thread"

@@ -77,15 +77,16 @@ def foreseen(func: F) -> F:
     """Mark a function of the library's own that the episode machine need not watch.
 
     It is plain and quick, so that it holds up no event loop, and it ends no episode but where `State.may_end` or the machine itself
-    (`MultiTurnEnv.may_stop`) knows of it. After any other function the stop conditions are asked.
+    (`MultiTurnEnv.may_stop`) knows of it. The mark is for this very function: what `functools.wraps` makes of it is another one.
     """
-    setattr(func, _FORESEEN, True)
+    setattr(func, _FORESEEN, func)
     return func
 
 
 def is_foreseen(func: Callable[..., Any]) -> bool:
     """Say whether a function is marked with `foreseen`."""
-    return getattr(func, _FORESEEN, False)
+    func = getattr(func, "__func__", func)
+    return getattr(func, _FORESEEN, None) is func
 
 
 _BLOCKING = "__vfgym_blocking__"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import pickle
 import time
 from collections.abc import Callable, Sequence
@@ -1122,3 +1123,20 @@ def test_a_copy_asks_its_own_stop_conditions(duplicate: Callable[[Counting], Cou
     assert not twin.step("a").terminated
     twin.limit = 2
     assert twin.step("b").terminated
+
+
+def test_a_stop_condition_around_the_librarys_own_is_asked() -> None:
+    condition = MultiTurnEnv.max_turns_reached
+
+    @functools.wraps(condition)
+    def max_turns_reached(self: Any, state: State) -> bool:
+        return "done" in str(state["trajectory"][-1:]) or condition(self, state)
+
+    class Wrapped(Counting):
+        pass
+
+    Wrapped.max_turns_reached = stop(max_turns_reached)  # type: ignore[method-assign]
+    env = Wrapped(max_turns=5)
+    env.reset(seed=7)
+    assert not env.step("on").truncated
+    assert env.step("done").info["stop_condition"] == "max_turns_reached"

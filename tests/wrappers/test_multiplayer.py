@@ -256,6 +256,17 @@ async def test_a_plain_opponent_may_play_environments_of_its_own(blocking: bool)
     assert (state["error"], state["rewards"]) == (None, expected)
 
 
+async def test_where_a_loop_runs_plain_opponents_play_on_the_thread_of_who_steps() -> None:
+    asked_on = []
+
+    def answer(observation: list[Any], info: dict[str, Any]) -> str:
+        asked_on.append(threading.current_thread())
+        return "1"
+
+    play(NimEnv(sticks=5, opponents=answer, blocking=False), ["1"] * 5)
+    assert {*asked_on} == {threading.current_thread()}
+
+
 def test_a_plain_opponent_may_play_environments_of_its_own_on_the_background_loop() -> None:
     env = NimEnv(sticks=9, opponents=LooksAhead(), blocking=True)
     results = vfgym.evaluate(env, takes_one, num_examples=2, progress=False)

@@ -3,11 +3,23 @@
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import Action, Fork
 from vfgym.envs.game import GameEnv
-from vfgym.envs.game_session import Turn
+from vfgym.envs.game_session import GameSessionEnv, Turn
 from vfgym.envs.group import EnvGroup
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.envs.single_turn import SingleTurnEnv
 from vfgym.envs.stateful_tool import StatefulToolEnv
 from vfgym.envs.tool import ToolEnv
 
-__all__ = ["Action", "ChatEnv", "EnvGroup", "Fork", "GameEnv", "MultiTurnEnv", "SingleTurnEnv", "StatefulToolEnv", "ToolEnv", "Turn"]
+__all__ = [
+    "Action",
+    "ChatEnv",
+    "EnvGroup",
+    "Fork",
+    "GameEnv",
+    "GameSessionEnv",
+    "MultiTurnEnv",
+    "SingleTurnEnv",
+    "StatefulToolEnv",
+    "ToolEnv",
+    "Turn",
+]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from vfgym.calls import Ready, is_awaitable
+from vfgym.calls import Ready, is_async, is_awaitable
 from vfgym.concurrency import Steps, Together, begin, eager, in_event_loop
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, ToolCallError, ToolError, ToolParseError, did_you_mean
@@ -258,11 +257,6 @@ class ToolEnv(MultiTurnEnv):
         if isinstance(failure, stop_errors) or isinstance(failure.__cause__, stop_errors):
             raise failure
         return self.message_types["tool"](self.error_formatter(error), tool_call_id=call.id)
-
-
-def is_async(func: Callable[..., Any]) -> bool:
-    """Say whether calling `func` returns a coroutine and runs nothing yet."""
-    return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(type(func), "__call__", None))  # noqa: B004
 
 
 def _anything(**arguments: Any) -> None: ...

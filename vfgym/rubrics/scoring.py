@@ -58,7 +58,7 @@ class RewardFunction:
         self.has_failed = False
         self.is_blocking = is_blocking(func)
         self.only = self.plan.only
-        self.is_foreseen = is_foreseen(func)
+        self.is_foreseen = is_foreseen(func) and not self.is_blocking
         self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
 

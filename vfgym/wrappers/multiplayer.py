@@ -15,7 +15,7 @@ import numpy as np
 
 from vfgym.agents import Agent, RandomAgent, as_agent
 from vfgym.calls import Ready, ReadyList, is_awaitable
-from vfgym.concurrency import Steps, begin_to_end, bridge, eager, in_bridge, running_loop, wait
+from vfgym.concurrency import Steps, begin_to_end, bridge, eager, may_wait, wait
 from vfgym.envs.game_session import GameSessionEnv, Turn, game_reward, turn_of
 from vfgym.errors import ConfigurationError, Error
 from vfgym.lifecycle import foreseen
@@ -141,6 +141,7 @@ class MultiplayerEnv(GameSessionEnv):
         """Return what of a player's message is handed to the game, whoever plays; by default the message.
 
         It reads the messages of the policy, of opponents (but for ``"random"``, whose answers are moves) and of `to_pettingzoo`'s agents.
+        What it finds is played, also in a message that was cut off: a form says itself whether a move in it is whole.
 
         Raises:
             ActionNotFound: If there is no move in it, with what the player is told. The game does not get it then: it is an invalid one.
@@ -319,7 +320,7 @@ class MultiplayerEnv(GameSessionEnv):
                 if on_thread and opponent.answers_with_moves:
                     answer = yield session.run(opponent.answer, shown, told)
                 else:
-                    if opponent.answers_with_moves or running_loop() is None or in_bridge():
+                    if opponent.never_waits or may_wait():
                         answer = opponent.answer(shown, told)
                     else:
                         answer = yield bridge(opponent.answer, shown, told)  # see `_called_to_wait`
@@ -543,6 +544,6 @@ def _add(state: State, rewards: Mapping[Player, float]) -> None:
 
 def _called_to_wait(func: Callable[..., Any], *args: Any) -> Steps[Any]:
     """Call an agent's plain code, which may have to `wait`: one that looks ahead plays in an environment of its own."""
-    if running_loop() is None or in_bridge():
+    if may_wait():
         return func(*args)
     return (yield bridge(func, *args))

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from vfgym.agents import Agent, Answering, RandomAgent, per_episode
+from vfgym.calls import is_async
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import Fork, as_response
 from vfgym.errors import Error, InfraError, ModelError
@@ -84,7 +85,7 @@ class _MoveSampler:
 class Opponent:
     """An agent at an opponent's seat, for one game."""
 
-    __slots__ = ("_agent", "_answering", "_seat", "answers_with_moves", "invalid_moves", "is_cut_off")
+    __slots__ = ("_agent", "_answering", "_seat", "answers_with_moves", "invalid_moves", "is_cut_off", "never_waits")
 
     def __init__(self, seat: OpponentSeat, agent: Agent) -> None:
         """Let `agent` play at `seat`."""
@@ -93,6 +94,8 @@ class Opponent:
         self.answers_with_moves = type(agent) is RandomAgent
         """Whether the agent's answers are the table's own random moves, as they are."""
         self._answering: Answering | None = per_episode(agent)(seat)
+        self.never_waits = self.answers_with_moves or is_async(self._answering)
+        """Whether the agent's plain code, if it has any, waits for nothing."""
         self.invalid_moves = 0
         """Answers in a row that were no valid move."""
         self.is_cut_off = False
