@@ -11,7 +11,7 @@ import pytest
 
 import vfgym
 from vfgym import MultiTurnEnv, Rubric, ScriptedAgent, SingleTurnEnv, State, UserMessage, aevaluate
-from vfgym.errors import ConfigurationError, InfraError, ResetNeeded
+from vfgym.errors import ConfigurationError, Error, InfraError, OverlongPromptError, ResetNeeded
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
 
@@ -438,9 +438,27 @@ broken_updates = pytest.mark.parametrize("kind", [BrokenUpdate, AwaitingBrokenUp
 def test_an_error_of_an_update_is_the_episodes_and_keeps_nothing_from_running(kind: type[BrokenUpdate], play: Play) -> None:
     error = InfraError("the disk is full")
     state = play(kind(error), "one", "two")
-    assert (state["error"], state["stop_condition"]) == (error, "max_turns_reached")
+    assert (state["error"], state["stop_condition"]) == (error, "has_error")
     assert state["calls"] == [*BEFORE, "env_response", *AFTER, *OWN_SCORES]
     assert state["reward"] == 0.75
+
+
+@pytest.mark.parametrize(
+    ("error", "flags", "stop_condition"),
+    [
+        (InfraError("the disk is full"), (True, False), "has_error"),
+        (OverlongPromptError("too long"), (False, True), "prompt_too_long"),
+    ],
+)
+def test_an_error_of_an_update_ends_the_episode_as_one_of_any_other_hook(
+    error: Error, flags: tuple[bool, bool], stop_condition: str
+) -> None:
+    env = BrokenUpdate(error)
+    env.reset(options={"example_id": 0})
+    env.step("one")
+    outcome = env.step("two")
+    assert ((outcome.terminated, outcome.truncated), outcome.info["stop_condition"]) == (flags, stop_condition)
+    assert ("error" in outcome.info) == (stop_condition == "has_error")
 
 
 @faces

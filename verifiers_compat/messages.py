@@ -105,7 +105,7 @@ class PartList(list[Any]):
 
 
 class PartDict(dict[str, Any]):
-    """A dict inside a message. Its items can be read as attributes, too."""
+    """A dict inside a message. Its items are attributes, too."""
 
     __slots__ = ("_owner",)
     _owner: _Owner
@@ -159,6 +159,17 @@ class PartDict(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"this part of a message has no field {name!r} (it has {', '.join(self)})") from None
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_owner":
+            super().__setattr__(name, value)
+        else:
+            self[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        if name not in self:
+            raise AttributeError(name)
+        del self[name]
+
     def __deepcopy__(self, memo: dict[int, Any]) -> PartDict:
         return _part_dict({key: copy.deepcopy(value, memo) for key, value in self.items()}, None)
 
@@ -166,47 +177,71 @@ class PartDict(dict[str, Any]):
         return _part_dict, (dict(self), None)
 
 
-class TextContentPart(PartDict):
+class _ContentPart(Model, PartDict):
+    """A content part of a documented type."""
+
+    __slots__ = ()
+    _TYPE: ClassVar[str]
+    """Its type, and the name of the field that holds it."""
+
+    def _fields(self) -> dict[str, Any]:
+        return dict(self)
+
+    @classmethod
+    def model_validate(cls, value: Any) -> Self:
+        """Return `value`, or a part made of the fields of a dict or an object.
+
+        Raises:
+            InvalidMessage: If they do not make a part of this class.
+        """
+        if isinstance(value, cls):
+            return value
+        made = _owned({"type": cls._TYPE, **(fields_of(value) or {})}, None)
+        if not isinstance(made, cls):
+            raise InvalidMessage(f"expected the fields of a {cls.__name__}, got {type(value).__name__}: {short(value)}")
+        return made
+
+
+class TextContentPart(_ContentPart):
     """A content part that is text."""
 
     __slots__ = ()
+    _TYPE = "text"
 
     def __init__(self, text: str, type: str = "text", **fields: Any) -> None:
         """Make a part of its fields."""
         super().__init__({"type": type, "text": text, **fields})
 
 
-class ImageUrlContentPart(PartDict):
+class ImageUrlContentPart(_ContentPart):
     """A content part that is an image."""
 
     __slots__ = ()
+    _TYPE = "image_url"
 
     def __init__(self, image_url: Mapping[str, Any], type: str = "image_url", **fields: Any) -> None:
         """Make a part of its fields; the image is ``{"url": ...}``."""
         super().__init__({"type": type, "image_url": image_url, **fields})
 
 
-class InputAudioContentPart(PartDict):
+class InputAudioContentPart(_ContentPart):
     """A content part that is audio."""
 
     __slots__ = ()
+    _TYPE = "input_audio"
 
     def __init__(self, input_audio: Mapping[str, Any], type: str = "input_audio", **fields: Any) -> None:
         """Make a part of its fields; the audio is ``{"data": ..., "format": ...}``."""
         super().__init__({"type": type, "input_audio": input_audio, **fields})
 
 
-_PART_TYPES: tuple[tuple[str, type[PartDict]], ...] = (
-    ("text", TextContentPart),
-    ("image_url", ImageUrlContentPart),
-    ("input_audio", InputAudioContentPart),
-)
+_PART_TYPES: tuple[type[_ContentPart], ...] = (TextContentPart, ImageUrlContentPart, InputAudioContentPart)
 
 
 def _part_dict(items: Mapping[str, Any], owner: _Owner) -> PartDict:
     """Return items that belong to a message already as a dict of the class that their ``type`` says."""
     kind = items.get("type")
-    cls = next((cls for name, cls in _PART_TYPES if name == kind and name in items), PartDict)
+    cls: type[PartDict] = next((cls for cls in _PART_TYPES if kind == cls._TYPE and kind in items), PartDict)
     made = cls.__new__(cls)
     PartDict.__init__(made, items, owner)
     return made
@@ -356,6 +391,9 @@ class ToolCall(_Writable, frozen.ToolCall):
         """Return `value`, or a call made of any form that `vfgym.messages.as_tool_call` takes."""
         return value if isinstance(value, cls) else cls._made(as_tool_call(value))
 
+    def _defaults(self) -> dict[str, Any]:
+        return {"id": None}
+
     def _fields(self) -> dict[str, Any]:
         own = {key: value for key, value in self.items() if key != "function" and (key, value) != ("type", "function")}
         return {"id": own.pop("id", None), **self["function"], **own}
@@ -421,6 +459,9 @@ class _WritableMessage(_Writable, Message):
     def _fields(self) -> dict[str, Any]:
         return dict(self)
 
+    def _given(self) -> dict[str, Any]:
+        return dict(self)
+
     def _changed(self) -> None:
         self.forget_converted()
 
@@ -464,6 +505,9 @@ class _Answer(_WritableMessage):
 
     def _fields(self) -> dict[str, Any]:
         return {"role": self["role"], "content": self["content"], **dict.fromkeys(self._OPTIONAL), **self}
+
+    def _defaults(self) -> dict[str, Any]:
+        return {"content": None, **dict.fromkeys(self._OPTIONAL)}
 
 
 class AssistantMessage(_Answer, frozen.AssistantMessage):

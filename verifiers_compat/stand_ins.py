@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from typing import Any
 
 
-class StandsFor(type):
-    """A class whose `stands_for` is a class of `vfgym`: every object of that class is an instance. Its subclasses are as usual."""
+class StandsFor(ABCMeta):
+    """A class whose `stands_for` is a class of `vfgym`: every object of that class is an instance. Its subclasses are as usual.
+
+    They may be abstract: a class has one metaclass, so this one has to be that of abstract classes, too.
+    """
 
     stands_for: type
 

@@ -112,6 +112,9 @@ class Tool(Items, tools.Tool):
 
     model_config = ConfigDict(frozen=False, extra="allow")
 
+    def _names(self) -> tuple[str, ...]:
+        return (*type(self).model_fields, *(self.model_extra or ()))
+
     @property
     def openai(self) -> FrozenDict:
         """The tool as the OpenAI chat API takes it."""
@@ -128,22 +131,57 @@ class TimeSpan(Items, state.TimeSpan):
 
     __slots__ = ()
 
+    def _names(self) -> tuple[str, ...]:
+        return "start", "end", "duration"
+
+
+class _SpanOf(TimeSpan):
+    """One of the spans of a `TimeSpans`, which are kept as numbers: what is written to it is written there."""
+
+    __slots__ = ("_at", "_spans")
+
+    def __init__(self, spans: TimeSpans, at: int) -> None:
+        """Be the span whose start is ``spans.times[at]``, followed by its end."""
+        self._spans = spans
+        self._at = at
+
+    @property
+    def start(self) -> float:
+        """When it began."""
+        return self._spans.times[self._at]
+
+    @start.setter
+    def start(self, start: float) -> None:
+        self._spans.times[self._at] = start
+
+    @property
+    def end(self) -> float:
+        """When it ended; 0 while it has not."""
+        return self._spans.times[self._at + 1]
+
+    @end.setter
+    def end(self, end: float) -> None:
+        self._spans.times[self._at + 1] = end
+
 
 class TimeSpans(Items, state.TimeSpans):
     """Spans of one kind of work, in order."""
 
     __slots__ = ()
 
+    def _names(self) -> tuple[str, ...]:
+        return "spans", "duration"
+
     @property
-    def spans(self) -> list[TimeSpan]:  # type: ignore[override]
-        """The spans, in order; `add` adds one."""
-        return [TimeSpan(span.start, span.end) for span in super().spans]
+    def spans(self) -> tuple[TimeSpan, ...]:
+        """The spans, in order, which can be written to; `add` adds one."""
+        return tuple(_SpanOf(self, at) for at in range(0, len(self.times), 2))
 
 
 _MILLISECONDS = {"generation_ms": "generation", "scoring_ms": "scoring"}
 
 
-class RolloutTiming(state.RolloutTiming):
+class RolloutTiming(Items, state.RolloutTiming):
     """Where the time of one rollout went, in seconds.
 
     The older items ``generation_ms``, ``scoring_ms`` and ``total_ms`` (milliseconds) can be read too.
@@ -157,22 +195,18 @@ class RolloutTiming(state.RolloutTiming):
         self.setup, self.generation, self.scoring = TimeSpan(), TimeSpan(), TimeSpan()
         self.model, self.env = TimeSpans(), TimeSpans()
 
+    def _names(self) -> tuple[str, ...]:
+        return "start_time", "setup", "generation", "scoring", "model", "env", "total", "overhead"
+
     def __getitem__(self, key: str) -> Any:
         if key == "total_ms":
             return self.total * 1000
         if key in _MILLISECONDS:
             return getattr(self, _MILLISECONDS[key]).duration * 1000
-        try:
-            return getattr(self, key)
-        except AttributeError:
-            raise KeyError(key) from None
+        return super().__getitem__(key)
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return an item, or `default`."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
+    def __contains__(self, key: object) -> bool:
+        return key == "total_ms" or key in _MILLISECONDS or super().__contains__(key)
 
 
 _COLUMNS = ("prompt", "completion", "answer", "task", "info", "example_id", "reward", "is_truncated")

@@ -321,12 +321,19 @@ def begin_to_end(steps: Steps[None]) -> Pending | None:
     return None
 
 
-def run_handlers(handlers: Iterable[tuple[str, Callable[..., Any]]], *args: Any) -> Steps[dict[str, Exception]]:
+def run_handlers(
+    handlers: Iterable[tuple[str, Callable[..., Any]]], *args: Any, errors: dict[str, Exception] | None = None
+) -> Steps[dict[str, Exception]]:
     """Call handlers in order, each with `args`, and return what those raised that failed, by name.
 
     One that fails is logged and does not keep the others from running; nor does a cancellation, which is raised when all have run.
+
+    Args:
+        handlers: Names and handlers.
+        *args: What each is called with.
+        errors: What is returned, filled as they fail: for a caller who wants it also where a cancellation is raised.
     """
-    errors: dict[str, Exception] = {}
+    errors = {} if errors is None else errors
     interruption: BaseException | None = None
     for name, call in handlers:
         try:

@@ -46,8 +46,11 @@ class Outcome(NamedTuple):
 _made: Callable[..., Any] = tuple.__new__
 """Makes a named tuple of a tuple; its constructor takes twice as long."""
 
-made_states: ContextVar[list[State] | None] = ContextVar("made_states", default=None)
-"""The states that the running rollout has made: an author's `rollout` that raises takes its state with it."""
+made_states: ContextVar[tuple[ChatEnv, list[State]] | None] = ContextVar("made_states", default=None)
+"""The environment whose `rollout` is running, and the states that it has made: one that raises takes its state with it.
+
+Other environments, of which that rollout may play episodes too, keep theirs to themselves.
+"""
 
 
 def note_error(state: State, error: Error) -> None:
@@ -174,14 +177,18 @@ class BaseEpisode:
             return
         state.is_cleaned_up = True
         hooks = self.definition.hooks
-        errors = yield from run_handlers((*hooks.cleanups, *hooks.updates), state)
-        if errors:
-            dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
-            failure = next((errors[name] for name, _ in hooks.updates if name in errors), None)
-            if failure is not None and state["is_completed"] and state["error"] is None:
-                if not isinstance(failure, Error):
-                    raise failure
-                note_error(state, failure)
+        errors: dict[str, Exception] = {}
+        try:
+            yield from run_handlers((*hooks.cleanups, *hooks.updates), state, errors=errors)
+        finally:
+            if errors:
+                dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
+        failure = next((errors[name] for name, _ in hooks.updates if name in errors), None)
+        if failure is not None and state["is_completed"] and state["error"] is None:
+            if not isinstance(failure, Error):
+                raise failure
+            note_error(state, failure)
+            complete(state, error_stop(state))
 
     def score(self) -> Steps[None]:
         """Score the episode that was played, once."""

@@ -254,7 +254,7 @@ class InvertedEpisode(BaseEpisode):
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         context = contextvars.copy_context()
-        context.run(made_states.set, self._made)
+        context.run(made_states.set, (self.definition, self._made))
         rollout = functools.partial(self.definition.rollout, task, self.state["client"], model, sampling_args)
         self._task = self._loop.create_task(in_time(rollout, self._timeout_seconds, self._made), context=context)
         self._task.add_done_callback(lambda _: self._notice())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Container, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, cast
+from collections.abc import Container, Generator, Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import pydantic_core
 
@@ -18,11 +18,15 @@ from vfgym.tool_calls import fields_of, short
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls"]
 """Why a model stopped: it was done, it met the token limit, or it called tools."""
 
+_PLAIN_DATA = pydantic_core.SchemaSerializer(pydantic_core.core_schema.any_schema())
+"""Knows what pydantic's ``include`` and ``exclude`` mean, at any depth."""
+
 
 class Model:
     """What pydantic's models offer: fields as items, as plain data and as JSON, copies, and a place in other models.
 
-    A subclass says how it is made of plain data (`model_validate`) and what it is as such (`_fields`).
+    A subclass says how it is made of plain data (`model_validate`), what it is as such (`_fields`), and what that is where nothing
+    was given (`_defaults`).
     """
 
     __slots__ = ()
@@ -30,6 +34,15 @@ class Model:
     def _fields(self) -> dict[str, Any]:
         """Return the fields, those that are None too."""
         raise NotImplementedError
+
+    def _defaults(self) -> Mapping[str, Any]:
+        """Return what the fields are that need not be given."""
+        return {}
+
+    def _given(self) -> dict[str, Any]:
+        """Return the fields that were given."""
+        defaults = self._defaults()
+        return {name: value for name, value in self._fields().items() if value is not None or defaults.get(name, _REQUIRED) is not None}
 
     @classmethod
     def model_validate(cls, value: Any) -> Self:
@@ -40,7 +53,7 @@ class Model:
         self,
         *,
         include: Container[str] | None = None,
-        exclude: Container[str] = (),
+        exclude: Container[str] | None = None,
         exclude_none: bool = False,
         exclude_unset: bool = False,
         exclude_defaults: bool = False,
@@ -49,19 +62,25 @@ class Model:
         """Return the fields as plain data.
 
         Args:
-            include: Names of fields; all others are left out.
-            exclude: Names of fields that are left out.
+            include: Names of fields; all others are left out. A dict says for each what of it is included, as pydantic has it.
+            exclude: Names of fields that are left out. A dict says for each what of it is left out.
             exclude_none: Whether fields that are None are left out, at any depth.
-            exclude_unset: The same: a field that was not given is None.
-            exclude_defaults: The same.
+            exclude_unset: Whether fields that were not given are left out, at any depth. Only messages remember what they were
+                given; of anything else, what is left out is None and None by default.
+            exclude_defaults: Whether fields that are what they are by default are left out, at any depth. A message's role and the
+                type of a content part always stay.
             **options: Accepted as pydantic's models take them; plain data needs none of them.
         """
-        without_none = exclude_none or exclude_unset or exclude_defaults
-        return {
-            name: as_plain(value, without_none=without_none)
-            for name, value in self._fields().items()
-            if (include is None or name in include) and name not in (exclude or ()) and not (without_none and value is None)
+        how = {"exclude_none": exclude_none, "exclude_unset": exclude_unset, "exclude_defaults": exclude_defaults}
+        defaults = self._defaults() if exclude_defaults else {}
+        plain = {
+            name: as_plain(value, **how)
+            for name, value in (self._given() if exclude_unset else self._fields()).items()
+            if not (exclude_none and value is None) and not _same(value, defaults.get(name, _REQUIRED))
         }
+        if include is None and not exclude:
+            return plain
+        return cast("dict[str, Any]", _PLAIN_DATA.to_python(plain, include=cast(Any, include), exclude=cast(Any, exclude)))
 
     def model_dump_json(self, *, indent: int | None = None, **options: Any) -> str:
         """Return the fields as JSON text (see `model_dump`); what has no form in JSON stands as its text."""
@@ -88,45 +107,73 @@ class Model:
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         schema = pydantic_core.core_schema
         as_data = schema.plain_serializer_function_ser_schema(
-            lambda value, info: value.model_dump(exclude_none=info.exclude_none), info_arg=True
+            lambda value, info: value.model_dump(
+                include=info.include,
+                exclude=info.exclude,
+                exclude_none=info.exclude_none,
+                exclude_unset=info.exclude_unset,
+                exclude_defaults=info.exclude_defaults,
+            ),
+            info_arg=True,
         )
         return schema.no_info_plain_validator_function(cls.model_validate, serialization=as_data)
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"title": cls.__name__, "type": "object"}
 
-def as_plain(value: Any, *, without_none: bool = False) -> Any:
+
+_REQUIRED = object()
+"""Stands for the default of a field that has none."""
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(value == default)  # an array is compared with nothing
+
+
+def as_plain(value: Any, **how: Any) -> Any:
     """Return models, mappings and lists as fresh plain dicts and lists, all the way down; anything else as it is.
 
     Args:
         value: What a field holds.
-        without_none: Whether fields of models that are None are left out.
+        **how: What is left out of models (see `Model.model_dump`).
     """
     if isinstance(value, Model):
-        return value.model_dump(exclude_none=without_none)
+        return value.model_dump(**how)
     if isinstance(value, Mapping):
-        return {key: as_plain(item, without_none=without_none) for key, item in value.items()}
-    return [as_plain(item, without_none=without_none) for item in value] if isinstance(value, list) else value
+        return {key: as_plain(item, **how) for key, item in value.items()}
+    return [as_plain(item, **how) for item in value] if isinstance(value, list) else value
 
 
 class Items:
-    """Attributes as items, too."""
+    """Fields as items, too. A subclass says which there are (`_names`)."""
 
     __slots__ = ()
 
+    def _names(self) -> tuple[str, ...]:
+        """Return the names of the fields."""
+        raise NotImplementedError
+
     def __getitem__(self, name: str) -> Any:
-        try:
-            return getattr(self, name)
-        except AttributeError:
-            raise KeyError(name) from None
+        if name not in self._names():
+            raise KeyError(name)
+        return getattr(self, name)
 
     def __setitem__(self, name: str, value: Any) -> None:
         setattr(self, name, value)
 
-    def __contains__(self, name: str) -> bool:
-        return hasattr(self, name)
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __iter__(self) -> Generator[tuple[str, Any], None, None]:
+        return ((name, self[name]) for name in self._names())
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a field, or `default` where there is none of this name."""
-        return getattr(self, name, default)
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
 
 class _Record(Items, Model):
@@ -134,9 +181,16 @@ class _Record(Items, Model):
 
     __slots__ = ()
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def _names(self) -> tuple[str, ...]:
+        return (*self.__dataclass_fields__, *getattr(self, "__dict__", ()))
+
     def _fields(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
-        return {**own, **getattr(self, "__dict__", {})}
+        return {name: self[name] for name in self._names()}
+
+    def _defaults(self) -> dict[str, Any]:
+        return {name: field.default for name, field in self.__dataclass_fields__.items() if field.default is not MISSING}
 
     @classmethod
     def model_validate(cls, value: Any) -> Self:
@@ -242,6 +296,9 @@ class Response(_Record):
                 raise TypeError("a Response needs the message that the model answered")
             message = self.message_type(**(message if isinstance(message, Mapping) else {"content": message}))
         self.message = message
+
+    def _defaults(self) -> dict[str, Any]:
+        return {"usage": None}
 
     @property
     def tokens(self) -> ResponseTokens | None:

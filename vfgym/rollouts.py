@@ -89,7 +89,7 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
         RolloutFailed: If an exception that is no `Error` broke it off, or its state could not be made.
     """
     made: list[State] = []
-    token = made_states.set(made)
+    token = made_states.set((env, made))
     episode = BaseEpisode(env)
     failure: Exception | None = None
     try:
@@ -108,7 +108,8 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
         episode.state = state
         if isinstance(error, DeadlinePassed):
             state["timed_out"] = True
-            complete(state, "timeout_reached")
+            if state["stop_condition"] is None:
+                complete(state, "timeout_reached")
         elif not isinstance(error, Error):
             failure = error
         else:

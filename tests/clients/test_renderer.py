@@ -160,6 +160,15 @@ class TestRequests:
         assert (response.id, response.model, response.message.content, response.message.finish_reason) == ("gen_1", "m", "Grüße", "stop")
         assert client.calls[0][2] == [{"name": "add", "description": "Add.", "parameters": {"type": "object"}}]
 
+    async def test_a_header_that_a_subclass_adds_to_the_sampling_arguments_is_sent(self, package):
+        async with asked(package, completion("a"), extra_headers_from_state={"X-B": "trajectory_id"}) as (client, server):
+            ask = client.get_native_response
+            client.get_native_response = lambda prompt, model, arguments, tools=None, **kwargs: ask(
+                prompt, model, {**arguments, "extra_headers": {"X-A": "trace"}}, tools, **kwargs
+            )
+            await client.get_response([UserMessage("hi")], "m", state={"trajectory_id": "t"})
+        assert (server.headers[0]["x-a"], server.headers[0]["x-b"]) == ("trace", "t")
+
     async def test_messages_as_chat_templates_know_them(self, package):
         messages = [
             TextMessage("t"),
@@ -323,6 +332,14 @@ class TestConversations:
             *_, last = steps = state["trajectory"]
             branched = {"trajectory": [last, *steps[:-1]]}  # as where an author asks on from an earlier turn
             await client.get_response([*last["prompt"], *last["completion"], UserMessage("go on")], "m", state=branched)
+        assert client.calls[-1][:2] == ("bridge", [{"role": "user", "content": "go on"}])
+
+    async def test_a_turn_that_an_author_recorded_as_dicts_is_extended(self, package):
+        async with asked(package, completion("a"), completion("b")) as (client, _):
+            (first, _) = (await self.played(client, 2))["trajectory"]
+            said = [dict(message) for message in (*first["prompt"], *first["completion"])]
+            recorded = {"trajectory": [{**first, "prompt": said[:-1], "completion": said[-1:]}]}
+            await client.get_response([*said, {"role": "user", "content": "go on"}], "m", state=recorded)
         assert client.calls[-1][:2] == ("bridge", [{"role": "user", "content": "go on"}])
 
     async def test_a_rewritten_history_is_rendered_anew(self, package):

@@ -22,6 +22,7 @@ POKER = codec_for(gs.Discrete(4), ["call", "fold", "raise half pot", "all in"])
 KEYS = codec_for(gs.Discrete(4), ["turn left", "pick up", "drop", "toggle"])
 BLACKJACK = codec_for(gs.Discrete(2), ["stick", "hit"])
 BUTTONS = codec_for(gs.Discrete(3), ["NOOP", "FIRE", "UP"])
+ENGINES = codec_for(gs.Discrete(3), ["do nothing", "fire left engine", "fire right engine"])
 
 CHOSEN = [
     *(
@@ -148,6 +149,24 @@ CHOSEN = [
     (GAS, "To gain momentum, accelerate to the right.", "Accelerate to the right"),
     (LEVERS, "The best action is to apply -1 torque.", "apply -1 torque"),
     (POKER, "I raise half pot because my hand is strong.", "raise half pot"),
+    *(
+        (ENGINES, text, "do nothing")
+        for text in (
+            "Ok, do nothing.",
+            "First, do nothing.",
+            "Next: do nothing",
+            "Please do nothing",
+            "Let me do nothing.",
+            "Okay, now please do nothing this time.",
+        )
+    ),
+    (GAS, "Please don't accelerate", "Don't accelerate"),
+    (GAS, "Please don\u2019t accelerate", "Don't accelerate"),
+    (GAS, "First, don't accelerate.", "Don't accelerate"),
+    (KEYS, "Let me pick up the key", "pick up"),
+    (KEYS, "Then pick up the ball.", "pick up"),
+    (KEYS, "Next, **pick up** the key.", "pick up"),
+    (KEYS, "The key is here, so pick up the key.", "pick up"),
 ]
 
 
@@ -273,6 +292,23 @@ MENTIONED = [
         )
     ),
     (POKER, "I would have gone all in."),
+    (CELLS, "The opponent's plan: block 4"),
+    (CELLS, "The rule says: mark 3."),
+    (CELLS, "O answers, mark 4."),
+    (CELLS, "O wants 2, X must, therefore, claim 2"),
+    (ENGINES, "The rule says, do nothing"),
+    (ENGINES, "The opponent's plan: do nothing."),
+    (ENGINES, "They just do nothing."),
+    (ENGINES, "Do nothing is deadly."),
+    (ENGINES, "Do nothing. Let me think about that."),
+    (ENGINES, "Do nothing and we crash."),
+    (ENGINES, "Ok, do nothing?"),
+    (ENGINES, "Please don't do nothing"),
+    (KEYS, "The opponent's plan: pick up the key"),
+    (KEYS, "The rule says, pick up the key."),
+    (KEYS, "They then pick up the key."),
+    (KEYS, "Let me pick up the question."),
+    (GAS, "The rule says: don't accelerate"),
 ]
 
 

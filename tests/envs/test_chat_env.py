@@ -300,6 +300,16 @@ def test_a_group_refuses_tasks_of_its_own() -> None:
         EnvGroup([SingleTurnEnv(ROWS)]).set_tasks("train", ROWS)
 
 
+@pytest.mark.parametrize("label", ["algebra", ["algebra"]])
+async def test_a_groups_rubric_says_that_it_cannot_score_what_was_stepped_whatever_label_a_task_has(label: Any) -> None:
+    rows = [{"question": "1 + 1?", "task": label}]
+    group = EnvGroup([SingleTurnEnv(rows), SingleTurnEnv(rows)], ["first", "second"])
+    await group.areset(seed=0)
+    await group.astep("2")
+    with pytest.raises(ConfigurationError, match=r"does not say which environment of the group \(first, second\) played it"):
+        await group.rubric.score_rollout(group.state)
+
+
 @pytest.mark.parametrize("example_id", [5, -1, "0", None, 1.0, True])
 def test_an_example_id_that_does_not_exist_is_refused(example_id: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"no task with example_id .* among the 5 tasks"):

@@ -232,6 +232,12 @@ async def test_what_an_author_returns_by_mistake_is_raised_and_no_error_of_the_e
     await env.aclose()
 
 
+def test_a_turn_takes_messages_that_can_be_read_once_only() -> None:
+    env = Answering(lambda: Turn(vfgym.UserMessage(text) for text in ("on", "and on")))  # type: ignore[arg-type]
+    env.reset(seed=0)
+    assert [message["content"] for message in env.step("up").observation] == ["go", "up", "on", "and on"]
+
+
 def test_a_turn_takes_any_number_for_a_reward() -> None:
     env = Answering(lambda: Turn([vfgym.UserMessage("on")], np.float32(0.5)))  # type: ignore[arg-type]
     env.reset(seed=0)

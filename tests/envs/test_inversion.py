@@ -16,6 +16,7 @@ from vfgym.concurrency import run_async
 from vfgym.episode import new_step
 from vfgym.episode_scoring import score_alone, score_together
 from vfgym.errors import EpisodeNotPicklable, InfraError, InvalidAction, ModelError, OverlongPromptError, ResetNeeded
+from vfgym.hooks import complete
 from vfgym.messages import AssistantMessage, Message, TextMessage, UserMessage
 from vfgym.responses import ResponseMessage
 from vfgym.rollouts import Player
@@ -386,6 +387,56 @@ async def test_the_time_limit_of_an_own_loop_counts_while_a_call_is_parked() -> 
     await env.areset(seed=0)
     await asyncio.wait([env._episode._task], timeout=PATIENCE)
     assert (await env.astep("too late")).info["stop_condition"] == "timeout_reached"
+
+
+class Consulting(MultiTurnEnv):
+    """Plays an episode of another environment before it does what it is told to."""
+
+    def __init__(self, then: Callable[[State], Any], **kwargs: Any) -> None:
+        super().__init__(**{"dataset": ROWS, **kwargs})
+        self.then = then
+        self.other = Retold(dataset=[{"question": "what do you think?"}], max_turns=1)
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+        state = await self.init_state(input, client, model, sampling_args)
+        await self.other.rollout({"question": "what do you think?"}, client, model, sampling_args)
+        await self.then(state)
+        return state
+
+
+async def waiting(state: State) -> None:
+    await asyncio.sleep(PATIENCE)
+
+
+async def failing(state: State) -> None:
+    raise InfraError("the disk is gone")
+
+
+@pytest.mark.parametrize(("then", "timeout_seconds", "stop_condition"), [(waiting, 0.05, "timeout_reached"), (failing, None, "has_error")])
+async def test_an_episode_of_another_environment_in_an_own_loop_is_not_taken_for_its_own(
+    then: Callable[[State], Any], timeout_seconds: float | None, stop_condition: str
+) -> None:
+    env = Consulting(then, timeout_seconds=timeout_seconds)
+    state = await rolled_out(env, "a")
+    assert (state["stop_condition"], state.get("answer")) == (stop_condition, "1")
+    await env.areset(options={"example_id": 0})
+    outcome = await env.astep("a")
+    assert (outcome.info["stop_condition"], env.state.get("answer")) == (stop_condition, "1")
+
+
+async def test_a_time_limit_leaves_the_stop_condition_that_the_author_named() -> None:
+    class Solved(OwnLoop):
+        async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+            state = await self.init_state(input, client, model, sampling_args)
+            complete(state, "solved")
+            await asyncio.sleep(PATIENCE)
+            return state
+
+    env = Solved(timeout_seconds=0.05)
+    state = await rolled_out(env)
+    assert (state["stop_condition"], state["timed_out"]) == ("solved", True)
+    await env.areset(seed=0)
+    assert (env.state["stop_condition"], env.state["timed_out"]) == ("solved", True)
 
 
 async def test_what_is_done_after_the_loop_of_the_base_class_timed_out_is_not_cut_off() -> None:

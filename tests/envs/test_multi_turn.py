@@ -1035,8 +1035,12 @@ async def test_a_cancelled_rollout_cleans_up_once() -> None:
 
 
 @pytest.mark.parametrize("end", ["astep", "atruncate", "afail", "aclose"])
-async def test_cancellation_while_cleaning_up_keeps_no_handler_from_running(end: str) -> None:
+async def test_cancellation_while_cleaning_up_keeps_no_handler_from_running_and_loses_no_failure(end: str) -> None:
     class SlowToTidy(Echo):
+        @cleanup(priority=20)
+        def fails(self, state: State) -> None:
+            raise OSError("the disk is gone")
+
         @cleanup(priority=10)
         async def hangs(self, state: State) -> None:
             await asyncio.Event().wait()
@@ -1051,6 +1055,7 @@ async def test_cancellation_while_cleaning_up_keeps_no_handler_from_running(end:
     }
     await cancelled(calls[end]())
     assert len(env.cleaned) == 1
+    assert env.state["cleanup_errors"] == {"fails": "OSError('the disk is gone')"}
     with pytest.raises(ResetNeeded):
         await env.astep("b")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import resource
 import signal
 import tempfile
@@ -177,12 +178,21 @@ def test_any_reward_and_metric_is_read_back(metrics: dict[str, float], reward: f
         assert repr(read["metadata"][key]) == repr(written[key])  # type: ignore[literal-required]
 
 
-@pytest.mark.parametrize(
-    "fields", [{"reward": None}, {"reward": "high"}, {"return": []}, {"metrics": {"m": None}}, {"metrics": {"m": "x"}}]
-)
+@pytest.mark.parametrize("fields", [{"reward": "high"}, {"reward": []}, {"return": []}, {"metrics": {"m": "x"}}, {"metrics": {"m": []}}])
 def test_a_row_whose_numbers_are_none_is_named(tmp_path: Path, fields: dict[str, Any]) -> None:
     with pytest.raises(ResultsError, match=r"line 1 of .*results.jsonl is no rollout: its .* must be a number, got"):
         read(tmp_path, {"example_id": 0, **fields}, {"example_id": 1})
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_null_among_the_numbers_of_an_older_row_is_read_as_nan(tmp_path: Path, is_last: bool) -> None:
+    """So they were written before such a number had a spelling of its own."""
+    old = {"example_id": 0, "reward": None, "return": None, "metrics": {"m": None, "n": 1.0}, "m": None, "n": 1.0, "answer": None}
+    rows = read(tmp_path, *sorted([old, {"example_id": 1}], key=lambda row: row["example_id"], reverse=is_last))
+    assert len(rows) == 2
+    row = rows[0]
+    assert all(math.isnan(number) for number in (row["reward"], row["return"], row["metrics"]["m"], row["m"]))
+    assert (row["metrics"]["n"], row["n"], row["answer"]) == (1.0, 1.0, None)
 
 
 # Files of other writers

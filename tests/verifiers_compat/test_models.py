@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pydantic
 import pytest
 
@@ -100,6 +101,56 @@ def test_a_message_dumped_has_all_documented_fields_and_can_be_made_of_them() ->
     assert message["notes"] == [{"deep": None}]
 
 
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"exclude": {"message": {"tokens", "content"}}},
+        {"include": {"message": {"content", "tool_calls"}, "id": True}},
+        {"exclude": {"message": {"tool_calls": {"__all__": {"arguments"}}}, "usage": True}},
+        {"include": {"message": {"tool_calls": {0: {"name"}}}, "usage": {"prompt_tokens"}}},
+        {"include": {"id", "usage"}, "exclude": {"usage": {"total_tokens"}}},
+        {"include": set()},
+        {"exclude": set()},
+    ],
+)
+def test_what_is_included_and_excluded_is_said_as_to_pydantic(choice: dict[str, Any]) -> None:
+    message = vf.ResponseMessage(content="x", tool_calls=[CALL, CALL], tokens=vf.ResponseTokens(**TOKENS))
+    response = vf.Response(id="r", created=1, model="m", usage={"prompt_tokens": 1}, message=message)
+    whole = response.model_dump()
+    as_pydantic_has_it = pydantic.create_model("Twin", **{name: (Any, ...) for name in whole})(**whole).model_dump(**choice)
+    assert response.model_dump(**choice) == json.loads(response.model_dump_json(**choice)) == as_pydantic_has_it
+    holder = pydantic.create_model("Holder", held=vf.Response)(held=response)
+    nested = {how: {"held": value} for how, value in choice.items() if value}
+    assert not nested or holder.model_dump(**nested) == {"held": as_pydantic_has_it}
+
+
+def test_fields_that_were_not_given_are_left_out() -> None:
+    message = vf.AssistantMessage(content=None, name=None)
+    message["tool_calls"] = None
+    assert message.model_dump(exclude_unset=True) == {"role": "assistant", "content": None, "tool_calls": None}
+    assert vf.Response(id="r", created=1, model="m", message=message, cost=None).model_dump(exclude_unset=True) == {
+        **{"id": "r", "created": 1, "model": "m", "cost": None},
+        "message": {"role": "assistant", "content": None, "tool_calls": None},
+    }
+    assert vf.ResponseTokens(**TOKENS).model_dump(exclude_unset=True) == TOKENS
+    assert vf.Usage(prompt_tokens=0).model_dump(exclude_unset=True)["prompt_tokens"] == 0
+    assert Kept(said=message).model_dump(exclude_unset=True)["said"] == {"role": "assistant", "content": None, "tool_calls": None}
+
+
+def test_fields_that_are_what_they_are_by_default_are_left_out() -> None:
+    assert vf.Usage().model_dump(exclude_defaults=True) == {}
+    assert vf.Usage(total_tokens=2, cached=0).model_dump(exclude_defaults=True) == {"total_tokens": 2, "cached": 0}
+    assert vf.Usage().model_dump(exclude_none=True) == vf.Usage().model_dump()
+    assert answer(usage={"prompt_tokens": 1}).model_dump(exclude_defaults=True) == {
+        **{"id": "r", "created": 1, "model": "m", "usage": {"prompt_tokens": 1}},
+        "message": {"role": "assistant", "content": "x", "finish_reason": "stop"},
+    }
+    assert "usage" not in answer().model_dump(exclude_defaults=True)
+    experts = numpy.zeros((2, 2))
+    assert vf.ResponseTokens(**TOKENS, routed_experts=experts).model_dump(exclude_defaults=True)["routed_experts"] is experts
+    assert Kept(said=vf.AssistantMessage(content=None)).model_dump(exclude_defaults=True) == {"said": {"role": "assistant"}}
+
+
 def test_a_copy_of_a_message_with_a_change_is_its_own() -> None:
     message = vf.UserMessage([{"type": "text", "text": "a"}])
     other = message.model_copy(update={"content": "b", "seen": True})
@@ -137,6 +188,15 @@ def test_messages_are_fields_of_models() -> None:
     assert pydantic.TypeAdapter(list[vf.UserMessage]).validate_python(before[:1]) == [vf.UserMessage("u")]
 
 
+@pytest.mark.parametrize("mode", ["validation", "serialization"])
+def test_a_model_with_messages_tells_a_json_schema(mode: Any) -> None:
+    parts = pydantic.create_model("Parts", base=(vf.TextContentPart, ...))
+    properties = Kept.model_json_schema(mode=mode)["properties"] | parts.model_json_schema(mode=mode)["properties"]
+    assert properties["said"] == {"title": "AssistantMessage", "type": "object"}
+    assert properties["response"]["anyOf"][0] == {"title": "Response", "type": "object"}
+    assert properties["base"] == {"title": "TextContentPart", "type": "object"}
+
+
 @pytest.mark.parametrize("wrong", [{"said": {"role": "user", "content": "x"}}, {"said": 5}, {"said": vf.UserMessage("x")}])
 def test_what_is_no_such_message_is_refused_by_a_model(wrong: dict[str, Any]) -> None:
     with pytest.raises(pydantic.ValidationError, match="AssistantMessage"):
@@ -158,6 +218,40 @@ def test_content_parts_are_dicts_of_their_documented_classes(part: Any, kind: st
             assert (type(each).__name__, each, each.type) == (kind, part, part["type"])
     with pytest.raises(AttributeError, match="has no field 'cotnent'"):
         part.cotnent  # noqa: B018
+
+
+def test_content_parts_are_written_to_by_attribute() -> None:
+    message = vf.UserMessage([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:,"}}])
+    sent = json.dumps(native_message(message))
+    text, image = message.content
+    text.text = "b"
+    image.image_url.detail = "low"
+    text.note = [1]
+    assert message.content == [
+        {"type": "text", "text": "b", "note": [1]},
+        {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}},
+    ]
+    assert json.dumps(native_message(message)) != sent
+    del text.note
+    assert text == {"type": "text", "text": "b"}
+    with pytest.raises(AttributeError):
+        del text.note
+
+
+def test_content_parts_have_the_methods_of_models() -> None:
+    part = vf.ImageUrlContentPart(image_url={"url": "data:,", "detail": None})
+    fields = {"type": "image_url", "image_url": {"url": "data:,", "detail": None}}
+    assert part.model_dump() == json.loads(part.model_dump_json()) == fields
+    assert part.model_dump(exclude={"image_url": {"detail"}}) == {"type": "image_url", "image_url": {"url": "data:,"}}
+    other = part.model_copy(update={"image_url": {"url": "data:,x"}})
+    assert (other.image_url.url, part, type(other)) == ("data:,x", fields, vf.ImageUrlContentPart)
+    for given in (fields, {"image_url": fields["image_url"]}, part):
+        twin = vf.ImageUrlContentPart.model_validate(given)
+        assert (twin, type(twin)) == (part, vf.ImageUrlContentPart)
+    assert vf.ImageUrlContentPart.model_validate_json(part.model_dump_json()).image_url.url == "data:,"
+    for wrong in ({"type": "text", "text": "x"}, {}, 5):
+        with pytest.raises(ValueError, match="ImageUrlContentPart"):
+            vf.ImageUrlContentPart.model_validate(wrong)
 
 
 # Responses
@@ -196,6 +290,24 @@ def test_numbers_of_a_response_are_read_by_item_too(cls: Any, fields: dict[str, 
     assert record.model_copy(update={"cached": 5}) != record
     with pytest.raises(ValueError, match=cls.__name__):
         cls.model_validate(5)
+
+
+def test_items_are_the_fields_and_nothing_else() -> None:
+    usage = vf.Usage(prompt_tokens=1, cached=4)
+    assert dict(usage) == dict(list(usage)) == usage.model_dump()
+    tool = vf.Tool(name="look", description="", parameters={}, origin="mine")
+    assert dict(tool) == tool.model_dump()
+    response, timing = answer(cost=0.5), vf.RolloutTiming(1.0)
+    assert dict(response)["message"] is response.message
+    assert [*dict(timing)] == [*timing.model_dump()]
+    assert [*dict(timing.setup)] == [*timing.setup.model_dump()]
+    assert [*dict(timing.model)] == [*timing.model.model_dump()]
+    assert ("total_ms" in timing, "generation_ms" in timing, timing.get("total_ms")) == (True, True, 0.0)
+    for record in (usage, response, tool, timing, timing.setup, timing.model):
+        for name in (0, "model_dump", "__class__", "_names"):
+            assert (name in record, record.get(name, "none")) == (False, "none")
+            with pytest.raises(KeyError):
+                record[name]
 
 
 def test_a_response_comes_back_from_json() -> None:
@@ -239,6 +351,20 @@ def test_timings_are_read_by_item_too() -> None:
     assert timing["generation"]["duration"] == timing.generation.get("duration") == 2.0  # type: ignore[attr-defined]
     assert timing["model"]["spans"][0]["end"] == 2.0
     assert all(isinstance(span, vf.TimeSpan) for span in (timing.setup, timing.scoring, *timing.model.spans))
+
+
+def test_what_is_written_to_a_span_counts_and_the_spans_take_none_themselves() -> None:
+    timing = vf.RolloutTiming(start_time=1.0)
+    timing.model.add(1.0, 2.0)
+    timing.model.add(3.0, 0.0)
+    timing.model.pack()
+    first, last = timing.model.spans
+    first.start, last["end"] = 0.5, 5.0  # type: ignore[index]
+    assert [(span.start, span.end, span.duration) for span in timing.model.spans] == [(0.5, 2.0, 1.5), (3.0, 5.0, 2.0)]
+    assert (timing.model.duration, timing.model.model_dump()["spans"][1]["end"]) == (3.5, 5.0)
+    assert [copied.end for copied in copy.deepcopy(timing).model.spans] == [2.0, 5.0]
+    with pytest.raises(AttributeError, match="append"):
+        timing.model.spans.append(first)  # type: ignore[attr-defined]
 
 
 # Tools

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import pickle
 from collections.abc import Callable
@@ -130,3 +131,42 @@ async def test_a_cleanup_handler_is_called_with_the_scored_state() -> None:
     rubric.add_cleanup_handler(lambda state: seen.append(state["reward"]))
     await reward_and_metrics(rubric)
     assert seen == [1.0]
+
+
+REFUSED: list[Callable[[vf.Rubric], Any]] = [
+    lambda rubric: rubric.funcs.append(3),
+    lambda rubric: rubric.funcs.extend([ten, 3]),
+    lambda rubric: rubric.funcs.__setitem__(0, 3),
+    lambda rubric: setattr(rubric, "funcs", [3]),
+    lambda rubric: rubric.weights.__setitem__(0, "much"),
+    lambda rubric: rubric.funcs.extend(1 / 0 for _ in "x"),
+]
+
+
+@pytest.mark.parametrize("write", REFUSED)
+async def test_what_is_refused_does_not_stay(write: Callable[[vf.Rubric], Any]) -> None:
+    rubric = vf.Rubric(funcs=[one], weights=[0.5])
+    with pytest.raises((TypeError, ValueError, ZeroDivisionError)):
+        write(rubric)
+    assert (rubric.funcs, rubric.weights) == ([one], [0.5])
+    rubric.funcs.append(ten)
+    assert await reward_and_metrics(rubric) == (10.5, {"one": 1.0, "ten": 10.0})
+
+
+@pytest.mark.parametrize(("base", "made_of"), [(vf.Rubric, [one]), (vf.RubricGroup, [vf.Rubric()])])
+def test_rubrics_can_be_abstract(base: Any, made_of: list[Any]) -> None:
+    class Abstract(base, abc.ABC):  # type: ignore[misc]
+        @abc.abstractmethod
+        def passing(self) -> float: ...
+
+    class Whole(Abstract):
+        def passing(self) -> float:
+            return 1.0
+
+    with pytest.raises(TypeError, match="abstract"):
+        Abstract(made_of)
+    whole = Whole(made_of)
+    assert (isinstance(whole, Abstract), isinstance(whole, base), issubclass(Whole, Abstract)) == (True, True, True)
+    assert isinstance(base.stands_for(made_of), base)
+    assert not isinstance(base(made_of), Abstract)
+    assert not issubclass(base, Abstract)

@@ -1356,6 +1356,16 @@ async def test_stop_conditions_may_ask_their_base(name: str, is_async: bool) -> 
     assert await getattr(super(Asking, env), name)(state) is asked[-1]
 
 
+@pytest.mark.parametrize("turns", [0, 2])
+async def test_what_a_stop_condition_says_equals_its_truth_value(turns: int) -> None:
+    env = vf.MultiTurnEnv(dataset=[ROW], max_turns=2)
+    asked: Any = env.max_turns_reached
+    holds = asked(vf.State(trajectory=[None] * turns))
+    assert (holds == bool(turns), holds == (not turns), holds != bool(turns), holds is None) == (True, False, False, False)
+    assert holds == asked(vf.State(trajectory=[None] * turns))
+    assert {holds, bool(turns)} == {await holds}
+
+
 async def test_stop_conditions_can_be_awaited_from_outside() -> None:
     game = vf.GymEnv(Countdown, action_parser=int, num_train_episodes=1)
     state = await rolled_out(game, "1", "1", "1")

@@ -86,6 +86,12 @@ def test_underlined_headings_split_and_rules_and_maps_do_not() -> None:
     }
 
 
+@pytest.mark.parametrize("heading", ["## Goal{}now", "##{}Goal now{}:{}", "## Goal now{}:{}\u2003", "Goal{}now\n---", "Goal now:{}\n---{}"])
+def test_headings_may_have_blanks_anywhere(heading: str) -> None:
+    found = sections(f"Guess.\n\n{heading.replace('{}', ' ' * 20_000)}\nWin.")
+    assert {name: prose(body) for name, body in found.items()} == {"": "Guess.", "Goal now": "Win."}
+
+
 def test_sections_of_the_same_heading_are_one() -> None:
     assert prose(sections("## Rules\nOne.\n## Goal\nWin.\n## Rules\nTwo.")["Rules"]) == "One.\n\nTwo."
 

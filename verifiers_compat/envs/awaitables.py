@@ -47,6 +47,12 @@ class Holds(_Finished, Ready):
     def __bool__(self) -> bool:
         return bool(self.value)
 
+    def __eq__(self, other: object) -> bool:
+        return bool(self.value == (other.value if isinstance(other, Holds) else other))
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
     def __repr__(self) -> str:
         return repr(self.value)
 

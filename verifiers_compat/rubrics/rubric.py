@@ -28,8 +28,13 @@ def _telling(write: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(write)
     def call(self: _Watched, *args: Any, **options: Any) -> Any:
-        result = write(self, *args, **options)
-        self._rubric._take_lists()
+        before = list(self)
+        try:
+            result = write(self, *args, **options)
+            self._rubric._take_lists()
+        except BaseException:
+            list.__setitem__(self, slice(None), before)  # what was refused does not stay
+            raise
         return result
 
     return call

@@ -150,7 +150,7 @@ class State(types.State):
     # What the harness calls
 
     def live(self, purpose: str) -> Runtime:
-        """Return what plays the rollout.
+        """Return what plays the rollout. For the harness: authors have `get_client`, `get_tools` and their like.
 
         Args:
             purpose: What it is needed for, for the message.
@@ -163,17 +163,17 @@ class State(types.State):
         return self.running
 
     def complete(self, stop_condition: str) -> None:
-        """Note that the rollout is over, and by which condition where none is noted yet."""
+        """Note that the rollout is over, and by which condition where none is noted yet. For the harness: authors call `stop`."""
         self._set("is_completed", True)
         if self["stop_condition"] is None:
             self._set("stop_condition", stop_condition)
 
     def mark_truncated(self) -> None:
-        """Note that a limit cut something off."""
+        """Note that a limit cut something off. For the harness alone."""
         self._set("is_truncated", True)
 
     def record_error(self, error: Error) -> None:
-        """Note an error that ends the rollout; an overlong prompt is a truncation."""
+        """Note an error that ends the rollout; an overlong prompt is a truncation. For the harness: authors raise a `vf.Error`."""
         if isinstance(error, OverlongPromptError):
             self["prompt_too_long"] = True
             self.mark_truncated()

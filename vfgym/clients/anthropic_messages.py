@@ -101,7 +101,7 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
         if "system" in kwargs:
             parameters["system"] = kwargs["system"]
         create = self.client.messages.create
-        arguments = create_arguments(create, parameters, options, kwargs.get("extra_headers"))
+        arguments = create_arguments(create, parameters, options, kwargs)
         return await create(model=model, messages=prompt, **arguments)  # type: ignore[arg-type]
 
     def _default_max_tokens(self) -> int:

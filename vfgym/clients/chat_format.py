@@ -67,6 +67,16 @@ def split_sampling_args(sampling_args: SamplingArgs) -> tuple[dict[str, Any], di
     return parameters, options
 
 
+def request_headers(options: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, str]:
+    """Return all headers of a request.
+
+    Args:
+        options: Its options, or the sampling arguments with them: to those a subclass may have added headers.
+        kwargs: What else it is asked with; headers there win (see `ProviderClient.get_native_response`).
+    """
+    return {**(options.get("extra_headers") or {}), **(kwargs.get("extra_headers") or {})}
+
+
 def is_streamed(sampling_args: SamplingArgs) -> bool:
     """Say whether the answer is asked for in pieces."""
     return bool(sampling_args.get("stream") or (sampling_args.get("extra_body") or {}).get("stream"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vfgym.messages import Message
+from vfgym.messages import Message, as_message
 
 
 def earlier_turn(
@@ -27,7 +27,7 @@ def earlier_turn(
         length = len(step["prompt"]) + len(step["completion"])
         if not step["completion"] or length <= longest or length >= len(prompt):
             continue
-        messages = [message.converted(native) for message in (*step["prompt"], *step["completion"])]
+        messages = [as_message(message).converted(native) for message in (*step["prompt"], *step["completion"])]
         if all(map(_is_same, messages, prompt)):
             best, longest = step, length
     return None if best is None else (longest, best)

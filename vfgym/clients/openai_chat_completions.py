@@ -20,6 +20,7 @@ from vfgym.clients.chat_format import (
     is_streamed,
     native_message,
     read_completion,
+    request_headers,
     split_sampling_args,
 )
 from vfgym.clients.chat_sdk import create_completion
@@ -151,11 +152,13 @@ def request_arguments(sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) ->
 
     Args:
         sampling_args: The caller's parameters, which win over what the conversation needs.
-        kwargs: What the conversation needs (``modalities``), all headers of this request, and what is not sent (``state``).
+        kwargs: What the conversation needs (``modalities``), headers, and what is not sent (``state``).
     """
     parameters, options = split_sampling_args(sampling_args)
     for name, value in kwargs.items():
-        if name in REQUEST_OPTIONS:
+        if name == "extra_headers":
+            options[name] = request_headers(options, kwargs)
+        elif name in REQUEST_OPTIONS:
             options[name] = value
         elif name != "state" and value is not None:
             parameters.setdefault(name, value)

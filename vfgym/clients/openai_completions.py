@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vfgym.clients.chat_format import REQUEST_OPTIONS, as_fields, checked_choice, is_streamed, response_of, tokens_of
+from vfgym.clients.chat_format import REQUEST_OPTIONS, as_fields, checked_choice, is_streamed, request_headers, response_of, tokens_of
 from vfgym.clients.chat_sdk import unknown_to_body
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig
@@ -61,6 +61,8 @@ class OpenAICompletionsClient(ProviderClient["AsyncOpenAI", str, Any, Any]):
         kwargs.pop("state", None)
         arguments = {name: value for name, value in sampling_args.items() if value is not None} | kwargs
         options = {name: arguments.pop(name) for name in REQUEST_OPTIONS if name in arguments}
+        if "extra_headers" in options:
+            options["extra_headers"] = request_headers(sampling_args, kwargs)
         arguments, options = unknown_to_body(type(self.client.completions), arguments, options)
         return await self.client.completions.create(**{"model": model, "prompt": prompt, **arguments, **options})
 

@@ -76,9 +76,7 @@ class OpenAIResponsesClient(ProviderClient["openai.AsyncOpenAI", "list[Item]", "
             body["tools"] = all_tools
         options["extra_body"] = {**body, **options.get("extra_body", {})}
         create: Any = self.client.responses.create
-        response: openai.types.responses.Response = await create(
-            model=model, **create_arguments(create, parameters, options, kwargs.get("extra_headers"))
-        )
+        response: openai.types.responses.Response = await create(model=model, **create_arguments(create, parameters, options, kwargs))
         return response
 
     async def raise_from_native_response(self, response: openai.types.responses.Response) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from vfgym.clients.chat_format import tokens_of
+from vfgym.clients.chat_format import request_headers, tokens_of
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.earlier_turn import earlier_turn
@@ -151,7 +151,7 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
                 prompt_attribution=rendered,
                 tools=tools,
                 sampling_params=parameters,
-                extra_headers=kwargs.get("extra_headers"),
+                extra_headers=request_headers(sampling_args, kwargs) or None,
                 **options,
             )
         except client.OverlongPromptError as error:

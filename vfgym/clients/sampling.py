@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from vfgym.clients.chat_format import split_sampling_args
+from vfgym.clients.chat_format import request_headers, split_sampling_args
 from vfgym.clients.client import SamplingArgs
 from vfgym.errors import ConfigurationError
 
@@ -32,7 +32,7 @@ def checked_sampling_args(sampling_args: SamplingArgs, api: str) -> tuple[dict[s
 
 
 def create_arguments(
-    create: Callable[..., Any], parameters: dict[str, Any], options: dict[str, Any], headers: dict[str, str] | None
+    create: Callable[..., Any], parameters: dict[str, Any], options: dict[str, Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of an SDK's ``create``.
 
@@ -40,7 +40,7 @@ def create_arguments(
         create: The SDK's function. What it does not know as an argument goes into the request's body as it is.
         parameters: Parameters of the API.
         options: Options of the request.
-        headers: All headers of the request.
+        kwargs: What else the request is asked with (see `request_headers`).
     """
     # The plain function: a cached method would keep its client.
     known = _argument_names(getattr(create, "__func__", create))
@@ -49,6 +49,7 @@ def create_arguments(
     rest = {name: value for name, value in options.items() if name not in ("extra_body", "extra_headers")}
     if body:
         rest["extra_body"] = body
+    headers = request_headers(options, kwargs)
     if headers:
         rest["extra_headers"] = headers
     return {**arguments, **rest}

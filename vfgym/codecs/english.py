@@ -23,6 +23,7 @@ _AM = r"\b(?:am|are|'m|'re)\s+"
 _ME = rf"(?:{_I}|\blet me)"
 _SO = r"\b(?:so|thus|therefore|hence)\b"
 _ORDERED = rf"(?:\A\W*|[,:;\u2014-]\s*|{_SO}\s+|\b(?:then|now|please|just)\s+)"
+_OPENING = rf"(?:\A\W*(?:(?:ok(?:ay)?|sure|alright|first|next|then|now|please|just|finally)\b\W*)+|{_SO},?\s+)"  # not "The rule says, "
 
 # What it is done to. (A quantity is applied, and not seen as an angle or a position is.)
 _NOUN = r"(?:action|answer|move|choice|decision|option|direction|step|\u52a8\u4f5c|\u7b54\u6848)"
@@ -50,6 +51,7 @@ _TO_THE_END = rf"[^\w?%]*(?:\Z|[\s,(]{_REASON})"
 _NO_VERB = r"(?:left|right|up|down|forwards?|back|backwards?|north|south|east|west|straight|yes|no|none|noop|nothing|done)"
 _A_VERB = _compiled(rf"(?!{_NO_VERB}\Z)[^\W\d]")
 OWN_VERB = _compiled(rf"{_VERB}[\s_]+")
+_A_PHRASE = _compiled(rf"(?:{_VERB}|do|don't)[\s_]")  # "pick up", "do nothing"
 
 
 class Form(NamedTuple):
@@ -69,7 +71,7 @@ FORMS = (
     ),
     Form(
         ("I place my X at [4]", "Block [4] and win.", "I'm dropping into column [4]"),
-        _compiled(rf"(?:(?:{_ME}\s+|{_ORDERED})(?:{_PLACE}|{_VERB})|(?:\A\W*|{_AM}){_PLACING}){_PLACE_LINK}{_OPENED}"),
+        _compiled(rf"(?:(?:{_ME}\s+|\A\W*|\b(?:so|then|now)\s+)(?:{_PLACE}|{_VERB})|(?:\A\W*|{_AM}){_PLACING}){_PLACE_LINK}{_OPENED}"),
         _compiled(_CLOSED + _TO_A_PURPOSE),
         _compiled(r".*\d\Z"),
     ),
@@ -80,6 +82,23 @@ FORMS = (
         _A_VERB,
     ),
     Form(("It is a key. [Drop] the ball first",), _compiled(r"\A\W*\Z"), _compiled(_CLOSED + _OBJECT + _TO_A_PURPOSE), _A_VERB),
+    Form(
+        (
+            "Let me [do nothing].",
+            "Ok, [do nothing] now",
+            "First, [do nothing].",
+            "Next: [do nothing]",
+            "Please [don't accelerate]",
+            "First, [don't accelerate].",
+            "Let me [pick up] the key",
+            "Then [pick up] the ball.",
+            "Next, [pick up] the key to open the door",
+            "The key is here, so [pick up] the key",
+        ),
+        _compiled(rf"(?:{_ME}|{_OPENING}){_OPENED}"),
+        _compiled(rf"{_CLOSED}{_OBJECT}?{_TO_A_PURPOSE}"),
+        _A_PHRASE,
+    ),
     Form(
         (
             "My action is [left].",

@@ -303,8 +303,8 @@ class ChatEnv(EpisodeFace):
             timing=self.timing_type(),
         )
         made = made_states.get()
-        if made is not None:
-            made.append(state)
+        if made is not None and made[0] is self:
+            made[1].append(state)
         return state
 
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:

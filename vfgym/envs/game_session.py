@@ -42,7 +42,7 @@ class Turn:
     def __post_init__(self) -> None:
         # A mistake of the game's author is no `Error`, which would end the episode as if it were part of it.
         try:
-            as_messages(self.messages, name="Turn.messages")
+            self.messages = as_messages(self.messages, name="Turn.messages")  # kept, since an iterator can be read once only
         except InvalidMessage as error:
             raise TypeError(str(error)) from None
         if self.reward.__class__ is not float:

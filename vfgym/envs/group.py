@@ -133,7 +133,9 @@ class EnvGroupRubric(Rubric):
 
     def _rubric_of(self, state: State) -> Rubric:
         task = state["input"]
-        if not (route_of(task) or "task" in task or len(self._env_map) == 1):
+        label = task.get("task")  # names an environment only where there is one of that name: it may be a column of the data
+        is_routed = route_of(task) or (isinstance(label, str) and label in self._env_map)
+        if not (is_routed or len(self._env_map) == 1):
             raise ConfigurationError(
                 f"the state does not say which environment of the group ({', '.join(self._env_map)}) played it, as after step(): score it"
                 " with the rubric of that environment"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -142,7 +143,7 @@ def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
     metrics = row.get("metrics")
     if isinstance(metrics, dict):
         row["metrics"] = {name: _number(name, value) for name, value in metrics.items()}
-        row.update({name: read_number(row[name]) for name in metrics if name in row and name not in not_metrics})
+        row.update({name: _read(row[name]) for name in metrics if name in row and name not in not_metrics})
     else:
         row["metrics"] = {key: value for key, value in row.items() if key not in not_metrics and type(value) in (int, float)}
     row["error"] = _error(row)
@@ -158,8 +159,13 @@ def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
     return row
 
 
+def _read(value: Any) -> Any:
+    """Return what stands for a reward or a metric as it was; null, which stood for what JSON has no number for, as NaN."""
+    return math.nan if value is None else read_number(value)
+
+
 def _number(name: str, value: Any) -> float:
-    number = read_number(value)
+    number = _read(value)
     if not isinstance(number, int | float):
         raise ValueError(f"its {name} must be a number, got {value!r}")
     return number

@@ -220,9 +220,12 @@ class Rubric:
         """Run the `@cleanup` methods, as steps. What those raised that failed is recorded in ``state["cleanup_errors"]``."""
         if self._cleanups:
             handlers = [(handler.name, handler) for handler in self._cleanups]
-            errors = yield from run_handlers(handlers, namespace_of(state, self.class_objects))
-            if errors:
-                dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
+            errors: dict[str, Exception] = {}
+            try:
+                yield from run_handlers(handlers, namespace_of(state, self.class_objects), errors=errors)
+            finally:
+                if errors:
+                    dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
 
     @property
     def has_teardown(self) -> bool:

@@ -16,7 +16,7 @@ _FENCE = re.compile(r"\s*(?:```|''')")
 _DROPPED = "```"
 """Stands where code or a figure was left out, so that what announced it can be left out too."""
 
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)\s*:?[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S(?:.*[^\s:])?)(?:[^\S\n]|:)*$", re.MULTILINE)
 _UNDERLINED = re.compile(r"(?:\A|^[ \t]*\n) {0,3}(\w(?:.*[^\s.!?,;:])?):?[ \t]*\n {0,3}[-=~]{3,}[ \t]*$", re.MULTILINE)
 """A heading as in reStructuredText and in docstrings of NumPy's kind: a line of its own that is no sentence, underlined."""
 
