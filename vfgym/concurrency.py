@@ -321,19 +321,16 @@ def begin_to_end(steps: Steps[None]) -> Pending | None:
     return None
 
 
-def run_handlers(
-    handlers: Iterable[tuple[str, Callable[..., Any]]], *args: Any, errors: dict[str, Exception] | None = None
-) -> Steps[dict[str, Exception]]:
-    """Call handlers in order, each with `args`, and return what those raised that failed, by name.
+def run_handlers(handlers: Iterable[tuple[str, Callable[..., Any]]], *args: Any, errors: dict[str, Exception] | None = None) -> Steps[None]:
+    """Call handlers in order, each with `args`.
 
     One that fails is logged and does not keep the others from running; nor does a cancellation, which is raised when all have run.
 
     Args:
         handlers: Names and handlers.
         *args: What each is called with.
-        errors: What is returned, filled as they fail: for a caller who wants it also where a cancellation is raised.
+        errors: Gets what those raised that failed, by name, as they fail: also where a cancellation is raised in the end.
     """
-    errors = {} if errors is None else errors
     interruption: BaseException | None = None
     for name, call in handlers:
         try:
@@ -344,12 +341,12 @@ def run_handlers(
             raise
         except Exception as error:
             logger.exception("handler %s failed", name)
-            errors[name] = error
+            if errors is not None:
+                errors[name] = error
         except BaseException as error:
             interruption = error
     if interruption is not None:
         raise interruption
-    return errors
 
 
 class Together:
