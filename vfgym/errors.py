@@ -62,6 +62,14 @@ class BrowserSandboxError(SandboxError):
     """A browser sandbox could not be made, reached or used."""
 
 
+class WorkerDied(InfraError):
+    """A worker process ended before it answered a call, or could not be started."""
+
+
+class WorkerTimeout(Error, TimeoutError):
+    """A call in a worker process used up its time."""
+
+
 class InvalidMessage(Error, ValueError):
     """A value is not a chat message, or not a list of them."""
 

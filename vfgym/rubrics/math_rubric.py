@@ -8,14 +8,23 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from vfgym.calls import Ready
-from vfgym.errors import ConfigurationError, MissingExtra
+from vfgym.errors import ConfigurationError, MissingExtra, WorkerDied, WorkerTimeout
 from vfgym.parsers import MaybeThinkParser, Parser, extract_boxed_answer
-from vfgym.rubrics import math_workers
 from vfgym.rubrics.rubric import Rubric
 from vfgym.rubrics.scoring import RewardFunc
+from vfgym.workers import Workers
 
 MAX_VERIFY_CHARS = 50_000
 TIMEOUT_SECONDS = 5.0
+
+_MEMORY_MB = 1024
+"""Memory that a worker may map, a third of it for imports. What needs more counts as wrong, as all does that math-verify fails on."""
+
+_workers = Workers("vfgym.rubrics.math_verification")
+
+
+class VerificationTimeout(WorkerTimeout):
+    """math-verify came to no verdict in the time it was given."""
 
 
 class MathRubric(Rubric):
@@ -24,10 +33,10 @@ class MathRubric(Rubric):
     The response is what the last ``\boxed{...}`` holds. ``\frac{1}{2}`` equals ``0.5``, ``{1,2}`` equals ``{2,1}``. Answers in the
     dataset are bare expressions, without ``\boxed``.
 
-    Verification runs in worker processes that all rubrics of the process share. They start with the first response that is not
-    the answer letter for letter. An expression that takes too long costs its worker and holds up no other; its score is 0.0,
-    and so that it is not mistaken for a wrong answer, ``state["metrics_errors"]["correct_answer"]`` says ``VerificationTimeout``.
-    Results and tables count these.
+    Verification runs in worker processes that all rubrics of the process share, one for each core (see `vfgym.workers`). They start with
+    the first response that is not the answer letter for letter. An expression that takes too long costs its worker and holds up no other;
+    its score is 0.0, and so that it is not mistaken for a wrong answer, ``state["metrics_errors"]["correct_answer"]`` says
+    ``VerificationTimeout``. Results and tables count these.
     """
 
     def __init__(
@@ -35,7 +44,6 @@ class MathRubric(Rubric):
         funcs: Sequence[RewardFunc] | RewardFunc | None = None,
         weights: Sequence[float] | None = None,
         parser: Parser | None = None,
-        max_workers: int | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
         max_verify_chars: int = MAX_VERIFY_CHARS,
     ) -> None:
@@ -46,9 +54,6 @@ class MathRubric(Rubric):
             weights: Their weights (1.0 without).
             parser: Reads the response out of a completion. By default what the last ``\boxed{...}`` after the reasoning
                 holds, and nothing where there is no box.
-            max_workers: Most worker processes that verify at once, apart from those that meet a hard expression. By
-                default one for each core, and no less than two. It is never more than that; where rubrics differ, the
-                largest counts for all of them.
             timeout_seconds: CPU time in seconds that one verification may take, so that a busy machine does not make
                 right answers wrong.
             max_verify_chars: A longer response scores 0.0 and is not verified.
@@ -59,12 +64,9 @@ class MathRubric(Rubric):
         """
         if not _is_installed():
             raise MissingExtra("math", "MathRubric")
-        if max_workers is not None and (not isinstance(max_workers, int) or max_workers < 1):
-            raise ConfigurationError(f"max_workers must be at least 1, or None for one a core, got {max_workers!r}")
         _check_limits(max_verify_chars, timeout_seconds)
         parser = MaybeThinkParser(functools.partial(extract_boxed_answer, strict=True)) if parser is None else parser
         super().__init__(funcs, weights, parser)
-        self.max_workers = max_workers
         self.timeout_seconds = timeout_seconds
         self.max_verify_chars = max_verify_chars
         self.add_reward_func(self.correct_answer)
@@ -81,7 +83,7 @@ class MathRubric(Rubric):
             VerificationTimeout: If the verification takes too long (when awaited).
             InfraError: If the worker processes cannot work (when awaited).
         """
-        return _scored(parser.parse_answer(completion), answer, self.max_verify_chars, self.timeout_seconds, self.max_workers)
+        return _scored(parser.parse_answer(completion), answer, self.max_verify_chars, self.timeout_seconds)
 
 
 async def verify_response(
@@ -104,7 +106,7 @@ async def verify_response(
     if not _is_installed():
         raise MissingExtra("math", "verify_response")
     _check_limits(max_verify_chars, timeout_seconds)
-    return await _scored(response, answer, max_verify_chars, timeout_seconds, None)
+    return await _scored(response, answer, max_verify_chars, timeout_seconds)
 
 
 @functools.cache
@@ -119,17 +121,29 @@ def _check_limits(max_verify_chars: int, timeout_seconds: float) -> None:
         raise ConfigurationError(f"max_verify_chars must be a number of characters, got {max_verify_chars!r}")
 
 
-def _scored(response: Any, answer: Any, max_chars: int, seconds: float, max_workers: int | None) -> Awaitable[float]:
+def _scored(response: Any, answer: Any, max_chars: int, seconds: float) -> Awaitable[float]:
     """Score a response; without the workers, and at once, where that can be told from the texts."""
     response, answer = ("" if value is None else str(value) for value in (response, answer))
     if not response.strip() or not answer.strip() or len(response) > max_chars:
         return Ready(0.0)
     if response == answer:
         return Ready(1.0)
-    # With two, one hard expression leaves a worker to the others.
-    most = max(2, math_workers.cores())
-    return _verified(answer, response, seconds, most if max_workers is None else min(max_workers, most))
+    return _verified(answer, response, seconds)
 
 
-async def _verified(answer: str, response: str, seconds: float, at_once: int) -> float:
-    return float(await math_workers.verify(answer, response, seconds, at_once))
+async def _verified(answer: str, response: str, seconds: float) -> float:
+    def verdict() -> Awaitable[bool]:
+        return _workers.call("is_right", answer, response, cpu_seconds=seconds, memory_mb=_MEMORY_MB)
+
+    try:
+        try:
+            return float(await verdict())
+        except WorkerDied:  # killed by somebody: by the system, say, where memory is short
+            return float(await verdict())
+    except WorkerTimeout:
+        expressions = f"{_short(response)} for {_short(answer)}"
+        raise VerificationTimeout(f"math-verify came to no verdict within {seconds:g} s of CPU time on {expressions}") from None
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:60] + "...")
