@@ -257,6 +257,7 @@ async def test_a_program_that_cannot_run_is_an_error(monkeypatch: pytest.MonkeyP
     broken.chmod(0o755)
     with pytest.raises(WorkerDied, match="could not be started"):
         await Workers("json").call("loads", "1")
+    pool._programs["json"][0].wait()
     monkeypatch.undo()
     assert await Workers("json").call("loads", "1") == 1
 
