@@ -22,6 +22,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+from tests.interruptions import ctrl_c
 from vfgym import MultiTurnEnv, Rubric, State, ToolEnv, UserMessage, cleanup
 from vfgym.calls import Ready, is_awaitable
 from vfgym.concurrency import (
@@ -585,6 +586,32 @@ async def test_cancelling_a_bridged_step_cleans_up_once() -> None:
     assert env.cleaned == 1
     with pytest.raises(ResetNeeded):
         await bridge(wrapped.step, "b")
+
+
+def test_ctrl_c_in_a_step_waits_for_a_slow_finally_before_it_cleans_up() -> None:
+    """`KeyboardInterrupt` arrives when the hook that was running has ended, and cleanup comes after it."""
+    ended: list[str] = []
+
+    class Slow(Talk):
+        async def env_response(self, messages: list[Message], state: State) -> Any:
+            try:
+                interrupt()
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.3)
+                ended.append("hook")
+
+        @cleanup
+        async def leave(self, state: State) -> None:
+            ended.append("cleanup")
+
+    env = Slow()
+    env.reset(seed=0)
+    with ctrl_c() as interrupt, pytest.raises(KeyboardInterrupt):
+        env.step("a")
+    assert ended == ["hook", "cleanup"]
+    with pytest.raises(ResetNeeded):
+        env.step("b")
 
 
 def test_hooks_see_the_context_variables_of_whoever_steps() -> None:

@@ -24,6 +24,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit, TransformAction, TransformReward
 
+from tests.interruptions import ctrl_c
 from vfgym import (
     ClientConfig,
     EnvGroup,
@@ -427,6 +428,27 @@ def test_a_seed_replays_whatever_runs_at_once_and_however_much_is_played() -> No
 def test_each_rollout_has_its_own_random_numbers() -> None:
     results = evaluate(Talk(size=1), "random", rollouts_per_example=8)
     assert len({str(row["completion"]) for row in results["outputs"]}) == 8
+
+
+def test_seeds_differ_over_runs_examples_and_rollouts() -> None:
+    """Neighbouring seeds of runs share none either: a second run with another seed is a second sample."""
+    seeds: list[int] = []
+
+    class Seeded(Sums):
+        def chosen_task(self, seed: int | None, options: Any) -> Any:
+            assert seed is not None
+            seeds.append(seed)
+            return super().chosen_task(seed, options)
+
+    env = Seeded(size=4)
+    for seed in range(3):
+        evaluate(env, say, rollouts_per_example=3, seed=seed)
+    assert len(set(seeds)) == len(seeds) == 3 * 4 * 3
+
+
+def test_three_rollouts_of_one_example_are_numbered_0_1_2() -> None:
+    results = evaluate(Sums(size=1), say, rollouts_per_example=3)
+    assert keys_of(results) == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_episodes_under_a_shared_action_space_replay_too() -> None:
@@ -917,6 +939,36 @@ def test_ctrl_c_closes_what_was_made_and_keeps_what_was_finished(tmp_path: Path)
     assert keys_of(results) == [(i, 0) for i in range(20)]
     assert results["metadata"]["avg_reward"] == 1.0
     assert results["metadata"]["num_examples"] == 1000
+
+
+def test_ctrl_c_in_this_process_waits_for_a_slow_finally(tmp_path: Path) -> None:
+    """`KeyboardInterrupt` arrives when all that the run began has ended, so that nothing of it goes on behind the caller's back."""
+    ended: list[str] = []
+
+    async def agent(observation: list[Message], info: dict[str, Any]) -> str:
+        try:
+            interrupt()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.3)
+            ended.append("agent")
+        return "yes"
+
+    class Slow(Talk):
+        @cleanup
+        async def leave(self, state: State) -> None:
+            await asyncio.sleep(0.1)
+            ended.append("cleanup")
+
+        @teardown
+        async def release(self) -> None:
+            await asyncio.sleep(0.1)
+            ended.append("teardown")
+
+    with ctrl_c() as interrupt, pytest.raises(KeyboardInterrupt):
+        evaluate(lambda: Slow(size=1), agent, results_path=tmp_path)
+    assert ended == ["agent", "cleanup", "teardown"]
+    assert load_results(tmp_path)["outputs"] == []
 
 
 async def test_cancelling_does_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

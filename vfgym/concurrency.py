@@ -120,17 +120,6 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-async def _outcome(awaitable: Awaitable[Any]) -> list[Any]:
-    """Await something for another thread. Between threads asyncio makes a new `TimeoutError`, without its traceback (Python 3.11).
-
-    What came of it is in a list, to be emptied, since asyncio's futures keep each other alive.
-    """
-    try:
-        return [await awaitable, None]
-    except TimeoutError as error:
-        return [None, error]
-
-
 def may_wait() -> bool:
     """Say whether synchronous code that is called here may `wait`: anywhere but on the background loop itself, outside a `bridge`."""
     return _background is None or threading.current_thread() is not _background.thread or in_bridge()
@@ -155,6 +144,8 @@ def close_unawaited(awaitable: object) -> None:
 def wait(awaitable: Awaitable[T]) -> T:
     """Wait for an awaitable from synchronous code: on the loop of the surrounding `bridge`, else on the background loop.
 
+    An interruption (Ctrl-C) cancels it, and is raised once it has ended.
+
     Raises:
         WouldDeadlock: If the caller runs on the background loop itself, which could then never get there.
     """
@@ -170,20 +161,41 @@ def wait(awaitable: Awaitable[T]) -> T:
         loop = background_loop()
     except RuntimeError:  # Python 3.12.1 starts no thread while the process exits, when teardown handlers may want a loop
         return asyncio.run(_awaited(awaitable))
-    future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), loop)
+    return _run_on(loop, _awaited(awaitable))
+
+
+def _run_on(loop: asyncio.AbstractEventLoop, run: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the loop of another thread. An interruption here cancels it, and is raised once it has ended.
+
+    Its task is asked for what came of it, since between futures of two threads asyncio makes a new `TimeoutError`, without its
+    traceback (Python 3.11).
+    """
+    task: Any = None
+    ended = threading.Event()
+
+    def begin_task() -> None:
+        nonlocal task
+        if task is None:
+            task = loop.create_task(run)
+            task.add_done_callback(lambda _: ended.set())
+
+    def cancel_task() -> None:
+        begin_task()  # an interruption may come before it has begun
+        task.cancel()
+
     try:
-        outcome = future.result()
-    except BaseException:
-        future.cancel()  # KeyboardInterrupt in the waiting thread must not leave the work running
-        raise
-    result, timeout = outcome
-    outcome.clear()
-    try:
-        if timeout is not None:
-            raise timeout
+        try:
+            loop.call_soon_threadsafe(begin_task)
+            ended.wait()
+        except BaseException:
+            loop.call_soon_threadsafe(cancel_task)
+            ended.wait()
+            if not task.cancelled():
+                task.exception()  # else asyncio reports that nobody asked for it
+            raise
+        return task.result()  # type: ignore[no-any-return]
     finally:
-        del timeout  # else its traceback would keep this frame, which keeps it
-    return result  # type: ignore[no-any-return]
+        task = None  # else the traceback of what it raised would keep this frame, which keeps it
 
 
 def run_to_end(run: Coroutine[Any, Any, T]) -> T:
@@ -194,20 +206,7 @@ def run_to_end(run: Coroutine[Any, Any, T]) -> T:
     loop = background_loop()
     if in_bridge() or asyncio._get_running_loop() is loop:
         return wait(run)
-
-    async def begin_task() -> asyncio.Task[T]:
-        return asyncio.ensure_future(run)
-
-    task = asyncio.run_coroutine_threadsafe(begin_task(), loop).result()
-    try:
-        asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
-    except BaseException:
-        loop.call_soon_threadsafe(task.cancel)
-        asyncio.run_coroutine_threadsafe(asyncio.wait([task]), loop).result()
-        if not task.cancelled():
-            task.exception()  # else asyncio reports that nobody asked for it
-        raise
-    return task.result()
+    return _run_on(loop, run)
 
 
 async def all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -347,6 +346,20 @@ def run_handlers(handlers: Iterable[tuple[str, Callable[..., Any]]], *args: Any,
             interruption = error
     if interruption is not None:
         raise interruption
+
+
+def run_each(several: Iterable[Steps[None]]) -> Steps[None]:
+    """Run steps one after another. One that raises keeps none of the others from running; what the first raised is raised in the end."""
+    failure: BaseException | None = None
+    for steps in several:
+        try:
+            yield from steps
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
 
 
 class Together:

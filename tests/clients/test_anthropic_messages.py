@@ -146,6 +146,13 @@ class TestPrompt:
         body = await sent_for(SystemMessage([part]), UserMessage("hi"))
         assert body["system"] == [part]
 
+    @pytest.mark.parametrize("role", ["user", "assistant"])
+    async def test_a_mark_on_a_lone_text_is_kept(self, role):
+        part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral"}}
+        said = [UserMessage([part])] if role == "user" else [UserMessage("hi"), AssistantMessage([part]), UserMessage("on")]
+        body = await sent_for(*said)
+        assert next(message["content"] for message in body["messages"] if message["role"] == role) == [part]
+
     async def test_raw_text_is_said_by_the_user(self):
         assert (await sent_for(TextMessage("once upon")))["messages"] == [{"role": "user", "content": "once upon"}]
 

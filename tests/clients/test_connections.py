@@ -204,6 +204,29 @@ async def test_connections_are_kept(make: Make, server: CannedServer, kept: int)
     assert len(server.peers) == (7 if kept == 0 else 4)
 
 
+async def test_sessions_are_closed_when_close_returns(make: Make, server: CannedServer) -> None:
+    """Also those of another event loop, however busy that is."""
+    client = make()
+    await client.get_response(HELLO, "m")
+    other = asyncio.new_event_loop()
+    thread = threading.Thread(target=other.run_forever)
+    thread.start()
+
+    def there(awaitable: Any) -> Any:
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(awaitable, other))
+
+    try:
+        await there(client.get_response(HELLO, "m"))
+        sessions = [await _session(client), await there(_session(client))]
+        other.call_soon_threadsafe(time.sleep, 0.3)
+        await client.close()
+        assert [session.closed for session in sessions] == [True, True]
+    finally:
+        other.call_soon_threadsafe(other.stop)
+        thread.join()
+        other.close()
+
+
 async def test_closing_twice_and_using_again(make: Make, server: CannedServer) -> None:
     client = make()
     await client.get_response(HELLO, "m")

@@ -641,6 +641,74 @@ def test_what_is_parked_is_cancelled_when_the_episode_ends_early(end: str, turns
     env.close()
 
 
+class Lingering(Custom):
+    """Takes its time to end, in its own loop and in a task beside it."""
+
+    goes_on = True
+    """Whether it uses the answers that it gets; else it waits for something that never comes."""
+
+    async def converse(self, state: State) -> list[Message]:
+        async def member(name: str) -> Message:
+            try:
+                answer = await self.ask(state, name)
+                if not self.goes_on:
+                    await asyncio.Event().wait()
+                return answer
+            finally:
+                await asyncio.sleep(0.05)
+                self.events.append(name)
+
+        self.aside = asyncio.create_task(member("aside"))
+        return [await member("main")]
+
+    @cleanup(priority=1)
+    def leave(self, state: State) -> None:
+        self.events.append("cleanup")
+
+
+@pytest.mark.parametrize("end", ["areset", "aclose", "atruncate"])
+async def test_a_rollout_with_a_slow_finally_has_ended_before_its_cleanup_runs(end: str) -> None:
+    """So cleanup handlers never take away what the rollout, or a task whose call is parked, still uses."""
+    env = Lingering()
+    await env.areset(seed=0)
+    await getattr(env, end)()
+    assert (sorted(env.events[:2]), env.events[2:]) == (["aside", "main"], ["cleanup"])
+    await env.aclose()
+
+
+async def test_a_rollout_whose_step_is_cancelled_has_ended_before_its_cleanup_runs() -> None:
+    env = Lingering()
+    env.goes_on = False
+    await env.areset(seed=0)
+    await env.astep("to main")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(env.astep("to aside"), 0.01)
+    assert env.events == ["main", "cleanup"]
+    env.aside.cancel()
+
+
+async def test_a_rollout_that_is_cut_off_has_ended_before_its_cleanup_runs() -> None:
+    """By its deadline, or because the run is cancelled, where a client is asked."""
+
+    class Limited(Lingering, MultiTurnEnv):
+        """Has a time limit."""
+
+    class Mute(Client):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    env = Limited(timeout_seconds=0.01)
+    state = await Player().play(env, env.tasks.input(0), Mute(), "m", None)
+    assert state["stop_condition"] == "timeout_reached"
+    assert env.events.index("main") < env.events.index("cleanup")
+    await asyncio.wait([env.aside], timeout=0.01)
+    unlimited = Lingering()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(Player().play(unlimited, unlimited.tasks.input(0), Mute(), "m", None), 0.01)
+    assert unlimited.events == ["main", "cleanup"]
+
+
 async def test_calls_of_other_tasks_are_cancelled_too() -> None:
     """A task that the author left behind is not left waiting for an answer that never comes."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
+import typing
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, List  # noqa: UP035
 
 import pytest
 from hypothesis import given
@@ -298,7 +299,23 @@ def test_an_annotation_tells_what_the_names_do_not() -> None:
     def one(completion: Any) -> list[float]:
         return [1.0]
 
-    assert Rubric(whole).has_group_rewards
+    def older() -> List[float]:  # noqa: UP006
+        return [1.0, 2.0]
+
+    def qualified() -> typing.List[float]:  # noqa: UP006
+        return [1.0, 2.0]
+
+    def evaluated() -> Any:
+        return [1.0, 2.0]
+
+    for annotation in (list[float], List[float], list, List):  # noqa: UP006 -- as a module without the future import has them
+        evaluated.__annotations__["return"] = annotation
+        assert Rubric(evaluated).has_group_rewards
+    for annotation in (float, Sequence, "Listing", "Any"):
+        evaluated.__annotations__["return"] = annotation
+        assert not Rubric(evaluated).has_group_rewards
+    for func in (whole, older, qualified):
+        assert Rubric(func).has_group_rewards
     assert not Rubric(one).has_group_rewards
     assert [state["reward"] for state in scored_group(Rubric(whole), [played(), played()])] == [1.0, 2.0]
 

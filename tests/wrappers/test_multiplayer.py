@@ -133,6 +133,35 @@ def test_samples_of_an_opponents_action_space_follow_from_seeds(seed: int | None
     assert said(0, seed) != said(0, 8)
 
 
+@pytest.mark.parametrize("kind", ["an agent that samples", "the random agent"])
+def test_every_seats_random_opponent_has_a_stream_of_its_own(kind: str) -> None:
+    """Seats that drew from one stream, or from equal ones, would play the same moves."""
+
+    class Draws(Nim):
+        def sample_move(self, player: Player, rng: Any) -> Message:
+            draws.setdefault(player, []).append(int(rng.bit_generator.random_raw()))
+            return AssistantMessage("1")
+
+    class Table(NimEnv):
+        def open_table(self) -> Nim:
+            return Draws(self.num_players, self.sticks)
+
+    def drawn(seed: int, seat: int) -> dict[Player, list[int]]:
+        draws.clear()
+        env = Table(num_players=4, sticks=32, seat=seat, opponents="random" if kind == "the random agent" else Sampling())
+        play(env, ["1"] * 5, seed=seed)
+        return draws.copy()
+
+    draws: dict[Player, list[int]] = {}
+    all_draws = [drawn(seed, seat=0) for seed in (0, 1)]
+    values = [value for each in all_draws for stream in each.values() for value in stream]
+    assert len(all_draws[0]) == len(all_draws[1]) == 3
+    assert len(set(values)) == len(values) >= 2 * 3 * 5
+    assert drawn(0, seat=0) == all_draws[0]
+    same_seats = drawn(0, seat=1)
+    assert all(same_seats[player][:5] == all_draws[0][player][:5] for player in (2, 3)), "a stream is the seat's, whoever sits beside it"
+
+
 def test_opponents_may_be_async_and_may_answer_with_responses() -> None:
     async def answer(observation: list[Any], info: dict[str, Any]) -> Response:
         return Response("", 0, "", None, AssistantMessage("1"))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from vfgym.calls import CallPlan
-from vfgym.concurrency import Steps, run_async, run_handlers, run_sync
+from vfgym.concurrency import Steps, run_async, run_each, run_handlers, run_sync
 from vfgym.envs.face import EpisodeFace
 from vfgym.episode import BaseEpisode, made_states
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
@@ -440,8 +440,7 @@ class ChatEnv(EpisodeFace):
             register_teardown(self)
 
     def _close(self) -> Steps[None]:
-        yield from super()._close()
-        yield from self._tear_down()
+        yield from run_each([super()._close(), self._tear_down()])
 
     def run_teardown(self) -> None:
         """Run the `@teardown` handlers, the rubric's first. A second call does nothing."""

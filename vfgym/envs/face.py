@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import gymnasium as gym
 
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import Steps, drive_on, run_async, run_sync
+from vfgym.concurrency import Steps, drive_on, run_async, run_each, run_sync
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message, as_message
@@ -309,19 +309,20 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             yield from self._episode.finish()
 
     def _close(self) -> Steps[None]:
-        try:
-            yield from self._abandon()
-        finally:
-            while self._sessions:
-                owner, session = self._sessions.pop()
-                closing = owner.close_session(session)
-                if is_awaitable(closing):
-                    yield closing
+        kept = self._sessions[::-1]
+        self._sessions.clear()
+        yield from run_each([self._abandon(), *(_close_session(owner, session) for owner, session in kept)])
 
     def _print(self, conversation: list[Message]) -> None:
         """Print what has come since the last step."""
         print(transcript(new_since(self._printed, conversation)))
         self._printed = conversation.copy()
+
+
+def _close_session(owner: ChatEnv, session: Any) -> Steps[None]:
+    closing = owner.close_session(session)
+    if is_awaitable(closing):
+        yield closing
 
 
 class Fork(EpisodeFace):

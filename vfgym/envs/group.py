@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vfgym.concurrency import Steps
+from vfgym.concurrency import Steps, run_each
 from vfgym.envs.chat import ChatEnv, check_split
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, did_you_mean
@@ -333,9 +333,7 @@ class EnvGroup(ChatEnv):
         return any(env.requires_group_rollouts for env in self.envs)
 
     def _close(self) -> Steps[None]:
-        yield from super()._close()
-        for env in self.envs:
-            yield from env._close()
+        yield from run_each([super()._close(), *(env._close() for env in self.envs)])
 
 
 def rerouted(state: State, route: Sequence[str]) -> State:

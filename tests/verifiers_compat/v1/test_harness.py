@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -140,6 +142,43 @@ async def test_a_foreign_exception_goes_through_after_the_cleanup() -> None:
     assert cleaned == [True]
 
 
+class Hanging(Client):
+    """Never answers, and says when it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_a_slow_cleanup_finishes_though_the_run_is_cancelled() -> None:
+    """Also where the cancellation comes while it runs already; the run has then ended when the cancellation is raised."""
+    log: list[str] = []
+    is_cleaning = asyncio.Event()
+
+    async def tidy(task: Any, state: Any) -> None:
+        is_cleaning.set()
+        await asyncio.sleep(0.05)
+        log.append("tidy")
+
+    async def then(task: Any, state: Any) -> None:
+        log.append("then")
+
+    client = Hanging()
+    for awaited in (client.asked, is_cleaning):
+        player = vf.Harness(client=client if awaited is client.asked else ScriptedClient(["x"]), model="m", cleanups=[tidy, then])
+        run = asyncio.create_task(player.run({"prompt": "go"}))
+        is_cleaning.clear()
+        await awaited.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    assert log == ["then", "tidy"] * 2
+
+
 async def test_without_a_client_the_loop_says_what_is_missing() -> None:
     with pytest.raises(ConfigurationError, match="client"):
         await vf.Harness().run({"prompt": "go"})
@@ -263,6 +302,34 @@ async def test_rollout_scoring_can_be_left_out() -> None:
     state["runtime"]["score_rollout"] = False
     state = await harness("x", rewards=[score]).run({"prompt": "go"}, state)
     assert (state["reward"], state["metrics"]) == (0.0, {})
+
+
+async def test_the_times_of_a_rollout_are_those_of_its_stages() -> None:
+    """``scoring_ms`` holds neither the set-up nor the model's turns, ``generation_ms`` no scoring, and ``total_ms`` all of it."""
+    seconds = {"set up": 0.05, "update": 0.05, "score": 0.03}
+
+    async def prepare(task: Any, state: Any) -> None:
+        await asyncio.sleep(seconds["set up"])
+
+    async def sync(task: Any, state: Any) -> None:
+        await asyncio.sleep(seconds["update"])
+
+    async def score(task: Any, state: Any) -> float:
+        clock.append(time.perf_counter())
+        await asyncio.sleep(seconds["score"])
+        clock.append(time.perf_counter())
+        return 1.0
+
+    clock: list[float] = []
+    started = time.perf_counter()
+    state = await harness("x", setups=[prepare], updates=[sync], rewards=[score]).run({"prompt": "go"})
+    ended = time.perf_counter()
+    timing = state["timing"]
+    before_scoring, in_scoring = (1e3 * (later - sooner) for sooner, later in ((started, clock[0]), clock))
+    slack = 5.0  # milliseconds by which two clocks may differ
+    assert in_scoring - slack <= timing["scoring_ms"] <= 1e3 * (ended - started) - timing["generation_ms"] + slack
+    assert 1e3 * (seconds["set up"] + seconds["update"]) - slack <= timing["generation_ms"] <= before_scoring + slack
+    assert timing["generation_ms"] + timing["scoring_ms"] - slack <= timing["total_ms"] <= 1e3 * (ended - started) + slack
 
 
 async def test_advantages_come_from_their_own_function_only() -> None:
