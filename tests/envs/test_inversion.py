@@ -655,7 +655,7 @@ class Lingering(Custom):
                     await asyncio.Event().wait()
                 return answer
             finally:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05 if name == "main" else 0.1)
                 self.events.append(name)
 
         self.aside = asyncio.create_task(member("aside"))
@@ -702,11 +702,12 @@ async def test_a_rollout_that_is_cut_off_has_ended_before_its_cleanup_runs() -> 
     state = await Player().play(env, env.tasks.input(0), Mute(), "m", None)
     assert state["stop_condition"] == "timeout_reached"
     assert env.events.index("main") < env.events.index("cleanup")
-    await asyncio.wait([env.aside], timeout=0.01)
+    env.aside.cancel()
     unlimited = Lingering()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(Player().play(unlimited, unlimited.tasks.input(0), Mute(), "m", None), 0.01)
     assert unlimited.events == ["main", "cleanup"]
+    unlimited.aside.cancel()
 
 
 async def test_calls_of_other_tasks_are_cancelled_too() -> None:
