@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from vfgym import EnvGroup, SingleTurnEnv, cleanup, teardown
+from vfgym import EnvGroup, MultiTurnEnv, ProceduralTasks, Rubric, SingleTurnEnv, State, cleanup, teardown
+from vfgym.errors import ConfigurationError
+from vfgym.messages import Message
+from vfgym.testing import ScriptedClient
 
 
 class Holding(SingleTurnEnv):
@@ -59,3 +62,126 @@ def test_a_member_that_cannot_be_closed_keeps_no_other_from_it() -> None:
     with pytest.raises(OSError, match="the network is gone"):
         EnvGroup(members).close()
     assert log == ["a left", "a torn down", "b left", "b closed", "b torn down"]
+
+
+# What is added to a group, and asked of its rubric
+
+
+class Turns(MultiTurnEnv):
+    """Plays two turns."""
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        super().__init__(dataset=[{"question": f"{name}?"}], max_turns=2, **kwargs)
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return "on"
+
+
+def two(**kwargs: Any) -> EnvGroup:
+    return EnvGroup([Turns("a", rubric=Rubric(length)), Turns("b", **kwargs)], env_names=["a", "b"])
+
+
+def length(completion: list[Message]) -> float:
+    return float(len(completion))
+
+
+def test_what_is_added_to_the_rubric_of_a_group_scores_the_episodes_of_every_environment() -> None:
+    group = two()
+    group.rubric.add_metric(lambda level: level, weight=0.5)
+    group.rubric.add_step_reward_func(lambda step, level: 10 * level, weight=2.0)
+    group.rubric.add_class_object("level", 4.0)
+    rewards = []
+    for example_id in (0, 1):
+        group.reset(options={"example_id": example_id})
+        rewards.append([group.step("x").reward for _ in range(2)])
+    assert rewards == [[80.0, 80.0 + 0.5 * 4.0 + 3.0], [80.0, 80.0 + 0.5 * 4.0]]
+    own = [env.rubric.metric_names for env in group.envs]
+    assert group.rubric.metric_names == list(dict.fromkeys([*own[0], *own[1]]))
+    assert "length" in group.rubric.metric_names
+
+
+def test_the_functions_of_a_group_that_need_a_whole_group_of_rollouts_are_those_of_its_environments() -> None:
+    def ranks(states: list[State]) -> list[float]:
+        return [float(place) for place, _ in enumerate(states)]
+
+    group = two(rubric=Rubric(ranks))
+    assert group.rubric.has_group_rewards
+    assert group.requires_group_rollouts
+    assert group.rubric.group_function_names == ["ranks"]
+    assert not two().requires_group_rollouts
+    group.set_score_rollouts(False)
+    assert not group.requires_group_rollouts
+
+
+async def test_the_rubric_of_a_group_scores_and_cleans_up_by_the_environment_that_played() -> None:
+    """Also where whoever scores knows of the group's rubric alone."""
+    left: list[Any] = []
+
+    class Leaving(Rubric):
+        @cleanup
+        def leave(self, state: State) -> None:
+            left.append(state["reward"])
+
+    group = two(rubric=Leaving(lambda: 7.0))
+    states = [await group.rollout(group.tasks.input(number), ScriptedClient(["x", "y"]), "m") for number in (0, 1)]
+    for state in states:
+        await group.rubric.score_rollout(state)
+        await group.rubric.cleanup(state)
+    assert [state["reward"] for state in states] == [3.0, 7.0]
+    assert left == [7.0]
+    with pytest.raises(ConfigurationError, match="must belong to one environment"):
+        await group.rubric.score_group(states)
+    await group.rubric.score_group([states[1], states[1]])
+    assert states[1]["advantage"] == 0.0
+
+
+async def test_a_state_of_a_group_starts_as_that_of_the_environment_that_plays() -> None:
+    group = two(sampling_args={"temperature": 0.5})
+    state = await group.init_state(group.tasks.input(1), None, "m", {"seed": 3})
+    assert (state["prompt"][0].content, state["model"], state["sampling_args"]) == ("b?", "m", {"temperature": 0.5, "seed": 3})
+    with pytest.raises(ConfigurationError, match="plays no episode itself"):
+        group.new_episode()
+
+
+def test_a_route_may_be_text_as_a_dataset_has_it() -> None:
+    group = two()
+    row = {"question": "c?", "info": '{"env_id": "b", "more": 1}'}
+    env, task = group.routed(dict(row))
+    assert (env, task["info"]) == (group.env_map["b"], {"more": 1})
+
+
+def test_settings_reach_environments_with_and_without_a_setter() -> None:
+    group = two()
+    group.set_max_seq_len(5)
+    group.set_max_total_completion_tokens(9)
+    assert [(env.max_seq_len, env.max_total_completion_tokens) for env in group.envs] == [(5, 9)] * 2
+    assert (group.max_seq_len, group.max_total_completion_tokens) == (5, 9)
+
+
+def test_the_rows_of_a_group_have_an_end() -> None:
+    rows = two().tasks.rows
+    assert [rows[number]["example_id"] for number in (0, 1)] == [0, 1]
+    with pytest.raises(IndexError):
+        rows[2]
+
+
+@pytest.mark.parametrize(
+    ("envs", "arguments", "message"),
+    [
+        ([], {}, "at least one environment"),
+        ([3], {}, "joins chat environments, got int"),
+        ([Turns("a")], {"env_names": ["a"], "names": ["a"]}, "not both"),
+        ([Turns("a")], {"env_names": ["a", "b"]}, "got 2 for 1"),
+        ([Turns("a"), Turns("b")], {"env_names": ["a", "a"]}, "different names"),
+        ([Turns("a")], {"dataset": []}, "takes no 'dataset'"),
+    ],
+)
+def test_what_is_no_group_is_refused(envs: list[Any], arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigurationError, TypeError), match=message):
+        EnvGroup(envs, **arguments)
+
+
+def test_tasks_without_an_end_cannot_be_joined() -> None:
+    endless = SingleTurnEnv(ProceduralTasks(lambda number: {"question": str(number)}))
+    with pytest.raises(ConfigurationError, match="the tasks of env_1 have no end"):
+        _ = EnvGroup([Turns("a"), endless]).tasks

@@ -1,0 +1,166 @@
+"""What programs say to the endpoint of their rollout reaches the model, and what it answers reaches them: in every format, in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from vfgym.clients import Client
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.responses import Response, ResponseMessage, Usage
+from vfgym.testing import ScriptedClient
+
+PNG = "iVBORw0KGgo="
+TWO_CALLS = AssistantMessage("both", tool_calls=[ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "add", '{"a": 2}')])
+THINKING = [{"type": "thinking", "thinking": "hm", "signature": "s1"}, {"type": "redacted_thinking", "data": "d1"}]
+
+
+class Recording(ScriptedClient):
+    """Keeps what it was asked, and reports 3 tokens of prompts and 5 of answers."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__(answers)
+        self.asked: list[dict[str, Any]] = []
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        self.asked.append(kwargs)
+        response = await super().get_response(*args, **kwargs)
+        response.usage = Usage(3, 0, 5, 8)
+        return response
+
+
+async def run(ask: Callable[[Any], Awaitable[Any]], api: str, *answers: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """Return what a program got that asks with the SDK's client, and what the model was asked."""
+    got: list[Any] = []
+
+    async def program(state: vf.State) -> None:
+        got.append(await ask(state.get_client(api)))
+
+    client = Recording(*answers)
+    await vf.Harness(program, client=client, model="m").run({"prompt": "go"})
+    return got[0], client.asked
+
+
+async def test_all_that_a_message_of_anthropics_can_say_reaches_the_model() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    link = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+    messages: list[Any] = [
+        {"role": "user", "content": [{"type": "text", "text": "look"}, image, link]},
+        {
+            "role": "assistant",
+            "content": [
+                *THINKING,
+                {"type": "text", "text": "I "},
+                {"type": "text", "text": "add"},
+                {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "2"}]},
+                {"type": "text", "text": "and now?"},
+            ],
+        },
+        {"role": "assistant", "content": "wait"},
+    ]
+
+    async def ask(client: Any) -> Any:
+        return await client.messages.create(
+            model="any",
+            max_tokens=9,
+            system=[{"type": "text", "text": "be"}, {"type": "text", "text": "kind"}],
+            messages=messages,
+            stop_sequences=["END"],
+            tools=[{"name": "add", "input_schema": {"type": "object"}}],
+            tool_choice={"type": "tool", "name": "add"},
+        )
+
+    answer, [asked] = await run(ask, "messages", ResponseMessage("cut", finish_reason="length"))
+    assert asked["sampling_args"] == {
+        "max_tokens": 9,
+        "stop": ["END"],
+        "tool_choice": {"type": "function", "function": {"name": "add"}},
+    }
+    assert [(tool.name, tool.description, tool.parameters) for tool in asked["tools"]] == [("add", "", {"type": "object"})]
+    system, look, thought, result, now, wait = asked["prompt"]
+    assert (system["role"], system["content"]) == ("system", "be\nkind")
+    urls = [f"data:image/png;base64,{PNG}", "https://example.com/a.png"]
+    assert look["content"] == [{"type": "text", "text": "look"}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
+    assert (thought["content"], thought["thinking_blocks"]) == ("I add", THINKING)
+    assert [(call.id, call.name, call.arguments) for call in thought.tool_calls] == [("c1", "add", '{"a": 1}')]
+    assert result == {"role": "tool", "tool_call_id": "c1", "content": "2"}
+    assert (now["role"], now["content"], wait["role"], wait["content"]) == ("user", "and now?", "assistant", "wait")
+    assert (answer.content[0].text, answer.stop_reason) == ("cut", "max_tokens")
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 5)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_all_that_an_answer_can_hold_reaches_a_program_that_speaks_anthropics_format(is_streamed: bool) -> None:
+    said = AssistantMessage("both", tool_calls=[*TWO_CALLS.tool_calls, ToolCall("c3", "add", "[3]")], thinking_blocks=THINKING)
+
+    async def ask(client: Any) -> Any:
+        asked: Any = {"model": "any", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}
+        if not is_streamed:
+            return await client.messages.create(**asked)
+        async with client.messages.stream(**asked) as stream:
+            return await stream.get_final_message()
+
+    answer, _ = await run(ask, "messages", said)
+    thinking, redacted, text, *calls = answer.content
+    assert (thinking.thinking, thinking.signature, redacted.data, text.text) == ("hm", "s1", "d1", "both")
+    assert [(call.id, call.name, call.input) for call in calls] == [
+        *[("c1", "add", {"a": 1}), ("c2", "add", {"a": 2})],
+        ("c3", "add", {"arguments": [3]}),
+    ]
+    assert (answer.stop_reason, answer.usage.output_tokens) == ("tool_use", 5)
+
+
+async def test_streamed_chat_completions_hold_tool_calls_and_usage() -> None:
+    async def ask(client: Any) -> Any:
+        stream = await client.chat.completions.create(model="any", messages=[{"role": "user", "content": "go"}], stream=True)
+        return [chunk async for chunk in stream]
+
+    chunks, _ = await run(ask, "chat_completions", TWO_CALLS)
+    [delta] = [choice.delta for chunk in chunks for choice in chunk.choices if choice.delta.tool_calls]
+    assert [(call.index, call.id, call.function.arguments) for call in delta.tool_calls] == [(0, "c1", '{"a": 1}'), (1, "c2", '{"a": 2}')]
+    assert delta.content == "both"
+    assert [choice.finish_reason for chunk in chunks for choice in chunk.choices] == [None, "tool_calls"]
+    [usage] = [chunk.usage for chunk in chunks if chunk.usage is not None]
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (3, 5, 8)
+
+
+async def test_completions_can_be_streamed_too() -> None:
+    async def ask(client: Any) -> Any:
+        stream = await client.completions.create(model="any", prompt="go", stop="END", stream=True)
+        return [chunk async for chunk in stream]
+
+    [chunk], [asked] = await run(ask, "completions", ResponseMessage("one", finish_reason="length"))
+    assert (chunk.choices[0].text, chunk.choices[0].finish_reason, chunk.usage.completion_tokens) == ("one", "length", 5)
+    assert (asked["prompt"][0]["content"], asked["sampling_args"]) == ("go", {"stop": "END"})
+
+
+async def test_an_exception_of_the_client_is_told_to_the_program_and_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """The SDK does not repeat such a request."""
+    calls: list[int] = []
+
+    class Broken(Client):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+            calls.append(1)
+            raise ZeroDivisionError("a bug of the client")
+
+    async def program(state: vf.State) -> dict[str, Any]:
+        try:
+            await state.get_client().chat.completions.create(model="m", messages=[{"role": "user", "content": "go"}])
+        except Exception as error:
+            return {"told": f"{getattr(error, 'status_code', None)}: {error}"}
+        return {}
+
+    state = await vf.Harness(program, client=Broken(), model="m").run({"prompt": "go"})
+    assert state["told"].startswith("500")
+    assert "ZeroDivisionError: a bug of the client" in state["told"]
+    assert "a model call of a rollout failed" in caplog.text
+    assert len(calls) == 1
