@@ -77,14 +77,15 @@ class HarnessRubric(Rubric):
 
     def scoring_steps(self, state: Any) -> Steps[Score]:
         """Return what the signals found of one rollout: the harness called them at its end."""
-        return _score_of(state.rollout_state)
+        return _score_of(state)
         yield  # makes this a generator, as the machine expects
 
     def group_scoring_steps(self, states: list[Any]) -> Steps[list[Score]]:
         """Call the signals that see the group, and return what all of them found."""
-        if self.harness.requires_group_rollouts:
-            yield self._scored_group(states)
-        return [_score_of(state.rollout_state) for state in states]
+        begun = [state for state in states if _has_begun(state)]
+        if begun and self.harness.requires_group_rollouts:
+            yield self._scored_group(begun)
+        return [_score_of(state) for state in states]
 
     async def _scored_group(self, states: list[Any]) -> None:
         tasks = [state.rollout_task for state in states]
@@ -229,5 +230,13 @@ def show(state: State, episode: Any) -> None:
         step["reward"], step["advantage"] = own["reward"], own["advantage"]
 
 
-def _score_of(state: State) -> Score:
+def _has_begun(episode: Any) -> bool:
+    """Say whether the harness got to play: its task may be none, or the group's tasks not what they should be."""
+    return hasattr(episode, "rollout_state")
+
+
+def _score_of(episode: Any) -> Score:
+    if not _has_begun(episode):
+        return Score()
+    state: State = episode.rollout_state
     return Score(float(state["reward"]), dict(state["metrics"]))

@@ -120,6 +120,29 @@ async def test_a_group_of_rows_of_their_own() -> None:
     assert (taskset.groups, sorted(row["reward"] for row in outputs)) == ([("0", 2)], [0.0, 11.0])
 
 
+async def test_a_group_must_begin_with_as_many_tasks_and_states_as_it_has_rollouts() -> None:
+    class Short(vf.Taskset):
+        async def init_group(self, task: vf.Task, num_rollouts: int) -> tuple[list[vf.Task], list[vf.State]]:
+            tasks, states = await super().init_group(task, num_rollouts)
+            return tasks, states[1:]
+
+    outputs = (await vf.Env(Short(ROWS[:1])).evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["outputs"]
+    assert ["must return 2 tasks and states, got 2 and 1" in str(row["error"]) for row in outputs] == [True, True]
+    assert [row["reward"] for row in outputs] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("is_grouped", [False, True])
+async def test_a_row_that_is_no_task_is_the_error_of_its_rollouts(is_grouped: bool) -> None:
+    def best(tasks: Any, states: Any) -> list[float]:
+        return [1.0] * len(states)
+
+    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[best] if is_grouped else [correct]))
+    rows = [{"prompt": [], "example_id": 0, "info": {"task": "no JSON"}}]
+    outputs = (await env.generate(rows, ScriptedClient(["0"]), "m"))["outputs"]
+    assert ["must be JSON" in str(row["error"]) for row in outputs] == [True]
+    assert outputs[0]["reward"] == 0.0
+
+
 async def test_a_repeated_rollout_starts_from_what_the_failed_one_started_from() -> None:
     class Flaky(ScriptedClient):
         async def get_response(self, *args: Any, **kwargs: Any) -> Response:
@@ -141,6 +164,26 @@ async def test_scoring_can_be_switched_off() -> None:
     env = vf.Env(vf.Taskset(ROWS[:1], rewards=[correct]), score_rollouts=False)
     [row] = (await env.evaluate(ScriptedClient(["0"]), "m"))["outputs"]
     assert (row["reward"], row["metrics"]) == (0.0, {})
+
+
+async def test_group_objects_are_closed_where_scoring_is_switched_off() -> None:
+    """Nobody scores the group then, so each rollout ends its own."""
+    left: list[int] = []
+
+    def best(tasks: Any, states: Any) -> list[float]:
+        return [1.0] * len(states)
+
+    def leave(tasks: Any, states: Any) -> None:
+        left.append(len(states))
+
+    group = {"fn": leave, "stage": "group"}
+    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[best], cleanups=[group]), score_rollouts=False)
+    outputs = (await env.evaluate(ScriptedClient(["0"]), "m", rollouts_per_example=3, state_columns=["advantage"]))["outputs"]
+    assert [(row["rollout"], row["reward"], row["advantage"]) for row in outputs] == [(0, 0.0, 0.0), (1, 0.0, 0.0), (2, 0.0, 0.0)]
+    assert left == [1, 1, 1]
+    env.set_score_rollouts(True)
+    await env.evaluate(ScriptedClient(["0"]), "m", rollouts_per_example=3)
+    assert left == [1, 1, 1, 3]
 
 
 # As a Gymnasium environment

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import verifiers_compat.v1 as vf
+from vfgym import blocking
 from vfgym.clients import Client
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, ToolCall
@@ -448,3 +452,92 @@ async def test_a_child_rollout_borrows_model_tools_and_transcript() -> None:
     assert contents(state, "tool") == ["helped"]
     assert len(state["trajectory"]) == 4
     assert state["num_model_requests"] == 2
+
+
+async def test_a_function_that_is_listed_keeps_what_its_mark_says_and_the_list_may_say_otherwise() -> None:
+    """Weight, stage and priority of a decorated function; the mark of another kind says nothing about this one."""
+    order: list[str] = []
+
+    @vf.metric
+    @vf.reward(weight=3.0, priority=-5)
+    def late(task: Any, state: Any) -> float:
+        order.append("late")
+        return 1.0
+
+    @vf.reward(weight=0.5, stage="group")
+    def together(states: Any) -> list[float]:
+        return [1.0] * len(states)
+
+    @vf.reward(priority=7)
+    def soon(task: Any, state: Any) -> float:
+        order.append("soon")
+        return 10.0
+
+    player = harness("x", rewards=[late, soon, together])
+    assert player.requires_group_rollouts
+    state = await player.run({"prompt": "go"})
+    assert (state["reward"], order) == (13.0, ["soon", "late"])
+    order.clear()
+    changed = harness("x", rewards=[{"fn": late, "weight": 2.0, "priority": 9}, {"fn": soon, "weight": 1.0}])
+    assert not changed.requires_group_rollouts
+    assert ((await changed.run({"prompt": "go"}))["reward"], order) == (12.0, ["late", "soon"])
+
+
+async def test_blocking_handlers_tools_and_users_leave_the_event_loop_alone() -> None:
+    threads: dict[str, int] = {}
+
+    @blocking
+    def look() -> str:
+        """Look around."""
+        threads["tool"] = threading.get_ident()
+        return "seen"
+
+    @blocking
+    def user(state: Any) -> Any:
+        threads["user"] = threading.get_ident()
+        return None
+
+    @blocking
+    def score(task: Any, state: Any) -> float:
+        threads["reward"] = threading.get_ident()
+        return 2.0
+
+    state = await harness(calling(("look", {})), "done", toolsets=[[look]], rewards=[score], user=user).run({"prompt": "go"})
+    assert (state["reward"], contents(state, "tool")) == (2.0, ["seen"])
+    assert threads.keys() == {"tool", "user", "reward"}
+    assert threading.get_ident() not in threads.values()
+
+
+async def test_a_harness_says_which_turns_are_kept() -> None:
+    class Choosy(vf.Harness):
+        async def keep_trajectory_step(self, step: Any, state: vf.State) -> bool:
+            return step["completion"][0]["content"] != "answer 2"
+
+    class Numbering(ScriptedClient):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+            self.calls += 1
+            return Response("", 0, "m", None, AssistantMessage(f"answer {self.calls}"))
+
+    def user(transcript: Any) -> str | None:
+        return "more" if len(transcript) < 5 else None
+
+    player = Choosy(client=Numbering([]), model="m", user=user)
+    state = await player.run({"prompt": "go"})
+    assert [step["completion"][0]["content"] for step in state["trajectory"]] == ["answer 1", "answer 3"]
+    assert state["num_model_requests"] == 3
+
+
+async def test_the_program_of_the_configuration_is_completed_by_that_of_the_code(tmp_path: Path) -> None:
+    program = {"command": [sys.executable, "-c", "import os; print(os.environ['A'], os.environ['B'])"], "env": {"A": "1", "B": "2"}}
+    player = vf.Harness({"env": {"B": "3"}}, client=ScriptedClient([]), model="m", config={"program": program})
+    state = await player.run({"prompt": "go"})
+    assert state["completion"] == [{"role": "assistant", "content": "1 3"}]
+
+
+async def test_the_model_is_reached_over_http_only_while_the_program_runs() -> None:
+    async def score(task: Any, state: vf.State) -> float:
+        state.get_endpoint_config()
+        return 1.0
+
+    with pytest.raises(ConfigurationError, match="only while the program"):
+        await harness("x", rewards=[score]).run({"prompt": "go"})

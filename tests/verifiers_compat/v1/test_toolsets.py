@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from verifiers_compat.v1.bindings import Scope
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.testing import ScriptedClient
@@ -203,6 +205,79 @@ async def test_the_rollouts_of_a_group_share_its_objects() -> None:
     counts = [message["content"] for row in outputs["outputs"] for message in row["completion"] if message["role"] == "tool"]
     assert sorted(counts) == ["1", "1", "2", "2", "3", "3"]
     assert [counter.is_closed for counter in Counter.made] == [True, True]
+
+
+async def test_signals_of_a_toolset_have_bindings_too() -> None:
+    def used(state: Any, counter: Counter, scale: int) -> float:
+        return float(counter.count * scale)
+
+    def count(counter: Counter) -> int:
+        """Count."""
+        counter.count += 1
+        return counter.count
+
+    bindings = {"count.counter": "objects.counter", "used.counter": "objects.counter", "used.scale": 10}
+    toolset = vf.Toolset([count], rewards=[used], bindings=bindings, objects={"counter": Counter})
+    client = ScriptedClient([calling(("count", {}), ("count", {})), "done"])
+    state = await vf.Harness(client=client, model="m", toolsets=[toolset]).run({"prompt": "go"})
+    assert (state["reward"], state["metrics"]) == (20.0, {"used": 20.0})
+
+
+async def test_an_object_that_could_not_be_made_is_made_when_it_is_needed_again() -> None:
+    """Whoever waits for it meanwhile is told, too, and nobody waits for ever."""
+    tries: list[int] = []
+
+    async def connect() -> str:
+        tries.append(1)
+        await asyncio.sleep(0)
+        if len(tries) == 1:
+            raise OSError("refused")
+        return "connected"
+
+    scope = Scope()
+    together = await asyncio.gather(*(scope.object(scope, "db", connect) for _ in range(2)), return_exceptions=True)
+    assert [str(error) for error in together] == ["refused", "refused"]
+    assert [await scope.object(scope, "db", connect) for _ in range(2)] == ["connected"] * 2
+    assert len(tries) == 2
+
+
+async def test_a_cancelled_factory_leaves_its_object_to_be_made_anew() -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    scope = Scope()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(scope.object(scope, "db", never), 0.01)
+    assert await scope.object(scope, "db", lambda: 3) == 3
+
+
+async def test_objects_are_closed_newest_first_and_one_that_fails_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:
+    closed: list[str] = []
+
+    class Closes:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def close(self) -> None:
+            closed.append(self.name)
+            if self.name == "b":
+                raise OSError("gone")
+
+    class TornDown:
+        async def teardown(self) -> None:
+            await asyncio.sleep(0)
+            closed.append("d")
+
+    scope = Scope()
+    for name in "abc":
+        await scope.object(scope, name, lambda name=name: Closes(name))
+    await scope.object(scope, "d", TornDown)
+    await scope.object(scope, "e", lambda: "needs no closing")
+    await scope.release()
+    assert closed == ["d", "c", "b", "a"]
+    assert "the object b could not be closed" in caplog.text
+    await scope.release()
+    assert len(closed) == 4
 
 
 def test_bindings_that_lead_nowhere_are_refused() -> None:
