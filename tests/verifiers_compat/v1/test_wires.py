@@ -1,4 +1,4 @@
-"""What programs say to the endpoint of their rollout reaches the model, and what it answers reaches them: in every format, in both directions."""
+"""What programs say to the endpoint of their rollout reaches the model, and what it answers reaches them, in every format."""
 
 from __future__ import annotations
 
