@@ -15,7 +15,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from greenlet import getcurrent, greenlet
@@ -380,6 +382,22 @@ class Together:
             close_unawaited(awaitable)
 
 
+rollout_deadline: ContextVar[float | None] = ContextVar("rollout_deadline", default=None)
+"""When what is awaited here is cancelled, as a time of `time.monotonic`; None where there is no limit. Clients ask for it, so that they
+begin no pause that could not end in time."""
+
+
+@contextmanager
+def ends_at(deadline: float) -> Iterator[None]:
+    """Let what is awaited inside know its deadline (see `rollout_deadline`). An earlier one around it still holds."""
+    outer = rollout_deadline.get()
+    rollout_deadline.set(deadline if outer is None else min(outer, deadline))
+    try:
+        yield
+    finally:
+        rollout_deadline.set(outer)  # not by a token, which would be of another context where a coroutine is closed from outside
+
+
 class Before:
     """An awaitable that must be done before a deadline, else it is cancelled and `DeadlinePassed` raised."""
 
@@ -402,7 +420,8 @@ class Before:
         scope = asyncio.timeout(max(0.0, self._deadline - time.monotonic()))
         try:
             async with scope:
-                return await self._awaitable
+                with ends_at(self._deadline):
+                    return await self._awaitable
         except TimeoutError:
             if scope.expired():
                 raise DeadlinePassed from None

@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import functools
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from vfgym.clients import Client, SamplingArgs
-from vfgym.concurrency import DeadlinePassed, Steps
+from vfgym.concurrency import DeadlinePassed, Steps, ends_at
 from vfgym.episode import BaseEpisode, error_stop, made_states, note_error
 from vfgym.errors import EpisodeNotPicklable, Error, ModelError, ResetNeeded
 from vfgym.hooks import ROLLED_OUT, complete
@@ -60,7 +61,8 @@ async def in_time(rollout: Callable[[], Awaitable[Any]], timeout_seconds: float 
     timer = loop.call_later(timeout_seconds, end)
     try:
         async with asyncio.timeout(None) as scope:
-            return await rollout()
+            with ends_at(time.monotonic() + timeout_seconds):
+                return await rollout()
     except TimeoutError:
         if scope.expired():
             raise DeadlinePassed from None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vfgym.clients.anthropic_prompt import API, native_prompt, native_tool, read_blocks
+from vfgym.clients.chat_sdk import is_the_sdks_own
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.native_output import FIELD, native_output, wire_form
@@ -63,6 +64,8 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
         """Take an ``AsyncAnthropic`` as it is, or a configuration to make one of."""
         super().__init__(client_or_config)
         self._told_of_max_tokens = False
+        self._bounded: anthropic.AsyncAnthropic | None = None
+        """A client that was given, with an end to its pauses."""
 
     def setup_client(self, config: ClientConfig) -> anthropic.AsyncAnthropic:
         """Make the SDK's client."""
@@ -100,9 +103,19 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
             parameters["tools"] = all_tools
         if "system" in kwargs:
             parameters["system"] = kwargs["system"]
-        create = self.client.messages.create
+        create = self._messages().create
         arguments = create_arguments(create, parameters, options, kwargs)
         return await create(model=model, messages=prompt, **arguments)  # type: ignore[arg-type]
+
+    def _messages(self) -> anthropic.resources.AsyncMessages:
+        given = self.client.messages
+        if self.config is not None or not is_the_sdks_own(given, "anthropic"):
+            return given
+        if self._bounded is None:
+            from vfgym.clients.sdk import with_bounded_pauses
+
+            self._bounded = with_bounded_pauses(self.client)
+        return self._bounded.messages
 
     def _default_max_tokens(self) -> int:
         if not self._told_of_max_tokens:

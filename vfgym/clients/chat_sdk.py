@@ -25,7 +25,7 @@ async def create_completion(client: Any, model: str, messages: list[Any], parame
         The SDK's ``ChatCompletion``, or the JSON of one that was streamed, as a dict.
     """
     completions = client.chat.completions
-    if not parameters.get("stream") and not options.get("extra_body", {}).get("stream") and _is_the_sdks_own(completions):
+    if not parameters.get("stream") and not options.get("extra_body", {}).get("stream") and is_the_sdks_own(completions):
         return await _post(client, {"model": model, "messages": messages, **parameters}, options)
     parameters, options = unknown_to_body(type(completions), parameters, options)
     response = await completions.create(**{"model": model, "messages": messages, **parameters, **options})
@@ -51,10 +51,10 @@ async def _post(client: Any, body: dict[str, Any], options: dict[str, Any]) -> A
     return await client.post("/chat/completions", cast_to=ChatCompletion, body=body, options=sent)
 
 
-def _is_the_sdks_own(completions: Any) -> bool:
-    """Say whether ``create`` is what the SDK wrote: tests replace it, and tracing tools wrap it."""
-    create = getattr(getattr(completions, "create", None), "__func__", None)
-    return isinstance(create, FunctionType) and str(create.__globals__.get("__name__")).startswith("openai.")
+def is_the_sdks_own(resource: Any, sdk: str = "openai") -> bool:
+    """Say whether the ``create`` of a resource is what the SDK wrote: tests replace it, and tracing tools wrap it."""
+    create = getattr(getattr(resource, "create", None), "__func__", None)
+    return isinstance(create, FunctionType) and str(create.__globals__.get("__name__")).startswith(f"{sdk}.")
 
 
 @functools.cache

@@ -123,6 +123,8 @@ class EndpointClientConfig(BaseModel):
     max_keepalive_connections: int = Field(default=28000, ge=0)
     max_retries: int = Field(default=10, ge=0)
     """How often a request is repeated that met a rate limit, a server error or a broken connection."""
+    max_body_mb: float = Field(default=64.0, gt=0)
+    """Megabytes (2**20 bytes) that the body of an answer may have, uncompressed; one that is larger is an error."""
     extra_headers: Headers = {}
     extra_headers_from_state: Headers = {}
     """Header name to the item of the episode's state that is its value. It wins over a header of the sampling arguments, as that does

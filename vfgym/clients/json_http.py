@@ -1,19 +1,20 @@
 """A lean way to ask a route for JSON: no SDK, one request body of bytes, one parsed answer.
 
-It behaves as the OpenAI SDK does: the same retries, and the SDK's own exceptions, which are made only where one is raised.
+It behaves as a client of the OpenAI SDK that is made of the same configuration: the same retries (`vfgym.clients.retries`), and the
+SDK's own exceptions, which are made only where one is raised.
 """
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from vfgym.clients.retries import pause_before_retry, should_retry
-from vfgym.clients.transport import Connections, Pool
+from vfgym.clients.config import EndpointClientConfig
+from vfgym.clients.retries import repeats
+from vfgym.clients.transport import DECODED, Connections, Pool, body_of
 from vfgym.threads import on_thread
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 _ORGANISATION = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 """Headers that the SDK takes from the environment."""
-
-_OF_THE_ENCODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 """Encode compactly; NaN and infinities, which are no JSON, are refused."""
@@ -87,6 +86,7 @@ class JsonRoute:
             openai.APIStatusError: If the endpoint answers with an error that a retry may not, or did not, mend.
             openai.APIConnectionError: If it cannot be reached.
             openai.APITimeoutError: If it takes too long.
+            ModelError: If the answer is larger than the configuration allows.
         """
         import aiohttp
 
@@ -95,27 +95,25 @@ class JsonRoute:
             own_headers = own_headers.copy()
             own_headers.update(headers)
         url = self.url if not query else self.url.extend_query(_plain_query(query))
-        pool = self.connections.pool()
-        max_retries = self.connections.config.max_retries
+        pool, config = self.connections.pool(), self.connections.config
         retries = 0
         while True:
             try:
-                status, answered, data = await _exchange(pool, url, body, own_headers, timeout)
+                status, answered, data = await _exchange(pool, config, url, body, own_headers, timeout)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                if retries >= max_retries:
+                if not await repeats(retries, config.max_retries):
                     raise await _connection_error(str(url), error) from error
-                pause = pause_before_retry(retries)
             else:
                 if status < 400:
                     return _parsed(data)
-                if retries >= max_retries or not should_retry(status, answered):
+                if not await repeats(retries, config.max_retries, status, answered):
                     raise await _status_error(str(url), status, answered, data)
-                pause = pause_before_retry(retries, answered)
-            await asyncio.sleep(pause)
             retries += 1
 
 
-async def _exchange(pool: Pool, url: URL, body: bytes, headers: CIMultiDict[str], timeout: Any) -> tuple[int, Mapping[str, str], bytes]:
+async def _exchange(
+    pool: Pool, config: EndpointClientConfig, url: URL, body: bytes, headers: CIMultiDict[str], timeout: Any
+) -> tuple[int, Mapping[str, str], bytes]:
     may_keep = pool.enter()
     if not may_keep:
         headers = headers.copy()
@@ -123,7 +121,7 @@ async def _exchange(pool: Pool, url: URL, body: bytes, headers: CIMultiDict[str]
     options = {} if timeout is None else {"timeout": _client_timeout(pool, timeout)}
     try:
         async with pool.session.post(url, data=body, headers=headers, **options) as response:
-            return response.status, response.headers, await response.read()
+            return response.status, response.headers, await body_of(response, config)
     finally:
         pool.leave()
 
@@ -184,8 +182,7 @@ async def _status_error(url: str, status: int, headers: Mapping[str, str], data:
     said = body.get("error", body) if isinstance(body, dict) else body
     message = said.get("message") if isinstance(said, dict) else None
     message = f"Error code: {status} - {message}" if isinstance(message, str) and message else f"Error code: {status}"
-    # The body is decoded already: what its headers say of its encoding no longer holds.
-    kept = [(name, value) for name, value in headers.items() if name.lower() not in _OF_THE_ENCODED]
+    kept = [(name, value) for name, value in headers.items() if name.lower() not in DECODED]
     response = httpx2.Response(status, headers=kept, content=data, request=_request(url))
     made: Exception = kind(message, response=response, body=said)
     return made

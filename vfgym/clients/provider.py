@@ -11,6 +11,7 @@ from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, named_key
 from vfgym.clients.joined import conversation
+from vfgym.clients.retries import given_up_because
 from vfgym.clients.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
 from vfgym.messages import Message
@@ -155,7 +156,12 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
                 raise
             if is_overlong_prompt(error):
                 raise OverlongPromptError(f"the prompt is longer than the context of {model}: {error}") from error
-            raise ModelError(f"{self._where()} gave no usable answer: {type(error).__name__}: {error}{_page(error)}") from error
+            own = _own_error(error)
+            if own is not None:
+                raise own from own.__cause__
+            why = given_up_because(error)
+            waits = "" if why is None else f" ({why})"
+            raise ModelError(f"{self._where()} gave no usable answer: {type(error).__name__}: {error}{_page(error)}{waits}") from error
 
     async def _ask(
         self, messages: list[Message], model: str, sampling_args: SamplingArgs, tools: Sequence[Tool] | None, kwargs: dict[str, Any]
@@ -175,6 +181,14 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
 
     def _where(self) -> str:
         return f"the provider at {self.config.api_base_url}" if self.config is not None else "the provider"
+
+
+def _own_error(error: BaseException) -> Error | None:
+    """Return the library's own error of which an SDK made one of its own: anthropic 2 says "connection error" of anything."""
+    link: BaseException | None = error
+    while link is not None and not isinstance(link, Error):
+        link = link.__cause__
+    return link
 
 
 def _page(error: Exception) -> str:

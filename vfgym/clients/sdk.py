@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import httpx2
 from yarl import URL
 
 from vfgym.clients.config import EndpointClientConfig
-from vfgym.clients.transport import Connections, Pool
+from vfgym.clients.retries import repeats, too_long_a_pause
+from vfgym.clients.transport import DECODED, Connections, Pool, blocks_of, body_of
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
+
+_EVENTS = "text/event-stream"
 
 
 def openai_client(config: EndpointClientConfig, connections: Connections) -> AsyncOpenAI:
@@ -25,7 +28,7 @@ def openai_client(config: EndpointClientConfig, connections: Connections) -> Asy
         api_key=config.resolved_api_key(),
         base_url=config.api_base_url,
         timeout=_timeout(config),
-        max_retries=config.max_retries,
+        max_retries=0,  # `AiohttpTransport` sends a request again
         default_headers=config.resolved_headers(),
         http_client=_http_client(config, connections),
     )
@@ -39,10 +42,22 @@ def anthropic_client(config: EndpointClientConfig, connections: Connections) -> 
         api_key=config.resolved_api_key(),
         base_url=config.api_base_url,
         timeout=_timeout(config),
-        max_retries=config.max_retries,
+        max_retries=0,  # `AiohttpTransport` sends a request again
         default_headers=config.resolved_headers(),
         http_client=_http_client(config, connections),
     )
+
+
+def with_bounded_pauses(client: AsyncAnthropic) -> AsyncAnthropic:
+    """Return a client like one that was given, which gives up where it is asked for too long a pause (anthropic 2 obeys any)."""
+
+    async def bounded(request: Any, call_next: Any) -> Any:
+        response = await call_next(request)
+        if response.status_code >= 400 and too_long_a_pause(response.headers) is not None:
+            response.headers["x-should-retry"] = "false"
+        return response
+
+    return client.with_middleware(bounded)
 
 
 def _timeout(config: EndpointClientConfig) -> httpx2.Timeout:
@@ -54,10 +69,10 @@ def _http_client(config: EndpointClientConfig, connections: Connections) -> http
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
-    """Sends the SDKs' requests over `Connections`.
+    """Sends the SDKs' requests over `Connections`, again where that may help (see `vfgym.clients.retries`).
 
     Unlike the transport that the SDKs ship, it shares its connections with other callers and event loops, bounds the whole
-    request by the read timeout, and tells a broken connection from a timeout.
+    request by the read timeout and the answer's body by the configuration, and tells a broken connection from a timeout.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -65,39 +80,59 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         self.connections = connections
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request; the body of the response is read afterwards.
+        """Send one request. A stream of events is read afterwards, any other body has been read.
 
         Raises:
             httpx2.TransportError: If the connection cannot be made, breaks, or takes too long.
+            ModelError: If the answer is larger than the configuration allows.
         """
+        can_be_repeated = not isinstance(body := _body(request), AsyncIterator)
+        max_retries = self.connections.config.max_retries if can_be_repeated else 0
+        retries = 0
+        while True:
+            try:
+                response = await self._sent(request, body)
+            except httpx2.TransportError:
+                if not await repeats(retries, max_retries):
+                    raise
+            else:
+                status = response.status_code
+                if status < 400 or not await repeats(retries, max_retries, status, response.headers):
+                    return response
+                await response.aclose()
+            retries += 1
+
+    async def _sent(self, request: httpx2.Request, body: bytes | AsyncIterator[bytes] | None) -> httpx2.Response:
         seconds = request.extensions.get("timeout", {})
         pool = self.connections.pool()
         headers = request.headers.multi_items()
         if not pool.enter():
             headers.append(("Connection", "close"))
+        response = None
         try:
             response = await pool.session.request(
                 request.method,
                 URL(str(request.url), encoded=True),
                 headers=headers,
-                data=_body(request),
+                data=body,
                 allow_redirects=False,
-                auto_decompress=False,
                 timeout=aiohttp.ClientTimeout(total=seconds.get("read"), sock_connect=seconds.get("connect")),
             )
+            stream = _BodyStream(response, pool, request, self.connections.config)
+            read = None if response.content_type == _EVENTS else await body_of(response, self.connections.config)
         except BaseException as error:
+            if response is not None:
+                response.close()
             pool.leave()
             if isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
                 raise _as_httpx_error(error, request) from error
             raise
+        if read is not None:
+            await stream.aclose()
+        kept = [(name, value) for name, value in response.raw_headers if name.decode("latin-1").lower() not in DECODED]
         extensions = {"http_version": b"HTTP/1.1", "reason_phrase": (response.reason or "").encode("ascii", "replace")}
-        return httpx2.Response(
-            response.status,
-            headers=list(response.raw_headers),
-            stream=_BodyStream(response, pool, request),
-            request=request,
-            extensions=extensions,
-        )
+        content = {"stream": stream} if read is None else {"content": read}
+        return httpx2.Response(response.status, headers=kept, request=request, extensions=extensions, **content)
 
 
 def _body(request: httpx2.Request) -> bytes | AsyncIterator[bytes] | None:
@@ -112,15 +147,16 @@ def _body(request: httpx2.Request) -> bytes | AsyncIterator[bytes] | None:
 class _BodyStream(httpx2.AsyncByteStream):
     """The body of a response, as httpx reads it."""
 
-    def __init__(self, response: aiohttp.ClientResponse, pool: Pool, request: httpx2.Request) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, pool: Pool, request: httpx2.Request, config: EndpointClientConfig) -> None:
         self._response = response
         self._pool: Pool | None = pool
         self._request = request
+        self._config = config
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._response.content.iter_any():
-                yield chunk
+            async for block in blocks_of(self._response, self._config):
+                yield block
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _as_httpx_error(error, self._request) from error
 

@@ -12,11 +12,12 @@ import concurrent.futures
 import ssl
 import urllib.request
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from vfgym.clients.config import EndpointClientConfig
+from vfgym.errors import ModelError
 
 if TYPE_CHECKING:
     import aiohttp
@@ -104,6 +105,38 @@ class Connections:
         pools, self._pools = self._pools, {}
         for pool in pools.values():
             await pool.close()
+
+
+DECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers of an answer that do not hold for its body any more, once that was read."""
+
+
+async def body_of(response: aiohttp.ClientResponse, config: EndpointClientConfig) -> bytes:
+    """Return the body of an answer, uncompressed.
+
+    Raises:
+        ModelError: If it is larger than the configuration allows. What came of it is let go.
+    """
+    return b"".join([block async for block in blocks_of(response, config)])
+
+
+async def blocks_of(response: aiohttp.ClientResponse, config: EndpointClientConfig) -> AsyncIterator[bytes]:
+    """Give the body of an answer as it comes, uncompressed.
+
+    Raises:
+        ModelError: If it is larger than the configuration allows.
+    """
+    # Block by block: aiohttp's own `read` uncompresses all that has come at once, however much that becomes.
+    size, limit = 0, config.max_body_mb * 2**20
+    while block := await response.content.readany():
+        size += len(block)
+        if size > limit:
+            response.close()
+            raise ModelError(
+                f"the body of the provider's answer (HTTP status {response.status}) has more than {config.max_body_mb:g} MB, uncompressed:"
+                " max_body_mb of the ClientConfig says how much it may have"
+            )
+        yield block
 
 
 def _new_session(config: EndpointClientConfig) -> aiohttp.ClientSession:
