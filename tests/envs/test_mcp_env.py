@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 ROWS = [{"question": "use the tools"}]
 SERVER = """
 import asyncio, os, sys
+from typing import Any
 from mcp.server.mcpserver import MCPServer
-from mcp_types import AudioContent, ImageContent, TextContent
+from mcp_types import AudioContent, ImageContent, TextContent, ToolAnnotations
 
 server = MCPServer("test", log_level="CRITICAL")
 together = 0
@@ -39,13 +41,17 @@ def add(a: int, b: int = 1) -> int:
     "Add two numbers."
     return a + b
 
-@server.tool()
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def whoami() -> str:
     return f"{os.getpid()}"
 
 @server.tool()
 def env(name: str) -> str:
     return os.environ.get(name, "")
+
+@server.tool()
+def repeat(value: Any) -> str:
+    return repr(value)
 
 @server.tool()
 def fail(reason: str) -> str:
@@ -79,6 +85,33 @@ async def forever() -> str:
 
 @server.tool()
 def die() -> str:
+    os._exit(3)
+
+def note(file: str) -> None:
+    with open(file, "a") as notes:
+        notes.write("called\\n")
+
+@server.tool()
+async def note_and_wait(file: str, until: str) -> str:
+    "Write a line to a file, and answer when another file is there."
+    note(file)
+    while not os.path.exists(until):
+        await asyncio.sleep(0.01)
+    return "noted"
+
+@server.tool()
+def note_and_die(file: str) -> str:
+    note(file)
+    os._exit(3)
+
+@server.tool(annotations=ToolAnnotations(idempotent_hint=True))
+def set_and_die(file: str) -> str:
+    note(file)
+    os._exit(3)
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def look_and_die(file: str) -> str:
+    note(file)
     os._exit(3)
 
 if len(sys.argv) > 1:
@@ -231,6 +264,87 @@ def test_a_killed_server_is_started_again(server: dict[str, Any]) -> None:
     assert not is_alive(first)
     env.close()
     assert not is_alive(third)
+
+
+def remote(over: str, server: dict[str, Any], http: HTTPServer) -> dict[str, Any]:
+    """Return how a server is reached: over its pipes, or over HTTP."""
+    return server if over == "pipes" else {"name": "web", "url": http.url}
+
+
+UNSENDABLE = {
+    "half of a surrogate pair": r'{"value": "\ud800"}',
+    "in a name": r'{"value": {"\udfff": 1}}',
+    "deep inside": r'{"value": [{"x": ["\ud83d"]}]}',
+    "nested too deep": '{"value": ' + "[" * 400 + "]" * 400 + "}",
+}
+
+
+@pytest.mark.parametrize("over", ["pipes", "http"])
+def test_arguments_that_cannot_be_sent_are_that_calls_own_trouble(
+    over: str, server: dict[str, Any], http: HTTPServer, tmp_path: Path
+) -> None:
+    """They are valid JSON. Another rollout's call is under way on the same connection; it goes on, and was made once."""
+    env = MCPEnv([remote(over, server, http)], dataset=ROWS)
+    notes, until = tmp_path / "notes", tmp_path / "until"
+    noting = ScriptedClient([calling("note_and_wait", {"file": str(notes), "until": str(until)}), "done"])
+
+    async def play() -> list[Any]:
+        rows = [env.tasks.input(0) for _ in range(1 + len(UNSENDABLE))]
+        slow = asyncio.create_task(env.rollout(rows.pop(), noting, "m"))
+        while not notes.exists():
+            await asyncio.sleep(0.01)
+        others = []
+        for arguments in UNSENDABLE.values():
+            message = AssistantMessage(None, tool_calls=[ToolCall("c0", "repeat", arguments), ToolCall("c1", "add", '{"a": 1}')])
+            others.append(await env.rollout(rows.pop(), ScriptedClient([message, "done"]), "m"))
+        until.touch()
+        return [await slow, *others]
+
+    async def in_time() -> list[Any]:
+        return await asyncio.wait_for(play(), 60)
+
+    slow, *others = asyncio.run(in_time())
+    env.close()
+    assert [message["content"] for message in slow["completion"] if message["role"] == "tool"] == ["noted"]
+    assert notes.read_text() == "called\n"
+    for state, what in zip(others, UNSENDABLE, strict=True):
+        refused, added = [message["content"] for message in state["completion"] if message["role"] == "tool"]
+        assert refused.startswith("Error: "), what
+        assert "cannot be sent" in refused, what
+        assert added == "2", what
+        assert state["error"] is None
+
+
+@pytest.mark.parametrize("over", ["pipes", "http"])
+@pytest.mark.parametrize(("tool", "times"), [("note_and_die", 1), ("set_and_die", 2), ("look_and_die", 2)])
+def test_only_a_call_without_further_effects_is_repeated(
+    over: str, tool: str, times: int, server: dict[str, Any], http: HTTPServer, tmp_path: Path
+) -> None:
+    """A server that dies in the middle of a call may have done what it was asked for."""
+    env = MCPEnv([remote(over, server, http)], dataset=ROWS)
+    notes = tmp_path / "notes"
+    told = answer(env, tool, file=str(notes))
+    assert told.startswith("Error: ")
+    if times == 1:
+        assert tool in told
+        assert "not called again" in told
+    elif over == "http":
+        times = 1  # nobody starts that server again
+    assert notes.read_text() == "called\n" * times
+    env.close()
+
+
+def test_a_dead_server_is_started_again_for_any_call(server: dict[str, Any]) -> None:
+    """At once where it is known to be dead; a call that was sent before that became known may have been made."""
+    env = MCPEnv([server], dataset=ROWS)
+    first = int(answer(env, "whoami"))
+    os.kill(first, 9)
+    while is_alive(first):
+        time.sleep(0.01)
+    told = answer(env, "add", a=1)
+    assert told == "2" or "not called again" in told
+    assert answer(env, "add", a=1) == "2"
+    env.close()
 
 
 def test_a_call_that_takes_too_long_is_given_up_and_the_session_goes_on(server: dict[str, Any]) -> None:

@@ -41,10 +41,11 @@ class MCPEnv(ToolEnv):
     """A `ToolEnv` with the tools of MCP servers. All episodes share one session with each server.
 
     The servers are started, or connected to, when the environment is made, because they say which tools there are. A session
-    whose server died is opened anew by the next call, and a call that was under way is made once more: the tools should
-    only read, or not mind being called twice. What a tool reports as an error, and a server that cannot be reached, is
-    told to the model, unless `stop_errors` names `vfgym.errors.ToolCallError` or `vfgym.errors.InfraError`. `close` ends
-    the sessions and the servers that were started; so does the end of the process.
+    whose server died is opened anew by the next call. A call that was under way is made once more if the tool's annotations say
+    that it is read-only or idempotent; of any other the model is told that it may or may not have been carried out. What a tool
+    reports as an error, arguments that cannot be sent, and a server that cannot be reached, are told to the model, unless
+    `stop_errors` names `vfgym.errors.ToolCallError` or `vfgym.errors.InfraError`. `close` ends the sessions and the servers that
+    were started; so does the end of the process.
     """
 
     def __init__(

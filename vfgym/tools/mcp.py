@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_FORGOTTEN = "Session terminated"
+"""What the SDK says where a server over HTTP refuses a request because it knows no such session (any more)."""
+
 NO_RESULT = "The tool returned no result."
 """What the model reads where a tool returned nothing at all."""
 
@@ -100,7 +103,8 @@ class MCPServerConfig(BaseModel):
 class MCPSession:
     """A session with one server, which any number of episodes share.
 
-    It connects when it is first used, and once more when the connection was lost.
+    It connects when it is first used, and once more when the connection was lost. A call that may have been carried out by then is
+    made once more only if the tool is annotated as read-only or idempotent.
     """
 
     def __init__(self, server: MCPServerConfig) -> None:
@@ -117,6 +121,8 @@ class MCPSession:
         self._connection: _Connection | None = None
         self._lock = asyncio.Lock()
         self._is_closed = False
+        self._repeatable: set[str] = set()
+        """Tools that may be called twice, as the server says."""
 
     async def list_tools(self) -> list[Tool]:
         """Return the tools of the server, under the names that they have there.
@@ -129,10 +135,10 @@ class MCPSession:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str | list[dict[str, Any]]:
         """Call a tool of the server and return what it gave, as the content of a tool message.
 
-        A call that finds the connection lost is made once more on a new one; one that takes too long is given up.
+        A call that takes too long is given up.
 
         Raises:
-            ToolCallError: If the tool failed; the text is what the server said.
+            ToolCallError: If the tool failed (the text is what the server said), or the arguments cannot be sent.
             InfraError: If the server cannot be reached (any more).
         """
         return await _on_background_loop(self._call, name, dict(arguments))
@@ -146,6 +152,7 @@ class MCPSession:
         cursor = None
         while True:
             page = await self._asked(lambda client, cursor=cursor: client.list_tools(cursor=cursor))  # type: ignore[misc]
+            self._repeatable |= {tool.name for tool in page.tools if _is_repeatable(tool)}
             tools += [Tool(name=tool.name, description=tool.description or "", parameters=tool.input_schema) for tool in page.tools]
             cursor = page.next_cursor
             if cursor is None:
@@ -154,8 +161,10 @@ class MCPSession:
     async def _call(self, name: str, arguments: dict[str, Any]) -> str | list[dict[str, Any]]:
         from mcp import MCPError
 
+        _check_sendable(name, arguments)
+        unrepeatable = None if name in self._repeatable else name
         try:
-            result = await self._asked(lambda client: client.call_tool(name, arguments))
+            result = await self._asked(lambda client: client.call_tool(name, arguments), unrepeatable)
         except MCPError as error:
             raise ToolCallError(f"{name}: {error}") from error
         content = result_content(result)
@@ -163,12 +172,23 @@ class MCPSession:
             raise ToolCallError(content if isinstance(content, str) else compact_json(content))
         return content
 
-    async def _asked(self, request: Callable[[mcp.Client], Awaitable[T]]) -> T:
-        """Make a request; once more, on a new connection, where the first finds the connection lost."""
+    async def _asked(self, request: Callable[[mcp.Client], Awaitable[T]], unrepeatable: str | None = None) -> T:
+        """Make a request; once more, on a new connection, where the first finds the connection lost.
+
+        Args:
+            request: Makes it.
+            unrepeatable: The tool that it calls, where that may be carried out only once.
+        """
         connection = await self._connected()
         try:
             return await connection.asked(request)
-        except ConnectionLost:
+        except ConnectionLost as loss:
+            if unrepeatable is not None and loss.may_be_done:
+                raise InfraError(
+                    f"the connection to the tool server {self.server.label} was lost while {unrepeatable} was called. Nobody knows whether"
+                    f" the call was carried out, so {unrepeatable} is not called again: its annotations do not say that it is read-only or"
+                    " idempotent"
+                ) from None
             logger.warning("the connection to the tool server %s was lost: connecting again", self.server.label)
         connection = await self._connected()
         try:
@@ -195,8 +215,37 @@ class MCPSession:
                 await connection.close()
 
 
+def _is_repeatable(tool: Any) -> bool:
+    hints = tool.annotations
+    return hints is not None and bool(hints.idempotent_hint or hints.read_only_hint)
+
+
+def _check_sendable(name: str, arguments: dict[str, Any]) -> None:
+    """Refuse arguments that have no JSON in UTF-8: the SDK (mcp 2) finds out when it writes, and gives up the connection.
+
+    Raises:
+        ToolCallError: If there are any.
+    """
+    from mcp_types import JSONRPCRequest
+
+    request = JSONRPCRequest(jsonrpc="2.0", id=0, method="tools/call", params={"name": name, "arguments": arguments})
+    try:
+        request.model_dump_json(by_alias=True, exclude_unset=True)
+    except (ValueError, RecursionError) as error:
+        raise ToolCallError(f"{name}: the arguments cannot be sent to the tool: {error}") from error
+
+
 class ConnectionLost(Exception):
     """The server is gone, or has forgotten the session."""
+
+    def __init__(self, *, may_be_done: bool) -> None:
+        """Tell of a loss.
+
+        Args:
+            may_be_done: Whether the server may have carried out the request.
+        """
+        super().__init__()
+        self.may_be_done = may_be_done
 
 
 class _Connection:
@@ -234,19 +283,27 @@ class _Connection:
             ConnectionLost: If the connection was lost before the answer came.
         """
         from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
 
+        if self._owner.done():
+            self.is_lost = True
+            raise ConnectionLost(may_be_done=False)
         asking = asyncio.ensure_future(_awaited(request, self._client.result()))
         try:
+            await asyncio.sleep(0)
+            was_sent = not asking.done()  # what is refused at its first step was not written to anybody
             # The SDK's HTTP transport ends its owner when the server cannot be reached, and leaves the request waiting.
             await asyncio.wait((asking, self._owner), return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return asking.result()
             self.is_lost = True
-            raise ConnectionLost
+            raise ConnectionLost(may_be_done=True)
         except Exception as error:
-            self.is_lost = self.is_lost or self._owner.done() or (isinstance(error, MCPError) and _tells_of_loss(error))
-            if self.is_lost:
-                raise ConnectionLost from error
+            is_forgotten = isinstance(error, MCPError) and error.message == _FORGOTTEN
+            is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+            self.is_lost = self.is_lost or self._owner.done() or is_forgotten or is_closed
+            if self.is_lost and not isinstance(error, ConnectionLost):
+                raise ConnectionLost(may_be_done=was_sent and not is_forgotten) from error
             raise
         finally:
             if not asking.done():
@@ -293,7 +350,13 @@ async def _client(server: MCPServerConfig, stack: AsyncExitStack) -> mcp.Client:
 
             http_client = await stack.enter_async_context(httpx2.AsyncClient(headers=server.headers, timeout=server.timeout_seconds))
         return Client(streamable_http_client(server.url, http_client=http_client), read_timeout_seconds=server.timeout_seconds)
-    parameters = StdioServerParameters(command=str(server.command), args=list(server.args), env=server.env or None, cwd=server.cwd)
+    parameters = StdioServerParameters(
+        command=str(server.command),
+        args=list(server.args),
+        env=server.env or None,
+        cwd=server.cwd,
+        encoding_error_handler="replace",  # one tool's result that is no UTF-8 would end the connection of all
+    )
     # The SDK's default is the sys.stderr of its import, which in notebooks and under test runners is often no real file.
     log: Any = sys.__stderr__ if _has_descriptor(sys.__stderr__) else subprocess.DEVNULL
     return Client(stdio_client(parameters, errlog=log), read_timeout_seconds=server.timeout_seconds)
@@ -304,12 +367,6 @@ def _has_descriptor(file: Any) -> bool:
         return file is not None and file.fileno() >= 0
     except (OSError, ValueError):
         return False
-
-
-def _tells_of_loss(error: mcp.MCPError) -> bool:
-    from mcp_types import CONNECTION_CLOSED
-
-    return error.code == CONNECTION_CLOSED or error.message == "Session terminated"
 
 
 def _reason(error: BaseException) -> str:
