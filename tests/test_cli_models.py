@@ -198,6 +198,19 @@ def test_a_refused_key_stops_the_run_and_names_its_variable(client_type: str, ke
     assert key is None or key not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(("url", "says"), [("openai_url", "nobody"), ("url", "below its URL")])
+def test_an_unknown_model_or_route_stops_the_run(url: str, says: str) -> None:
+    with ModelServer({"m": echo}) as server:
+        where = getattr(server, url)
+        model = "nobody" if url == "openai_url" else "m"
+        done = run("eval", DATASET, "-m", model, "-b", where, "-n", "-1", "-c", "4", exit_code=2)
+        assert server.num_requests <= 8
+    *_, line = done.stderr.splitlines()
+    assert line.startswith(f"error: the provider at {where} does not know the model {model!r}, or there is no such API")
+    assert says in line
+    assert "Error code: 404" in line
+
+
 def test_what_is_finished_is_shown_before_a_refusal(knows: Any) -> None:
     def forbids(request: ModelRequest) -> Any:
         raise RequestRefused(403, "this model is not for you")
@@ -257,13 +270,6 @@ def test_a_proxy_that_cannot_be_reached_is_named() -> None:
     variables = {"http_proxy": proxy, "no_proxy": "", "NO_PROXY": ""}
     stderr = run("eval", DATASET, "-m", "m", "-b", "http://models.example/v1", exit_code=2, **variables).stderr
     assert "http://models.example/v1 (by the proxy 127.0.0.1) cannot be reached: the connection is refused" in stderr
-
-
-def test_an_unknown_model_is_the_error_of_every_rollout(server: ModelServer) -> None:
-    done = run("eval", DATASET, "-m", "knwos", "-b", server.openai_url, "-n", "2", "--no-save", exit_code=1)
-    assert table(done.stdout.partition("\nknwos:")[0])["knwos"]["errors"] == "2/2"
-    assert "knwos: the first error is ModelError" in done.stdout
-    assert "there are knows, echo. Did you mean `knows`?" in done.stdout
 
 
 # Going on

@@ -17,8 +17,8 @@ class ModelAgent:
     """Asks a model for each answer.
 
     The model is shown the observation, so wrappers that change the conversation have their effect, and the tools of the episode.
-    An error of the provider ends the episode, an overlong prompt truncates it; a refused API key is raised (the SDK's own error),
-    since nothing that is asked with it can succeed.
+    An error of the provider ends the episode, an overlong prompt truncates it; a refused API key and an unknown model are raised (the
+    SDK's own error), since nothing that is asked so can succeed.
     """
 
     def __init__(self, client_or_config: Any, model: str, sampling_args: SamplingArgs | None = None) -> None:

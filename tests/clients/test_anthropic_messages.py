@@ -548,7 +548,6 @@ class TestErrors:
         ("answer", "cause"),
         [
             (refused(400, "invalid_request_error", "max_tokens: 999999 > 64000"), anthropic.BadRequestError),
-            (refused(404, "not_found_error", "model: claude-x"), anthropic.NotFoundError),
             (refused(429, "rate_limit_error", "slow down"), anthropic.RateLimitError),
             (refused(529, "overloaded_error", "Overloaded"), anthropic.InternalServerError),
         ],

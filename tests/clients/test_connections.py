@@ -75,7 +75,7 @@ async def test_a_passing_error_is_retried(make: Make, server: CannedServer, stat
 @pytest.mark.parametrize("status", [400, 401, 404, 422])
 async def test_a_lasting_error_is_not(make: Make, server: CannedServer, status: int) -> None:
     server.answers = [Canned({}, status, SOON)]
-    with pytest.raises((ModelError, openai.AuthenticationError)):
+    with pytest.raises((ModelError, openai.AuthenticationError, openai.NotFoundError)):
         await make().get_response(HELLO, "m")
     assert len(server.bodies) == 1
 

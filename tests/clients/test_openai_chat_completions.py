@@ -305,7 +305,6 @@ async def test_answers_that_cannot_be_used(client: Client, server: CannedServer,
     ("status", "cause"),
     [
         (400, openai.BadRequestError),
-        (404, openai.NotFoundError),
         (409, openai.ConflictError),
         (418, openai.APIStatusError),
         (422, openai.UnprocessableEntityError),

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from vfgym.clients import Client, is_authentication_error
+from vfgym.clients import Client, is_permanent_refusal
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import Error, InfraError, InvalidModelResponseError
 from vfgym.rollouts import Player, RolloutFailed
@@ -46,7 +46,8 @@ async def play_with_retries(
         The state, and the exception that broke the rollout off, where that is no `Error`.
 
     Raises:
-        Exception: An SDK's authentication error: no other rollout can succeed either. With `strict`, any that is no `Error`.
+        Exception: An SDK's error that says that the key or the model is refused: no other rollout can succeed either. With `strict`,
+            any that is no `Error`.
     """
     for attempt in range(max_retries + 1):
         failure: Exception | None = None
@@ -55,7 +56,7 @@ async def play_with_retries(
         except RolloutFailed as failed:
             failure = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
             state = failed.state
-            if strict or is_authentication_error(failure):
+            if strict or is_permanent_refusal(failure):
                 raise failure from failure.__cause__
             if not isinstance(failure, Error):
                 break

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from vfgym.agents import Agent, EndOfInput, import_named, load_agent
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
-from vfgym.clients import PROVIDERS, ClientConfig, is_authentication_error
+from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
 from vfgym.clients.config import NO_KEY, check_client_type, provider_named
 from vfgym.clients.reachable import check_reachable
 from vfgym.concurrency import run_to_end
@@ -152,7 +152,7 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
         return INTERRUPTED
     except Exception as error:
         _print_comparison(results)
-        if not is_authentication_error(error):
+        if not is_permanent_refusal(error):
             raise
         raise ConfigurationError(_refusal(error, config)) from error
     finally:
@@ -170,7 +170,7 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
 
 
 def _refusal(error: Exception, config: ClientConfig | None) -> str:
-    """Return what a refused API key is told as: who refused it, which key it was, and what the provider says. Never the key."""
+    """Return what a permanent refusal is told as: who refused what, and what the provider says. Never the key."""
     text = ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
     key = NO_KEY if config is None else config.resolved_api_key()
     return text if key == NO_KEY else text.replace(key, "***")

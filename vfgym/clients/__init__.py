@@ -6,7 +6,13 @@ one of a `ClientConfig`, or of an SDK's client.
 
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import PROVIDERS, ClientConfig, ClientType, EndpointClientConfig, Provider
-from vfgym.clients.faults import OVERLONG_RULES, OverlongRule, is_authentication_error, is_overlong_prompt
+from vfgym.clients.faults import (
+    OVERLONG_RULES,
+    OverlongRule,
+    is_authentication_error,
+    is_overlong_prompt,
+    is_permanent_refusal,
+)
 from vfgym.clients.provider import ProviderClient
 from vfgym.clients.resolve import client_class, resolve_client
 
@@ -24,5 +30,6 @@ __all__ = [
     "client_class",
     "is_authentication_error",
     "is_overlong_prompt",
+    "is_permanent_refusal",
     "resolve_client",
 ]

@@ -1,4 +1,4 @@
-"""What a provider's error means: a refused key, an overlong prompt, or something else.
+"""What a provider's error means: something that is refused for good (the key, the model), an overlong prompt, or something else.
 
 Providers say "the prompt is too long" in their own ways, and new ones come with every server release. So the rules are a
 table (`OVERLONG_RULES`) that can be added to.
@@ -14,6 +14,8 @@ from vfgym.clients.config import NO_KEY, EndpointClientConfig
 
 _SDKS = frozenset({"openai", "anthropic"})
 _REFUSED = frozenset({401, 403})
+_NAMED_IN_A_PROMPT = re.compile(r"\b(file|image|item|previous[ _]response|container)\b", re.IGNORECASE)
+_ABOUT_A_MODEL = re.compile(r"\bmodel\b|model_not_found", re.IGNORECASE)
 _ABOUT_A_PROMPT = re.compile(r"moderat|flagged|content[ _](policy|filter)|safety", re.IGNORECASE)
 
 
@@ -25,6 +27,32 @@ def is_authentication_error(error: BaseException) -> bool:
     if type(error).__module__.partition(".")[0] not in _SDKS or getattr(error, "status_code", None) not in _REFUSED:
         return False
     return not _ABOUT_A_PROMPT.search(f"{error} {getattr(error, 'body', None)}")
+
+
+def is_unknown_model(error: BaseException, *, has_answered: bool) -> bool:
+    """Say whether an SDK's error (404) tells that there is no such model, or no such route: that the URL is wrong.
+
+    Args:
+        error: The error.
+        has_answered: Whether the model has answered here before. Then only words about the model tell that it is gone.
+    """
+    if type(error).__module__.partition(".")[0] not in _SDKS or getattr(error, "status_code", None) != 404:
+        return False
+    body = getattr(error, "body", None)
+    if _ABOUT_A_MODEL.search(f"{error} {body}"):
+        return True
+    return not has_answered and not (isinstance(body, Mapping) and _NAMED_IN_A_PROMPT.search(f"{error} {body}"))
+
+
+def is_permanent_refusal(error: BaseException) -> bool:
+    """Say whether an exception that ended a rollout will end all others too: an SDK's own 401, 403 or 404.
+
+    A client raises these as they are only where they are about the key or the model (see `ProviderClient.get_response`); what is about
+    one prompt is a `ModelError`.
+    """
+    if is_authentication_error(error):
+        return True
+    return type(error).__module__.partition(".")[0] in _SDKS and getattr(error, "status_code", None) == 404
 
 
 def named_key(config: EndpointClientConfig | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 from vfgym.calls import is_awaitable
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
-from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, named_key
+from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, is_unknown_model, named_key
 from vfgym.clients.joined import conversation
 from vfgym.clients.retries import given_up_because
 from vfgym.clients.transport import Connections
@@ -30,6 +30,9 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
 
     A subclass writes the conversions. The type parameters are the SDK's client, its prompt, its response and its tool.
     """
+
+    _answering: frozenset[str] = frozenset()
+    """Models that have answered."""
 
     def __init__(self, client_or_config: ClientT | ClientConfig | EndpointClientConfig) -> None:
         """Take an SDK's client as it is, or a configuration to make one of.
@@ -137,8 +140,8 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         Raises:
             OverlongPromptError: If the prompt does not fit into the model's context.
             ModelError: If there is no usable answer; its cause is what went wrong.
-            openai.AuthenticationError: If the provider refuses the key (each SDK's own 401 and 403 errors): nothing that
-                is asked with it can succeed.
+            openai.AuthenticationError: If the provider refuses the key (each SDK's own 401 and 403 errors), or knows no such model
+                or route (404): nothing that is asked so can succeed.
         """
         try:
             messages = conversation(list(prompt) if isinstance(prompt, MessagesView) else prompt)
@@ -147,12 +150,18 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             headers = {**of_the_run, **of_the_state, **(kwargs.pop("extra_headers", None) or {})}
             if headers:
                 kwargs["extra_headers"] = headers
-            return await self._ask(messages, model, sampling_args, tools, kwargs)
+            response = await self._ask(messages, model, sampling_args, tools, kwargs)
+            if model not in self._answering:
+                self._answering |= {model}
+            return response
         except Error:
             raise
         except Exception as error:
             if is_authentication_error(error):
                 error.add_note(f"{self._where()} refused the API key: {named_key(self.config)}")
+                raise
+            if is_unknown_model(error, has_answered=model in self._answering):
+                error.add_note(f"{self._where()} does not know the model {model!r}, or there is no such API below its URL")
                 raise
             if is_overlong_prompt(error):
                 raise OverlongPromptError(f"the prompt is longer than the context of {model}: {error}") from error

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vfgym.agents import Agent, HumanAgent, agent_name, as_agent, per_episode
-from vfgym.clients import is_authentication_error
+from vfgym.clients import is_permanent_refusal
 from vfgym.concurrency import all_of, bridge, run_to_end, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
@@ -222,7 +222,7 @@ async def _carry_out(
             for rollout in to_play:
                 # Taken before the episode, whose hooks may write to what it starts from.
                 played = play(replica, begin, rollout._replace(fingerprint=fingerprint(rollout.example_id)))
-                if played.error is not None and (strict or is_authentication_error(played.error)):
+                if played.error is not None and (strict or is_permanent_refusal(played.error)):
                     raise played.error
                 recorder.add(played)
                 wait(asyncio.sleep(0))  # where nothing else waits, other workers and a cancellation still get their turn

@@ -55,6 +55,14 @@ def test_an_abbreviated_summary_has_no_single_values(vf_eval: VfEval, server: Mo
     assert not [line for line in done.out.splitlines() if line.startswith(("r1:", "Timing:", "--- Example"))]
 
 
+def test_an_unknown_model_stops_the_evaluation(vf_eval: VfEval, server: ModelServer) -> None:
+    done = vf_eval("yes-no", "-m", "nobody", "-b", server.openai_url, "-n", "2", "-r", "20", "-c", "3")
+    assert done.code == 1
+    assert "error: yes-no: NotFoundError: Error code: 404" in done.err
+    assert "nobody" in done.err
+    assert server.num_requests <= 6
+
+
 def test_what_the_options_say_reaches_the_model(vf_eval: VfEval, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "secret")
     done = vf_eval(
