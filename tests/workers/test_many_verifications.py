@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.test_workers import end_of
+from tests.workers.processes import end_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 
@@ -22,7 +22,7 @@ SCRIPT = """
 import asyncio, json, os, sys
 from typing import Any
 import gymnasium
-from tests.workers.test_workers import descendants
+from tests.workers.processes import descendants, peak_mb
 from vfgym.rubrics.math_rubric import VerificationTimeout, verify_response
 
 COUNT, EVERY = int(sys.argv[2]), 100
@@ -33,13 +33,6 @@ def verification(n, **limit):
         return asyncio.ensure_future(verify_response("9^{9^{9}}", str(n), **limit))
     wrong = n % 7 == 0
     return asyncio.ensure_future(verify_response(f"{n + wrong}.5", rf"\\\\frac{{{2 * n + 1}}}{{2}}"))
-
-def peak_mb(pid):
-    try:
-        status = open(f"/proc/{pid}/status").read()
-    except FileNotFoundError:
-        return 0
-    return int(status.partition("VmHWM:")[2].split()[0]) >> 10 if "VmHWM:" in status else 0
 
 async def play():
     # They may take hours, and all others are done before.

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.workers.processes import descendants, end_of
 from vfgym.errors import Error, InfraError, WorkerDied, WorkerTimeout
 from vfgym.workers import Workers, pool
 
@@ -27,39 +28,6 @@ HOPELESS = "9**9**9"
 PID = "__import__('os').getpid()"
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited, and processes are looked up, on Linux")
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the processes below a process that have not ended."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent, *_ = path.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it has just ended
-        if state != "Z":
-            parents[int(path.parent.name)] = int(parent)
-    found: list[int] = []
-    below = [pid]
-    while below:
-        below = [child for child, parent in parents.items() if parent in below]
-        found += below
-    return found
-
-
-async def end_of(pids: list[int]) -> None:
-    """Wait until processes have ended, whoever their parents are."""
-    async with asyncio.timeout(60):
-        for pid in pids:
-            try:
-                process = os.pidfd_open(pid)
-            except ProcessLookupError:
-                continue
-            has_ended = asyncio.Event()
-            asyncio.get_running_loop().add_reader(process, has_ended.set)
-            await has_ended.wait()
-            asyncio.get_running_loop().remove_reader(process)
-            os.close(process)
 
 
 # What comes of a call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from vfgym.data import reasoning_gym_datasets
@@ -72,9 +72,10 @@ class ReasoningGymEnv(SingleTurnEnv):
 
     * game_of_life_halting and coin_flip compare with the right answer, since their own scorers let wrong ones pass;
     * puzzle24 demands the numbers of the puzzle;
-    * countdown, puzzle24 and the three datasets of integrals and polynomial products, which evaluate answers as code, do so
-      only for plain formulas (an unsolved ``Integral`` is none, although some rows have it as their answer), and
-      binary_matrix, n_queens, spiral_matrix and string_insertion for literals;
+    * symbolic scorers (those of countdown, puzzle24, integrals and polynomial products), which evaluate answers as code, do so
+      only for plain formulas (an unsolved ``Integral`` is none, although some rows have it as their answer), in worker processes: a
+      formula that takes more than 8 s of CPU time, or fills the memory, scores as no answer does; binary_matrix, n_queens, spiral_matrix and
+      string_insertion evaluate only literals;
     * rubiks_cube and rush_hour take numbers of one digit;
     * rubiks_cube knows moves that name a layer (``2R``), which its own scorer leaves out;
     * complex_arithmetic takes no ``nan``, which its own scorer takes for right;
@@ -227,8 +228,8 @@ class ReasoningGymEnv(SingleTurnEnv):
 
     # Answers
 
-    def check_answer_reward_func(self, completion: Any, info: Mapping[str, Any]) -> float:
-        """Return the score of the answer in a completion, from 0.0 to 1.0.
+    def check_answer_reward_func(self, completion: Any, info: Mapping[str, Any]) -> float | Awaitable[float]:
+        """Return the score of the answer in a completion, from 0.0 to 1.0; to be awaited, where the scorer is symbolic.
 
         Args:
             completion: The model's message, in a list.
@@ -237,7 +238,7 @@ class ReasoningGymEnv(SingleTurnEnv):
         Raises:
             ConfigurationError: If it names none, as in a task that is not from this environment.
         """
-        return self.items.score(self.answer_in(text_of(completion)), self._example_id(info))
+        return self.items.scored(self.answer_in(text_of(completion)), self._example_id(info))
 
     def answer_in(self, text: str) -> str | None:
         """Return the answer that a text gives; None where its tags hold none."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self, overload
 
 from vfgym.data import reasoning_gym_datasets
 from vfgym.envs.reasoning_gym.levels import Share, configurations_by_level
 from vfgym.envs.reasoning_gym.package import RANDOM_NUMBERS, borrowed_random_numbers, reasoning_gym
-from vfgym.envs.reasoning_gym.scoring import Entry, score
+from vfgym.envs.reasoning_gym.scoring import Entry, score, scored
 from vfgym.errors import ConfigurationError, did_you_mean
 
 _MOST_KEPT = 1024
@@ -164,6 +164,11 @@ class Items:
     def score(self, answer: str | None, example_id: int) -> float:
         """Return the score of an answer to an item, from 0.0 to 1.0."""
         return self.score_entry(answer, self.entry(example_id), example_id // self.size)
+
+    def scored(self, answer: str | None, example_id: int) -> float | Awaitable[float]:
+        """Return what `score` does; to be awaited, where a worker process finds it out."""
+        entry = self.entry(example_id)
+        return scored(self.dataset(example_id // self.size), self.source(entry), answer, entry)
 
     def score_entry(self, answer: str | None, entry: Entry, level: int = 0) -> float:
         """Return the score of an answer to an entry of a level's dataset, from 0.0 to 1.0."""
