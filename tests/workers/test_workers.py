@@ -318,11 +318,14 @@ async def test_workers_end_with_the_process_that_asked(number: signal.Signals) -
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline() == "42\n"
-        assert process.stderr.readline() == "at work\n"
-        pids = descendants(process.pid)
-        assert len(pids) >= 7  # three at work at least, their keepers, and the program that forks them
-        os.killpg(process.pid, number)  # as a terminal does, to the whole group
-        process.wait(60)
-        await end_of(pids)
-        assert "forking" not in process.stderr.read()
+        try:
+            assert process.stdout.readline() == "42\n"
+            assert process.stderr.readline() == "at work\n"
+            pids = descendants(process.pid)
+            assert len(pids) >= 7  # three at work at least, their keepers, and the program that forks them
+            os.killpg(process.pid, number)  # as a terminal does, to the whole group
+            process.wait(60)
+            await end_of(pids)
+            assert "forking" not in process.stderr.read()
+        finally:
+            process.kill()

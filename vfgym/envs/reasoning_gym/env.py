@@ -74,8 +74,8 @@ class ReasoningGymEnv(SingleTurnEnv):
     * puzzle24 demands the numbers of the puzzle;
     * symbolic scorers (those of countdown, puzzle24, integrals and polynomial products), which evaluate answers as code, do so
       only for plain formulas (an unsolved ``Integral`` is none, although some rows have it as their answer), in worker processes: a
-      formula that takes more than 8 s of CPU time, or fills the memory, scores as no answer does; binary_matrix, n_queens, spiral_matrix and
-      string_insertion evaluate only literals;
+      formula that takes more than 8 s of CPU time, or fills the memory, scores as no answer does;
+    * binary_matrix, n_queens, spiral_matrix and string_insertion evaluate literals only;
     * rubiks_cube and rush_hour take numbers of one digit;
     * rubiks_cube knows moves that name a layer (``2R``), which its own scorer leaves out;
     * complex_arithmetic takes no ``nan``, which its own scorer takes for right;
