@@ -6,6 +6,9 @@ import asyncio
 import contextvars
 import functools
 import logging
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from typing import Any
@@ -361,3 +364,28 @@ async def test_what_wraps_a_function_of_the_librarys_is_called_as_it_is_marked_i
     await env.astep("left")
     assert len(threads) == 1
     assert threading.get_ident() not in threads
+
+
+def test_blocking_functions_have_threads_in_a_forked_process_too() -> None:
+    """As in `gymnasium.vector.AsyncVectorEnv`: a child inherits the pool, and not its threads."""
+    program = """
+        import asyncio, os, threading
+        from vfgym.concurrency import wait
+        from vfgym.threads import on_thread
+
+        async def ask():
+            return await on_thread(threading.get_ident)
+
+        assert asyncio.run(ask()) != threading.get_ident()
+        assert wait(ask()) != threading.get_ident()  # on the background loop, which a child has not either
+        child = os.fork()
+        if child == 0:
+            both = [asyncio.run(ask()), wait(ask())]
+            os._exit(0 if threading.get_ident() not in both else 1)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr

@@ -790,6 +790,57 @@ def test_a_member_that_broke_has_no_part_in_its_group() -> None:
     assert [(row["reward"], row["error"] is None) for row in rows] == [(0.5, True), (0.0, False), (0.5, True)]
 
 
+def test_a_group_that_cannot_be_scored_is_recorded_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    """For each of its rollouts that was played; one that broke off keeps its own."""
+
+    class Unscorable(Rubric):
+        def group_scoring_steps(self, states: list[State]) -> Any:
+            raise ZeroDivisionError("a bug of the rubric")
+
+    def ranks(states: list[State]) -> list[float]:
+        return [0.0] * len(states)
+
+    def agent(observation: list[Message], info: dict[str, Any]) -> str:
+        if not asked:
+            asked.append(1)
+            raise KeyError("a bug of the agent")
+        return "yes"
+
+    asked: list[int] = []
+    results = evaluate(Sums(size=2, rubric=Unscorable(ranks)), agent, rollouts_per_example=2, max_concurrent=1)
+    assert keys_of(results) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [str(row["error"]).count("a bug of the rubric") > 0 for row in results["outputs"]] == [False, True, True, True]
+    assert "a bug of the agent" in str(results["outputs"][0]["error"])
+    assert "scoring the group of example 1 failed" in caplog.text
+    assert results["metadata"]["avg_error"] == 1.0
+
+
+def test_an_environment_that_cannot_be_closed_keeps_no_other_open(caplog: pytest.LogCaptureFixture) -> None:
+    made: list[Any] = []
+
+    class Stuck(Sums):
+        def close_session(self, session: Any) -> None:
+            raise OSError("stuck")
+
+        def setup_state(self, state: State) -> Any:
+            state.session = "a game"
+            return super().setup_state(state)
+
+    def make() -> Sums:
+        made.append(Stuck() if len(made) == 1 else Sums())
+        return made[-1]
+
+    async def agent(observation: list[Message], info: dict[str, Any]) -> str:
+        await asyncio.sleep(0)
+        return "yes"
+
+    assert len(evaluate(make, agent, max_concurrent=3)["outputs"]) == 12
+    assert len(made) == 3
+    assert [env.teardowns for env in made] == [1, 1, 1]
+    assert "closing" in caplog.text
+    assert "stuck" in caplog.text
+
+
 def test_a_group_whose_first_rollout_cannot_begin_is_scored_by_the_environment_that_played_it() -> None:
     """Not by the first of the joined environments, whose functions would measure other tasks."""
 

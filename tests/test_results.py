@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import enum
 import json
 import logging
 import math
@@ -176,6 +179,16 @@ PLAIN = st.recursive(
 )
 
 
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Place:
+    row: int
+    columns: tuple[int, ...]
+
+
 @given(PLAIN)
 def test_plain_data_stays_as_it_is(value: Any) -> None:
     assert as_json(value) == json.loads(json_text(value)) == value
@@ -191,6 +204,12 @@ def test_plain_data_stays_as_it_is(value: Any) -> None:
         (float("nan"), None),
         (Path("a/b"), "a/b"),
         (ValueError("x"), "ValueError('x')"),
+        (Colour.RED, "red"),
+        ({"places": [Place(1, (2,))]}, {"places": [{"row": 1, "columns": [2]}]}),
+        ({"b", "a"}, ["a", "b"]),
+        (np.array([1.5, np.inf]), [1.5, None]),
+        (datetime.date(2026, 2, 3), "2026-02-03"),
+        (datetime.time(4, 5), "04:05:00"),
         (Usage(1, 0, 2, 3), {"prompt_tokens": 1, "reasoning_tokens": 0, "completion_tokens": 2, "total_tokens": 3}),
     ],
 )

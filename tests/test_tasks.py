@@ -261,6 +261,19 @@ def test_datasets_whose_rows_show_no_plain_ids_are_numbered(source: Callable[[],
     assert [tasks.example_id_of(index) for index in range(2)] == [tasks.input(index)["example_id"] for index in range(2)] == [0, 1]
 
 
+def test_rows_of_a_dataset_may_be_read_in_any_order() -> None:
+    """In blocks where one comes after another, alone where not, and each as it is."""
+    dataset = numbered(list(range(600)))
+    rows = DatasetRows(dataset)
+    expected = [dataset[index] for index in range(600)]
+    for index in (*range(600), 599, 0, 300, 301, 255, 256, 257, 511, 512, 5, *range(254, 259)):
+        assert rows[index] == expected[index]
+    fresh = DatasetRows(dataset)
+    assert [fresh[index] for index in (300, 0, 1, 2)] == [expected[index] for index in (300, 0, 1, 2)]
+    with pytest.raises(IndexError):
+        rows[600]
+
+
 def test_ids_that_a_transform_makes_count() -> None:
     def shifted(batch: dict[str, Any]) -> dict[str, Any]:
         return {**batch, "example_id": [example_id + 100 for example_id in batch["example_id"]]}

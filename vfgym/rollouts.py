@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, cast
 
-from vfgym.calls import is_awaitable
-from vfgym.concurrency import DeadlinePassed, begin, run_async
+from vfgym.concurrency import DeadlinePassed, begin, run_async, run_each
 from vfgym.envs.chat import ChatEnv
+from vfgym.envs.face import closing_steps
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.episode import BaseEpisode, Episode, error_stop, made_states, note_error, play
 from vfgym.errors import Error
@@ -74,12 +74,9 @@ class Player:
                 self._sessions.append((env, episode.state.session))
 
     async def close(self) -> None:
-        """Close the games."""
-        while self._sessions:
-            env, session = self._sessions.pop()
-            closing = env.close_session(session)
-            if is_awaitable(closing):
-                await closing
+        """Close the games, the newest first. One that fails to close keeps none of the others open."""
+        kept, self._sessions = self._sessions[::-1], []
+        await run_async(run_each([closing_steps(env, session) for env, session in kept]))
 
 
 async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, model: str, sampling_args: dict[str, Any] | None) -> State:

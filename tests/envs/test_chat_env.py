@@ -579,6 +579,34 @@ def test_the_state_has_the_documented_keys() -> None:
     assert state["metrics"].keys() == {"first_word", "length", "num_turns"}
 
 
+def test_info_has_the_tools_that_the_state_has_now() -> None:
+    """A hook may exchange them, one for one, or add some; what is given is nobody else's."""
+
+    def other(query: str) -> str:
+        """Search elsewhere."""
+        return query
+
+    class Changing(ToolEnv):
+        def env_response(self, messages: list[Message], state: State) -> Any:
+            turn = len(state["trajectory"])
+            if turn == 1:
+                state["tool_defs"] = ToolEnv(tools=[other], dataset=ROWS).tool_defs.copy()
+            else:
+                state["tool_defs"].append(self.tool_defs[0])
+            return [UserMessage("on")]
+
+        def no_tools_called(self, state: State) -> bool:
+            return False
+
+    env = Changing(tools=[search], dataset=ROWS)
+    _, info = env.reset(options={"example_id": 0})
+    infos = [info, env.step("a").info, env.step("b").info, env.step("c").info]
+    names = [[tool["function"]["name"] for tool in each["tools"]] for each in infos]
+    assert names == [["search"], ["other"], ["other", "search"], ["other", "search", "search"]]
+    infos[-1]["tools"].clear()
+    assert len(env.truncate().info["tools"]) == 3
+
+
 # Rendering
 
 

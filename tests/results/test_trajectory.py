@@ -112,6 +112,25 @@ def test_a_message_that_differs_from_the_completion_is_stored() -> None:
     assert stored["message"]["content"] == "before it was edited"
 
 
+def test_a_response_whose_message_is_something_else_is_kept_as_it_is(tmp_path: Path) -> None:
+    row = row_of(Talk(1), 1)
+    row["trajectory"][0]["response"] = {"id": "r0", "message": "as text"}
+    assert saved_and_loaded(row, tmp_path)["trajectory"][0]["response"] == {"id": "r0", "message": "as text"}
+
+
+def test_a_step_on_disk_may_go_on_from_a_part_of_what_came_before() -> None:
+    """As another writer may have it: of token ids that are shorter than those before, and of a history that was cut back."""
+    answer = [{"role": "assistant", "content": "a"}]
+    again = {"role": "user", "content": "again"}
+    ids = {"prompt_ids": [1, 2, 3], "completion_ids": [4]}
+    first = {"prompt": {"shared": 1, "new": []}, "completion": answer, "tokens": ids}
+    second = {"prompt": {"shared": 1, "new": [again]}, "completion": answer, "tokens": {**ids, "prompt_ids": {"shared": 2, "new": [9]}}}
+    prompt = [{"role": "user", "content": "go"}]
+    one, two = decoded([first, second], prompt)
+    assert (list(one["prompt"]), list(two["prompt"])) == (prompt, [*prompt, again])
+    assert two["tokens"]["prompt_ids"] == [1, 2, 9]
+
+
 def test_the_size_on_disk_grows_with_the_conversation_and_not_with_its_square() -> None:
     lengths = [len(row_line(row_of(Talk(turns), turns))) for turns in (20, 40, 80)]
     per_turn = [(lengths[1] - lengths[0]) / 20, (lengths[2] - lengths[1]) / 40]

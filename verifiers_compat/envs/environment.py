@@ -13,7 +13,7 @@ from verifiers_compat.messages import MESSAGE_TYPES
 from verifiers_compat.types import RolloutTiming, State, Tool
 from vfgym import threads
 from vfgym.clients import Client, ClientType, EndpointClientConfig, ProviderClient
-from vfgym.concurrency import Steps
+from vfgym.concurrency import Steps, run_each
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MessageTypes
@@ -125,7 +125,9 @@ class Environment(RolloutAPI, ChatEnv):
         return []
 
     def _close(self) -> Steps[None]:
-        yield from super()._close()
+        yield from run_each([super()._close(), self._close_kept_clients()])
+
+    def _close_kept_clients(self) -> Steps[None]:
         while self._kept_clients:
             given, made = self._kept_clients.pop()
             if made is not given and not (isinstance(made, ProviderClient) and made.client is given):

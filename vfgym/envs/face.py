@@ -311,7 +311,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     def _close(self) -> Steps[None]:
         kept = self._sessions[::-1]
         self._sessions.clear()
-        yield from run_each([self._abandon(), *(_close_session(owner, session) for owner, session in kept)])
+        yield from run_each([self._abandon(), *(closing_steps(owner, session) for owner, session in kept)])
 
     def _print(self, conversation: list[Message]) -> None:
         """Print what has come since the last step."""
@@ -319,7 +319,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         self._printed = conversation.copy()
 
 
-def _close_session(owner: ChatEnv, session: Any) -> Steps[None]:
+def closing_steps(owner: ChatEnv, session: Any) -> Steps[None]:
+    """Release what an environment kept for a player (see `ChatEnv.close_session`), as steps."""
     closing = owner.close_session(session)
     if is_awaitable(closing):
         yield closing
