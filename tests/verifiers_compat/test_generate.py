@@ -8,14 +8,16 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import verifiers_compat as vf
-from vfgym import Client
+from vfgym import Client, ProceduralTasks
 from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.results import ResultsError
 from vfgym.testing import ScriptedClient
 
 ROWS = [{"question": f"question {index}", "answer": str(index)} for index in range(4)]
@@ -816,3 +818,138 @@ def test_options_that_would_do_nothing_are_refused() -> None:
         single().evaluate_sync(Model(), "m", redo_errors=True)
     with pytest.raises(ConfigurationError, match="integer"):
         single().evaluate_sync(Model(), "m", max_concurrent=2.5)
+
+
+# Promises about what goes wrong, and what is let go of
+
+
+async def test_strict_raises_what_scoring_raises_too(tmp_path: Path) -> None:
+    class Unscorable(vf.Rubric):
+        def group_scoring_steps(self, states: list[vf.State]) -> Any:
+            raise ZeroDivisionError("a bug of the rubric")
+
+    env = vf.SingleTurnEnv(dataset=ROWS[:1], rubric=Unscorable(right))
+    quiet: dict[str, Any] = {"use_tqdm": False}
+    outputs = (await env.evaluate(Model(), "m", **quiet))["outputs"]
+    assert "a bug of the rubric" in str(outputs[0]["error"])
+    with pytest.raises(ZeroDivisionError, match="a bug of the rubric"):
+        await env.evaluate(Model(), "m", strict=True, results_path=tmp_path, **quiet)
+
+
+async def test_rollouts_of_one_example_belong_to_one_environment_of_a_group() -> None:
+    group = vf.EnvGroup([single(), single()], env_names=["a", "b"])
+    rows = [{"question": "?", "answer": "1", "example_id": 3, "info": {"env_id": name}} for name in "ab"]
+    outputs = (await group.generate(rows, Model(), "m", use_tqdm=False))["outputs"]
+    assert ["belong to different environments" in str(row["error"]) for row in outputs] == [True, True]
+    alone = (await group.generate(rows, Model(), "m", independent_scoring=True, use_tqdm=False))["outputs"]
+    assert [(row["reward"], row["error"], row["info"]) for row in alone] == [(1.0, None, {"env_id": "a"}), (1.0, None, {"env_id": "b"})]
+
+
+async def test_a_full_disk_hands_on_what_was_finished(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").symlink_to("/dev/full")
+    with pytest.raises(ResultsError, match="No space left on device") as caught:
+        await single().evaluate(Model(), "m", results_path=tmp_path, max_concurrent=1, use_tqdm=False)
+    assert caught.value.outputs is not None
+    assert [row["example_id"] for row in caught.value.outputs["outputs"]] == [0]
+
+
+async def test_inputs_that_are_no_rows_and_sources_without_an_end_are_refused() -> None:
+    env = single()
+    for inputs, message in (([3], "must be rows"), ([], "no inputs to play")):
+        with pytest.raises(ConfigurationError, match=message):
+            await env.generate(inputs, Model(), "m", use_tqdm=False)
+    endless = single(ProceduralTasks(lambda number: {"question": f"{number}?", "answer": "1"}))
+    for ask in (lambda: endless.evaluate(Model(), "m", use_tqdm=False), endless.get_dataset):
+        with pytest.raises(ConfigurationError, match="no end"):
+            result: Any = ask()
+            await result
+    assert [row["question"] for row in endless.get_dataset(n=2)] == ["0?", "1?"]
+    assert len((await endless.evaluate(Model(), "m", num_examples=3, use_tqdm=False))["outputs"]) == 3
+    with pytest.raises(ConfigurationError, match="list of names"):
+        await env.evaluate(Model(), "m", state_columns="trajectory", use_tqdm=False)
+
+
+async def test_a_client_that_a_rollout_made_of_a_configuration_is_kept_and_closed_with_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where something else cannot be closed."""
+    made: list[Endpoint] = []
+
+    def resolve(config: vf.ClientConfig, *args: Any) -> Endpoint:
+        made.append(Endpoint(config.api_base_url, []))
+        return made[-1]
+
+    class Stuck(vf.SingleTurnEnv):
+        def close_session(self, session: Any) -> None:
+            raise OSError("stuck")
+
+    monkeypatch.setattr("verifiers_compat.envs.api.resolve_client", resolve)
+    env = Stuck(dataset=ROWS, rubric=vf.Rubric(right))
+    row = env.get_dataset()[0]
+    for url in ("http://a", "http://a", "http://b"):
+        await env.rollout(row, vf.ClientConfig(api_base_url=url, api_key_var="NONE"), "m")
+    assert [client.url for client in made] == ["http://a", "http://b"]
+    env.reset(seed=0)
+    assert env.state is not None
+    env.state.session = "a game"
+    env._sessions.append((env, "a game"))
+    with pytest.raises(OSError, match="stuck"):
+        env.close()
+    assert [client.closed for client in made] == [True, True]
+
+
+def test_the_number_of_rollouts_at_once_reaches_registered_executors() -> None:
+    from verifiers_compat.utils.thread_utils import register_executor, unregister_executor
+
+    executor = ThreadPoolExecutor(max_workers=1)
+    register_executor("test of concurrency", executor)
+    env = single()
+    try:
+        env.set_kwargs(concurrency=7)
+        assert executor._max_workers >= 7
+        assert env.concurrency == 7
+    finally:
+        unregister_executor("test of concurrency")
+        executor.shutdown()
+
+
+def test_interleaved_rollouts_ask_the_token_client_and_no_other_choice_is_lost() -> None:
+    env = single()
+    before = env.client_type
+    env.set_kwargs(interleaved_rollouts=True)
+    assert (env.interleaved_rollouts, env.client_type) == (True, "openai_chat_completions_token")
+    env.set_interleaved_rollouts(False)
+    assert env.client_type is None
+    env.client_type = "anthropic_messages"
+    env.set_interleaved_rollouts(False)
+    assert env.client_type == "anthropic_messages"
+    assert before is None
+
+
+async def test_a_turn_of_a_loop_written_by_hand_is_recorded_by_an_async_hook_too() -> None:
+    class ByHand(vf.MultiTurnEnv):
+        async def add_trajectory_step(self, state: vf.State, trajectory_step: Any) -> None:
+            await asyncio.sleep(0)
+            trajectory_step["extras"]["noted"] = True
+            state["trajectory"].append(trajectory_step)
+
+        async def env_response(self, messages: vf.Messages, state: vf.State) -> Any:
+            return []
+
+    env = ByHand(dataset=ROWS)
+    state = await env.init_state(env.get_dataset()[0], Model(), "m")
+    await env.add_model_response(state, state["prompt"], said("x"))
+    [step] = state["trajectory"]
+    assert (step["extras"], step["completion"][0].content, list(step["prompt"])) == ({"noted": True}, "x", list(state["prompt"]))
+
+
+async def test_results_that_cannot_be_pushed_are_returned_and_the_reason_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(outputs: Any, name: str | None) -> str:
+        raise OSError(f"no right to write to {name}")
+
+    monkeypatch.setattr("verifiers_compat.envs.api.push_to_hub", refuse)
+    results = await single().evaluate(Model(), "m", push_to_hf_hub=True, hf_hub_dataset_name="me/mine", use_tqdm=False)
+    assert len(results["outputs"]) == 4
+    assert "no right to write to me/mine" in caplog.text
