@@ -242,7 +242,23 @@ def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: str) -> None:
         load_results(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"a": '])
+DEEP = "[" * 100_000 + "]" * 100_000
+"""JSON, but nested deeper than Python's reader goes."""
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_row_that_is_nested_too_deep_is_named(tmp_path: Path, number: int, ends: bool) -> None:
+    """Also as the last line: it is whole, and leaving it out as one that a killed run left would lose a rollout."""
+    lines = ['{"example_id": 0}', '{"example_id": 1}']
+    lines[number - 1] = f'{{"example_id": 7, "info": {DEEP}}}'
+    (tmp_path / "metadata.json").write_text("{}")
+    (tmp_path / "results.jsonl").write_text("\n".join(lines) + "\n" * ends)
+    with pytest.raises(ResultsError, match=rf"line {number} of .*results.jsonl is no rollout: it is nested too deep"):
+        load_results(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": ', DEEP])
 def test_metadata_that_are_no_object_are_an_error(tmp_path: Path, text: str) -> None:
     read(tmp_path)
     (tmp_path / "metadata.json").write_text(text)

@@ -516,6 +516,19 @@ def test_of_two_rows_for_one_rollout_the_sound_one_counts(tmp_path: Path) -> Non
     assert [json.loads(line)["error"] for line in (tmp_path / "unmatched.jsonl").read_text().splitlines()] == [{"error": "E"}]
 
 
+def test_a_run_with_a_row_that_is_nested_too_deep_is_not_resumed(tmp_path: Path) -> None:
+    """The line is named, and the file is left as it is."""
+    run(tmp_path)
+    file = tmp_path / "results.jsonl"
+    lines = file.read_text().splitlines()
+    lines[2] = lines[2].removesuffix("}") + f', "info": {"[" * 100_000}{"]" * 100_000}}}'
+    file.write_text("\n".join(lines) + "\n")
+    before = file.read_bytes()
+    with pytest.raises(ResultsError, match=r"line 3 of .*results.jsonl is no rollout: it is nested too deep"):
+        run(tmp_path, resume=True)
+    assert file.read_bytes() == before
+
+
 def test_a_row_without_metadata_cannot_be_resumed(tmp_path: Path) -> None:
     this = write(tmp_path, small_row(SLOTS[0]))
     (tmp_path / "metadata.json").unlink()

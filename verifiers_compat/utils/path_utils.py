@@ -90,7 +90,7 @@ def find_latest_incomplete_eval_results_path(
             metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
             with (path / ROWS).open("rb") as rows:
                 finished = sum(line.endswith(b"\n") for line in rows)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if not isinstance(metadata, dict) or is_in_use(path) or (metadata.get("env_id"), metadata.get("model")) != (env_id, model):
             continue

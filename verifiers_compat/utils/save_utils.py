@@ -262,6 +262,8 @@ def _whole_lines(descriptor: int) -> tuple[int, bytes]:
         end = content.rfind(b"\n") + 1
         try:
             json.loads(content[end:])
+        except RecursionError:  # nobody can say, so it stays: whoever reads the file is told which line cannot be read
+            pass
         except ValueError:
             return end, b""
         return len(content), b"\n"

@@ -23,7 +23,7 @@ from vfgym.state import MessagesView
 logger = logging.getLogger(__name__)
 
 
-_MALFORMED = (ValueError, TypeError, KeyError, AttributeError)
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What data that were read may raise where they are not what they should be."""
 
 
@@ -80,7 +80,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """
     try:
         metadata = json.loads((path / METADATA).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _cannot_read(path, error) from error
     if not isinstance(metadata, dict):
         raise ResultsError(f"cannot read results from {path}: {METADATA} is no JSON object")
@@ -108,6 +108,8 @@ def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
                 is_whole = line.endswith(b"\n")
                 try:
                     lines.append(Line(_row(json.loads(line), not_metrics), start, end))
+                except RecursionError as error:  # not what a killed run leaves: such a line is never left out
+                    raise ResultsError(f"line {number} of {path / ROWS} is no rollout: it is nested too deep to be read") from error
                 except _MALFORMED as error:
                     broken = number, error
             identity = os.fstat(file.fileno()).st_ino, end
