@@ -10,6 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from vfgym.errors import ToolParseError, did_you_mean
+from vfgym.tools.json_numbers import NoJsonNumber
 from vfgym.tools.results import compact_json
 
 MAX_PROBLEMS = 20
@@ -71,21 +72,27 @@ def decode_embedded(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[
     return {name: value for name, value in decoded.items() if not isinstance(value, str)}
 
 
-def describe_problems(error: ValidationError, arguments: Mapping[str, Any], expected: Iterable[str]) -> str:
-    """Return every problem that pydantic found in the arguments of one call, in one line for the model.
+def describe_problems(
+    error: ValidationError | None, no_numbers: Sequence[NoJsonNumber], arguments: Mapping[str, Any], expected: Iterable[str]
+) -> str:
+    """Return every problem in the arguments of one call, in one line for the model.
 
     Args:
-        error: What validation raised.
+        error: What validation raised, if it did.
+        no_numbers: What is not a number although Python takes it for one.
         arguments: The arguments that were validated.
         expected: Names of the arguments that the tool has.
     """
     problems: list[str] = []
     unknown: list[str] = []
-    unmet: dict[str, list[str]] = {}
-    values: dict[str, object] = {}
-    for problem in error.errors(include_url=False, include_context=False):
+    unmet = {each.path: each.expectations for each in no_numbers}
+    values = {each.path: each.value for each in no_numbers}
+    known = frozenset(unmet)
+    for problem in error.errors(include_url=False, include_context=False) if error is not None else ():
         location, code = problem["loc"], problem["type"]
         path = _path(location, arguments)
+        if path in known:
+            continue
         if code == "missing":
             problems.append(f'missing argument "{f"{path}." if path else ""}{location[-1]}"')
         elif code == "extra_forbidden" and len(location) == 1:
@@ -152,6 +159,6 @@ def _expectation(code: str, message: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return `value` as JSON text, shortened."""
-    text = compact_json(value)
+    """Return `value` as JSON text, shortened; NaN and the infinities as Python's reader takes them."""
+    text = json.dumps(value) if isinstance(value, float) else compact_json(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -11,8 +11,12 @@ from pydantic import ValidationError
 from vfgym.errors import ConfigurationError, ToolCallError
 from vfgym.tools.arguments import decode_embedded, describe_problems, describe_unknown, parse_arguments
 from vfgym.tools.definition import Tool
+from vfgym.tools.json_numbers import no_json_numbers
 from vfgym.tools.schema import ArgumentPlan, plan_definition, plan_signature
 from vfgym.tools.signature import EMPTY, read_signature, tool_name
+
+_PLAIN_TYPES = frozenset({int, str, type(None)})
+"""Of values that `no_json_numbers` need not look at; a text only where one is wanted."""
 
 
 class ToolFunction:
@@ -100,24 +104,36 @@ class ToolFunction:
         """Return the arguments as the callable takes them: checked, and of the types that it asks for.
 
         `"1"` becomes 1 for an int, a JSON object a dataclass or model, a text holding JSON the value in it where no
-        text is wanted. Arguments that were not given are not in the result.
+        text is wanted. `true` is not an integer, and NaN and the infinities are not numbers (see `json_numbers`).
+        Arguments that were not given are not in the result.
 
         Args:
             arguments: What `decode` returned.
 
         Raises:
             ToolCallError: Arguments are missing, unknown or wrong. The message names each of them, for the model;
-                `__cause__` is pydantic's `ValidationError`.
+                `__cause__` is pydantic's `ValidationError`, where it found a problem.
         """
+        plan = self._plan
         try:
-            bound = self._plan.validate(arguments)
+            bound = plan.validate(arguments)
         except ValidationError as error:
-            if decoded := decode_embedded(arguments, self._plan.never_text):
+            if decoded := decode_embedded(arguments, plan.never_text):
                 return self.bind({**arguments, **decoded})
-            raise ToolCallError(f"{self.name}: {describe_problems(error, arguments, self._plan.names)}") from error
+            raise self._wrong(arguments, error) from error
+        for name, value in arguments.items():
+            if type(value) not in _PLAIN_TYPES or (type(value) is str and name in plan.never_text):
+                if no_json_numbers(arguments, self.definition.parameters):
+                    raise self._wrong(arguments, None)
+                break
         if forged := self._plan.reserved.intersection(bound):
             raise ToolCallError(f"{self.name}: {describe_unknown(sorted(forged), self._plan.names)}")
         return bound
+
+    def _wrong(self, arguments: Mapping[str, Any], error: ValidationError | None) -> ToolCallError:
+        """Return the error that tells the model what is wrong with its arguments."""
+        found = no_json_numbers(arguments, self.definition.parameters)
+        return ToolCallError(f"{self.name}: {describe_problems(error, found, arguments, self._plan.names)}")
 
     def invoke(self, arguments: Mapping[str, Any], /, **injected: Any) -> Any:
         """Call the callable and return what it returns, an awaitable if it is async.

@@ -1,0 +1,165 @@
+"""What Python takes for numbers and JSON does not: truth values, ``NaN`` and ``Infinity``.
+
+To Python `True` is an int, and `json.loads` reads ``NaN``; so pydantic takes both for numbers, also in models of the author's. What a
+model was told decides instead: a truth value is wrong where the JSON schema admits no boolean, and a number that is not finite is
+wrong everywhere, as is a text that stands for one where a number is wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+_EXPECTED = {
+    "integer": "be an integer",
+    "number": "be a number",
+    "boolean": "be true or false",
+    "string": "be a string",
+    "array": "be a list",
+    "object": "be an object",
+    "null": "be null",
+}
+
+_NAMES: dict[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+_ANYTHING: Mapping[str, Any] = {}
+
+
+class NoJsonNumber(NamedTuple):
+    """A value that is not what the schema asks for at its place, although Python would take it for that."""
+
+    path: str
+    """Where it stands, as ``point.x`` or ``items[0]``."""
+    value: object
+    expectations: list[str]
+    """What it should be, such as ``be an integer``: each alternative."""
+
+
+def no_json_numbers(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[NoJsonNumber]:
+    """Return the truth values, and the numbers that are not finite, in arguments where the schema wants something else.
+
+    Args:
+        arguments: Arguments as JSON data.
+        schema: JSON schema of an object.
+    """
+    return list(_members(arguments, schema, "", schema))
+
+
+def _found(value: object, schema: object, path: str, root: Mapping[str, Any]) -> Iterator[NoJsonNumber]:
+    if isinstance(value, list | Mapping):
+        kind = "array" if isinstance(value, list) else "object"
+        # A value of a union is sound if it is so in one of the forms that it may have.
+        forms = [form for form in _forms(schema, root) if kind in _types(form, root)]
+        found = [list(_members(value, form, path, root) if form else _not_finite(value, path)) for form in forms or [_ANYTHING]]
+        yield from min(found, key=len)
+    elif _is_wrong(value, _types(schema, root)):
+        yield NoJsonNumber(path, value, _expectations(value, schema, root))
+
+
+def _members(value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]) -> Iterator[NoJsonNumber]:
+    """Look through the members of a list or an object, of which the schema describes the form."""
+    if isinstance(value, Mapping):
+        described, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for name, member in value.items():
+            yield from _found(member, described.get(name, others), f"{path}.{name}" if path else str(name), root)
+        return
+    first, others = schema.get("prefixItems", []), schema.get("items")
+    for index, member in enumerate(value):
+        yield from _found(member, first[index] if index < len(first) else others, f"{path}[{index}]", root)
+
+
+def _not_finite(value: object, path: str) -> Iterator[NoJsonNumber]:
+    """Find numbers that are not finite in data of any form, which may be nested as deep as Python's reader goes."""
+    waiting = [(path, value)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting += [(f"{path}.{name}", member) for name, member in reversed([*value.items()])]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{index}]", member) for index, member in reversed([*enumerate(value)])]
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield NoJsonNumber(path, value, _finite([_EXPECTED["number"]]))
+
+
+def _finite(expectations: list[str]) -> list[str]:
+    return [text.replace("a number", "a finite number") for text in expectations]
+
+
+def _is_wrong(value: object, types: frozenset[str]) -> bool:
+    if isinstance(value, bool):
+        return "boolean" not in types
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, str) and "number" in types and "string" not in types and _stands_for_no_finite_number(value)
+
+
+def _stands_for_no_finite_number(text: str) -> bool:
+    try:
+        return not math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _forms(schema: object, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a schema consists of: the members of a union, each without references."""
+    if not isinstance(schema, Mapping):
+        return [_ANYTHING]
+    if "$ref" in schema:
+        return _forms(_referred_to(schema["$ref"], root), root)
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return [form for option in schema[key] for form in _forms(option, root)]
+    if len(schema.get("allOf", ())) == 1:
+        return _forms(schema["allOf"][0], root)
+    return [schema]
+
+
+def _referred_to(reference: object, root: Mapping[str, Any]) -> object:
+    """Return the schema that a reference inside of `root` stands for; of any other, nothing is known."""
+    start, *names = str(reference).split("/")
+    found: object = root if start == "#" else None
+    for name in names:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _types(schema: object, root: Mapping[str, Any]) -> frozenset[str]:
+    """Return the types of JSON that a schema admits."""
+    return frozenset(kind for form in _forms(schema, root) for kind in _types_of_form(form))
+
+
+def _types_of_form(form: Mapping[str, Any]) -> list[str]:
+    kind = form.get("type")
+    if isinstance(kind, str):
+        return [kind]
+    if isinstance(kind, list):
+        return kind
+    values = _values(form)
+    return list(_EXPECTED) if values is None else [_NAMES.get(type(value), "object") for value in values]
+
+
+def _values(form: Mapping[str, Any]) -> list[object] | None:
+    """Return the values to which a form is limited; None if it is not."""
+    return [form["const"]] if "const" in form else form.get("enum")
+
+
+def _expectations(value: object, schema: object, root: Mapping[str, Any]) -> list[str]:
+    expected = []
+    for form in _forms(schema, root):
+        values = _values(form)
+        if values is not None:
+            expected.append(f"be {' or '.join(map(repr, values))}")
+        elif len(kinds := _types_of_form(form)) < len(_EXPECTED):
+            expected.extend(_EXPECTED.get(kind, f"be of type {kind}") for kind in kinds)
+        else:
+            expected.append(_EXPECTED["number"])
+    return expected if isinstance(value, bool) else _finite(expected)
