@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -11,15 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.sampling import SEED
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame, textarena_games, why_not
 from vfgym.wrappers.textarena.table_random import RandomNumbers
 
 SLOW = {"SpellingBee", "Sokoban", "Stratego", "Sudoku", "WordChains", "WordLadder", "WordSearch", "Wordle"}
 """Games that take seconds to make or to play."""
-
-TOO_SLOW = ("Sokoban-v0-medium", "Sudoku-v0-hard")
-"""Ids, and how ids begin, of games that can take a minute to make."""
 
 SHOWS = ("all", "messages", "messages and board", "board")
 
@@ -28,44 +25,38 @@ OPTIONS = {"DontSayIt-v0-unlimited": {"max_turns": 10**9}}
 
 
 def playable(*variants: str) -> list[str]:
-    """Return the ids of some variants that can be played here within reasonable time."""
+    """Return the ids of some variants that can be played here."""
     games = textarena_games()
-    return [
-        env_id
-        for env_id, described in games.items()
-        if described["variant"] in variants and why_not(env_id) is None and not env_id.startswith(TOO_SLOW)
-    ]
+    return [env_id for env_id, described in games.items() if described["variant"] in variants and why_not(env_id) is None]
 
 
 def some_of_all(*variants: str, shows: Collection[str] = SHOWS, but_not: Collection[str] = (), number: int = 6) -> pytest.MarkDecorator:
-    """Return the parameters of a test: a few ids, others every day, and all of them with the whole family.
+    """Return the parameters of a test: a few ids, drawn with the seed of the run, and all of them with the whole family.
 
     Args:
         *variants: The variants to test.
         shows: What they are to show.
         but_not: Games to leave out.
-        number: How many ids a day.
+        number: How many ids outside of the whole family.
     """
     games = textarena_games()
     ids = [env_id for env_id in playable(*variants) if games[env_id]["shows"] in shows and games[env_id]["game"] not in but_not]
     quick = [env_id for env_id in ids if games[env_id]["game"] not in SLOW]
-    today = random.Random(datetime.date.today().toordinal()).sample(quick, number)
-    others = [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids if env_id not in today]
-    return pytest.mark.parametrize("env_id", [*today, *others])
+    drawn = random.Random(SEED).sample(quick, number)
+    others = [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids if env_id not in drawn]
+    return pytest.mark.parametrize("env_id", [*drawn, *others])
 
 
 def one_of_each_game(*variants: str) -> pytest.MarkDecorator:
-    """Return the parameters of a test: an id of each game, another one every day, and all ids, the slowest too, with the whole family."""
+    """Return the parameters of a test: an id of each game, drawn with the seed of the run, and all ids with the whole family."""
     games = textarena_games()
-    ids = [env_id for env_id, described in games.items() if described["variant"] in variants and why_not(env_id) is None]
-    day = random.Random(datetime.date.today().toordinal())
+    ids, rng = playable(*variants), random.Random(SEED)
     by_game: dict[str, list[str]] = {}
     for env_id in ids:
-        if not env_id.startswith(TOO_SLOW):
-            by_game.setdefault(games[env_id]["game"], []).append(env_id)
-    today = {day.choice(of_game) for of_game in by_game.values()}
+        by_game.setdefault(games[env_id]["game"], []).append(env_id)
+    drawn = {rng.choice(of_game) for of_game in by_game.values()}
     return pytest.mark.parametrize(
-        "env_id", [env_id if env_id in today else pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids]
+        "env_id", [env_id if env_id in drawn else pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids]
     )
 
 

@@ -1,11 +1,10 @@
 """`TextArenaEnv` and `to_textarena`: TextArena's games as chat environments, and back.
 
-Each run takes one id of each game, another one each day; ``pytest -m exhaustive`` takes all that run here.
+Each run takes one id of each game; ``pytest -m exhaustive`` takes all that run here.
 """
 
 from __future__ import annotations
 
-import datetime
 import logging
 import random
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 import vfgym
+from tests.sampling import SEED
 from tests.wrappers.textarena.playing import one_of_each_game, play_natively, some_of_all
 from vfgym.errors import ConfigurationError
 from vfgym.testing import ScriptedClient
@@ -23,7 +23,6 @@ from vfgym.wrappers.textarena import textarena_games, why_not
 
 textarena = pytest.importorskip("textarena", reason="needs the extra textarena")
 
-SEED = datetime.date.today().toordinal()
 MOST_MOVES = 60
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import datetime
 import logging
 import pickle
 import random
@@ -18,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.sampling import SEED
 from tests.wrappers.textarena.playing import Game, play, play_natively, some_of_all
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
@@ -30,8 +30,6 @@ textarena = pytest.importorskip("textarena", reason="needs the extra textarena")
 
 WITHOUT_BOARD = {"Breakthrough", "LightsOut"}
 """Games with variants that TextArena's own training wrappers cannot show."""
-
-SEED = datetime.date.today().toordinal()
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import datetime
 import pickle
 import random
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sampling import SEED
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena.catalogue import textarena_games, why_not
 from vfgym.wrappers.textarena.match import TextArenaGame
@@ -39,13 +39,13 @@ def _one_id_a_game() -> list[str]:
 
 
 IDS = _one_id_a_game()
-TODAY = random.Random(datetime.date.today().toordinal()).sample([id for id in IDS if textarena_games()[id]["game"] not in SLOW], 8)
+DRAWN = random.Random(SEED).sample([id for id in IDS if textarena_games()[id]["game"] not in SLOW], 8)
 
 
 def in_turn() -> pytest.MarkDecorator:
-    """Return the parameters of a test: a few games, others every day, and all of them with the whole family."""
-    others = [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in IDS if env_id not in TODAY]
-    return pytest.mark.parametrize("env_id", [*TODAY, *others])
+    """Return the parameters of a test: a few games, drawn with the seed of the run, and all of them with the whole family."""
+    others = [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in IDS if env_id not in DRAWN]
+    return pytest.mark.parametrize("env_id", [*DRAWN, *others])
 
 
 def game_of(env_id: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from vfgym.wrappers.textarena.searches import played_backwards, sudoku_solutions
+
 
 class NobodyLeft(Exception):
     """Every player was put out of a game, which does not notice it (PublicGoodsGame, after invalid moves of all)."""
@@ -136,10 +138,27 @@ def _remember_dictionaries(names: dict[str, Any]) -> None:
     names["EnglishDictionary"]._load_dic = load_once
 
 
+def _bound_the_search_for_rooms(names: dict[str, Any]) -> None:
+    """Let Sokoban look for a room for a moment, not for minutes, and for each table apart."""
+    names["reverse_playing"] = played_backwards
+
+
+def _solve_by_the_fullest_squares(names: dict[str, Any]) -> None:
+    """Let Sudoku find in a moment whether its puzzle has one solution."""
+
+    def count(self: Any, grid: list[list[int]], solutions: list[list[list[int]]], limit: int = 2) -> int:
+        solutions.extend(sudoku_solutions(grid, limit - len(solutions)))
+        return len(solutions)
+
+    names["SudokuEnv"]._count_solutions = count
+
+
 REPAIRS: dict[str, Callable[[dict[str, Any]], None]] = {
     "textarena.state": _let_games_end,
     "textarena.envs.CharacterConclave.env": _let_remarks_have_a_kind,
     "textarena.envs.Briscola.env": _let_three_have_equal_hands,
+    "textarena.envs.Sokoban.utils": _bound_the_search_for_rooms,
+    "textarena.envs.Sudoku.env": _solve_by_the_fullest_squares,
     "textarena.envs.Stratego.env": _let_both_armies_win,
     "textarena.envs.utils.word_lists": _remember_dictionaries,
     "textarena.envs.WordChains.env": _draw_from_a_sorted_list,

@@ -1,0 +1,130 @@
+"""What holds for every test: it ends, with all that it started; Ctrl-C means the same everywhere; a run names the seed of its samples."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.sampling import SEED
+
+LIMIT = 240
+"""Seconds that a test may take, as its set-up and its end may; ``@pytest.mark.limit(seconds)`` sets another limit.
+
+Where nothing can be raised, since a call into C does not return, pytest's ``faulthandler_timeout`` (see pyproject.toml) ends the
+process: a worker of xdist is replaced, and its case fails.
+"""
+
+SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "math_supervisor", "vfgym/workers")
+"""What the command lines of processes hold that many tests share, and that end with the run."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Ctrl-C interrupt what tests start, also where the shell has put the whole run in the background and had it ignored."""
+    config.addinivalue_line("markers", "limit(seconds): what the test may take, in place of the limit of all")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # processes inherit that a signal is ignored, but no handler
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Name the seed of the random samples."""
+    terminalreporter.write_line(f"random samples: VFGYM_TEST_SEED={SEED}")
+
+
+@contextlib.contextmanager
+def limited(item: pytest.Item) -> Iterator[None]:
+    """Let a phase of a test fail that takes too long. What is raised comes again, since an environment may take it for its own error."""
+    marker = item.get_closest_marker("limit")
+    seconds = LIMIT if marker is None else marker.args[0]
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        pytest.fail(f"{item.nodeid} takes more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 10)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Limit the set-up."""
+    with limited(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Limit the test."""
+    with limited(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Limit the end."""
+    with limited(item):
+        return (yield)
+
+
+class Process(NamedTuple):
+    """A process that runs: its id may be used again, but not with the same start."""
+
+    pid: int
+    started: str
+    command: str
+
+
+def children(pid: int) -> set[Process]:
+    """Return the processes that a process has started and that are running."""
+    found = set()
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            for child in thread.read_text().split():
+                state, *fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+                if state != "Z":
+                    command = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    found.add(Process(int(child), fields[18], command))
+    return found
+
+
+def end(process: Process) -> None:
+    """Kill a process and all that it has started."""
+    started = children(process.pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+    for child in started:
+        end(child)
+
+
+@pytest.fixture(autouse=True)
+def _ends_what_it_starts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A process that a test leaves behind is ended, and is a failure of the test."""
+    before = children(os.getpid())
+    yield
+    if not (left := running_beside(before)):
+        return
+    deadline = time.monotonic() + 10
+    while left and time.monotonic() < deadline:  # some are ending
+        time.sleep(0.01)
+        left = running_beside(before)
+    for process in left:
+        end(process)
+    assert not left, f"{request.node.nodeid} leaves processes behind"
+
+
+def running_beside(others: set[Process]) -> list[Process]:
+    """Return the running children of this process, but for some others and for those that tests share."""
+    if sys.platform != "linux":  # where nobody can say
+        return []
+    return [process for process in children(os.getpid()) - others if not any(name in process.command for name in SHARED)]
