@@ -5,9 +5,12 @@ Inside, tasks stay rows: a Dataset needs one type for each column, and fills wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from vfgym import __version__
 from vfgym.errors import ConfigurationError
 from vfgym.results.dataset import json_column_text, rows_dataset
 from vfgym.results.plain_json import NotPlain, as_json
@@ -38,8 +41,37 @@ def tasks_dataset(tasks: Tasks, map_kwargs: Mapping[str, Any]) -> Dataset:
     features = {**dataset.features, "prompt": Json(), "example_id": Value("int64")}
     if tasks.renames_ids:
         features["src_id"] = dataset.features["example_id"]
-    made = dataset.map(_prompt_and_id, with_indices=True, fn_kwargs={"tasks": tasks}, features=Features(features), **map_kwargs)
+    options = {"new_fingerprint": _fingerprint(dataset, tasks), **map_kwargs}
+    with without_progress_bars():
+        made = dataset.map(_prompt_and_id, with_indices=True, fn_kwargs={"tasks": tasks}, features=Features(features), **options)
     return cast("Dataset", made)
+
+
+def _fingerprint(dataset: Dataset, tasks: Tasks) -> str:
+    """Return what names the tasks that are made of a dataset, so that ``datasets`` finds them in its cache again.
+
+    It cannot hash the tasks, and would say so and draw a name. All that makes a prompt of a row shows in these two.
+    """
+    from datasets.fingerprint import Hasher
+
+    samples = [tasks.own_input(row)["prompt"] for row in ({"question": "?"}, {"prompt": [{"role": "user", "content": "?"}]})]
+    name: str = Hasher.hash(json.dumps([__version__, dataset._fingerprint, as_json(samples), sorted(tasks.dropped)]))
+    return name
+
+
+@contextlib.contextmanager
+def without_progress_bars() -> Iterator[None]:
+    """Draw no bar for what ``datasets`` does inside a ``with`` block, unless the user's environment asks for them; then go on as before."""
+    import datasets
+
+    if datasets.are_progress_bars_disabled() or datasets.config.HF_DATASETS_DISABLE_PROGRESS_BARS is not None:
+        yield
+        return
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        datasets.enable_progress_bars()
 
 
 def _prompt_and_id(row: Mapping[str, Any], index: int, tasks: Tasks) -> dict[str, Any]:

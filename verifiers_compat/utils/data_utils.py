@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from verifiers_compat.envs.datasets import without_progress_bars
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.messages import as_messages, plain
 from vfgym.parsers.extraction import extract_boxed_answer, extract_hash_answer
@@ -105,7 +106,8 @@ def _mapped(dataset: Dataset, func: Callable[..., Any], arguments: Mapping[str, 
     from datasets import Features, Json
 
     features = Features({**dataset.features, "prompt": Json()})
-    return dataset.map(func, fn_kwargs=dict(arguments), features=features, **options)
+    with without_progress_bars():
+        return dataset.map(func, fn_kwargs=dict(arguments), features=features, **options)
 
 
 def _with_system(row: Mapping[str, Any], system_prompt: str) -> dict[str, str]:
@@ -246,11 +248,13 @@ def load_example_dataset(name: str = "gsm8k", split: str | None = None, n: int |
 
     rows = load_dataset(example.path, example.config, split=split or example.split)
     if example.level is not None:
-        rows = rows.filter(_has_level, fn_kwargs={"level": example.level})
+        with without_progress_bars():
+            rows = rows.filter(_has_level, fn_kwargs={"level": example.level})
     if n is not None:
         rows = rows.shuffle(seed=seed).select(range(min(n, len(rows))))
     features = Features({"question": Value("string"), "answer": Value("string")})  # else numbers in text become numbers again
-    return rows.map(example.preprocess, remove_columns=rows.column_names, features=features)
+    with without_progress_bars():
+        return rows.map(example.preprocess, remove_columns=rows.column_names, features=features)
 
 
 def _has_level(row: Mapping[str, Any], level: str) -> bool:

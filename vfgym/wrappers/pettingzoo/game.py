@@ -13,6 +13,7 @@ import numpy as np
 from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
 from vfgym.envs.game_session import copied_info
 from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
+from vfgym.foreign import unheard
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.answers import Answers
 from vfgym.wrappers.masks import allows, mask_of
@@ -439,7 +440,11 @@ def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any])
     from pettingzoo.env_registry.registration import aec_registry
 
     try:
-        env = pettingzoo.make("aec", made_by, **options) if isinstance(made_by, str) else made_by(**options)
+        if isinstance(made_by, str):
+            with unheard():  # of spaces whose limits lose precision, and of modules that are compiled now
+                env = pettingzoo.make("aec", made_by, **options)
+        else:
+            env = made_by(**options)
     except FailedToImport as error:
         raise ConfigurationError(f"PettingZoo cannot make {made_by!r}: {error}") from error
     except PettingZooRegistryError as error:  # whose text lists the whole registry

@@ -8,7 +8,6 @@ import importlib
 import random
 import sys
 import threading
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from vfgym.errors import MissingExtra
+from vfgym.foreign import unheard
 from vfgym.wrappers.textarena.repairs import REPAIRS
 from vfgym.wrappers.textarena.table_random import NUMPY, RANDOM
 from vfgym.wrappers.textarena.words import NLTK_NAMES, Dictionary
@@ -83,8 +83,7 @@ def _spec(env_id: str) -> Any:
 
 @functools.cache
 def _imported(name: str) -> ModuleType:
-    with _IMPORTING, _nltk_left_out(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a string of Hangman that is not escaped as Python wants
+    with _IMPORTING, _nltk_left_out(), unheard():
         drawn = random.getstate()  # what TextArena imports draws from it
         module = importlib.import_module(name)
         random.setstate(drawn)
