@@ -150,6 +150,8 @@ class Tasks:
                 "a dataset must be a list of dicts, a Dataset, an iterable of rows, a function that returns one of these, or"
                 f" an object with rows by position; got {type(source).__name__}.{hint}"
             )
+        if isinstance(source, list | tuple) and source and not isinstance(source[0], Mapping):  # the others are read when they are played
+            raise ConfigurationError(f"row 0 of the dataset must be a dict, got {type(source[0]).__name__}")
         self._source = source
         self._types = types
         self.dropped = frozenset(dropped)

@@ -18,6 +18,7 @@ from vfgym.hooks import Handler, Hooks, NamedCall, check_stops
 from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, register_teardown
 from vfgym.messages import MESSAGE_TYPES, MessageTypes, as_messages
+from vfgym.overrides import check_hooks, hook, items_of, kind_of
 from vfgym.parsers import Parser
 from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
@@ -65,6 +66,7 @@ class ChatEnv(EpisodeFace):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        check_hooks(cls)
         if not cls._may_shadow_face:
             for name in _HOOK_FOR:
                 if getattr(cls, name) is getattr(EpisodeFace, name):
@@ -126,16 +128,16 @@ class ChatEnv(EpisodeFace):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigurationError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
         if not isinstance(rubric, Rubric | None):
-            raise ConfigurationError(f"rubric must be a vfgym.Rubric, got {type(rubric).__name__}: wrap functions in vfgym.Rubric(...)")
-        if parser is not None and not hasattr(parser, "parse_answer"):
-            raise ConfigurationError(f"parser must be a vfgym.Parser (or have parse and parse_answer), got {type(parser).__name__}")
+            raise ConfigurationError(f"rubric must be a vfgym.Rubric, got {kind_of(rubric)}: wrap functions in vfgym.Rubric(...)")
+        if parser is not None and (isinstance(parser, type) or not hasattr(parser, "parse_answer")):
+            raise ConfigurationError(f"parser must be a vfgym.Parser (or have parse and parse_answer), got {kind_of(parser)}")
         self.render_mode = render_mode
         self.system_prompt = system_prompt
         self.few_shot = few_shot
         self.parser = Parser() if parser is None else parser
         self.rubric: Rubric = Rubric() if rubric is None else rubric
         self.sampling_args = dict(sampling_args or {})
-        self.tool_defs: list[Tool] = [as_tool(tool, self.tool_type) for tool in tool_defs or []]
+        self.tool_defs: list[Tool] = [as_tool(tool, self.tool_type) for tool in items_of(tool_defs, "tool_defs", "tools")]
         self.env_id = env_id or ""
         self.env_args = dict(env_args or {})
         self.max_seq_len = max_seq_len
@@ -263,6 +265,7 @@ class ChatEnv(EpisodeFace):
 
     # Rollouts
 
+    @hook
     async def init_state(self, input: Row, client: Any = None, model: str = "", sampling_args: dict[str, Any] | None = None) -> State:
         """Return the state that an episode starts from.
 
@@ -307,6 +310,7 @@ class ChatEnv(EpisodeFace):
             made[1].append(state)
         return state
 
+    @hook
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
         """Play one episode by asking `client`, and return its state, not scored.
 
@@ -346,6 +350,7 @@ class ChatEnv(EpisodeFace):
         self.increment_state_usage_from_response(state, response)
         return response
 
+    @hook
     async def is_completed(self, state: State, **kwargs: Any) -> bool:
         """Check the stop conditions, the ones with higher priority first.
 
@@ -385,6 +390,7 @@ class ChatEnv(EpisodeFace):
         """
         return None
 
+    @hook
     def close_session(self, session: Any) -> Any:
         """Release what was kept in ``state.session`` between the episodes of one player. Plain or async."""
 

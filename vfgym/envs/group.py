@@ -13,6 +13,7 @@ from vfgym.envs.chat import ChatEnv, check_split
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.lifecycle import Kind, discover_marks
+from vfgym.overrides import items_of
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import RewardFunc, Score
 from vfgym.state import State
@@ -223,7 +224,7 @@ class EnvGroup(ChatEnv):
         Raises:
             ConfigurationError: If there are no environments, or their names are not as many, or not all different.
         """
-        envs = list(envs)
+        envs = items_of(envs, "envs", "environments")
         if not envs:
             raise ConfigurationError("an EnvGroup needs at least one environment, got none")
         for env in envs:

@@ -16,6 +16,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import cleanup, foreseen, is_foreseen, stop
 from vfgym.messages import Message, as_messages
+from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import Row
@@ -78,10 +79,12 @@ class MultiTurnEnv(ChatEnv):
 
     # Hooks
 
+    @hook
     def setup_state(self, state: State) -> Any:
         """Prepare an episode; write what it needs into `state`. Plain or async; a returned state replaces the given one."""
         return Ready(state)
 
+    @hook
     def env_response(self, messages: list[Message], state: State) -> Any:
         """Return the environment's next messages. Plain or async.
 
@@ -91,6 +94,7 @@ class MultiTurnEnv(ChatEnv):
         """
         raise NotImplementedError(f"{type(self).__name__} must write env_response(messages, state)")
 
+    @hook
     @eager
     def get_prompt_messages(self, state: State) -> Steps[list[Message]]:
         """Return the conversation that the model answers next. Override it to rewrite history. Plain or async."""
@@ -103,6 +107,7 @@ class MultiTurnEnv(ChatEnv):
             response = yield response
         return [*messages, *as_messages(response, self.message_types, name="env_response")]
 
+    @hook
     def render_completion(self, state: State) -> Any:
         """Set ``state["completion"]``: all that came after the initial prompt. Plain or async."""
         trajectory = state["trajectory"]
@@ -116,11 +121,13 @@ class MultiTurnEnv(ChatEnv):
         state["completion"] = messages
         return Ready()
 
+    @hook
     def add_trajectory_step(self, state: State, trajectory_step: TrajectoryStep) -> Any:
         """Record one turn. Override it to set a turn's reward, advantage or extras. Plain or async."""
         state["trajectory"].append(trajectory_step)
         return Ready()
 
+    @hook
     @foreseen
     def apply_action(self, message: Message, state: State) -> Any:
         """Carry out the model's move in a game, as the turn is recorded and before the stop conditions. Plain or async."""

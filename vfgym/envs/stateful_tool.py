@@ -10,6 +10,7 @@ from vfgym.concurrency import Steps
 from vfgym.envs.tool import ToolEnv
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, ToolCall
+from vfgym.overrides import hook
 from vfgym.state import State
 from vfgym.tools import ToolFunction
 
@@ -52,6 +53,7 @@ class StatefulToolEnv(ToolEnv):
         self._register(tool, function)
         self.skipped_args[function.name] = list(args_to_skip)
 
+    @hook
     def update_tool_args(
         self, tool_name: str, tool_args: dict[str, Any], messages: list[Message], state: State, **kwargs: Any
     ) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, ToolCallError, ToolError, ToolParseError, did_you_mean
 from vfgym.lifecycle import is_blocking, stop
 from vfgym.messages import Message, ToolCall, as_message
+from vfgym.overrides import hook, items_of
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
 from vfgym.state import State
@@ -88,15 +89,20 @@ class ToolEnv(MultiTurnEnv):
             **kwargs: Passed to `MultiTurnEnv`.
         """
         super().__init__(max_turns=max_turns, **kwargs)
+        if not callable(error_formatter):
+            raise ConfigurationError(f"error_formatter must be a function from an exception to text, got {type(error_formatter).__name__}")
         self.error_formatter = error_formatter
-        self.stop_errors = list(stop_errors or ())
+        self.stop_errors = items_of(stop_errors, "stop_errors", "exceptions")
+        for each in self.stop_errors:
+            if not (isinstance(each, type) and issubclass(each, BaseException)):
+                raise ConfigurationError(f"stop_errors must be exceptions, got {each!r}")
         self.tools: list[Callable[..., Any]] = []
         self.tool_map: dict[str, Callable[..., Any]] = {}
         self._tool_functions: dict[str, ToolFunction] = {}
         self._async_tools: set[str] = set()
         self._monitor = ToolMonitorRubric()
         self.add_rubric(self._monitor)
-        for tool in tools or ():
+        for tool in items_of(tools, "tools", "functions"):
             self.add_tool(tool)
 
     def add_tool(self, tool: Callable[..., Any]) -> None:
@@ -219,6 +225,7 @@ class ToolEnv(MultiTurnEnv):
         known = list(self._tool_functions)
         raise ToolCallError(f"unknown tool {call.name!r}; available: {', '.join(known) or 'none'}.{did_you_mean(call.name, known)}")
 
+    @hook
     def call_tool(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str, **kwargs: Any) -> Any:
         """Call one tool and return the tool message. Override it to customize the execution. Can be awaited.
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from vfgym.errors import InvalidMessage
 from vfgym.messages import content_text
+from vfgym.overrides import check_hooks, hook
 
 
 class MessageObject(Protocol):
@@ -60,6 +61,10 @@ class Parser:
     extract_fn: ExtractFunc = staticmethod(identity)
     """Applied to the text that the parser found."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_hooks(cls)
+
     def __init__(self, extract_fn: ExtractFunc = identity) -> None:
         """Make a parser.
 
@@ -74,6 +79,7 @@ class Parser:
         return logging.getLogger(f"{type(self).__module__}.{type(self).__qualname__}")
 
     # `text` is Any, not Messages, so that an override with the documented signature `parse(self, text: str)` type-checks.
+    @hook
     def parse(self, text: Any) -> Any:
         """Return the result of `extract_fn` for a text.
 
@@ -85,6 +91,7 @@ class Parser:
         """
         return self.extract_fn(text_of(text))
 
+    @hook
     def parse_answer(self, completion: Messages) -> str | None:
         """Return what `parse` makes of the last assistant message, or None where there is no assistant message.
 

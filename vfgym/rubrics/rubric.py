@@ -11,6 +11,7 @@ from vfgym.calls import CallPlan, is_awaitable
 from vfgym.concurrency import Steps, eager, run_async, run_handlers
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import Kind, discover_decorated, discover_marks
+from vfgym.overrides import check_hooks, hook
 from vfgym.parsers import Parser
 from vfgym.rubrics.scoring import (
     RewardFunc,
@@ -42,6 +43,7 @@ class Rubric:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        check_hooks(cls)
         for kind in cls._unused_marks:
             for marked in discover_marks(cls, kind):
                 if marked.name not in vars(cls):  # a mixin's, which may serve environments too
@@ -160,6 +162,7 @@ class Rubric:
         """Names of the functions that need a whole group."""
         return [function.name for function in self._functions if function.when == "group"]
 
+    @hook
     async def score_rollout(self, state: State) -> None:
         """Score one episode that was played: set its reward and metrics.
 
@@ -168,6 +171,7 @@ class Rubric:
         """
         await run_async(self.scored_alone(state))
 
+    @hook
     async def score_group(self, states: list[State]) -> None:
         """Score the episodes of one task together: set rewards, metrics and advantages."""
         if not states:

@@ -7,6 +7,7 @@ from typing import Any
 
 from vfgym.concurrency import Steps, eager
 from vfgym.errors import ConfigurationError
+from vfgym.overrides import items_of
 from vfgym.rubrics.rubric import Rubric, scored_by_author
 from vfgym.rubrics.scoring import RewardFunc, RewardFunction, Score, StepScorer
 from vfgym.state import State
@@ -23,9 +24,9 @@ class RubricGroup(Rubric):
         Raises:
             ConfigurationError: If there are none.
         """
-        if not rubrics:
+        self.rubrics: list[Rubric] = items_of(rubrics, "rubrics", "rubrics")
+        if not self.rubrics:
             raise ConfigurationError("a RubricGroup needs at least one rubric, got none")
-        self.rubrics = list(rubrics)
         super().__init__(parser=self.rubrics[0].parser)
 
     def add_rubric(self, rubric: Rubric) -> None:

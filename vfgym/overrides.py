@@ -1,0 +1,74 @@
+"""Methods that authors override and the library calls: each override must take what it is called with, or its class is refused."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from vfgym.errors import ConfigurationError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_HOOK = "__vfgym_hook__"
+
+
+def hook(func: F) -> F:
+    """Mark a method of the library's own that authors override.
+
+    The library calls it with the parameters that this method has, by position. An override may call them otherwise, have more that it
+    does not need, and be plain or async.
+    """
+    setattr(func, _HOOK, True)
+    return func
+
+
+def check_hooks(cls: type) -> None:
+    """Check that the hooks of a class can be called as the library calls them.
+
+    Raises:
+        ConfigurationError: If one cannot. The text says how it is called.
+    """
+    originals = {name: method for base in cls.__mro__ for name, method in vars(base).items() if getattr(method, _HOOK, False)}
+    for name, original in originals.items():
+        own = inspect.getattr_static(cls, name)
+        if own is not original and not getattr(own, _HOOK, False):
+            _check_hook(cls, name, own, original)
+
+
+def _check_hook(cls: type, name: str, own: Any, original: Callable[..., Any]) -> None:
+    parameters = [each.name for each in inspect.signature(original).parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    wanted = f"{name}({', '.join(parameters)})"
+    method = own.__func__ if isinstance(own, staticmethod | classmethod) else own
+    if inspect.isdatadescriptor(method) or not (callable(method) or hasattr(method, "__get__")):
+        raise ConfigurationError(f"{cls.__name__}.{name} must be a method, got {type(method).__name__}: write def {wanted}")
+    if not inspect.isroutine(method):  # an object that is called without `self`
+        return
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):  # of functions in C, and of objects that say themselves what they are as methods
+        return
+    try:
+        signature.bind(*parameters[isinstance(own, staticmethod) :])
+    except TypeError as error:
+        raise ConfigurationError(f"{cls.__name__} must have {wanted}, got {name}{signature}: {error}") from None
+
+
+def kind_of(value: object) -> str:
+    """Return what an argument is, for an error: its type, or that it is a class where an object of it is meant."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def items_of(value: Any, name: str, kind: str) -> list[Any]:
+    """Return what an argument lists; nothing for None.
+
+    Raises:
+        ConfigurationError: If it is one thing instead of a list of such things.
+    """
+    if value is None:
+        return []
+    if isinstance(value, str | bytes | dict) or not hasattr(value, "__iter__") or isinstance(value, type):
+        known_as = getattr(value, "__name__", None)
+        hint = f": write {name}=[{known_as}]" if known_as else ""
+        raise ConfigurationError(f"{name} must be a list of {kind}, got {type(value).__name__}{hint}")
+    return list(value)
