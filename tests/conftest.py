@@ -16,7 +16,7 @@ import pytest
 
 from tests.sampling import SEED
 
-LIMIT = 240
+LIMIT = 300
 """Seconds that a test may take, as its set-up and its end may; ``@pytest.mark.limit(seconds)`` sets another limit.
 
 Where nothing can be raised, since a call into C does not return, pytest's ``faulthandler_timeout`` (see pyproject.toml) ends the
@@ -40,12 +40,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @contextlib.contextmanager
 def limited(item: pytest.Item) -> Iterator[None]:
-    """Let a phase of a test fail that takes too long. What is raised comes again, since an environment may take it for its own error."""
+    """Let a phase of a test fail that takes too long, also where something takes what is raised for an error of its own."""
     marker = item.get_closest_marker("limit")
     seconds = LIMIT if marker is None else marker.args[0]
 
+    message = f"{item.nodeid} takes more than {seconds} seconds"
+    is_over = False
+
     def stop(number: int, frame: FrameType | None) -> None:
-        pytest.fail(f"{item.nodeid} takes more than {seconds} seconds")
+        nonlocal is_over
+        is_over = True
+        pytest.fail(message)
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds, 10)
@@ -54,6 +59,8 @@ def limited(item: pytest.Item) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    if is_over:
+        pytest.fail(message)
 
 
 @pytest.hookimpl(wrapper=True)

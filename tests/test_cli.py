@@ -313,7 +313,7 @@ def on_terminal(*arguments: str, keys: Sequence[str]) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
-def test_a_human_stops_an_evaluation_and_keeps_what_is_finished(directory: Path, key: str) -> None:
+def test_ctrl_c_or_ctrl_d_of_a_human_stops_an_evaluation_and_keeps_what_is_finished(directory: Path, key: str) -> None:
     exit_code, shown = on_terminal("eval", DATASET, "--agent", "human", "-n", "3", keys=["four legs\n", key])
     assert exit_code == 130
     assert "Traceback" not in shown

@@ -214,7 +214,7 @@ def test_an_evaluation_that_breaks_off_does_not_stop_the_others(vf_eval: VfEval,
 # Resuming
 
 
-def test_a_stopped_run_is_saved_and_resumed(vf_eval: VfEval, workspace: Path) -> None:
+def test_a_run_that_ctrl_c_stopped_is_saved_and_resumed(vf_eval: VfEval, workspace: Path) -> None:
     is_stuck = threading.Event()
 
     async def gets_stuck(request: Any) -> Reply:
