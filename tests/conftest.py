@@ -23,7 +23,7 @@ Where nothing can be raised, since a call into C does not return, pytest's ``fau
 process: a worker of xdist is replaced, and its case fails.
 """
 
-SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "math_supervisor", "vfgym/workers")
+SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "vfgym/workers")
 """What the command lines of processes hold that many tests share, and that end with the run."""
 
 
