@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vfgym.concurrency import Steps
 from vfgym.rubrics.rubric import scored_by_author
-from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, number_from, value_of_turn
+from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
 from vfgym.state import State
 
 if TYPE_CHECKING:
@@ -38,11 +38,12 @@ def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
         rubric = definition.rubric
         if not state.emitted:
             yield from _score_turns(definition, state)
-        by_author = scored_by_author(rubric, [state], as_group=False)
-        if by_author is None:
-            yield from rubric.scored_alone(state)
-        else:
-            apply_score(state, (yield from by_author)[0])
+        with scoring_of([state]):
+            by_author = scored_by_author(rubric, [state], as_group=False)
+            if by_author is None:
+                yield from rubric.scored_alone(state)
+            else:
+                apply_score(state, (yield from by_author)[0])
         yield from rubric.cleanup_steps(state)
     else:
         apply_score(state, Score())
@@ -57,7 +58,8 @@ def score_together(definition: ChatEnv, states: list[State]) -> Steps[None]:
         for state in states:
             if not state.emitted:
                 yield from _score_turns(definition, state)
-        scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
+        with scoring_of(states):
+            scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
     else:
         scores = [Score() for _ in states]
     for state, score in zip(states, scores, strict=True):

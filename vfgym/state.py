@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, SupportsIndex, TypedDict, overload
 
 import numpy as np
@@ -431,18 +432,35 @@ class TokenUsage(TypedDict, total=False):
     """Tokens of the last turn's context that the model did not write."""
     final_output_tokens: float
     """Tokens of the last turn's context that the model wrote."""
+    judge_input_tokens: float
+    """Prompt tokens of all questions to judges, where any was asked; as the next two, not part of the model's."""
+    judge_output_tokens: float
+    """Completion tokens of the judges' answers."""
+    judge_requests: float
+    """How often a judge was asked. A question about several rollouts of a group at once counts with an equal share for each."""
+
+
+@dataclass(slots=True)
+class JudgeUsage:
+    """What judges of one episode cost."""
+
+    requests: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
 
 
 class UsageTracker(Mapping[str, float]):
-    """Counts the tokens of an episode; reads as the mapping ``{"input_tokens", "output_tokens"}``."""
+    """Counts the tokens of an episode; reads as the mapping ``{"input_tokens", "output_tokens"}``, which are the model's alone."""
 
-    __slots__ = ("_counts", "seen")
+    __slots__ = ("_counts", "judges", "seen")
 
     def __init__(self) -> None:
         """Start at zero, with nothing `seen`."""
         self._counts = {"input_tokens": 0.0, "output_tokens": 0.0}
         self.seen = False
         """Whether any usage was reported."""
+        self.judges = JudgeUsage()
+        """What judges of the episode cost."""
 
     def add(self, input_tokens: float = 0, output_tokens: float = 0) -> None:
         """Count tokens.

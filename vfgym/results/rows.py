@@ -197,25 +197,29 @@ def row_line(row: Mapping[str, Any], *, as_text: LeftOutLog | None = None) -> st
 
 
 def token_usage(state: State) -> TokenUsage | None:
-    """Return the tokens of an episode, or None where no usage was reported.
+    """Return the tokens of an episode, those of its judges apart, or None where no usage was reported.
 
     The final numbers are those of the last turn's context, which holds what all turns wrote: exact where the conversation
     only grew.
     """
     tracker = state.get("usage_tracker")
+    judges = getattr(tracker, "judges", None)
     usages = [step["response"].usage for step in state.get("trajectory") or () if getattr(step["response"], "usage", None) is not None]
-    written = sum(usage.completion_tokens for usage in usages)
+    written = sum(each.completion_tokens for each in usages)
+    usage: TokenUsage = {}
     if tracker is not None and tracker.seen:
-        usage: TokenUsage = {"input_tokens": tracker["input_tokens"], "output_tokens": tracker["output_tokens"]}
+        usage = {"input_tokens": tracker["input_tokens"], "output_tokens": tracker["output_tokens"]}
     elif usages:
         usage = {"input_tokens": float(sum(each.prompt_tokens for each in usages)), "output_tokens": float(written)}
-    else:
-        return None
     if usages:
         last = usages[-1]
         usage["final_input_tokens"] = float(max(0, last.prompt_tokens + last.completion_tokens - written))
         usage["final_output_tokens"] = float(written)
-    return usage
+    if judges is not None and judges.requests:
+        usage["judge_input_tokens"] = judges.input_tokens
+        usage["judge_output_tokens"] = judges.output_tokens
+        usage["judge_requests"] = judges.requests
+    return usage or None
 
 
 def row_order(row: Mapping[str, Any]) -> tuple[int, int]:

@@ -122,7 +122,8 @@ def _standard_error(means: Sequence[float]) -> float | None:
 def _mean_usage(usages: Sequence[TokenUsage]) -> TokenUsage | None:
     if not usages:
         return None
-    return {key: _mean([usage.get(key, 0.0) for usage in usages]) for key in usages[0]}  # type: ignore[return-value, misc]
+    keys = dict.fromkeys(key for usage in usages for key in usage)
+    return {key: _mean([usage.get(key, 0.0) for usage in usages]) for key in keys}  # type: ignore[return-value, misc]
 
 
 def _common_tools(each: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]] | None:

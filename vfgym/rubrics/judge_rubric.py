@@ -17,9 +17,10 @@ from vfgym.errors import ConfigurationError, ModelError
 from vfgym.lifecycle import teardown
 from vfgym.messages import AssistantMessage, Message, UserMessage, content_text
 from vfgym.parsers import Parser
-from vfgym.responses import Response
+from vfgym.responses import Response, Usage
 from vfgym.rubrics.rubric import Rubric
-from vfgym.rubrics.scoring import RewardFunc
+from vfgym.rubrics.scoring import RewardFunc, scored_states
+from vfgym.state import UsageTracker
 from vfgym.threads import on_thread
 from vfgym.tools import Tool
 
@@ -64,7 +65,8 @@ class JudgeRubric(Rubric):
     >>> rubric = JudgeRubric(correct, judge_model="gpt-4.1-mini")
 
     The objects ``judge_client``, ``judge_model``, ``judge_prompt`` and ``judge_sampling_args`` are there too, for functions that
-    ask in their own way. The judge's calls are real ones also where an agent plays the episode with ``step``.
+    ask in their own way. What ``judge`` asks for is counted in the rollout's usage, apart from the model's (``judge_requests``,
+    ``judge_input_tokens``, ``judge_output_tokens``). The judge's calls are real ones also where an agent plays the episode with ``step``.
     """
 
     def __init__(
@@ -134,18 +136,20 @@ class JudgeRubric(Rubric):
         response = self.parser.parse_answer(completion)
         text = self.judge_prompt.format(question=question_of(prompt), answer=answer, response="" if response is None else response)
         if state is None:
-            return await self._verdict(text)
+            return await self._verdict(text, scored_states.get())
         verdicts = state.setdefault("judge_response", {})
         key = text if state.setdefault("judge_model", self.judge_model) == self.judge_model else f"{self.judge_model}: {text}"
         lock = self._asking.setdefault((id(state), key), asyncio.Lock())
         async with lock:  # functions that ask the same at the same time wait for one answer
             if key not in verdicts:
-                verdicts[key] = await self._verdict(text, state=state)
+                verdicts[key] = await self._verdict(text, [state], state=state)
         return str(verdicts[key])
 
-    async def _verdict(self, text: str, **kwargs: Any) -> str:
+    async def _verdict(self, text: str, states: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
+        """Ask, and count what it costs as the episodes' (equal shares of it, where there are several)."""
         if self._client is None:
             self._client = self.judge_client.resolved()
+        _count(states, requests=1)
         try:
             response = await self._client.get_response([UserMessage(text)], self.judge_model, dict(self.judge_sampling_args), **kwargs)
         except Exception as error:
@@ -153,6 +157,8 @@ class JudgeRubric(Rubric):
             failure = JudgeError(f"the judge {self.judge_model} could not be asked: {type(error).__name__}: {error}{notes}")
             logger.warning("%s", failure)
             raise failure from error
+        if response.usage is not None:
+            _count(states, input_tokens=response.usage.prompt_tokens, output_tokens=response.usage.completion_tokens)
         verdict = content_text(response.message.content)
         if not verdict:
             why = " within its token limit" if response.is_truncated else ""
@@ -175,6 +181,14 @@ class JudgeRubric(Rubric):
         vars(self).update(state)
         self._client = None if isinstance(self.judge_client, _DefaultClient) else _client_of(self.judge_client)
         self._asking = weakref.WeakValueDictionary()
+
+
+def _count(states: Sequence[Mapping[str, Any]], **counts: float) -> None:
+    for state in states:
+        tracker = state.get("usage_tracker")
+        if isinstance(tracker, UsageTracker):
+            for name, count in counts.items():
+                setattr(tracker.judges, name, getattr(tracker.judges, name) + count / len(states))
 
 
 def question_of(prompt: Any) -> str:
@@ -280,4 +294,10 @@ class _ChatCompletions(Client):
         if is_awaitable(completion):
             completion = await completion
         content = completion.choices[0].message.content
-        return Response("", 0, model, None, AssistantMessage(None if content is None else str(content)))
+        usage = _usage_of(getattr(completion, "usage", None))
+        return Response("", 0, model, usage, AssistantMessage(None if content is None else str(content)))
+
+
+def _usage_of(reported: Any) -> Usage | None:
+    prompt, answer = getattr(reported, "prompt_tokens", None), getattr(reported, "completion_tokens", None)
+    return Usage(prompt, 0, answer, prompt + answer) if isinstance(prompt, int) and isinstance(answer, int) else None

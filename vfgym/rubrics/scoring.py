@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_origin
 
@@ -74,6 +76,21 @@ def _scores_groups(plan: CallPlan) -> bool:
     if isinstance(annotation, str):  # from __future__ import annotations
         return annotation.removeprefix("typing.").lower().partition("[")[0] == "list"
     return (get_origin(annotation) or annotation) is list
+
+
+scored_states: ContextVar[Sequence[State]] = ContextVar("scored_states", default=())
+"""The episodes that are being scored here, so that what their functions ask others (a judge) is counted as theirs."""
+
+
+@contextmanager
+def scoring_of(states: Sequence[State]) -> Iterator[None]:
+    """Let what is called inside know which episodes it scores."""
+    outer = scored_states.get()
+    scored_states.set(states)
+    try:
+        yield
+    finally:
+        scored_states.set(outer)
 
 
 StepScorer: TypeAlias = "tuple[RewardFunction, Mapping[str, Any]]"
