@@ -122,3 +122,18 @@ async def test_after_an_answer_only_a_missing_model_stops_a_run() -> None:
         with pytest.raises(openai.NotFoundError):  # of another model nothing is known yet
             await client.get_response(HELLO, "other")
         await client.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_half_of_a_surrogate_pair_is_that_rollouts_own_trouble(kind: str) -> None:
+    """It has no UTF-8, and a model that is cut inside an emoji may write it. Who asks after that is answered as ever."""
+    async with canned_server() as server:
+        refusing(server, {"error": {"message": "no"}}, 400)
+        client = client_of(kind, server.url.removesuffix("/v1"), max_retries=0)
+        with pytest.raises(ModelError):
+            await client.get_response([UserMessage("a \ud83d b")], "m", {"max_tokens": 5})
+        before = asked(server)
+        with pytest.raises(ModelError, match="400"):
+            await client.get_response(HELLO, "m", {"max_tokens": 5})
+        await client.close()
+    assert asked(server) > before
