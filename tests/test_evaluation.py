@@ -582,7 +582,7 @@ def test_a_wrapper_that_ends_the_episode_early_has_it_scored() -> None:
     [
         (InfraError("gone"), "has_error", "InfraError"),
         (OverlongPromptError("long"), "prompt_too_long", None),
-        (TimeoutError(), "timeout_reached", None),
+        (TimeoutError(), "has_error", "TimeoutError"),
         (KeyError("bug"), "has_error", "KeyError"),
     ],
 )

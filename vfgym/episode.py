@@ -62,6 +62,17 @@ def note_error(state: State, error: Error) -> None:
         state["error"] = error
 
 
+def model_failure(error: BaseException) -> Error | DeadlinePassed:
+    """Return why whoever answers could not, as what ends an episode: a time that passed, or an `Error`."""
+    if isinstance(error, Error):
+        return error
+    if isinstance(error, TimeoutError):
+        return DeadlinePassed(*error.args)
+    failure = ModelError(f"the model failed: {error!r}")
+    failure.__cause__ = error
+    return failure
+
+
 def error_stop(state: State) -> str:
     """Return the stop condition that stands for the error that was noted last."""
     return "has_error" if state["error"] is not None else "prompt_too_long"
@@ -157,6 +168,11 @@ class BaseEpisode:
     def truncate(self) -> Steps[None]:
         """End the episode from outside, as a limit would."""
         raise NotImplementedError
+
+    @property
+    def deadline(self) -> float | None:
+        """When play has to end, as a time of `time.monotonic`: whoever answers is not waited for any longer. None for never."""
+        return None
 
     def conversation(self) -> list[Message]:
         """Return the whole conversation that the model must answer, or that was had."""
@@ -324,13 +340,11 @@ class Episode(BaseEpisode):
         if self.is_over:
             return
         self.state.emitted.append(0.0)
-        if isinstance(error, TimeoutError):
+        failure = model_failure(error)
+        if isinstance(failure, DeadlinePassed):
             yield from self._time_out()
             return
-        if not isinstance(error, Error):
-            cause, error = error, ModelError(f"the model failed: {error!r}")
-            error.__cause__ = cause
-        note_error(self.state, error)
+        note_error(self.state, failure)
         if not (yield from self._is_completed()):
             complete(self.state, error_stop(self.state))
         yield from self.finish()
@@ -341,6 +355,11 @@ class Episode(BaseEpisode):
             self.state.emitted.append(0.0)  # what the score adds is emitted here: the last step's reward is out already
             complete(self.state, "truncated")
             yield from self.finish()
+
+    @property
+    def deadline(self) -> float | None:
+        """When play has to end (see `BaseEpisode.deadline`): `timeout_seconds` after it began."""
+        return self._deadline
 
     def conversation(self) -> list[Message]:
         """Return the whole conversation: the prompt to answer, and at the end prompt and completion."""
@@ -514,8 +533,8 @@ def play(episode: Episode, task: dict[str, Any], client: Any, model: str, sampli
             response: Any = definition.get_model_response(episode.state, episode.conversation())
             if is_awaitable(response):
                 response = yield episode._bounded(response)
-        except DeadlinePassed:
-            yield from episode.fail(TimeoutError())
+        except DeadlinePassed as passed:
+            yield from episode.fail(passed)
             break
         except Error as error:
             yield from episode.fail(error)

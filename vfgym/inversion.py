@@ -20,8 +20,8 @@ import numpy as np
 
 from vfgym.clients import Client, SamplingArgs
 from vfgym.concurrency import DeadlinePassed, Steps, ends_at
-from vfgym.episode import BaseEpisode, error_stop, made_states, note_error
-from vfgym.errors import EpisodeNotPicklable, Error, ModelError, ResetNeeded
+from vfgym.episode import BaseEpisode, error_stop, made_states, model_failure, note_error
+from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
 from vfgym.hooks import ROLLED_OUT, complete
 from vfgym.messages import Message, as_messages
 from vfgym.responses import Response
@@ -111,6 +111,7 @@ class InvertedEpisode(BaseEpisode):
 
     __slots__ = (
         "_asked",
+        "_began",
         "_changed",
         "_failure",
         "_is_cancelled",
@@ -129,6 +130,7 @@ class InvertedEpisode(BaseEpisode):
         """Make an episode that has not begun (see `BaseEpisode`), with a time limit (see `in_time`)."""
         super().__init__(definition, session, rng)
         self._timeout_seconds = timeout_seconds
+        self._began = 0.0
         self._parked: deque[ParkedCall] = deque()
         self._asked: ParkedCall | None = None
         """The call whose prompt is the agent's observation."""
@@ -158,6 +160,7 @@ class InvertedEpisode(BaseEpisode):
             self.state, self.is_over = unbegun(task, error), True  # there is nothing to clean up
             raise
         self.state.begin(*self._player)
+        self._began = time.time()
         yield from self._to_next_prompt(self._start, task, model, sampling_args)
 
     def advance(self, response: Response) -> Steps[None]:
@@ -179,12 +182,7 @@ class InvertedEpisode(BaseEpisode):
         """Raise the error from the parked calls, and from any that follow, until the rollout ends."""
         if self.is_over:
             return
-        if isinstance(error, TimeoutError):
-            error = DeadlinePassed(*error.args)
-        elif not isinstance(error, Error):
-            cause, error = error, ModelError(f"the model failed: {error!r}")
-            error.__cause__ = cause
-        self._failure = error
+        self._failure = model_failure(error)
         yield from self._to_next_prompt(self._drain)
 
     def truncate(self) -> Steps[None]:
@@ -223,6 +221,14 @@ class InvertedEpisode(BaseEpisode):
         types = self.definition.message_types
         prompt, completion = self.state.get("prompt") or [], self.state.get("completion") or []
         return [*as_messages(prompt, types), *as_messages(completion, types)]
+
+    @property
+    def deadline(self) -> float | None:
+        """When play has to end (see `BaseEpisode.deadline`): `timeout_seconds` after it began, or after the library's loop did."""
+        if self._timeout_seconds is None:
+            return None
+        began: float = max([self._began, *(state["timing"].generation.start for state in self._made)])
+        return time.monotonic() + began + self._timeout_seconds - time.time()
 
     async def park(self, prompt: Any, state: Any) -> Response:
         """Wait for the agent's answer to `prompt`."""

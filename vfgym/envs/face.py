@@ -167,7 +167,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         """End the episode because whoever answers could not: what `step` returns then.
 
         Args:
-            error: An `OverlongPromptError` or a `TimeoutError` truncates, anything else terminates with ``info["error"]``.
+            error: An `OverlongPromptError`, or a `TimeoutError` that is not an `Error`, truncates; anything else terminates with
+                ``info["error"]``.
         """
         return run_sync(self._fail(error))
 

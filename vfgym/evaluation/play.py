@@ -5,17 +5,17 @@ So any Gymnasium wrapper around the environment is stepped as it is, while agent
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import gymnasium as gym
 
 from vfgym.agents import Answering, HumanAnswers
 from vfgym.calls import function_name, is_awaitable
-from vfgym.concurrency import wait
+from vfgym.concurrency import Before, DeadlinePassed, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
-from vfgym.errors import Error, InvalidAction
+from vfgym.errors import Error, InvalidAction, ModelError
 from vfgym.evaluation.replicas import Replica
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
@@ -72,10 +72,14 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     try:
         while not is_over:
             try:
-                action = _asked(answer, observation, info)
+                action = asked_in_time(answer, observation, info, cast(BaseEpisode, seat.episode).deadline)
+            except DeadlinePassed as passed:
+                observation, last_reward, _, _, info = seat.fail(passed)
+                seen_return += last_reward
+                break
             except Exception as error:
-                failure = None if isinstance(error, Error | TimeoutError) else error
-                observation, last_reward, _, _, info = seat.fail(error)
+                failure = None if isinstance(error, Error) else error
+                observation, last_reward, _, _, info = seat.fail(_agent_error(error))
                 seen_return += last_reward
                 break
             try:
@@ -98,10 +102,35 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     return Played(rollout, definition, state, seen_return, failure)
 
 
-def _asked(answer: Answering, observation: list[Message], info: dict[str, Any]) -> Any:
-    """Return what an agent answers; a blocking one is asked on a thread, so that others go on meanwhile."""
+def asked_in_time(answer: Answering, observation: list[Message], info: dict[str, Any], deadline: float | None) -> Any:
+    """Return what an agent answers, if it answers before the deadline of its episode.
+
+    A blocking agent is asked on a thread, so that others go on meanwhile. A plain one holds up its caller, and so cannot be bounded.
+
+    Args:
+        answer: The agent.
+        observation: What it is shown.
+        info: What it is told besides.
+        deadline: A time of `time.monotonic`; None for none (see `BaseEpisode.deadline`).
+
+    Raises:
+        DeadlinePassed: If it did not answer in time: it was cancelled, or its thread given up.
+    """
     if is_blocking(answer):
-        action: Any = wait(on_thread(answer, observation, info))
+        action: Any = _in_time(on_thread(answer, observation, info), deadline)
     else:
         action = in_place(function_name(answer), answer, observation, info)
-    return wait(action) if is_awaitable(action) else action
+    return _in_time(action, deadline) if is_awaitable(action) else action
+
+
+def _in_time(awaitable: Awaitable[Any], deadline: float | None) -> Any:
+    return wait(awaitable if deadline is None else Before(deadline, awaitable))
+
+
+def _agent_error(error: Exception) -> Error:
+    """Return what an agent raised as what ends its episode. A `TimeoutError` of its own is an error as any other, not the deadline."""
+    if isinstance(error, Error):
+        return error
+    failure = ModelError(f"the agent failed: {error!r}")
+    failure.__cause__ = error
+    return failure
