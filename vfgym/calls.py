@@ -1,10 +1,11 @@
-"""Calling authors' functions: by the names they declare, and whether they are plain or async.
+"""Calling authors' functions: by the names they declare, whether they are plain or async, and what becomes of what they raise.
 
 A `CallPlan` reads a signature once, when the function is registered (`inspect.signature` costs 9 µs, a planned call 0.4 µs).
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, TypeGuard
@@ -33,6 +34,33 @@ def function_name(func: Callable[..., Any]) -> str:
     while not hasattr(func, "__name__") and hasattr(func, "func"):
         func = func.func
     return str(getattr(func, "__name__", type(func).__name__))
+
+
+def ends_run(error: BaseException) -> bool:
+    """Say whether what a rollout raised ends the whole run: `KeyboardInterrupt` does, and the cancellation of the task that plays.
+
+    A `SystemExit` ends its rollout alone, like any `Exception`; so does a `asyncio.CancelledError` where nobody cancelled the task
+    (`asyncio.Task.cancelling`), but something that it waited for.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = None if asyncio._get_running_loop() is None else asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return not isinstance(error, Exception | SystemExit)
+
+
+def rollout_failure(error: BaseException) -> Exception:
+    """Return what ended a rollout as an `Exception`, to be recorded: a `SystemExit`, say, as the cause of a `RuntimeError`.
+
+    Raises:
+        BaseException: The error itself, where it ends the whole run (see `ends_run`).
+    """
+    if isinstance(error, Exception):
+        return error
+    if ends_run(error):
+        raise error
+    failure = RuntimeError(f"{error!r} was raised")
+    failure.__cause__ = error
+    return failure
 
 
 class CallPlan:

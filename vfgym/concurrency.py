@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from greenlet import getcurrent, greenlet
 
-from vfgym.calls import Ready, ReadyList, is_awaitable
+from vfgym.calls import Ready, ReadyList, ends_run, is_awaitable, rollout_failure
 from vfgym.errors import WouldDeadlock
 
 logger = logging.getLogger(__name__)
@@ -122,6 +122,14 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
+async def _without_exit(awaitable: Awaitable[Any]) -> Any:
+    """Await something in a task of its own, out of which a `SystemExit` would go through the loop: it is returned."""
+    try:
+        return await awaitable
+    except SystemExit as error:
+        return error
+
+
 def may_wait() -> bool:
     """Say whether synchronous code that is called here may `wait`: anywhere but on the background loop itself, outside a `bridge`."""
     return _background is None or threading.current_thread() is not _background.thread or in_bridge()
@@ -163,7 +171,13 @@ def wait(awaitable: Awaitable[T]) -> T:
         loop = background_loop()
     except RuntimeError:  # Python 3.12.1 starts no thread while the process exits, when teardown handlers may want a loop
         return asyncio.run(_awaited(awaitable))
-    return _run_on(loop, _awaited(awaitable))
+    result = _run_on(loop, _without_exit(awaitable))
+    try:
+        if isinstance(result, SystemExit):
+            raise result
+        return result  # type: ignore[no-any-return]
+    finally:
+        del result  # else its traceback would keep this frame, which keeps it
 
 
 def _run_on(loop: asyncio.AbstractEventLoop, run: Coroutine[Any, Any, T]) -> T:
@@ -325,12 +339,13 @@ def begin_to_end(steps: Steps[None]) -> Pending | None:
 def run_handlers(handlers: Iterable[tuple[str, Callable[..., Any]]], *args: Any, errors: dict[str, Exception] | None = None) -> Steps[None]:
     """Call handlers in order, each with `args`.
 
-    One that fails is logged and does not keep the others from running; nor does a cancellation, which is raised when all have run.
+    One that fails is logged and does not keep the others from running; nor does what ends the run (see `ends_run`), which is raised when
+    all have run.
 
     Args:
         handlers: Names and handlers.
         *args: What each is called with.
-        errors: Gets what those raised that failed, by name, as they fail: also where a cancellation is raised in the end.
+        errors: Gets what those raised that failed, by name, as they fail: also where something is raised in the end.
     """
     interruption: BaseException | None = None
     for name, call in handlers:
@@ -340,12 +355,13 @@ def run_handlers(handlers: Iterable[tuple[str, Callable[..., Any]]], *args: Any,
                 yield result
         except GeneratorExit:
             raise
-        except Exception as error:
+        except BaseException as error:
+            if ends_run(error):
+                interruption = error
+                continue
             logger.exception("handler %s failed", name)
             if errors is not None:
-                errors[name] = error
-        except BaseException as error:
-            interruption = error
+                errors[name] = rollout_failure(error)
     if interruption is not None:
         raise interruption
 
@@ -374,7 +390,7 @@ class Together:
         self._awaitables = awaitables
 
     def __await__(self) -> Generator[Any, Any, list[Any]]:
-        return asyncio.gather(*self._awaitables, return_exceptions=True).__await__()
+        return asyncio.gather(*map(_without_exit, self._awaitables), return_exceptions=True).__await__()
 
     def close(self) -> None:
         """Give them up."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from vfgym.calls import rollout_failure
 from vfgym.concurrency import Steps
 from vfgym.rubrics.rubric import scored_by_author
 from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
@@ -29,35 +30,53 @@ def _score_turns(definition: ChatEnv, state: State) -> Steps[None]:
 
 
 def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
-    """Score one episode that was played."""
+    """Score one episode that was played. The rubric cleans up after it, also where that fails."""
     timing = state["timing"]
     timing.generation.start = timing.generation.start or timing.start_time
     scoring = timing.scoring
     scoring.start = time.time()
     if definition.score_rollouts:
-        rubric = definition.rubric
-        if not state.emitted:
-            yield from _score_turns(definition, state)
-        with scoring_of([state]):
-            by_author = scored_by_author(rubric, [state], as_group=False)
-            if by_author is None:
-                yield from rubric.scored_alone(state)
-            else:
-                apply_score(state, (yield from by_author)[0])
-        yield from rubric.cleanup_steps(state)
+        try:
+            yield from _scored_alone(definition, state)
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from definition.rubric.cleanup_steps(state)
+            raise
+        yield from definition.rubric.cleanup_steps(state)
     else:
         apply_score(state, Score())
     scoring.end = time.time()
 
 
-def score_together(definition: ChatEnv, states: list[State]) -> Steps[None]:
-    """Score the episodes of one task that were played, with their advantages."""
+def _scored_alone(definition: ChatEnv, state: State) -> Steps[None]:
+    rubric = definition.rubric
+    if not state.emitted:
+        yield from _score_turns(definition, state)
+    with scoring_of([state]):
+        by_author = scored_by_author(rubric, [state], as_group=False)
+        if by_author is None:
+            yield from rubric.scored_alone(state)
+        else:
+            apply_score(state, (yield from by_author)[0])
+
+
+def score_together(definition: ChatEnv, states: list[State]) -> Steps[list[Exception | None]]:
+    """Score the episodes of one task that were played, with their advantages.
+
+    Returns:
+        For each episode, what was raised that ends its rollout and no other's (see `Score.failure`); None where nothing was.
+    """
     started = time.time()
     rubric = definition.rubric
+    failures: list[Exception | None] = [None] * len(states)
     if definition.score_rollouts:
-        for state in states:
+        for index, state in enumerate(states):
             if not state.emitted:
-                yield from _score_turns(definition, state)
+                try:
+                    yield from _score_turns(definition, state)
+                except BaseException as error:
+                    failures[index] = rollout_failure(error)
         with scoring_of(states):
             scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
     else:
@@ -74,3 +93,4 @@ def score_together(definition: ChatEnv, states: list[State]) -> Steps[None]:
         timing = state["timing"]
         timing.generation.start = timing.generation.start or timing.start_time
         timing.scoring.start, timing.scoring.end = started, ended
+    return [failure or score.failure for failure, score in zip(failures, scores, strict=True)]

@@ -264,9 +264,16 @@ class InvertedEpisode(BaseEpisode):
         context = contextvars.copy_context()
         context.run(made_states.set, (self.definition, self._made))
         rollout = functools.partial(self.definition.rollout, task, self.state["client"], model, sampling_args)
-        self._task = self._loop.create_task(in_time(rollout, self._timeout_seconds, self._made), context=context)
+        self._task = self._loop.create_task(self._rolled_out(rollout), context=context)
         self._task.add_done_callback(lambda _: self._notice())
         await self._settle()
+
+    async def _rolled_out(self, rollout: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what the rollout returns; a `SystemExit`, too, which would go through the loop if this task raised it."""
+        try:
+            return await in_time(rollout, self._timeout_seconds, self._made)
+        except SystemExit as error:
+            return error
 
     async def _answer(self, response: Response) -> None:
         self._steps.append(0.0)
@@ -298,6 +305,8 @@ class InvertedEpisode(BaseEpisode):
             self._adopt(self._made[-1])
         try:
             state = task.result()
+            if isinstance(state, SystemExit):
+                raise state
         except Error as error:
             note_error(self.state, error)
             stop_condition = error_stop(self.state)

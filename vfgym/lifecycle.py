@@ -180,5 +180,5 @@ def run_all_teardowns() -> None:
             _, owner = _to_tear_down.popitem()
         try:
             owner.run_teardown()
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("teardown of %r failed", owner)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, cast
 
+from vfgym.calls import ends_run, rollout_failure
 from vfgym.concurrency import DeadlinePassed, begin, run_async, run_each
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import closing_steps
@@ -67,8 +68,8 @@ class Player:
         episode = Episode(env, session)
         try:
             return cast(State, await begin(play(episode, task, client, model, sampling_args)))
-        except Exception as error:
-            raise RolloutFailed(episode.state) from error
+        except BaseException as error:
+            raise RolloutFailed(episode.state) from rollout_failure(error)
         finally:
             if session is None and episode.state.session is not None:
                 self._sessions.append((env, episode.state.session))
@@ -97,7 +98,13 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
         episode.state = state
         if state["stop_condition"] is None:
             complete(state, ROLLED_OUT)
-    except Exception as error:
+    except BaseException as raised:
+        if ends_run(raised):
+            if made:
+                episode.state = made[-1]
+                await run_async(episode.finish())
+            raise
+        error = rollout_failure(raised)
         try:  # a fresh one where it made none
             state = made[-1] if made else env.initial_state(env.tasks_of("train").own_input(task), client, model, sampling_args)
         except Exception:
@@ -113,17 +120,12 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
             note_error(state, error)
             if state["stop_condition"] is None:
                 complete(state, error_stop(state))
-    except BaseException:
-        if made:
-            episode.state = made[-1]
-            await run_async(episode.finish())
-        raise
     finally:
         made_states.reset(token)
     try:
         await run_async(episode.finish())
-    except Exception as error:
-        failure = failure or error
+    except BaseException as error:
+        failure = failure or rollout_failure(error)
     if failure is not None:
         raise RolloutFailed(state) from failure
     return state

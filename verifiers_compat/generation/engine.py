@@ -19,6 +19,7 @@ from verifiers_compat.generation.inputs import Example, Inputs
 from verifiers_compat.generation.retrying import play_with_retries
 from verifiers_compat.generation.settings import Settings
 from verifiers_compat.generation.telling import Teller
+from vfgym.calls import rollout_failure
 from vfgym.clients import Client
 from vfgym.concurrency import all_of, begin
 from vfgym.envs.chat import ChatEnv
@@ -182,23 +183,31 @@ class Generation:
         if whole:
             try:
                 if self.scoring_limit is None:
-                    await self._scored(example, whole)
+                    failures = await self._scored(example, whole)
                 else:
                     async with self.scoring_limit:
-                        await self._scored(example, whole)
-            except Exception as error:
+                        failures = await self._scored(example, whole)
+            except BaseException as raised:
+                error = rollout_failure(raised)
                 if self.settings.strict:
-                    raise
+                    raise error from error.__cause__
                 logger.exception("scoring the rollouts of example %s failed", example.example_id)
                 for played in whole:
                     played.failure = error
+            else:
+                for played, failure in zip(whole, failures or (), strict=False):
+                    if failure is not None:
+                        if self.settings.strict:
+                            raise failure
+                        self._failures.note(example.example_id, played.number, failure)
+                        played.failure = failure
         self._record(group, members)
 
-    def _scored(self, example: Example, members: list[Played]) -> Awaitable[None]:
-        """Begin to score rollouts that were played to their end."""
+    def _scored(self, example: Example, members: list[Played]) -> Awaitable[list[Exception | None] | None]:
+        """Begin to score rollouts that were played to their end; groups tell whose scoring ended its rollout (see `score_together`)."""
         first = members[0]
         if self.settings.independent_scoring:
-            scoring: Awaitable[None] = begin(score_alone(first.env, first.state))
+            scoring: Awaitable[Any] = begin(score_alone(first.env, first.state))
             return scoring
         if len(members) > 1 and any(played.env is not first.env for played in members):
             raise ConfigurationError(f"the rollouts of example {example.example_id} belong to different environments of the group")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.envs.tool_env import documented_content
 from verifiers_compat.v1.plain import plain_message, plain_messages, said_in
+from vfgym.calls import rollout_failure
 from vfgym.messages import Message, ToolCall, ToolMessage, as_messages
 
 if TYPE_CHECKING:
@@ -63,5 +64,5 @@ async def _call_all(running: Runtime, calls: list[ToolCall], conversation: list[
 async def _result_of(running: Runtime, call: ToolCall) -> Any:
     try:
         return documented_content(await running.tools[call.name].call(call.arguments))
-    except Exception as error:
-        return str(error)
+    except BaseException as error:
+        return str(rollout_failure(error))

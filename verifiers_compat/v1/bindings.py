@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from verifiers_compat.v1.config import resolved_function
-from vfgym.calls import CallPlan, is_awaitable
+from vfgym.calls import CallPlan, ends_run, is_awaitable
 from vfgym.errors import ConfigurationError, did_you_mean
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ class Scope:
             try:
                 if closer is not None and is_awaitable(closing := closer()):
                     await closing
-            except Exception:
+            except BaseException as error:
+                if ends_run(error):
+                    raise
                 logger.exception("the object %s could not be closed", name)
         self._owners.clear()
 

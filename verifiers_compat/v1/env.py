@@ -18,6 +18,7 @@ from verifiers_compat.v1.runtime import GROUP_KEY
 from verifiers_compat.v1.state import Handles, State
 from verifiers_compat.v1.task import Task
 from verifiers_compat.v1.taskset import Taskset
+from vfgym.calls import rollout_failure
 from vfgym.concurrency import Steps
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import teardown
@@ -118,7 +119,10 @@ class GroupSlots:
         return self._free.popleft() if self._free else (task, State.for_task(task))
 
     async def _begin(self, taskset: Taskset, task: Task) -> None:
-        tasks, states = await taskset.init_group(task, self.size)
+        try:
+            tasks, states = await taskset.init_group(task, self.size)
+        except SystemExit as error:  # out of this task it would go through the loop
+            raise rollout_failure(error) from error
         if len(tasks) != self.size or len(states) != self.size:
             raise ConfigurationError(f"init_group must return {self.size} tasks and states, got {len(tasks)} and {len(states)}")
         self._free.extend(zip((each.freeze() for each in tasks), states, strict=True))

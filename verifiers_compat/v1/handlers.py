@@ -6,7 +6,6 @@ its owner, a function in one of its lists, or a reference in its configuration.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from verifiers_compat.v1.bindings import Bindings
 from verifiers_compat.v1.config import CallableConfig, ScoringConfig, resolved_function
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
-from vfgym.calls import CallPlan, is_awaitable
+from vfgym.calls import CallPlan, ends_run, is_awaitable
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.lifecycle import _MARKS, Kind, Mark, Stage, discover_decorated, is_blocking
 from vfgym.threads import on_thread
@@ -253,17 +252,18 @@ def _number(handler: Handler, value: Any) -> float:
 async def run_all(handlers: Iterable[Handler], names: Mapping[str, Any], states: Sequence[State] = ()) -> None:
     """Run cleanup handlers. One that fails is logged and recorded, and keeps none of the others from running.
 
-    A cancellation is raised when all have run.
+    What ends the run (see `vfgym.calls.ends_run`) is raised when all have run.
     """
     interruption: BaseException | None = None
     for handler in handlers:
         try:
             await handler.call(names)
-        except Exception as error:
+        except BaseException as error:
+            if ends_run(error):
+                interruption = error
+                continue
             logger.exception("handler %s failed", handler.name)
             for state in states:
                 state.setdefault("cleanup_errors", {})[handler.name] = repr(error)
-        except asyncio.CancelledError as error:
-            interruption = error
     if interruption is not None:
         raise interruption

@@ -13,6 +13,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.v1 import wire_anthropic, wire_openai
+from vfgym.calls import rollout_failure
 from vfgym.concurrency import background_loop, wait
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError, did_you_mean
 from vfgym.lifecycle import register_teardown
@@ -113,6 +114,8 @@ class Endpoint:
         except Error as error:
             self.running.failure = error
             raise
+        except SystemExit as error:  # out of this task it would go through the loop
+            raise rollout_failure(error) from error
         self.running.failure = None
         return response
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from vfgym.calls import Ready, is_async, is_awaitable
+from vfgym.calls import Ready, is_async, is_awaitable, rollout_failure
 from vfgym.concurrency import Steps, Together, begin, eager, in_event_loop
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, ToolCallError, ToolError, ToolParseError, did_you_mean
@@ -207,8 +207,8 @@ class ToolEnv(MultiTurnEnv):
             if is_awaitable(answer):
                 answer = yield answer
             return as_message(answer, self.message_types)
-        except Exception as error:
-            return self._tell(error, call, ToolCallError)
+        except BaseException as error:
+            return self._tell(rollout_failure(error), call, ToolCallError)
 
     def _completed(self, call: ToolCall, arguments: dict[str, Any], messages: list[Message], state: State) -> Steps[dict[str, Any]]:
         """Return what the tool is called with, given what the model wants it to be called with."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import gymnasium as gym
 
 from vfgym.agents import Answering, HumanAnswers
-from vfgym.calls import function_name, is_awaitable
+from vfgym.calls import function_name, is_awaitable, rollout_failure
 from vfgym.concurrency import Before, DeadlinePassed, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
@@ -55,14 +55,14 @@ class Played(NamedTuple):
 def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     """Play one episode to its end.
 
-    An exception of the environment or the agent becomes the episode's error, except what `begin(env)` raises: it would recur in every
-    episode, so it stops the run.
+    What the environment or the agent raises becomes the episode's error, unless it ends the run (see `ends_run`); but not what
+    `begin(env)` raises: it would recur in every episode, so it stops the run.
     """
     env, seat = replica
     try:
         observation, info = env.reset(seed=rollout.seed, options={"example_id": rollout.example_id, "split": "eval"})
-    except Exception as error:
-        return Played(rollout, seat.definition, None, 0.0, error)
+    except BaseException as error:
+        return Played(rollout, seat.definition, None, 0.0, rollout_failure(error))
     answer = begin(env)
     definition = cast(BaseEpisode, seat.episode).definition
     state = cast(State, seat.state)
@@ -77,9 +77,10 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
                 observation, last_reward, _, _, info = seat.fail(passed)
                 seen_return += last_reward
                 break
-            except Exception as error:
-                failure = None if isinstance(error, Error) else error
-                observation, last_reward, _, _, info = seat.fail(_agent_error(error))
+            except BaseException as raised:
+                of_agent = rollout_failure(raised)
+                failure = None if isinstance(of_agent, Error) else of_agent
+                observation, last_reward, _, _, info = seat.fail(_agent_error(of_agent))
                 seen_return += last_reward
                 break
             try:
@@ -93,8 +94,8 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
             state = cast(State, seat.state)
         if state["reward"] is None or not state["is_completed"]:
             seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
-    except Exception as error:
-        return Played(rollout, definition, state, seen_return, error)
+    except BaseException as error:
+        return Played(rollout, definition, state, seen_return, rollout_failure(error))
     state = cast(State, seat.state)
     if isinstance(answer, HumanAnswers):
         own_info = cast(BaseEpisode, seat.episode).info()  # a wrapper may have passed on something else

@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import cast
 
+from vfgym.calls import rollout_failure
 from vfgym.concurrency import run_sync
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode_scoring import score_together
@@ -83,15 +85,22 @@ class Recorder:
 
     def _scored(self, group: list[Played]) -> list[Played]:
         """Score the episodes of one example together; those that broke off have no part in it."""
-        whole = [(played.definition, played.state) for played in group if played.state is not None and played.error is None]
+        whole = [played for played in group if played.state is not None and played.error is None]
+        if not whole:
+            return group
+        definition = whole[0].definition  # in a group of environments that of one which began: others do not say which they are of
+        example_id = group[0].rollout.example_id
         try:
-            if whole:
-                definition, _ = whole[0]  # in a group of environments that of one which began: others do not say which they are of
-                run_sync(score_together(definition, [state for _, state in whole]))
-        except Exception as error:
-            logger.exception("scoring the group of example %s failed", group[0].rollout.example_id)
-            return [played if played.error is not None else played._replace(error=error) for played in group]
-        return group
+            failures = run_sync(score_together(definition, [cast(State, played.state) for played in whole]))
+        except BaseException as raised:
+            error = rollout_failure(raised)
+            logger.exception("scoring the group of example %s failed", example_id)
+            failed: dict[int, Exception] = {played.rollout.number: error for played in whole}
+        else:
+            failed = {played.rollout.number: failure for played, failure in zip(whole, failures, strict=True) if failure is not None}
+            for number, failure in failed.items():
+                self._failures.note(example_id, number, failure)
+        return [played._replace(error=failed.get(played.rollout.number, played.error)) for played in group]
 
     def _keep(self, played: Played) -> None:
         state = unbegun({"example_id": played.rollout.example_id}) if played.state is None else played.state

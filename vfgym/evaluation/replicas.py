@@ -12,6 +12,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from vfgym.agents import seat_of
+from vfgym.calls import ends_run
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import EpisodeFace
 from vfgym.errors import ConfigurationError, did_you_mean
@@ -116,7 +117,9 @@ class Replicas:
             env = self._made.pop()
             try:
                 env.close()
-            except Exception:
+            except BaseException as error:
+                if ends_run(error):
+                    raise
                 logger.exception("closing %s failed", env)
 
 

@@ -20,6 +20,7 @@ from vfgym.rubrics.scoring import (
     StepScorer,
     apply_advantages,
     apply_score,
+    member_score,
     namespace_of,
     score_episode,
     score_members,
@@ -173,7 +174,10 @@ class Rubric:
 
     @hook
     async def score_group(self, states: list[State]) -> None:
-        """Score the episodes of one task together: set rewards, metrics and advantages."""
+        """Score the episodes of one task together: set rewards, metrics and advantages.
+
+        What ended the scoring of single episodes (see `Score.failure`) is raised when all are scored.
+        """
         if not states:
             return
         scores = await run_async(self.group_scoring_steps(states))
@@ -181,6 +185,9 @@ class Rubric:
             apply_score(state, score)
         if not self.provides_advantages:
             apply_advantages(states)
+        for score in scores:
+            if score.failure is not None:
+                raise score.failure
 
     def scored_alone(self, state: State) -> Steps[None]:
         """Score one episode, as steps (see `score_rollout`)."""
@@ -205,7 +212,7 @@ class Rubric:
             return (yield from score_members(self._functions, states, self.class_objects))
         scores = []
         for state in states:
-            scores.append((yield from self.scoring_steps(state)))
+            scores.append((yield from member_score(self.scoring_steps(state))))
         of_groups = [function for function in self._functions if function.when == "group"]
         for score, further in zip(scores, (yield from score_members(of_groups, states, self.class_objects)), strict=True):
             score.add(further)

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_origin
 
 import numpy as np
 
-from vfgym.calls import CallPlan, is_awaitable
+from vfgym.calls import CallPlan, is_awaitable, rollout_failure
 from vfgym.concurrency import Steps, Together, running_loop
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking, is_foreseen
@@ -103,9 +103,16 @@ class Score:
 
     reward: float = 0.0
     metrics: dict[str, float] = field(default_factory=dict)
+    failure: Exception | None = None
+    """What a function raised that ends the rollout of a group's member, and not the function's own number (see `rollout_failure`)."""
+
+    def fail(self, error: BaseException) -> None:
+        """Note what a function raised for this member of a group; raise it if it ends the whole run."""
+        self.failure = self.failure or rollout_failure(error)
 
     def add(self, other: Score) -> None:
         """Add what another rubric found; metrics of one name are added up."""
+        self.failure = self.failure or other.failure
         self.reward += other.reward
         for name, value in other.metrics.items():
             self.metrics[name] = self.metrics.get(name, 0.0) + value
@@ -207,7 +214,7 @@ def score_members(functions: Iterable[RewardFunction], states: list[State], clas
         else:
             if each is None:
                 each = [namespace_of(state, class_objects) for state in states]
-            values = yield from _individual_values(function, states, each)
+            values = yield from _individual_values(function, states, each, scores)
         for score, value in zip(scores, values, strict=True):
             score.metrics[function.name] = value
             if function.weight:
@@ -215,22 +222,45 @@ def score_members(functions: Iterable[RewardFunction], states: list[State], clas
     return scores
 
 
-def _individual_values(function: RewardFunction, states: list[State], each: list[dict[str, Any]]) -> Steps[list[float]]:
-    values = [value_of(function, names, state) for names, state in zip(each, states, strict=True)]
+def member_score(steps: Steps[Score]) -> Steps[Score]:
+    """Return the score of one member of a group; what is raised is its failure, and no other member's."""
+    try:
+        return (yield from steps)
+    except BaseException as error:
+        score = Score()
+        score.fail(error)
+        return score
+
+
+def _individual_values(
+    function: RewardFunction, states: list[State], each: list[dict[str, Any]], scores: list[Score]
+) -> Steps[list[float]]:
+    values: list[Any] = [0.0] * len(states)
+    for index, (names, state) in enumerate(zip(each, states, strict=True)):
+        try:
+            values[index] = value_of(function, names, state)
+        except BaseException as error:
+            scores[index].fail(error)
     waiting = [index for index, value in enumerate(values) if value.__class__ is not float]
     if len(waiting) == 1:
         index = waiting[0]
-        values[index] = yield from number_from(function, values[index], states[index])
+        try:
+            values[index] = yield from number_from(function, values[index], states[index])
+        except BaseException as error:
+            scores[index].fail(error)
+            values[index] = 0.0
     elif waiting:
         awaited = yield Together([values[index] for index in waiting])
         for index, value in zip(waiting, awaited, strict=True):
-            values[index] = _number(function, value, states[index])
+            values[index] = 0.0
+            if isinstance(value, BaseException) and not isinstance(value, Exception):
+                scores[index].fail(value)
+            else:
+                values[index] = _number(function, value, states[index])
     return values
 
 
 def _number(function: RewardFunction, value: Any, state: State) -> float:
-    if isinstance(value, BaseException) and not isinstance(value, Exception):
-        raise value
     try:
         if isinstance(value, Exception):
             raise value

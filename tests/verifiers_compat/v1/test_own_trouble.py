@@ -1,0 +1,94 @@
+"""What a handler, signal, tool, user or program of a taskset or harness raises ends its rollout alone, `SystemExit` included."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from vfgym import aevaluate
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.testing import ScriptedClient
+
+ROWS = [{"question": f"{i} + {i}?", "answer": str(2 * i)} for i in range(3)]
+BAD = "2"
+"""The answer of the task whose rollout has the trouble."""
+CALL = AssistantMessage(None, tool_calls=[ToolCall("c1", "use", "{}")])
+ERRORS: list[type[BaseException]] = [SystemExit, asyncio.CancelledError]
+
+
+def trouble(task: vf.Task, error: type[BaseException], *, is_async: bool) -> Any:
+    async def later() -> None:
+        await asyncio.sleep(0)
+        now()
+
+    def now() -> None:
+        if task["answer"] == BAD:
+            raise error
+
+    return later() if is_async else now()
+
+
+def made(where: str, error: type[BaseException], *, is_async: bool) -> vf.Env:
+    def handler(task: vf.Task, state: vf.State) -> Any:
+        return trouble(task, error, is_async=is_async)
+
+    def measure(task: vf.Task, state: vf.State) -> Any:
+        raised = trouble(task, error, is_async=is_async)
+
+        async def later() -> float:
+            await raised
+            return 1.0
+
+        return later() if is_async else 1.0
+
+    def use(task: Any) -> Any:
+        """Use it."""
+        return trouble(task, error, is_async=is_async)
+
+    lists: dict[str, Any] = {}
+    if where in ("setups", "stops", "updates", "cleanups", "user"):
+        lists = {where: handler if where == "user" else [handler]}
+    elif where == "rewards":
+        lists = {"rewards": [measure]}
+    taskset = vf.Taskset(ROWS, toolsets=[use] if where == "tool" else None, **lists)
+    if where == "init_group":
+
+        async def init_group(task: vf.Task, size: int) -> Any:
+            await asyncio.sleep(0)
+            trouble(task, error, is_async=False)
+            return [task] * size, [vf.State.for_task(task) for _ in range(size)]
+
+        taskset.init_group = init_group  # type: ignore[method-assign]
+    return vf.Env(taskset, vf.Harness(program=handler) if where == "program" else vf.Harness())
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("where", ["setups", "stops", "updates", "rewards", "user", "program", "init_group"])
+async def test_it_is_the_error_of_its_rollout(where: str, error: type[BaseException], is_async: bool) -> None:
+    evaluated = (await made(where, error, is_async=is_async).evaluate(ScriptedClient(["x", "y"]), "m"))["outputs"]
+    stepped = (await aevaluate(made(where, error, is_async=is_async), lambda *_: "x", progress=False))["outputs"]
+    for rows in (evaluated, stepped):
+        assert [row["error"] is None for row in rows] == [True, False, True]
+        assert error.__name__ in rows[1]["error"]["error_chain_repr"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("error", ERRORS)
+async def test_a_cleanup_handler_that_raises_it_stops_nothing(error: type[BaseException], is_async: bool) -> None:
+    env = made("cleanups", error, is_async=is_async)
+    rows = (await env.evaluate(ScriptedClient(["x"]), "m", state_columns=["cleanup_errors"]))["outputs"]
+    assert [row["error"] for row in rows] == [None] * 3
+    assert [bool(row["cleanup_errors"]) for row in rows] == [False, True, False]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("error", ERRORS)
+async def test_what_a_tool_raises_is_told_to_the_model(error: type[BaseException], is_async: bool) -> None:
+    env = made("tool", error, is_async=is_async)
+    rows = (await env.evaluate(ScriptedClient([CALL, "x"]), "m"))["outputs"]
+    assert [row["error"] for row in rows] == [None] * 3
+    assert [error.__name__ in row["completion"][1]["content"] for row in rows] == [False, True, False]
