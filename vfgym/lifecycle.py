@@ -93,9 +93,10 @@ _BLOCKING = "__vfgym_blocking__"
 
 
 def blocking(func: F) -> F:
-    """Mark a plain tool or reward function that may take long, so that it never holds up an event loop.
+    """Mark a plain hook, tool, reward function or agent that may take long, so that it never holds up an event loop.
 
-    In async runs it is called on a thread of a pool; anywhere else in place.
+    In async runs it is called on a thread of a pool; anywhere else in place. Where it does not return by its episode's deadline (cleanup
+    handlers and reward functions: within the environment's `timeout_seconds`), the thread is left to it, and nobody waits any longer.
 
     Raises:
         ConfigurationError: If it is async.

@@ -37,7 +37,19 @@ class State(dict[str, Any]):
     """
 
     INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
-    __slots__ = ("_rng", "current", "emitted", "is_cleaned_up", "is_cut_off", "may_end", "reply", "rewards", "session", "step_metrics")
+    __slots__ = (
+        "_rng",
+        "current",
+        "emitted",
+        "is_cleaned_up",
+        "is_cut_off",
+        "may_end",
+        "reply",
+        "rewards",
+        "session",
+        "step_metrics",
+        "time_limit",
+    )
 
     current: dict[str, Any]
     """Items that a game writes at every move, at a tenth of the price of an item of the state itself (see `begin_current`)."""
@@ -51,6 +63,8 @@ class State(dict[str, Any]):
     """Whether the cleanup handlers have run."""
     session: Any
     """What the environment keeps for this player between episodes (a game)."""
+    time_limit: float | None
+    """Seconds that each blocking reward function may take; None for no limit."""
     reply: list[Any] | None
     """Messages with which the game answered the move just recorded. While set, `env_response` is not called."""
     is_cut_off: bool
@@ -70,6 +84,7 @@ class State(dict[str, Any]):
         self.step_metrics = {}
         self.is_cleaned_up = False
         self.session = None
+        self.time_limit = None
         self.reply = None
         self.is_cut_off = False
         self.may_end = (

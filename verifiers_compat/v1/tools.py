@@ -62,7 +62,7 @@ class FunctionTool:
         given = {"task": running.task, "state": running.state, "runtime": running.state["runtime"]}
         hidden.update({name: given[name] for name in function.hidden if name in given and name not in hidden})
         if is_blocking(function.func) and in_event_loop():
-            return await on_thread(lambda: function.invoke(bound, **hidden))
+            return await on_thread(lambda: function.invoke(bound, **hidden), name=self.name)
         result = in_place(self.name, lambda: function.invoke(bound, **hidden))
         return await result if is_awaitable(result) else result
 

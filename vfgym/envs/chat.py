@@ -16,7 +16,7 @@ from vfgym.episode import BaseEpisode, made_states
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.hooks import Handler, Hooks, NamedCall, check_stops
 from vfgym.inversion import InvertedEpisode
-from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, register_teardown
+from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, is_blocking, register_teardown
 from vfgym.messages import MESSAGE_TYPES, MessageTypes, as_messages
 from vfgym.overrides import check_hooks, hook, items_of, kind_of
 from vfgym.parsers import Parser
@@ -26,6 +26,7 @@ from vfgym.rubrics.rubric import marked_functions
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
 from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks
+from vfgym.threads import is_off_loop, off_loop
 from vfgym.tools import Tool, as_tool
 
 _HANDLED: tuple[Kind, ...] = ("stop", "setup", "cleanup", "update")
@@ -60,9 +61,13 @@ class ChatEnv(EpisodeFace):
     _refused_arguments: ClassVar[Mapping[str, str]] = {}
     """Arguments of base classes that this class settles itself, and why."""
 
+    timeout_seconds: float | None = None
+    """Seconds after which an episode ends (see `vfgym.MultiTurnEnv`)."""
     _is_torn_down = False
     _overridable: ClassVar[tuple[str, ...]] = ("init_state", "is_completed")
     """Hooks whose own version the machine does inline."""
+    _hook_names: ClassVar[tuple[str, ...]] = ("is_completed",)
+    """Hooks that may be plain, and so may be marked as `vfgym.blocking`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -82,6 +87,11 @@ class ChatEnv(EpisodeFace):
         for kind in _HANDLED:
             for marked in discover_marks(cls, kind):
                 _check_handler(cls, kind, marked)
+        hooks = {*cls._hook_names, *(marked.name for kind in _HANDLED for marked in discover_marks(cls, kind))}
+        for name in hooks:
+            hook = getattr(cls, name, None)
+            if hook is not None and is_blocking(hook) and not is_off_loop(hook):
+                setattr(cls, name, off_loop(hook))
 
     def __init__(
         self,
@@ -305,6 +315,7 @@ class ChatEnv(EpisodeFace):
             stop_condition=None,
             timing=self.timing_type(),
         )
+        state.time_limit = self.timeout_seconds
         made = made_states.get()
         if made is not None and made[0] is self:
             made[1].append(state)

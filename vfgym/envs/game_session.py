@@ -7,6 +7,8 @@ numbers. A `GameSession` keeps it, with the thread that a blocking game lives on
 from __future__ import annotations
 
 import copy
+import logging
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from itertools import zip_longest
 from typing import Any, ClassVar
 
 from vfgym.calls import Ready, ReadyList
-from vfgym.concurrency import Steps, eager, in_event_loop
+from vfgym.concurrency import Before, DeadlinePassed, Steps, eager, in_event_loop
 from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, InvalidMessage
@@ -24,6 +26,11 @@ from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
 from vfgym.threads import Worker
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE = 5.0
+"""Seconds for which a game that is to be closed is waited for, where it is stuck in a move."""
 
 
 @dataclass(slots=True)
@@ -70,21 +77,35 @@ def turn_of(messages: list[Message], reward: float, terminated: bool, truncated:
 class GameSession:
     """One player's game, and the thread that a blocking game lives on."""
 
-    __slots__ = ("game", "worker")
+    __slots__ = ("game", "has_game", "worker")
 
     def __init__(self) -> None:
         """Make a session without a game yet."""
+        self.has_game = False
         self.game: Any = None
         self.worker: Worker | None = None
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        return None, {"game": self.game, "worker": None}  # a copy gets a thread of its own
+        return None, {"game": self.game, "has_game": self.has_game, "worker": None}  # a copy gets a thread of its own
 
     async def run(self, func: Callable[..., Any], *args: Any) -> Any:
         """Call the game on its own thread."""
         if self.worker is None:
             self.worker = Worker()
         return await self.worker.run(func, *args)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the game still makes a move that nobody waits for any longer (at its episode's deadline, say)."""
+        return self.worker is not None and self.worker.is_busy
+
+    def abandon(self, close: Callable[[Any], Any]) -> None:
+        """Leave the game to its thread, which closes it if the move ever ends. The session has no game then."""
+        game, worker = self.game, self.worker
+        self.game, self.has_game, self.worker = None, False, None
+        if worker is not None:
+            worker.send(close, game)
+            worker.close()
 
 
 class GameMonitorRubric(Rubric):
@@ -240,17 +261,21 @@ class GameSessionEnv(MultiTurnEnv):
         state.current["invalid_answers"] += 1
 
     def _session_of(self, state: State) -> Steps[GameSession]:
-        """Return the player's session with its game, which is opened where there is none yet."""
-        if state.session is None:
-            session = GameSession()
+        """Return the player's session with its game, which is opened where there is none yet, or the last one got stuck."""
+        session: GameSession = state.session or GameSession()
+        if session.is_stuck:
+            session.abandon(self.close_game)
+        if not session.has_game:
             try:
                 session.game = yield from self._call(session, self.open_game)
             except BaseException:
                 if session.worker is not None:
                     session.worker.close()
+                    session.worker = None
                 raise
+            session.has_game = True
             state.session = session
-        return state.session  # type: ignore[no-any-return]
+        return session
 
     def _call(self, session: GameSession, func: Callable[..., Any], *args: Any) -> Steps[Any]:
         """Call a game in place, or on its own thread."""
@@ -340,13 +365,22 @@ class GameSessionEnv(MultiTurnEnv):
 
     @eager
     def close_session(self, session: GameSession) -> Steps[None]:
-        """Close the player's game, on its own thread, and let the thread end."""
+        """Close the player's game, on its own thread, and let the thread end. One that is stuck in a move is not waited for long."""
         try:
-            if session.game is not None:
+            if session.is_stuck:
+                yield from self._close_stuck(session)
+            elif session.game is not None:
                 yield from self._call(session, self.close_game, session.game)
         finally:
             if session.worker is not None:
                 session.worker.close()
+
+    def _close_stuck(self, session: GameSession) -> Steps[None]:
+        try:
+            yield Before(time.monotonic() + _PATIENCE, session.run(self.close_game, session.game))
+        except DeadlinePassed:
+            logger.warning("a game of %s is stuck in a move: it is left to its thread, and not closed", type(self).__name__)
+            session.abandon(self.close_game)
 
 
 def copied_info(info: Mapping[str, Any]) -> dict[str, Any]:

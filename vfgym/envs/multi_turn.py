@@ -49,6 +49,15 @@ class MultiTurnEnv(ChatEnv):
         "add_trajectory_step",
         "apply_action",
     )
+    _hook_names: ClassVar[tuple[str, ...]] = (
+        *ChatEnv._hook_names,
+        "setup_state",
+        "env_response",
+        "get_prompt_messages",
+        "render_completion",
+        "add_trajectory_step",
+        "apply_action",
+    )
 
     _episode_type: ClassVar[type[Episode]] = Episode
     """What plays an episode with the library's own loop."""

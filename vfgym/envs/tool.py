@@ -64,6 +64,7 @@ class ToolEnv(MultiTurnEnv):
     """
 
     _overridable: ClassVar[tuple[str, ...]] = (*MultiTurnEnv._overridable, "call_tool")
+    _hook_names: ClassVar[tuple[str, ...]] = (*MultiTurnEnv._hook_names, "call_tool", "update_tool_args")
 
     _calls_overlap: ClassVar[bool] = True
     """Whether async tools of one answer run concurrently."""
@@ -240,7 +241,7 @@ class ToolEnv(MultiTurnEnv):
     def _called(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str) -> Steps[Message]:
         func, invoke = self._callable(tool_name)
         if is_blocking(func) and in_event_loop():
-            result = yield on_thread(invoke, tool_args)
+            result = yield on_thread(invoke, tool_args, name=tool_name)
         else:
             result = in_place(tool_name, invoke, tool_args)
         if is_awaitable(result):
