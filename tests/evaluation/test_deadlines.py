@@ -190,7 +190,7 @@ async def test_a_timeout_error_of_a_reward_function_is_that_functions_failure() 
         return float(await late())
 
     env = Talk(timeout_seconds=PATIENCE, rubric=Rubric(slow))
-    rows = (await aevaluate(env, lambda *_: "yes", state_columns=["metrics_errors"], progress=False))["outputs"]
+    rows = (await aevaluate(env, lambda *_: "yes", progress=False))["outputs"]
     assert [row["metrics_errors"] for row in rows] == [{"slow": "TimeoutError('the database')"}] * 3
     assert [row["stop_condition"] for row in rows] == ["max_turns_reached"] * 3
 

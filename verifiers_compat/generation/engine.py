@@ -27,6 +27,7 @@ from vfgym.envs.group import route_of, with_route
 from vfgym.episode_scoring import score_alone, score_together
 from vfgym.errors import ConfigurationError
 from vfgym.evaluation.failures import FailureLog
+from vfgym.loop_watch import watched_loop
 from vfgym.results import (
     Earlier,
     GenerateOutputs,
@@ -120,7 +121,8 @@ class Generation:
         total = sum(len(group.numbers) for group in groups)
         rollouts = ((group, number) for group in groups for number in group.numbers)
         limit = self.settings.max_concurrent
-        await all_of([self._work(rollouts) for _ in range(total if limit <= 0 else min(limit, total))])
+        with watched_loop():
+            await all_of([self._work(rollouts) for _ in range(total if limit <= 0 else min(limit, total))])
 
     async def _work(self, rollouts: Iterator[tuple[Group, int]]) -> None:
         player = Player()

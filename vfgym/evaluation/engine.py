@@ -23,6 +23,7 @@ from vfgym.evaluation.play import Begin, Rollout, play
 from vfgym.evaluation.progress import ProgressCallback, reporting
 from vfgym.evaluation.recorder import Recorder
 from vfgym.evaluation.replicas import EnvLike, Replicas
+from vfgym.loop_watch import watched_loop
 from vfgym.model_agent import ModelAgent
 from vfgym.results import Earlier, GenerateOutputs, ResultsError, ResultsWriter, Run, Slot, fingerprint_of
 from vfgym.results.files import default_results_path
@@ -229,7 +230,8 @@ async def _carry_out(
 
         num_workers = min(n for n in (total - len(done), run.max_concurrent, replicas.most) if n != -1)
         try:
-            await all_of([bridge(work) for _ in range(num_workers)])
+            with watched_loop():
+                await all_of([bridge(work) for _ in range(num_workers)])
             recorder.end()
             outputs = run.outputs(recorder.outputs)
             if writer is not None:
