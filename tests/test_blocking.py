@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import gc
 import logging
+import os
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import vfgym
-from vfgym import AssistantMessage, Rubric, ScriptedAgent, SingleTurnEnv, State, ToolCall, ToolEnv, aevaluate
+from vfgym import AssistantMessage, Rubric, ScriptedAgent, SingleTurnEnv, State, ToolCall, ToolEnv, aevaluate, threads
 from vfgym.concurrency import background_loop, bridge, wait
 from vfgym.envs.game_session import game_reward
 from vfgym.lifecycle import is_blocking
@@ -389,3 +392,146 @@ def test_blocking_functions_have_threads_in_a_forked_process_too() -> None:
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr
+
+
+# What is not a function's own time
+
+
+def compute(seconds: float) -> float:
+    """Compute for so many seconds of this thread's own time."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        sum(range(1000))
+    return 1.0
+
+
+def taking(seconds: Any) -> float:
+    """Return how long something took."""
+    started = time.perf_counter()
+    seconds()
+    return time.perf_counter() - started
+
+
+async def called_in_place(name: str, function: Any) -> float:
+    """Call a function as a reward function of an episode, and return how long it took."""
+    took = 0.0
+
+    def timed(state: State) -> float:
+        nonlocal took
+        took = taking(function)
+        return 1.0
+
+    timed.__name__ = name
+    env = SingleTurnEnv(ROWS, rubric=Rubric(timed))
+    await env.areset(seed=0)
+    await env.astep("x")
+    return took
+
+
+def read_slowly() -> None:
+    """Wait for a pipe that somebody writes to late."""
+    reading, writing = os.pipe()
+    timer = threading.Timer(2 * LONG, os.write, (writing, b"x"))
+    timer.start()
+    os.read(reading, 1)
+    timer.join()
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("computes", functools.partial(compute, 2 * LONG)), ("sleeps", functools.partial(time.sleep, 2 * LONG)), ("reads", read_slowly)],
+)
+async def test_computing_sleeping_and_waiting_for_a_file_are_a_functions_own(
+    name: str, function: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    await called_in_place(f"{name}_too_long", function)
+    [warning] = warnings_of(caplog)
+    assert warning.startswith(f"{name}_too_long held up the event loop")
+
+
+class Tangle:
+    """Something that only the garbage collector frees."""
+
+    def __init__(self, last: Any) -> None:
+        self.last = last
+        self.me = self
+
+
+async def test_a_collection_of_garbage_is_not_blamed_on_the_function_that_it_interrupts(caplog: pytest.LogCaptureFixture) -> None:
+    size, tangle, took = 500_000, None, 0.0
+    while took < 3 * LONG:  # however fast the machine is
+        for _ in range(size):
+            tangle = Tangle(tangle)
+        took = taking(gc.collect)
+    assert await called_in_place("interrupted_by_the_collector", gc.collect) > 2 * LONG
+    assert warnings_of(caplog) == []
+    await called_in_place("slow_besides_the_collector", lambda: (gc.collect(), time.sleep(2 * LONG)))
+    [warning] = warnings_of(caplog)
+    assert warning.startswith("slow_besides_the_collector held up")
+    assert 2 * LONG * 1e3 <= float(warning.split(" ms:")[0].split()[-1]) < taking(gc.collect) * 1e3 + 2 * LONG * 1e3
+
+
+async def test_what_other_threads_take_of_the_interpreter_is_not_blamed_on_a_function(caplog: pytest.LogCaptureFixture) -> None:
+    ended = threading.Event()
+
+    def busy() -> None:
+        while not ended.is_set():
+            sum(range(1000))
+
+    busy_threads = [threading.Thread(target=busy) for _ in range(8)]
+    for thread in busy_threads:
+        thread.start()
+    try:
+        for _ in range(20):  # until it was held up by the others
+            if await called_in_place("held_up_by_others", functools.partial(compute, LONG / 4)) > LONG:
+                break
+        else:
+            pytest.fail("the other threads left it the interpreter")
+    finally:
+        ended.set()
+        for thread in busy_threads:
+            thread.join()
+    assert warnings_of(caplog) == []
+
+
+def test_what_another_process_takes_of_the_core_is_not_blamed_on_a_function() -> None:
+    """On one core, beside a process that goes first, little work takes long."""
+    if threads._seconds_without_core() == 0.0 and not Path("/proc/thread-self/schedstat").exists():
+        pytest.skip("the system does not tell how long a thread waited for a core")
+    program = """
+        import asyncio, os, subprocess, sys, time
+        import vfgym
+
+        took = 0.0
+
+        def pushed_aside(state):
+            global took
+            started, until = time.perf_counter(), time.thread_time() + 0.03
+            while time.thread_time() < until:
+                sum(range(1000))
+            took = time.perf_counter() - started
+            return 1.0
+
+        async def play():
+            env = vfgym.SingleTurnEnv([{"question": "?"}], rubric=vfgym.Rubric(pushed_aside))
+            await env.areset(seed=0)
+            await env.astep("x")
+
+        core = min(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {core})
+        other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            os.nice(19)
+            for _ in range(20):
+                asyncio.run(play())
+                if took > 0.2:
+                    break
+        finally:
+            other.kill()
+            other.wait()
+        print("was pushed aside" if took > 0.2 else "was not")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=True)
+    assert (done.stdout, done.stderr) == ("was pushed aside\n", "")

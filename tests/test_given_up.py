@@ -15,6 +15,7 @@ import pytest
 
 import verifiers_compat as vf
 import vfgym
+from tests.wrappers.nim import NimEnv
 from vfgym import GameEnv, Rubric, ScriptedAgent, Turn, UserMessage, aevaluate, threads
 from vfgym.envs import game_session
 from vfgym.messages import AssistantMessage, Message, ToolCall
@@ -167,6 +168,17 @@ async def test_a_hook_that_calls_the_blocking_one_of_its_base_class(release: thr
         env = kind("nowhere", release, dataset=ROWS[:1])
         assert [row["stop_condition"] for row in await evaluated(env)] == ["no_tools_called"]
         assert threading.get_ident() not in env.threads
+
+
+async def test_a_blocking_opponent_ends_the_rollout_at_the_deadline(release: threading.Event) -> None:
+    @vfgym.blocking
+    def forgetful(observation: list[Message], info: dict[str, Any]) -> str:
+        assert release.wait(PATIENCE)
+        return "x"
+
+    env = NimEnv(sticks=9, seat=0, opponents=forgetful, timeout_seconds=LIMIT)
+    rows = (await aevaluate(env, "random", num_examples=2, progress=False))["outputs"]
+    assert [(row["stop_condition"], row["error"]) for row in rows] == [("timeout_reached", None)] * 2
 
 
 # Threads

@@ -54,44 +54,46 @@ _SLOW = 0.1
 _named_as_slow: set[str] = set()
 
 
-class _Collections:
-    """The time that the garbage collector took for its long collections, those of everything."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._began = 0.0
-
-    def note(self, phase: str, info: dict[str, int]) -> None:
-        """Note that a collection begins or ends: what `gc.callbacks` call."""
-        if info["generation"] == 2:
-            if phase == "start":
-                self._began = time.perf_counter()
-            else:
-                self.seconds += time.perf_counter() - self._began
-
-
-_collections = _Collections()
-gc.callbacks.append(_collections.note)
-
-
 class _Clocks(threading.local):
-    """The clocks of one thread, as they stood a moment ago: reading them costs 5 µs, too much for every call."""
+    """The clocks of one thread, as they stood a moment ago: reading them costs 5 µs, too much for every call. All are in seconds."""
 
     _LASTS = 0.02
 
-    until = read_at = own = process = without_core = 0.0
+    read_at = until = 0.0
+    own = 0.0
+    """What the thread had computed."""
+    process = 0.0
+    """What all threads of the process had."""
+    without_core = 0.0
+    """How long the thread could have run, and the system gave it no core."""
+    collecting = 0.0
+    """What of `own` was the garbage collector's, in its long collections, those of everything."""
 
-    def read(self, now: float) -> None:
-        """Read the clocks, for the calls of the next 20 ms."""
-        self.read_at, self.until = now, now + self._LASTS
+    collecting_now = _began_to_collect = 0.0
+
+    def read(self) -> float:
+        """Read the clocks, for the calls of the next 20 ms, and return the time."""
         self.own, self.process, self.without_core = time.thread_time(), time.process_time(), _seconds_without_core()
+        self.collecting = self.collecting_now
+        self.read_at = now = time.perf_counter()
+        self.until = now + self._LASTS
+        return now
+
+    def note_collection(self, phase: str, info: dict[str, int]) -> None:
+        """Note that a collection begins or ends: what `gc.callbacks` call."""
+        if info["generation"] == 2:
+            if phase == "start":
+                self._began_to_collect = time.thread_time()
+            else:
+                self.collecting_now += time.thread_time() - self._began_to_collect
 
 
 _clocks = _Clocks()
+gc.callbacks.append(_clocks.note_collection)
 
 
 def _seconds_without_core() -> float:
-    """Return how long this thread could have run and the system gave it no core; 0.0 where the system does not tell (only Linux does)."""
+    """Return how long the system gave this thread no core though it could have run; 0.0 where it does not tell (only Linux does)."""
     try:
         file = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
     except OSError:
@@ -108,14 +110,13 @@ def in_place(name: str, func: Callable[..., T], *args: Any) -> T:
     """Call a plain tool or reward function where we are; the first that holds up a running loop is named in a warning."""
     started = time.perf_counter()
     if started >= _clocks.until:
-        _clocks.read(started)
-    collected = _collections.seconds
+        started = _clocks.read()
     try:
         return func(*args)
     finally:
         took = time.perf_counter() - started
         if took > _SLOW and in_event_loop() and name not in _named_as_slow:
-            held = _held(started, took, _collections.seconds - collected)
+            held = _held(started, took)
             if held > _SLOW:
                 _named_as_slow.add(name)
                 logger.warning(
@@ -125,17 +126,17 @@ def in_place(name: str, func: Callable[..., T], *args: Any) -> T:
                 )
 
 
-def _held(started: float, took: float, collecting: float) -> float:
+def _held(started: float, took: float) -> float:
     """Return for how many of the seconds that a call took the function itself held up the loop: it computed, slept, or waited for a file.
 
-    Not its own are collections of garbage, what other threads computed meanwhile (they may have held the interpreter's lock), and the
-    time for which the system gave the thread no core. At least what the thread computed is its own.
+    Not its own are collections of garbage, the time for which the system gave the thread no core, and what other threads computed
+    meanwhile (they may have held the interpreter's lock). At least what it computed is its own.
     """
     own = time.thread_time() - _clocks.own
     others = max(0.0, time.process_time() - _clocks.process - own)
     without_core = _seconds_without_core() - _clocks.without_core
     computed = own - (started - _clocks.read_at)  # which may have been before the call
-    return max(took - others - without_core, computed) - collecting
+    return max(took - others - without_core, computed) - (_clocks.collecting_now - _clocks.collecting)
 
 
 # On threads

@@ -11,13 +11,16 @@ import numpy as np
 
 from vfgym.agents import Agent, Answering, RandomAgent, per_episode
 from vfgym.calls import is_async
+from vfgym.concurrency import in_event_loop
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import Fork, as_response
 from vfgym.errors import Error, InfraError, ModelError
+from vfgym.lifecycle import is_blocking
 from vfgym.messages import AssistantMessage, Content, Message
 from vfgym.responses import for_conversation
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
+from vfgym.threads import on_thread
 from vfgym.wrappers.turn_based import Player, TurnBasedGame
 
 Told: TypeAlias = tuple[Content, dict[str, Any], list[str] | None]
@@ -85,7 +88,7 @@ class _MoveSampler:
 class Opponent:
     """An agent at an opponent's seat, for one game."""
 
-    __slots__ = ("_agent", "_answering", "_seat", "answers_with_moves", "invalid_moves", "is_cut_off", "never_waits")
+    __slots__ = ("_agent", "_answering", "_seat", "answers_with_moves", "blocks", "invalid_moves", "is_cut_off", "never_waits")
 
     def __init__(self, seat: OpponentSeat, agent: Agent) -> None:
         """Let `agent` play at `seat`."""
@@ -94,7 +97,9 @@ class Opponent:
         self.answers_with_moves = type(agent) is RandomAgent
         """Whether the agent's answers are the table's own random moves, as they are."""
         self._answering: Answering | None = per_episode(agent)(seat)
-        self.never_waits = self.answers_with_moves or is_async(self._answering)
+        self.blocks = is_blocking(self._answering)
+        """Whether the agent is called on a thread where an event loop runs."""
+        self.never_waits = self.answers_with_moves or self.blocks or is_async(self._answering)
         """Whether the agent's plain code, if it has any, waits for nothing."""
         self.invalid_moves = 0
         """Answers in a row that were no valid move."""
@@ -122,6 +127,8 @@ class Opponent:
         info: dict[str, Any] = {"example_id": -1, "tools": [], "player": self._seat.player, "game_info": told[1]}
         if told[2] is not None:
             info["legal_actions"] = told[2]
+        if self.blocks and in_event_loop():
+            return on_thread(self._answering, conversation.copy(), info)
         return self._answering(conversation.copy(), info)
 
     def take(self, answer: Any) -> Message:
