@@ -129,14 +129,15 @@ def in_place(name: str, func: Callable[..., T], *args: Any) -> T:
 def _held(started: float, took: float) -> float:
     """Return for how many of the seconds that a call took the function itself held up the loop: it computed, slept, or waited for a file.
 
-    Not its own are collections of garbage, the time for which the system gave the thread no core, and what other threads computed
-    meanwhile (they may have held the interpreter's lock). At least what it computed is its own.
+    Not its own are collections of garbage, and the time for which the system gave the thread no core. Where other threads computed
+    meanwhile, only what it computed itself counts: else it may have waited for the interpreter's lock.
     """
     own = time.thread_time() - _clocks.own
-    others = max(0.0, time.process_time() - _clocks.process - own)
-    without_core = _seconds_without_core() - _clocks.without_core
-    computed = own - (started - _clocks.read_at)  # which may have been before the call
-    return max(took - others - without_core, computed) - (_clocks.collecting_now - _clocks.collecting)
+    others = time.process_time() - _clocks.process - own
+    collecting = _clocks.collecting_now - _clocks.collecting
+    if others > took / 10:
+        return own - (started - _clocks.read_at) - collecting  # the thread may have computed before the call, too
+    return took - (_seconds_without_core() - _clocks.without_core) - collecting
 
 
 # On threads
