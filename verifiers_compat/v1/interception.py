@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from verifiers_compat.v1 import wire_anthropic, wire_openai
 from vfgym.calls import rollout_failure
@@ -69,6 +69,8 @@ class Endpoint:
         self.loop = asyncio.get_running_loop()
         self._server = server
         self._sdk_clients: list[Any] = []
+        self._asking: set[asyncio.Task[Any]] = set()
+        """What is asked of the model now."""
         server.endpoints[self.key] = self
 
     def config(self, api: str, model: str) -> dict[str, str]:
@@ -95,8 +97,12 @@ class Endpoint:
         return client
 
     async def close(self) -> None:
-        """Serve no more requests."""
+        """Serve no more requests. Those that still wait for the model are cancelled, so that no program waits for ever."""
         self._server.endpoints.pop(self.key, None)
+        for task in self._asking:
+            task.cancel()
+        if self._asking:
+            await asyncio.wait({*self._asking})
         clients, self._sdk_clients = self._sdk_clients, []
         for client in clients:
             closing = client.close()
@@ -109,6 +115,10 @@ class Endpoint:
         return await asyncio.wrap_future(future)
 
     async def _asked(self, request: Request) -> Response:
+        if self.key not in self._server.endpoints:
+            raise asyncio.CancelledError("the rollout has ended meanwhile")
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._asking.add(task)
         try:
             response = await self.running.ask(request.messages, request.tools, request.sampling_args)
         except Error as error:
@@ -116,6 +126,8 @@ class Endpoint:
             raise
         except SystemExit as error:  # out of this task it would go through the loop
             raise rollout_failure(error) from error
+        finally:
+            self._asking.discard(task)
         self.running.failure = None
         return response
 

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -316,3 +317,77 @@ async def test_many_rollouts_share_one_server() -> None:
     states = await asyncio.gather(*(player.run({"question": str(number)}) for number in range(30)))
     assert [state["said"] for state in states] == [f"echo {number}" for number in range(30)]
     assert json.dumps(states[0])
+
+
+async def test_a_failure_of_the_model_that_the_program_got_over_is_not_that_of_the_rollout() -> None:
+    """What the program raises later is its own; and one that gives up for it ends with the model's."""
+
+    class Once(RecordingClient):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+            if not self.asked:
+                self.asked.append(kwargs)
+                raise vf.ModelError("down for a moment")
+            return await super().get_response(*args, **kwargs)
+
+    def program(goes_on: bool) -> Any:
+        async def run(state: vf.State) -> None:
+            client = state.get_client()
+            for _ in range(2 if goes_on else 1):
+                try:
+                    await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "go"}])
+                except Exception:
+                    continue
+            raise ZeroDivisionError("the program's own")
+
+        return run
+
+    with pytest.raises(ZeroDivisionError, match="the program's own"):
+        await vf.Harness(program(True), client=Once(["x"]), model="m").run({"prompt": "go"})
+    state = await vf.Harness(program(False), client=Once(["x"]), model="m").run({"prompt": "go"})
+    assert (state["stop_condition"], state["error"]["error"]) == ("has_error", "ModelError")
+
+
+async def test_the_sdks_clients_are_closed_with_the_rollout() -> None:
+    kept: list[Any] = []
+
+    async def program(state: vf.State) -> None:
+        kept.extend(state.get_client(api, sync=sync) for api in ("chat_completions", "messages") for sync in (False, True))
+        assert not any(client.is_closed() for client in kept)
+
+    await vf.Harness(program, client=ScriptedClient([]), model="m").run({"prompt": "go"})
+    assert [client.is_closed() for client in kept] == [True] * 4
+
+
+async def test_a_program_that_waits_for_the_model_is_told_when_its_rollout_is_cancelled() -> None:
+    """Also one on a thread, which nothing else could end; what was asked of the model is cancelled, too."""
+    asked, cancelled = asyncio.Event(), asyncio.Event()
+    told: list[Any] = []
+    has_ended = threading.Event()
+
+    class Hanging(Client):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+            raise AssertionError
+
+    def program(state: vf.State) -> None:
+        try:
+            state.get_client(sync=True).chat.completions.create(model="m", messages=[{"role": "user", "content": "go"}])
+        except Exception as error:
+            told.append(error)
+            raise
+        finally:
+            has_ended.set()
+
+    run = asyncio.ensure_future(vf.Harness(program, client=Hanging(), model="m").run({"prompt": "go"}))
+    async with asyncio.timeout(60):
+        await asked.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        await cancelled.wait()
+        assert await asyncio.to_thread(has_ended.wait, 60)
+    assert len(told) == 1
