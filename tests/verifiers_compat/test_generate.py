@@ -859,10 +859,10 @@ async def test_inputs_that_are_no_rows_and_sources_without_an_end_are_refused() 
         with pytest.raises(ConfigurationError, match=message):
             await env.generate(inputs, Model(), "m", use_tqdm=False)
     endless = single(ProceduralTasks(lambda number: {"question": f"{number}?", "answer": "1"}))
-    for ask in (lambda: endless.evaluate(Model(), "m", use_tqdm=False), endless.get_dataset):
-        with pytest.raises(ConfigurationError, match="no end"):
-            result: Any = ask()
-            await result
+    with pytest.raises(ConfigurationError, match="no end"):
+        await endless.evaluate(Model(), "m", use_tqdm=False)
+    with pytest.raises(ConfigurationError, match="no end"):
+        endless.get_dataset()
     assert [row["question"] for row in endless.get_dataset(n=2)] == ["0?", "1?"]
     assert len((await endless.evaluate(Model(), "m", num_examples=3, use_tqdm=False))["outputs"]) == 3
     with pytest.raises(ConfigurationError, match="list of names"):
