@@ -13,21 +13,22 @@ import datasets
 import pytest
 
 import verifiers_compat as vf
+from vfgym.testing import ModelServer
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
-PROGRESS = re.compile(r"\S+ \S+: \d+/\d+ \(\d+%\), reward \S+, \d+ errors, .*")
-"""What a run says of itself where there is no terminal to draw on."""
+OWN = re.compile(r"\S+ \S+: \d+/\d+ \(\d+%\), reward \S+, \d+ errors, .*|.* - (vfgym|verifiers_compat)\S* - INFO - .*")
+"""What a run says of itself where there is no terminal to draw on: its progress, and where its results are."""
 
 
 def strange_lines(*arguments: str | Path, cwd: Path, **environment: str) -> list[str]:
-    """Run Python in a fresh process that ends well, and return what it writes to the standard error stream but for progress."""
+    """Run Python in a fresh process that ends well, and return what others write to the standard error stream."""
     variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONWARNINGS", "CI")}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env={**variables, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    return [line for line in done.stderr.splitlines() if not PROGRESS.fullmatch(line)]
+    return [line for line in done.stderr.splitlines() if not OWN.fullmatch(line)]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,29 @@ def test_datasets_of_hugging_face_are_used_without_their_remarks(tmp_path: Path)
     """In memory, on disk, as views and made when needed; and ``datasets`` draws bars for others afterwards, as before."""
     datasets.Dataset.from_list([{"question": f"{i}?", "answer": "b"} for i in range(8)]).save_to_disk(tmp_path / "rows")
     assert strange_lines("-c", PROGRAM, tmp_path / "rows", cwd=tmp_path) == []
+
+
+TASKS = """
+import datasets
+import verifiers_compat as vf
+
+
+def right(completion, answer):
+    return float(completion[-1]["content"] == answer)
+
+
+def load_environment():
+    rows = datasets.Dataset.from_list([{"question": f"{i}?", "answer": "b"} for i in range(4)])
+    return vf.SingleTurnEnv(dataset=rows, system_prompt="Short.", rubric=vf.Rubric(right))
+"""
+
+
+def test_vf_eval_shows_its_progress_only(tmp_path: Path) -> None:
+    (tmp_path / "short_answers.py").write_text(TASKS)
+    code = "import sys; sys.path.insert(0, ''); from verifiers_compat.cli.commands.eval import main; main()"
+    with ModelServer(models={"m": lambda request: "b"}) as server:
+        arguments = ["short_answers", "-m", "m", "-b", server.openai_url, "-n", "4", "-r", "2", "-s"]
+        assert strange_lines("-c", code, *arguments, cwd=tmp_path, OPENAI_API_KEY="none") == []
 
 
 def test_tasks_on_disk_are_made_once_for_each_prompt(tmp_path: Path) -> None:
