@@ -22,6 +22,7 @@ import vfgym
 from vfgym import AssistantMessage, Rubric, ScriptedAgent, SingleTurnEnv, State, ToolCall, ToolEnv, aevaluate, threads
 from vfgym.concurrency import background_loop, bridge, wait
 from vfgym.envs.game_session import game_reward
+from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
@@ -57,6 +58,14 @@ def test_a_marked_function_stays_the_function_it_was() -> None:
     assert not is_blocking(function)
     assert vfgym.blocking(function) is function
     assert is_blocking(function)
+
+
+def test_an_async_function_cannot_be_marked() -> None:
+    async def look() -> str:
+        return "seen"
+
+    with pytest.raises(ConfigurationError, match="look is async"):
+        vfgym.blocking(look)
 
 
 def test_methods_and_wrapped_functions_are_marked_too() -> None:

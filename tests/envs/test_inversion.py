@@ -817,6 +817,17 @@ def test_an_episode_begun_on_a_loop_that_is_gone_can_be_reset_and_closed() -> No
         env.close()
 
 
+def test_a_step_of_an_episode_whose_loop_is_gone_asks_for_reset() -> None:
+    env = Twice()
+    asyncio.run(env.areset(seed=0))
+    with pytest.raises(ResetNeeded, match="event loop on which this episode was reset"):
+        env.step("a")
+    assert len(env.cleaned) == 1
+    env.reset(seed=0)
+    env.step("a")
+    assert env.step("b").terminated
+
+
 async def test_a_sync_reset_can_be_followed_by_async_steps() -> None:
     env = Twice(rubric=Rubric(score))
     env.reset(options={"example_id": 0})

@@ -274,6 +274,19 @@ def test_is_completed_may_be_overridden() -> None:
     assert env.step("b").info["stop_condition"] == "max_turns_reached"
 
 
+@pytest.mark.parametrize(("error", "condition"), [(ModelError("down"), "has_error"), (OverlongPromptError("long"), "prompt_too_long")])
+def test_a_model_that_fails_ends_the_episode_whatever_an_overridden_is_completed_says(error: Exception, condition: str) -> None:
+    class Deaf(Echo):
+        async def is_completed(self, state: State, **kwargs: Any) -> bool:
+            return False
+
+    env = Deaf()
+    env.reset(seed=0)
+    outcome = env.fail(error)
+    assert (outcome.info["stop_condition"], env.state["is_completed"]) == (condition, True)
+    assert (outcome.terminated, outcome.truncated) == (condition == "has_error", condition != "has_error")
+
+
 def test_stop_conditions_are_checked_before_the_first_turn() -> None:
     """An episode that is over at once asks the model nothing; its first step only tells the outcome."""
 

@@ -17,7 +17,7 @@ import pytest
 import verifiers_compat as vf
 from vfgym import Client, ProceduralTasks
 from vfgym.errors import ConfigurationError, UnknownArgument
-from vfgym.results import ResultsError
+from vfgym.results import ResultsError, load_results
 from vfgym.testing import ScriptedClient
 
 ROWS = [{"question": f"question {index}", "answer": str(index)} for index in range(4)]
@@ -821,6 +821,100 @@ def test_options_that_would_do_nothing_are_refused() -> None:
 
 
 # Promises about what goes wrong, and what is let go of
+
+
+async def test_a_cancelled_run_ends_when_its_rollouts_have_cleaned_up_and_its_games_are_closed(tmp_path: Path) -> None:
+    """In that order, and what was finished is on disk."""
+    ended: list[str] = []
+    waits = asyncio.Event()
+
+    class Arcade(vf.SingleTurnEnv):
+        async def setup_state(self, state: vf.State) -> Any:
+            state.session = state.session or "a game"
+            return await super().setup_state(state)
+
+        @vf.cleanup
+        async def leave(self, state: vf.State) -> None:
+            await asyncio.sleep(0.02)
+            ended.append("cleanup")
+
+        async def close_session(self, session: Any) -> None:
+            await asyncio.sleep(0.02)
+            ended.append("closed")
+
+    class Slow(Model):
+        async def get_response(self, *args: Any, **kwargs: Any) -> vf.Response:
+            if kwargs["state"]["example_id"] < 2:
+                return said("1")
+            try:
+                waits.set()
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.05)
+                ended.append("model")
+            raise AssertionError
+
+    env = Arcade(dataset=ROWS, rubric=vf.Rubric(right))
+    run = asyncio.create_task(env.evaluate(Slow(), "m", max_concurrent=1, results_path=tmp_path, use_tqdm=False))
+    await waits.wait()
+    assert ended == ["cleanup", "cleanup"]
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert ended == ["cleanup", "cleanup", "model", "cleanup", "closed"]
+    results = load_results(tmp_path)
+    assert [(row["example_id"], row["reward"]) for row in results["outputs"]] == [(0, 0.0), (1, 1.0)]
+    assert results["metadata"]["avg_reward"] == 0.5
+
+
+async def test_others_on_the_loop_get_their_turn_while_a_client_answers_at_once() -> None:
+    """A run whose client never waits can be cancelled, and starves nobody."""
+
+    class Instant(Model):
+        async def get_response(self, *args: Any, **kwargs: Any) -> vf.Response:
+            self.calls += 1
+            return said("1")
+
+    client = Instant()
+    env = single([{"question": "?", "answer": "1"}] * 100_000)
+    run = asyncio.create_task(env.evaluate(client, "m", max_concurrent=1, use_tqdm=False))
+    while client.calls == 0:
+        await asyncio.sleep(0)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert client.calls < 100_000
+
+
+async def test_rollouts_draw_random_numbers_of_their_own() -> None:
+    draws: list[int] = []
+
+    class Drawing(vf.SingleTurnEnv):
+        async def setup_state(self, state: vf.State) -> Any:
+            draws.extend(state.rng.integers(2**62, size=3).tolist())
+            return await super().setup_state(state)
+
+    await Drawing(dataset=ROWS, rubric=vf.Rubric(right)).evaluate(Model(), "m", rollouts_per_example=3, use_tqdm=False)
+    assert len(set(draws)) == len(draws) == 4 * 3 * 3
+
+
+async def test_a_tool_that_the_author_put_into_the_map_by_hand_is_called() -> None:
+    def shout(text: str) -> str:
+        return text.upper()
+
+    def look(text: str) -> str:
+        """Look it up."""
+        return text
+
+    def look_closer(text: str) -> str:
+        return f"closer: {text}"
+
+    env = vf.ToolEnv(tools=[look], dataset=ROWS[:1])
+    env.tool_map["shout"] = shout
+    assert (await env.call_tool("shout", {"text": "hi"}, "c1")).content == "HI"
+    assert (await env.call_tool("look", {"text": "hi"}, "c2")).content == "hi"
+    env.tool_map["look"] = look_closer
+    assert (await env.call_tool("look", {"text": "hi"}, "c3")).content == "closer: hi"
 
 
 async def test_strict_raises_what_scoring_raises_too(tmp_path: Path) -> None:

@@ -108,6 +108,9 @@ WRITES: list[tuple[int, Callable[[Any], Any]]] = [
     (2, lambda message: message.tool_calls.append(vf.ToolCall(id="c2", name="look", arguments="{}"))),
     (2, lambda message: message["notes"][0]["deep"].append(2)),
     (2, lambda message: message.pop("notes")),
+    (2, lambda message: message.popitem()),
+    (3, lambda message: message.__ior__({"content": "(cut)"})),
+    (2, lambda message: message.tool_calls[0]["function"].__delitem__("arguments")),
 ]
 
 

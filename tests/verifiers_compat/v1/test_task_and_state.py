@@ -122,6 +122,14 @@ def test_protected_items_cannot_be_written(key: str) -> None:
     assert "fine" not in state
 
 
+def test_items_of_ones_own_are_written_and_removed() -> None:
+    state = vf.State.for_task({})
+    state.update({"a": 1}, b=2)
+    assert (state.setdefault("a", 9), state.setdefault("c", 3), state.pop("b"), state.pop("b", None)) == (1, 3, 2, None)
+    del state["a"]
+    assert ("a" in state, state.get("a", "none"), state["c"]) == (False, "none", 3)
+
+
 def test_stop_completes_a_state() -> None:
     state = vf.State.for_task({})
     state.stop()
