@@ -38,6 +38,10 @@ def one_argument(observation):
 def fails(observation, info):
     raise KeyError("a bug of mine")
 
+def never_returns(observation, info):
+    while True:
+        pass
+
 async def waits(observation, info):
     print("waiting", flush=True)
     await asyncio.Event().wait()
@@ -223,6 +227,20 @@ def test_eval_tells_of_errors_and_strict_raises_them() -> None:
     stderr = run("eval", DATASET, "--agent", "my_agents:fails", "--no-save", "--strict", exit_code=2).stderr
     assert stderr.splitlines()[-1] == "KeyError: 'a bug of mine'"
     assert not re.search(r"typer|asyncio|vfgym/evaluation", stderr)
+
+
+def test_eval_isolates_agents() -> None:
+    """The rollouts of one that never returns end at their deadlines, as time-outs, and the next agent plays."""
+    arguments = ("--isolate", "--env-args", '{"timeout_seconds": 3}', "-n", "2", "--no-save")
+    done = run("eval", DATASET, "--agent", "my_agents:never_returns", "--agent", "my_agents:forty_two", *arguments)
+    _, *lines = done.stdout.splitlines()
+    assert [cells(line)[0] for line in lines[:2]] == ["my_agents:never_returns", "my_agents:forty_two"]
+    assert [cells(line)[5] for line in lines[:2]] == ["0/2", "0/2"]
+
+
+def test_eval_isolates_only_agents_that_a_process_can_load() -> None:
+    stderr = run("eval", DATASET, "--agent", "my_agents:forty_two", "--agent", "random", "--isolate", exit_code=2).stderr
+    assert stderr.startswith("error: an agent that is to run in a process of its own must be named as module:callable; got 'random'")
 
 
 def test_eval_succeeds_where_some_agent_does() -> None:

@@ -153,12 +153,12 @@ class OracleAgent:
 
         def answer(observation: list[Message], info: dict[str, Any]) -> Any:
             known = right_answer()
-            return _awaited_by_evaluation(checked_later(known)) if is_awaitable(known) else checked(known)
+            return awaited_by_evaluation(checked_later(known)) if is_awaitable(known) else checked(known)
 
         return answer
 
 
-def _awaited_by_evaluation(answer: Awaitable[Any]) -> Any:
+def awaited_by_evaluation(answer: Awaitable[Any]) -> Any:
     """Return an answer to come as it is where an evaluation awaits it, and what comes of it anywhere else."""
     return answer if in_bridge() else wait(answer)
 

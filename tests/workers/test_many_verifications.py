@@ -48,6 +48,7 @@ async def play():
     hopeless = await asyncio.gather(*(verification(n, timeout_seconds=0.5) for n in HOPELESS), return_exceptions=True)
     assert all(isinstance(each, VerificationTimeout) for each in hopeless), hopeless
     hopeless = [verification(n, timeout_seconds=3600) for n in HOPELESS]
+    await asyncio.sleep(0)  # they are asked before this one
     assert await verify_response("0.50", "1/2") == 1.0
     print(json.dumps([os.getpid(), max(peaks), descendants(os.getpid())]), flush=True)
     await asyncio.gather(*hopeless)
@@ -81,7 +82,7 @@ async def test_hopeless_ones_among_them(where: str, count: int, tmp_path: Path) 
         try:
             pid, peak_mb, pids = json.loads(process.stdout.readline())
             assert peak_mb < 900
-            assert len(pids) > count // 100
+            assert len(pids) > 2 * count // 100  # each with its keeper
             os.kill(pid, signal.SIGKILL)
             await end_of(pids)
         finally:

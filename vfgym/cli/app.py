@@ -116,6 +116,9 @@ def evaluate(
     ] = False,
     redo_errors: Annotated[bool, typer.Option("--redo-errors", help="With --resume: play rollouts with an error again.")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write no results.")] = False,
+    isolate: Annotated[
+        bool, typer.Option("--isolate", help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unexpected exception.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
     debug: Debug = False,
@@ -131,6 +134,7 @@ def evaluate(
         max_concurrent=max_concurrent,
         seed=seed,
         output_dir=None if no_save else output_dir,
+        isolate=isolate,
         strict=strict,
         resume=resume,
         resumed_path=path,

@@ -22,6 +22,7 @@ from vfgym.clients.reachable import check_reachable
 from vfgym.concurrency import run_to_end
 from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.evaluation import evaluate
+from vfgym.isolated_agent import IsolatedAgent
 from vfgym.model_agent import ModelAgent
 from vfgym.results import GenerateOutputs, find_incomplete
 from vfgym.results.files import METADATA, default_results_path
@@ -44,6 +45,8 @@ class Settings:
     seed: int
     output_dir: Path | None
     """Results go to a directory of their own below it; None for no results on disk."""
+    isolate: bool
+    """Whether agents run in processes of their own (see `vfgym.isolated_agent.IsolatedAgent`)."""
     strict: bool
     resume: bool
     """Whether runs that were stopped are gone on with."""
@@ -119,7 +122,7 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
                 raise ConfigurationError(f"{option} {name} is given {count} times: give it once")
             if option == "--model" and name in names:
                 raise ConfigurationError(f"--agent {name} and --model {name} would have the same name in the table: ask for one of them")
-    agents = {name: load_agent(name) for name in names}
+    agents: dict[str, Agent] = {name: IsolatedAgent(name) if settings.isolate else load_agent(name) for name in names}
     if config is not None:
         for name in models.names:
             agents[name] = ModelAgent(config, name, models.sampling_args)
@@ -159,6 +162,8 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
         for agent in agents.values():
             if isinstance(agent, ModelAgent):
                 run_to_end(agent.close())
+            elif isinstance(agent, IsolatedAgent):
+                agent.close()
     _print_comparison(results)
     if plot is not None:
         try:
