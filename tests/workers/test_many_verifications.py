@@ -25,8 +25,8 @@ import gymnasium
 from tests.workers.processes import descendants, peak_mb
 from vfgym.rubrics.math_rubric import VerificationTimeout, verify_response
 
-COUNT, EVERY = int(sys.argv[2]), 100
-HOPELESS = range(0, COUNT, EVERY)
+COUNT = int(sys.argv[2])
+HOPELESS = range(0, COUNT, COUNT // int(sys.argv[3]))
 
 def verification(n, **limit):
     if n in HOPELESS:
@@ -69,12 +69,12 @@ else:
 """
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(1500, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("count", "hopeless"), [(100, 4), pytest.param(1500, 15, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("where", ["script", "AsyncVectorEnv"])
-async def test_hopeless_ones_among_them(where: str, count: int, tmp_path: Path) -> None:
+async def test_hopeless_ones_among_them(where: str, count: int, hopeless: int, tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT, encoding="utf-8")
-    command = [sys.executable, str(path), where, str(count)]
+    command = [sys.executable, str(path), where, str(count), str(hopeless)]
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": root}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment) as process:
@@ -82,7 +82,7 @@ async def test_hopeless_ones_among_them(where: str, count: int, tmp_path: Path) 
         try:
             pid, peak_mb, pids = json.loads(process.stdout.readline())
             assert peak_mb < 900
-            assert len(pids) > 2 * count // 100  # each with its keeper
+            assert len(pids) > 2 * hopeless  # each with its keeper
             os.kill(pid, signal.SIGKILL)
             await end_of(pids)
         finally:
