@@ -23,7 +23,8 @@ from vfgym.state import State
 from vfgym.testing import ScriptedClient
 from vfgym.threads import Worker, on_thread
 
-LIMIT = 0.2
+LIMIT = 1.0
+"""Seconds that an episode may take: plenty for one that does not hang, on a busy machine too."""
 PATIENCE = 60.0
 """Seconds after which a test fails instead of hanging."""
 ROWS = [{"question": f"topic {index}"} for index in range(3)]
@@ -123,14 +124,14 @@ async def test_a_blocking_reward_function_may_take_as_long_as_an_episode(run: Ca
     rows = await run(Hanging("rewarded", release))
     assert [row["stop_condition"] for row in rows] == ["no_tools_called"] * 3
     told = [row.get("metrics_errors") for row in rows]
-    assert told == [None, {"rewarded": "TimeoutError('rewarded did not return within 0.2 s')"}, None]
+    assert told == [None, {"rewarded": "TimeoutError('rewarded did not return within 1 s')"}, None]
 
 
 @pytest.mark.parametrize("run", RUNS)
 async def test_a_blocking_cleanup_handler_may_take_as_long_as_an_episode(run: Callable[[Any], Any], release: threading.Event) -> None:
     rows = await run(Hanging("tidy", release))
     assert [(row["stop_condition"], row["reward"]) for row in rows] == [("no_tools_called", 1.0)] * 3
-    assert [row["cleanup_errors"] for row in rows] == [None, {"tidy": "TimeoutError('tidy did not return within 0.2 s')"}, None]
+    assert [row["cleanup_errors"] for row in rows] == [None, {"tidy": "TimeoutError('tidy did not return within 1 s')"}, None]
 
 
 async def test_a_blocking_agent_ends_its_rollout_at_the_deadline_and_is_named(
@@ -358,7 +359,7 @@ def test_a_process_ends_by_itself_though_calls_of_every_kind_hang() -> None:
                 hang("game")
                 return vfgym.Turn([vfgym.UserMessage("on")], reward=1.0, terminated=True)
 
-        env = Env(dataset=[{"question": str(i)} for i in range(4)], max_turns=1, timeout_seconds=0.2, rubric=vfgym.Rubric(reward))
+        env = Env(dataset=[{"question": str(i)} for i in range(4)], max_turns=1, timeout_seconds=1.0, rubric=vfgym.Rubric(reward))
         for where in ("agent", "hook", "reward", None):
             hang_in = {where}
             rows = vfgym.evaluate(env, agent, progress=False)["outputs"]
@@ -366,7 +367,7 @@ def test_a_process_ends_by_itself_though_calls_of_every_kind_hang() -> None:
             if where != "agent":
                 rows = env.generate_sync(list(env.get_dataset()), ScriptedClient(["42"]), "m")["outputs"]
                 print("generate", where, sorted({(row["stop_condition"], row["reward"]) for row in rows}))
-        game = Game(timeout_seconds=0.2)
+        game = Game(timeout_seconds=1.0)
         for where in ("game", None):
             hang_in = {where}
             rows = vfgym.evaluate(game, lambda *_: "x", num_examples=2, max_concurrent=1, progress=False)["outputs"]
