@@ -27,6 +27,11 @@ SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "vfg
 """What the command lines of processes hold that many tests share, and that end with the run."""
 
 
+# Importing readline, as pytest does, exports the size of a terminal (80 columns where there is none) to the processes that tests start.
+os.unsetenv("COLUMNS")
+os.unsetenv("LINES")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C interrupt what tests start, also where the shell has put the whole run in the background and had it ignored."""
     config.addinivalue_line("markers", "limit(seconds): what the test may take, in place of the limit of all")

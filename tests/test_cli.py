@@ -59,8 +59,9 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", *arguments]
 
 
-def run(*arguments: str, stdin: str = "", exit_code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(*arguments), input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False)
+def run(*arguments: str, stdin: str = "", exit_code: int = 0, columns: int | None = None) -> subprocess.CompletedProcess[str]:
+    env = None if columns is None else {**os.environ, "COLUMNS": str(columns)}
+    done = subprocess.run(command(*arguments), input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False, env=env)
     assert done.returncode == exit_code, done.stderr
     return done
 
@@ -194,13 +195,13 @@ def test_check_fails_where_a_promise_is_broken(directory: Path) -> None:
 def test_eval_compares_agents_and_writes_results(directory: Path) -> None:
     done = run("eval", DATASET, "--agent", "random", "-a", "oracle", "-n", "5", "--env-args", '{"num_eval_examples": 8}')
     header, random, oracle, *where = done.stdout.splitlines()
-    assert cells(header) == ["agent", "reward", "check_answer_reward_func", "format_reward_func", "num_turns", "errors", "seconds"]
+    assert cells(header) == ["agent", "reward", "check_answer_reward_func", "format_reward_func", "num_turns", "failed", "seconds"]
     assert cells(random)[0] == "random"
     assert cells(oracle)[:3] == ["oracle", "1.000 ± 0.000", "1.000"]
     assert cells(oracle)[5] == "0/5"
-    assert "5/5 (100%), reward 1.000, 0 errors" in done.stderr
+    assert "5/5 (100%), reward 1.000, 0 failed" in done.stderr
     paths = [Path(line.rpartition(" ")[2]) for line in where]
-    assert [path.parent.name for path in paths] == [f"reasoning-gym--leg_counting-v0--{name}" for name in ("random", "oracle")]
+    assert [path.parent.name for path in paths] == [f"reasoning-gym--leg_counting-v0--agent={name}" for name in ("random", "oracle")]
     results = load_results(directory / paths[1])
     assert [row["reward"] for row in results["outputs"]] == [1.0] * 5
     assert (results["metadata"]["env_id"], results["metadata"]["env_args"]) == (DATASET, {"num_eval_examples": 8})
@@ -257,7 +258,7 @@ def test_eval_tells_of_reward_functions_that_fail(directory: Path) -> None:
         "    return vfgym.SingleTurnEnv(rows, rubric=vfgym.Rubric(even))\n"
         "gymnasium.register('Careless-v0', make)\n"
     )
-    done = run("eval", "careless:Careless-v0", "--agent", "oracle")
+    done = run("eval", "careless:Careless-v0", "--agent", "oracle", exit_code=1)
     assert "oracle: reward function `even` failed in 2 of 4 rollouts: TypeError(" in done.stdout
     (path,) = (directory / "outputs" / "evals").glob("*/*")
     assert load_results(path)["metadata"]["metrics_errors"] == {"even": 2}

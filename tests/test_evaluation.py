@@ -671,7 +671,8 @@ def test_strict_raises_the_first_unexpected_exception_and_keeps_what_was_finishe
         evaluate(Sums(), agent, strict=True, max_concurrent=1, results_path=tmp_path / "run")
     results = load_results(tmp_path / "run")
     assert keys_of(results) == [(0, 0), (1, 0)]
-    assert (results["metadata"]["avg_reward"], results["metadata"]["avg_error"]) == (0.5, 0.5)
+    metadata = results["metadata"]
+    assert (metadata["avg_reward"], metadata["avg_reward_finished"], metadata["avg_error"]) == (None, 1.0, 0.5)
 
 
 def test_an_agent_that_is_set_up_wrong_stops_the_run() -> None:
@@ -888,7 +889,7 @@ def test_results_are_saved_below_outputs_by_default(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     path = evaluate(Sums(), say, save_results=True, env_id="me/sums")["metadata"]["path_to_save"]
     assert path is not None
-    assert path.parent == Path("outputs/evals/me--sums--say")
+    assert path.parent == Path("outputs/evals/me--sums--agent=say")
     assert len(load_results(path)["outputs"]) == 12
     assert evaluate(Sums(), say)["metadata"]["path_to_save"] is None
 
@@ -936,7 +937,7 @@ def test_progress_is_told_row_by_row() -> None:
 
 def test_progress_is_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     evaluate(Sums(size=4), "oracle", progress=True)
-    assert capsys.readouterr().err.startswith("Sums oracle: 4/4 (100%), reward 1.000, 0 errors")
+    assert capsys.readouterr().err.startswith("Sums oracle: 4/4 (100%), reward 1.000, 0 failed")
     evaluate(Sums(size=4), "oracle", progress=False)
     assert capsys.readouterr().err == ""
 
@@ -944,7 +945,7 @@ def test_progress_is_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixt
 def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     evaluate(Sums(size=4), "oracle", progress=True, env_id="{sums}")
-    assert "4/4 reward 1.000, 0 errors" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert "4/4 reward 1.000, 0 failed" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
 
 
 # Ctrl-C

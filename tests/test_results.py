@@ -26,8 +26,20 @@ from vfgym.results.plain_json import NotPlain, as_json, json_text
 from vfgym.results.statistics import pass_all, pass_at
 
 DOCUMENTED_ORDER = [
-    *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
-    *("stop_condition", "metrics", "tool_defs", "token_usage", "rollout", "return", "exact", "num_turns", "trajectory_id"),
+    *("example_id", "prompt", "completion", "answer", "info", "reward", "failed", "counted_reward", "error", "timing"),
+    *(
+        "is_completed",
+        "is_truncated",
+        "stop_condition",
+        "metrics",
+        "tool_defs",
+        "token_usage",
+        "rollout",
+        "return",
+        "exact",
+        "num_turns",
+        "trajectory_id",
+    ),
 ]
 
 

@@ -41,6 +41,7 @@ class State(dict[str, Any]):
         "_rng",
         "current",
         "emitted",
+        "has_reward_error",
         "is_cleaned_up",
         "is_cut_off",
         "may_end",
@@ -59,6 +60,8 @@ class State(dict[str, Any]):
     """What each step emits, once scored; the sum from left to right is the reward."""
     step_metrics: dict[str, float]
     """Sums of the step functions over the turns so far."""
+    has_reward_error: bool
+    """Whether a reward function with a weight raised, so that the reward says nothing of the episode."""
     is_cleaned_up: bool
     """Whether the cleanup handlers have run."""
     session: Any
@@ -82,6 +85,7 @@ class State(dict[str, Any]):
         self.emitted = []
         self.rewards = []
         self.step_metrics = {}
+        self.has_reward_error = False
         self.is_cleaned_up = False
         self.session = None
         self.time_limit = None

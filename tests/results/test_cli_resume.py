@@ -38,7 +38,7 @@ def test_the_run_that_is_given_or_the_newest_unfinished_one_is_gone_on_with(dire
     for given in ([], [str(path)]):
         rows.write_bytes(whole[:-100])
         done = run(*arguments, "--resume", *given)
-        assert "5/5 (100%), reward 1.000, 0 errors" in done.stderr
+        assert "5/5 (100%), reward 1.000, 0 failed" in done.stderr
         assert (f"oracle: going on with {path.relative_to(directory)}" in done.stdout) == (not given)
         assert len({row["example_id"] for row in load_results(path)["outputs"]}) == 5
         assert rows.read_bytes().splitlines()[:4] == whole.splitlines()[:4]

@@ -415,7 +415,7 @@ SLOTS = [Slot(i, n, f"{i:016x}") for i in range(3) for n in range(2)]
 
 
 def small_row(slot: Slot, **fields: Any) -> RolloutOutput:
-    return RolloutOutput({**slot._asdict(), "reward": 0.5, "error": None, "metrics": {}, **fields})
+    return RolloutOutput({**slot._asdict(), "reward": 0.5, "failed": False, "error": None, "metrics": {}, **fields})
 
 
 def write(path: Path, *rows: RolloutOutput, **changes: Any) -> Run:

@@ -400,6 +400,7 @@ class RolloutAPI(DatasetAccess):
             seed=None,
             state_columns=list(settings.state_columns),
             max_concurrent=settings.max_concurrent,
+            mean_of="reward",
             path_to_save=path,
             base_url=config.base_urls if isinstance(config, EndpointClientConfig) else str(getattr(client, "base_url", "")),
             sampling_args=settings.sampling_args,

@@ -225,6 +225,7 @@ class Generation:
                 error=played.failure,
                 state_columns=self.settings.state_columns,
                 fingerprint=played.fingerprint,
+                is_counted=False,
                 left_out=self._left_out,
             )
             row["example_id"] = group.example.example_id

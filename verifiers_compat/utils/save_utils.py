@@ -82,7 +82,7 @@ def state_to_output(state: State, state_columns: Sequence[str] | None = None) ->
         state: The rollout.
         state_columns: Further items of the state to keep. One that has no form in JSON is replaced by a text that says so.
     """
-    return rollout_output(state, state_columns=state_columns or ())
+    return rollout_output(state, state_columns=state_columns or (), is_counted=False)
 
 
 def states_to_outputs(states: Iterable[State], state_columns: Sequence[str] | None = None) -> list[RolloutOutput]:
@@ -91,7 +91,7 @@ def states_to_outputs(states: Iterable[State], state_columns: Sequence[str] | No
     outputs = []
     for state in states:
         example_id = state.get("example_id", 0)
-        outputs.append(rollout_output(state, rollout=seen[example_id], state_columns=state_columns or ()))
+        outputs.append(rollout_output(state, rollout=seen[example_id], state_columns=state_columns or (), is_counted=False))
         seen[example_id] += 1
     return outputs
 
@@ -145,6 +145,7 @@ class GenerateOutputsBuilder:
             seed=seed,
             state_columns=list(state_columns),
             max_concurrent=max_concurrent,
+            mean_of="reward",
             path_to_save=None if results_path is None else Path(results_path),
             base_url=base_url,
             sampling_args=dict(sampling_args or {}),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 from pydantic import ValidationError
@@ -24,11 +24,12 @@ from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.evaluation import evaluate
 from vfgym.isolated_agent import IsolatedAgent
 from vfgym.model_agent import ModelAgent
-from vfgym.results import GenerateOutputs, find_incomplete
+from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
+from vfgym.results.counting import UNREADABLE
 from vfgym.results.files import METADATA, default_results_path
 
-ALL_FAILED = 1
-"""Exit code where no rollout of any agent went well."""
+FAILED = 1
+"""Exit code where the failures of an agent leave it without a mean, and where all rollouts of all agents failed."""
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C or the end of the input stopped."""
 
@@ -100,6 +101,16 @@ class Models:
             raise ConfigurationError(f"the models cannot be asked like this: {reasons}") from None
 
 
+class Contestant(NamedTuple):
+    """Who plays."""
+
+    name: str
+    """The name of an agent or of a model, as it stands in results."""
+    agent: Agent
+    label: str
+    """What stands in the table: the name, and which of the two it is where both have it."""
+
+
 def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path | None) -> int:
     """Let each agent and each model play, and print a table.
 
@@ -120,24 +131,26 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
         for name, count in Counter(given).items():
             if count > 1:
                 raise ConfigurationError(f"{option} {name} is given {count} times: give it once")
-            if option == "--model" and name in names:
-                raise ConfigurationError(f"--agent {name} and --model {name} would have the same name in the table: ask for one of them")
-    agents: dict[str, Agent] = {name: IsolatedAgent(name) if settings.isolate else load_agent(name) for name in names}
+    contestants = []
+    for name in names:
+        plays = IsolatedAgent(name) if settings.isolate else load_agent(name)
+        contestants.append(Contestant(name, plays, f"{name} (agent)" if name in models.names else name))
     if config is not None:
         for name in models.names:
-            agents[name] = ModelAgent(config, name, models.sampling_args)
+            agent = ModelAgent(config, name, models.sampling_args)
+            contestants.append(Contestant(name, agent, f"{name} (model)" if name in names else name))
         run_to_end(check_reachable(config))
-    if not agents:
+    if not contestants:
         raise ConfigurationError("say who plays: --agent random, --agent module:callable, --model MODEL --provider PROVIDER, ...")
     results: dict[str, GenerateOutputs] = {}
     path: Path | None = None
     try:
-        for name, agent in agents.items():
-            path = _results_path(settings, name, agent)
-            results[name] = evaluate(
+        for contestant in contestants:
+            path = _results_path(settings, contestant)
+            results[contestant.label] = evaluate(
                 settings.env_id,
-                agent,
-                model=name,
+                contestant.agent,
+                model=contestant.name,
                 num_examples=settings.num_examples,
                 rollouts_per_example=settings.rollouts_per_example,
                 max_concurrent=settings.max_concurrent,
@@ -159,11 +172,11 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
             raise
         raise ConfigurationError(_refusal(error, config)) from error
     finally:
-        for agent in agents.values():
-            if isinstance(agent, ModelAgent):
-                run_to_end(agent.close())
-            elif isinstance(agent, IsolatedAgent):
-                agent.close()
+        for contestant in contestants:
+            if isinstance(contestant.agent, ModelAgent):
+                run_to_end(contestant.agent.close())
+            elif isinstance(contestant.agent, IsolatedAgent):
+                contestant.agent.close()
     _print_comparison(results)
     if plot is not None:
         try:
@@ -171,7 +184,8 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
         except Exception as error:
             raise Error(f"the plot {plot} cannot be drawn: {error}") from error
         print(f"plot: {plot}")
-    return ALL_FAILED if all(row["error"] is not None for result in results.values() for row in result["outputs"]) else 0
+    has_means = all(result["metadata"]["avg_reward"] is not None for result in results.values())
+    return 0 if has_means and any(not row["failed"] for result in results.values() for row in result["outputs"]) else FAILED
 
 
 def _refusal(error: Exception, config: ClientConfig | None) -> str:
@@ -196,17 +210,20 @@ def _check_resume(settings: Settings, names: Sequence[str]) -> None:
             raise ConfigurationError(f"there is no run to resume in {settings.resumed_path}: it has no {METADATA}")
 
 
-def _results_path(settings: Settings, name: str, agent: Agent) -> Path | None:
-    """Return where an agent's results go."""
+def _results_path(settings: Settings, contestant: Contestant) -> Path | None:
+    """Return where the results of one who plays go."""
+    name, agent, label = contestant
     if settings.output_dir is None:
         return None
     if settings.resumed_path is not None:
         return settings.resumed_path
-    path = default_results_path(settings.env_id, name, settings.output_dir)
+    is_model = isinstance(agent, ModelAgent)
+    path = default_results_path(settings.env_id, name, settings.output_dir, is_model=is_model)
     if not settings.resume:
         return path
     wanted = {
         "model": name,
+        "is_model": is_model,
         "num_examples": settings.num_examples,
         "rollouts_per_example": settings.rollouts_per_example,
         "env_args": settings.env_args or _registered_arguments(settings.env_id),
@@ -215,7 +232,7 @@ def _results_path(settings: Settings, name: str, agent: Agent) -> Path | None:
     }
     found = find_incomplete(path.parent, wanted, redo_errors=settings.redo_errors)
     new = "there is no unfinished run to resume with these settings, a new one begins"
-    print(f"{name}: {new if found is None else f'going on with {found}'}")
+    print(f"{label}: {new if found is None else f'going on with {found}'}")
     return found or path
 
 
@@ -241,47 +258,81 @@ def _check_plot(file: Path) -> None:
 
 
 def _print_comparison(results: dict[str, GenerateOutputs]) -> None:
+    """Print a table of the runs, those without a mean last, and what failed in each."""
     if not results:
         return
+    in_order = dict(sorted(results.items(), key=lambda item: item[1]["metadata"]["avg_reward"] is None))
     each = [result["metadata"] for result in results.values()]
-    metrics = list(dict.fromkeys(name for metadata in each for name in metadata["avg_metrics"]))
+    metrics = list(dict.fromkeys(name for metadata in each for name in (*metadata["avg_metrics"], *metadata["metrics_errors"])))
     ks = list(each[0]["pass_at_k"])
-    columns = ["agent", "reward", *metrics, *(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks), "errors", "seconds"]
+    columns = ["agent", "reward", *metrics, *(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks), "failed", "seconds"]
     rows = []
-    for name, result in results.items():
+    for label, result in in_order.items():
         metadata = result["metadata"]
-        error, means = metadata["std_error"], metadata["avg_metrics"]
-        num_errors = sum(row["error"] is not None for row in result["outputs"])
+        means = metadata["avg_metrics"]
         rows.append(
             [
-                name,
-                f"{metadata['avg_reward']:.3f}" + ("" if error is None else f" ± {error:.3f}"),
+                label,
+                _mean(metadata),
                 *(f"{means[metric]:.3f}" if metric in means else "-" for metric in metrics),
                 *(f"{passes[k]:.3f}" for passes in (metadata["pass_at_k"], metadata["pass_all_k"]) for k in ks),
-                f"{num_errors}/{len(result['outputs'])}",
+                f"{metadata['num_failed']}/{len(result['outputs'])}",
                 f"{metadata['time']:.2f}",
             ]
         )
     print_table(columns, rows)
-    for name, result in results.items():
-        first_error = next((row["error"] for row in result["outputs"] if row["error"] is not None), None)
-        if first_error is not None:
-            print(f"{name}: the first error is {first_error}")
-        for function, count in result["metadata"]["metrics_errors"].items():
-            first = next(row["metrics_errors"][function] for row in result["outputs"] if function in row.get("metrics_errors", ()))
-            print(f"{name}: reward function `{function}` failed in {count} of {len(result['outputs'])} rollouts: {first}")
-        if result["metadata"]["path_to_save"] is not None:
-            print(f"{name}: results in {result['metadata']['path_to_save']}")
+    for label, result in in_order.items():
+        for line in _remarks(result):
+            print(f"{label}: {line}")
+
+
+def _mean(metadata: GenerateMetadata) -> str:
+    mean, error = metadata["avg_reward"], metadata["std_error"]
+    return "-" if mean is None else f"{mean:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
+def _remarks(result: GenerateOutputs) -> Iterator[str]:
+    """Give what there is to say of a run besides its numbers: what failed in it, and where it is."""
+    rows, metadata = result["outputs"], result["metadata"]
+    first_error = next((row["error"] for row in rows if row["error"] is not None), None)
+    if first_error is not None:
+        yield f"the first error is {first_error}"
+    unread = sum(row["stop_condition"] == UNREADABLE for row in rows)
+    if unread:
+        yield f"the answers of {unread} of {len(rows)} rollouts could not be read"
+    for function, count in metadata["metrics_errors"].items():
+        first = next(row["metrics_errors"][function] for row in rows if function in row.get("metrics_errors", ()))
+        yield f"reward function `{function}` failed in {count} of {len(rows)} rollouts: {first}"
+    if metadata["num_failed"]:
+        yield _what_failures_count_with(metadata, [row["counted_reward"] for row in rows if row["failed"]])
+    if metadata["path_to_save"] is not None:
+        yield f"results in {metadata['path_to_save']}"
+
+
+def _what_failures_count_with(metadata: GenerateMetadata, counted: Sequence[float | None]) -> str:
+    if metadata["avg_reward"] is not None:
+        return f"failed rollouts count with {', '.join(f'{number:g}' for number in sorted(set(counted)))}"  # type: ignore[type-var]
+    finished = metadata["avg_reward_finished"]
+    others = "" if finished is None else f" (that of the others is {finished:.3f})"
+    return f"no mean{others}, since nothing says what a failed rollout counts with: make the environment with failure_reward=..."
 
 
 def _draw(results: dict[str, GenerateOutputs], title: str, file: Path) -> None:
+    """Draw the means as bars. A run without a mean has none, and the picture says so."""
     from matplotlib.figure import Figure
 
     figure = Figure(layout="constrained")
     axes = figure.subplots()
-    each = [result["metadata"] for result in results.values()]
+    drawn = {label: result["metadata"] for label, result in results.items() if result["metadata"]["avg_reward"] is not None}
+    left_out = [label for label in results if label not in drawn]
     axes.bar(
-        list(results), [metadata["avg_reward"] for metadata in each], yerr=[metadata["std_error"] or 0.0 for metadata in each], capsize=4
+        list(drawn),
+        [metadata["avg_reward"] or 0.0 for metadata in drawn.values()],
+        yerr=[metadata["std_error"] or 0.0 for metadata in drawn.values()],
+        capsize=4,
     )
     axes.set(title=title, ylabel="mean reward ± standard error")
+    if left_out:
+        axes.set_xlabel(f"without a mean, since rollouts failed: {', '.join(left_out)}")
+        print(f"the plot is without {', '.join(left_out)}: there is no mean to draw")
     figure.savefig(file)

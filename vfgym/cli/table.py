@@ -1,35 +1,102 @@
-"""Tables: drawn on a terminal, plain aligned text elsewhere."""
+"""Tables: drawn on a terminal, plain aligned text elsewhere, and a block for each row where a table is too wide."""
 
 from __future__ import annotations
 
+import os
 import sys
+import textwrap
 from collections.abc import Sequence
+
+_NARROWEST = 20
+"""Characters that a column of text keeps, whose cells are wrapped to make a table fit."""
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table on the standard output."""
+    """Print a table on the standard output.
+
+    Where it is too wide, long texts in it are wrapped between words; where that does not do, each row becomes a block of lines. No number
+    and no word is ever broken. Where the output is no terminal, the environment variable ``COLUMNS`` says how wide it is; without that any
+    width will do.
+    """
     if not sys.stdout.isatty():
-        print(aligned(columns, rows))
+        given = os.environ.get("COLUMNS", "")
+        print(aligned(columns, rows, int(given) if given.isdecimal() else None))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    fitted = _fitted(columns, rows, console.width - 3 * len(columns) - 1)
+    if fitted is None:
+        print(_blocks(columns, rows, console.width))
+        return
     table = Table()
     for column in columns:
-        table.add_column(Text(column))
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+        table.add_column(Text(column), no_wrap=True)
+    for row in fitted:
+        table.add_row(*(Text("\n".join(lines)) for lines in row))
+    console.print(table)
 
 
-def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
     """Return a table as text, columns two spaces apart.
 
-    >>> print(aligned(["agent", "reward"], [["random", "0.1"]]))
+    Args:
+        columns: The heads of the columns.
+        rows: The cells of each row.
+        width: Most characters of a line; None for any number. Where the columns do not fit, there is a block for each row: its first cell,
+            then a line for each other one.
+
+    >>> table = ["agent", "reward"], [["random", "0.1 ± 0.2"]]
+    >>> print(aligned(*table))
     agent   reward
-    random  0.1
+    random  0.1 ± 0.2
+    >>> print(aligned(*table, width=15))
+    random
+      reward: 0.1 ± 0.2
     """
+    fitted = _fitted(columns, rows, None if width is None else width - 2 * (len(columns) - 1))
+    if fitted is None:
+        return _blocks(columns, rows, max(width or 0, 1))
+    table = [[[column] for column in columns], *fitted]
+    widths = [max(len(line) for lines in cells for line in lines) for cells in zip(*table, strict=True)]
+    lines = []
+    for row in table:
+        for number in range(max(map(len, row))):
+            cells = [lines_of_cell[number] if number < len(lines_of_cell) else "" for lines_of_cell in row]
+            lines.append("  ".join(cell.ljust(wide) for cell, wide in zip(cells, widths, strict=True)).rstrip())
+    return "\n".join(lines)
+
+
+def _fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> list[list[list[str]]] | None:
+    """Return the lines of each cell, so that the columns need no more than so many characters together; None where they need more."""
     widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (columns, *rows)]
-    return "\n".join(line.rstrip() for line in lines)
+    if room is None or sum(widths) <= room:
+        return [[[cell] for cell in row] for row in rows]
+    longest_words = [max((len(word) for cell in column for word in cell.split()), default=0) for column in zip(columns, *rows, strict=True)]
+    for index in sorted(range(len(widths)), key=lambda index: -widths[index]):
+        excess = sum(widths) - room
+        floor = max(longest_words[index], len(columns[index]), _NARROWEST)
+        if excess > 0 and floor < widths[index]:
+            widths[index] = max(floor, widths[index] - excess)
+    if sum(widths) > room:
+        return None
+    return [[_wrapped(cell, width) or [""] for cell, width in zip(row, widths, strict=True)] for row in rows]
+
+
+def _blocks(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
+    """Return a table as text with a block for each row."""
+    texts = []
+    for first, *others in rows:
+        lines = _wrapped(first, width)
+        for column, cell in zip(columns[1:], others, strict=True):
+            if cell:
+                lines += _wrapped(f"  {column}: {cell}" if column else f"  {cell}", width)
+        texts.append("\n".join(lines))
+    return "\n\n".join(texts)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return a text in lines that are broken between words only; one word may be longer than a line."""
+    return textwrap.wrap(text, width, subsequent_indent="    "[: width // 8], break_long_words=False, break_on_hyphens=False)

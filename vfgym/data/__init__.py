@@ -1,12 +1,14 @@
 """What vfgym knows of the packages behind its registered ids without importing them.
 
-``scripts/generate_registry.py`` writes the JSON files beside this module.
+``scripts/generate_registry.py`` writes the JSON files beside this module, but for ``lowest_rewards.json``, which says why each number
+holds.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -38,6 +40,16 @@ class PettingZooEnvironment(TypedDict):
     id: str
     """As PettingZoo calls it: ``"classic/chess_v6"``."""
     players: int
+
+
+class LowestReward(TypedDict, total=False):
+    """The lowest reward that an episode of a game can have, for one player: `episode`, and `move` for each of its moves."""
+
+    episode: float
+    move: float
+    free: list[str]
+    """Arguments of the game that leave it as it is (``"*"``: all do). With any other it is not known."""
+    why: str
 
 
 class TextArenaEnvironment(TypedDict):
@@ -102,6 +114,34 @@ def textarena_environments() -> dict[str, TextArenaEnvironment]:
                 "missing": described.get("missing"),
             }
     return environments
+
+
+_TEXTARENA_LOWEST: LowestReward = {
+    "episode": -1.0,
+    "free": ["*"],
+    "why": "-1 for a loss, for the last of a ranking and for a second invalid move; a game for one gives the share that was solved",
+}
+"""What holds for the games of TextArena that ``lowest_rewards.json`` does not list, whatever their arguments are (textarena 0.7.4)."""
+
+
+def lowest_reward(library: str, game: str, arguments: Collection[str] = ()) -> LowestReward | None:
+    """Return the lowest reward of a game; None where it is not known.
+
+    Args:
+        library: ``"gymnasium"``, ``"pettingzoo"`` or ``"textarena"``.
+        game: What the library calls it; for TextArena the name of its module.
+        arguments: Names of the arguments that it is made with otherwise than the library does.
+    """
+    known = _lowest_rewards()[library].get(game, _TEXTARENA_LOWEST if library == "textarena" else None)
+    if known is None:
+        return None
+    free = known.get("free", [])
+    return known if "*" in free or set(arguments) <= set(free) else None
+
+
+@functools.cache
+def _lowest_rewards() -> dict[str, dict[str, LowestReward | None]]:
+    return _read("lowest_rewards")
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
@@ -109,6 +110,7 @@ class ChatEnv(EpisodeFace):
         max_seq_len: int | None = None,
         score_rollouts: bool = True,
         pass_threshold: float = 0.5,
+        failure_reward: float | None = None,
         render_mode: str | None = None,
         **unknown: Any,
     ) -> None:
@@ -128,6 +130,8 @@ class ChatEnv(EpisodeFace):
             max_seq_len: Tokens after which the stored token data of a turn is cut.
             score_rollouts: Whether episodes are scored at all.
             pass_threshold: Reward from which an episode counts as passed, in pass@k.
+            failure_reward: What failed rollouts count with in means (see `vfgym.results`): at most the lowest reward that an episode can
+                have. None where that is not known; then a run with failed rollouts has no mean.
             render_mode: ``"ansi"``, ``"human"`` or None.
             **unknown: Refused.
 
@@ -153,6 +157,7 @@ class ChatEnv(EpisodeFace):
         self.max_seq_len = max_seq_len
         self.score_rollouts = score_rollouts
         self.pass_threshold = pass_threshold
+        self.failure_reward = failure_reward
         self._tasks = {
             split: self._tasks_of_rows(source) for split, source in (("train", dataset), ("eval", eval_dataset)) if source is not None
         }
@@ -433,6 +438,28 @@ class ChatEnv(EpisodeFace):
     def set_max_seq_len(self, max_seq_len: int | None) -> None:
         """Set the most tokens of a turn's token data."""
         self.max_seq_len = max_seq_len
+
+    @property
+    def failure_reward(self) -> float | None:
+        """What failed rollouts count with in means: at most the lowest reward that an episode can have. None where that is not known.
+
+        That of a known game follows from its rules, as long as its own rewards are all that scores an episode.
+        """
+        return self._failure_reward if self._failure_reward is not None else self._lowest_reward()
+
+    @failure_reward.setter
+    def failure_reward(self, failure_reward: float | None) -> None:
+        is_number = isinstance(failure_reward, int | float | np.number) and not isinstance(failure_reward, bool)
+        if failure_reward is not None and not (is_number and math.isfinite(failure_reward)):
+            raise ConfigurationError(
+                "failure_reward must be a finite number, at most the lowest reward that an episode can have, or None where that is not"
+                f" known; got {failure_reward!r}"
+            )
+        self._failure_reward = None if failure_reward is None else float(failure_reward)
+
+    def _lowest_reward(self) -> float | None:
+        """Return the lowest reward that an episode can have, or less, where the environment itself knows it."""
+        return None
 
     def set_score_rollouts(self, score_rollouts: bool) -> None:
         """Say whether episodes are scored."""

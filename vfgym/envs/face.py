@@ -342,6 +342,11 @@ class Fork(EpisodeFace):
         """The environment whose episodes are played."""
         return self._definition
 
+    @property
+    def failure_reward(self) -> float | None:
+        """What failed rollouts count with in means, as the environment declares it (see `ChatEnv`)."""
+        return self._definition.failure_reward
+
 
 def new_since(seen: Sequence[Message], observation: list[Message]) -> list[Message]:
     """Return what an observation adds to the one before: all of it where it does not continue that one.

@@ -17,12 +17,14 @@ from typing import Any, ClassVar
 
 from vfgym.calls import Ready, ReadyList
 from vfgym.concurrency import Before, DeadlinePassed, Steps, eager, in_event_loop
+from vfgym.data import LowestReward
 from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.lifecycle import foreseen, stop
 from vfgym.messages import Content, Message, as_messages, joined_contents
 from vfgym.rubrics import Rubric
+from vfgym.rubrics.rubric_group import rewarding_functions
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
 from vfgym.threads import Worker
@@ -149,7 +151,7 @@ class GameSessionEnv(MultiTurnEnv):
 
         Args:
             max_turns: Most moves of one episode; unlimited where it is not positive.
-            max_invalid_moves: Messages in a row that name no move, after which the episode is truncated.
+            max_invalid_moves: Messages in a row that name no move, after which the episode is truncated; `max_turns` where that is less.
             blocking: Whether a move may take long. In async runs a blocking game lives on a thread of its own, always the
                 same; any other is called in place.
             history: Moves that the model is shown again, each with what the game answered. None shows all of them; 0 shows
@@ -346,8 +348,9 @@ class GameSessionEnv(MultiTurnEnv):
     @stop(priority=10)
     @foreseen
     def too_many_invalid_moves(self, state: State) -> bool:
-        """Stop when the model did not find a valid move for too long."""
-        return bool(state["invalid_moves"] >= self.max_invalid_moves)
+        """Stop when the model did not find a valid move for too long: `max_invalid_moves` answers, or all that `max_turns` allows."""
+        most = min(self.max_invalid_moves, self.max_turns) if self.max_turns > 0 else self.max_invalid_moves
+        return bool(state["invalid_moves"] >= most)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""
@@ -362,6 +365,42 @@ class GameSessionEnv(MultiTurnEnv):
     def oracle(self, state: State) -> Any:
         """No best move is known."""
         return None
+
+    # The lowest reward
+
+    _makes_moves: ClassVar[tuple[str, ...]] = ("apply_action",)
+    """Methods of which an author's own may reward moves otherwise than the game does."""
+
+    def _lowest_reward(self) -> float | None:
+        """Return the lowest reward of the game, where it is known and nothing else scores an episode."""
+        functions = rewarding_functions(self.rubric)
+        is_games_own = functions is not None and all(each.plan.func in self._game_rewards and each.weight == 1.0 for each in functions)
+        is_librarys = all(getattr(type(self), name).__module__.startswith("vfgym.") for name in self._makes_moves)
+        return self._lowest_game_reward() if is_games_own and is_librarys else None
+
+    _game_rewards: ClassVar[tuple[Callable[..., Any], ...]] = (game_reward,)
+    """The functions that pass on the game's own rewards."""
+
+    def _lowest_game_reward(self) -> float | None:
+        """Return the lowest sum of rewards that the game itself can give in an episode, or less; None where that is not known."""
+        return None
+
+    def _lowest_of(self, known: LowestReward, moves: int | None, invalid_reward: float, answers: int | None) -> float | None:
+        """Return the lowest sum of rewards of an episode, which follows from its limits.
+
+        Args:
+            known: What is known of the game.
+            moves: Most moves of an episode; None for no limit.
+            invalid_reward: What an answer is rewarded with that names no move.
+            answers: Most such answers of an episode; None for no limit.
+        """
+        lowest = float(known.get("episode", 0.0))
+        for reward, most in ((known.get("move", 0.0), moves), (min(invalid_reward, 0.0), answers)):
+            if reward < 0.0:
+                if most is None:
+                    return None
+                lowest += reward * most
+        return lowest
 
     @eager
     def close_session(self, session: GameSession) -> Steps[None]:

@@ -19,6 +19,7 @@ from vfgym.clients import is_permanent_refusal
 from vfgym.concurrency import all_of, bridge, run_to_end, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
+from vfgym.evaluation.counting import Declared
 from vfgym.evaluation.play import Begin, Rollout, play
 from vfgym.evaluation.progress import ProgressCallback, reporting
 from vfgym.evaluation.recorder import Recorder
@@ -157,7 +158,14 @@ async def aevaluate(
         spec = definition.spec
         example_ids = await bridge(_example_ids, definition, num_examples)
         name = env_id or (spec.id if spec is not None else definition.env_id) or type(definition).__name__
-        path = Path(results_path) if results_path is not None else default_results_path(name, model) if save_results else None
+        is_model = isinstance(agent, ModelAgent)
+        path = (
+            Path(results_path)
+            if results_path is not None
+            else default_results_path(name, model, is_model=is_model)
+            if save_results
+            else None
+        )
         run = Run(
             env_id=name,
             env_args=dict(env_args or (spec.kwargs if spec is not None else definition.env_args)),
@@ -170,9 +178,11 @@ async def aevaluate(
             state_columns=columns,
             max_concurrent=max_concurrent,
             path_to_save=path,
+            is_model=is_model,
             base_url=agent.base_urls if isinstance(agent, ModelAgent) else "",
             sampling_args=dict(agent.sampling_args) if isinstance(agent, ModelAgent) else {},
         )
+        declared = Declared(definition)
         fingerprint = _fingerprints(definition)
         earlier = None
         if resume and path is not None:
@@ -182,12 +192,31 @@ async def aevaluate(
             )
             whole_groups = definition.requires_group_rollouts
             types = definition.message_types
-            earlier = await bridge(Earlier.load, path, run, slots, redo_errors=redo_errors, whole_groups=whole_groups, types=types)
+            earlier = await bridge(
+                Earlier.load,
+                path,
+                run,
+                slots,
+                redo_errors=redo_errors,
+                whole_groups=whole_groups,
+                types=types,
+                failure_reward=declared.failure_reward,
+            )
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
         rollouts = _rollouts(seed, rollouts_per_example, example_ids)
         return await _carry_out(
-            run, definition, replicas, rollouts, begin, fingerprint, earlier, strict=strict, progress=progress, on_progress=on_progress
+            run,
+            definition,
+            declared,
+            replicas,
+            rollouts,
+            begin,
+            fingerprint,
+            earlier,
+            strict=strict,
+            progress=progress,
+            on_progress=on_progress,
         )
     finally:
         await bridge(replicas.close)
@@ -196,6 +225,7 @@ async def aevaluate(
 async def _carry_out(
     run: Run,
     definition: ChatEnv,
+    declared: Declared,
     replicas: Replicas,
     rollouts: Iterator[Rollout],
     begin: Begin,
@@ -216,7 +246,7 @@ async def _carry_out(
             writer = stack.enter_context(ResultsWriter(run.path_to_save, run.metadata(done), earlier=earlier))
         title = f"{run.env_id} {run.model}"
         on_row = stack.enter_context(reporting(total, title, is_shown=progress, callback=on_progress, done=done))
-        recorder = Recorder(definition, run, writer, on_row, done)
+        recorder = Recorder(definition, declared, run, writer, on_row, done)
 
         def work() -> None:
             replica = replicas.take()
@@ -235,7 +265,7 @@ async def _carry_out(
             recorder.end()
             outputs = run.outputs(recorder.outputs)
             if writer is not None:
-                writer.finish(outputs["metadata"])
+                writer.finish(outputs["metadata"], outputs["outputs"])
             return outputs
         except BaseException as error:
             _save_what_is_finished(run, recorder, writer, error)

@@ -6,10 +6,11 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from vfgym.results import RolloutOutput
+from vfgym.results.counting import Tally
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _SECONDS_BETWEEN_LINES = 1.0
@@ -23,20 +24,35 @@ class Progress:
 
     total: int
     """Rollouts to play."""
-    done: int = 0
     num_errors: int = 0
-    total_reward: float = 0.0
+    tally: Tally = field(default_factory=Tally)
+    """What the rollouts count with so far."""
 
     def add(self, row: RolloutOutput) -> None:
-        """Count a finished rollout."""
-        self.done += 1
+        """Count a rollout that is over."""
         self.num_errors += row["error"] is not None
-        self.total_reward += row["reward"]
+        self.tally.add(row)
 
     @property
-    def avg_reward(self) -> float:
-        """Mean reward so far; 0 before the first rollout."""
-        return self.total_reward / self.done if self.done else 0.0
+    def done(self) -> int:
+        """Rollouts that are over."""
+        return self.tally.num_rows
+
+    @property
+    def num_failed(self) -> int:
+        """How many of them failed."""
+        return self.tally.num_failed
+
+    @property
+    def avg_reward(self) -> float | None:
+        """Mean of what the rollouts count with so far, 0 before the first one; None where a failed one has no number to count with."""
+        return self.tally.mean
+
+    @property
+    def summary(self) -> str:
+        """The mean and the failures in words."""
+        mean = self.avg_reward
+        return f"reward {'-' if mean is None else f'{mean:.3f}'}, {self.num_failed} failed"
 
 
 ProgressCallback: TypeAlias = Callable[[RolloutOutput, Progress], None]
@@ -73,7 +89,7 @@ def _bar(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
-    told = TextColumn("reward {task.fields[reward]:.3f}, {task.fields[errors]} errors")
+    told = TextColumn("{task.fields[summary]}")
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -83,11 +99,11 @@ def _bar(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
         TimeRemainingColumn(),
     )
     with RichProgress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=progress.total, reward=0.0, errors=0)
+        task = bar.add_task(title, total=progress.total, summary=progress.summary)
         refreshed = 0.0
 
         def show() -> None:
-            bar.update(task, completed=progress.done, reward=progress.avg_reward, errors=progress.num_errors)
+            bar.update(task, completed=progress.done, summary=progress.summary)
 
         def refresh() -> None:
             nonlocal refreshed
@@ -112,8 +128,7 @@ def _lines(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
         printed, printed_done = time.monotonic(), progress.done
         share = progress.done / progress.total
         print(
-            f"{title}: {progress.done}/{progress.total} ({share:.0%}), reward {progress.avg_reward:.3f},"
-            f" {progress.num_errors} errors, {printed - started:.1f} s",
+            f"{title}: {progress.done}/{progress.total} ({share:.0%}), {progress.summary}, {printed - started:.1f} s",
             file=sys.stderr,
             flush=True,
         )

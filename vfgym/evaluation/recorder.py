@@ -13,11 +13,14 @@ from typing import cast
 from vfgym.calls import rollout_failure
 from vfgym.concurrency import run_sync
 from vfgym.envs.chat import ChatEnv
+from vfgym.envs.group import with_route
 from vfgym.episode_scoring import score_together
 from vfgym.errors import did_you_mean
+from vfgym.evaluation.counting import Declared
 from vfgym.evaluation.failures import FailureLog
 from vfgym.evaluation.play import Played
 from vfgym.results import ResultsWriter, RolloutOutput, Run, rollout_output
+from vfgym.results.counting import settle
 from vfgym.results.left_out import LeftOutLog
 from vfgym.results.rows import STANDARD_KEYS
 from vfgym.state import State, unbegun
@@ -31,6 +34,7 @@ class Recorder:
     def __init__(
         self,
         definition: ChatEnv,
+        declared: Declared,
         run: Run,
         writer: ResultsWriter | None,
         on_row: Callable[[RolloutOutput], None],
@@ -40,6 +44,7 @@ class Recorder:
 
         Args:
             definition: Whose rubric scores groups.
+            declared: What failed rollouts count with.
             run: What the run is: how many episodes a group has, and which items of the state are kept in rows.
             writer: Where rows are appended; None to keep them in memory only.
             on_row: Called with each row that was kept.
@@ -47,6 +52,7 @@ class Recorder:
         """
         self.outputs: list[RolloutOutput] = list(done)
         self._definition = definition
+        self._declared = declared
         self._run = run
         self._writer = writer
         self._on_row = on_row
@@ -79,7 +85,8 @@ class Recorder:
                 self._keep(each)
 
     def end(self) -> None:
-        """Report what was asked for and never came: state columns that no episode had, which are None in all rows."""
+        """Settle what failed rollouts count with, and report what was asked for and never came: state columns that no episode had."""
+        settle(self.outputs)
         for name in sorted(self._unseen) if self._known else ():
             logger.warning("no episode's state has the column %r, so it is None in all rows.%s", name, did_you_mean(name, self._known))
 
@@ -111,8 +118,12 @@ class Recorder:
             error=played.error,
             state_columns=self._run.state_columns,
             fingerprint=played.rollout.fingerprint,
+            failure_reward=self._declared.failure_reward(played.rollout.example_id),
             left_out=self._left_out,
         )
+        route = self._declared.route(played.rollout.example_id)
+        if route:
+            row["info"] = with_route(row, route)["info"]
         if self._unseen and played.state is not None:
             self._known = [*state, *State.INPUT_FIELDS, *row["metrics"]]
             self._unseen = {name for name in self._unseen if name not in STANDARD_KEYS.union(self._known) and state.get(name) is None}

@@ -11,7 +11,7 @@ from vfgym.results.metadata import GenerateMetadata, GenerateOutputs, Run, Versi
 from vfgym.results.reading import load_results
 from vfgym.results.resume import Earlier, Slot, find_incomplete
 from vfgym.results.rows import ErrorInfo, RolloutOutput, rollout_output
-from vfgym.results.statistics import summarize
+from vfgym.results.summary import summarize
 from vfgym.results.tokens import ProcessedOutputs, processed_outputs
 
 __all__ = [

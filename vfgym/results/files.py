@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import re
@@ -56,9 +57,13 @@ class Piece(NamedTuple):
     stop: int
 
 
-def default_results_path(env_id: str, model: str, root: str | Path = "outputs") -> Path:
-    """Return a fresh directory name below `root`: ``evals/{env_id}--{model}/{8 hex digits}``, with ``--`` for each slash."""
-    return Path(root) / "evals" / f"{_as_name(env_id)}--{_as_name(model)}" / uuid.uuid4().hex[:8]
+def default_results_path(env_id: str, model: str, root: str | Path = "outputs", *, is_model: bool = True) -> Path:
+    """Return a fresh directory name below `root`: ``evals/{env_id}--{model}/{8 hex digits}``, with ``--`` for each slash.
+
+    That of an agent is ``evals/{env_id}--agent={name}/{8 hex digits}``, which no model has: names of models are written without signs.
+    """
+    name = _as_name(model) if is_model else f"agent={_as_name(model)}"
+    return Path(root) / "evals" / f"{_as_name(env_id)}--{name}" / uuid.uuid4().hex[:8]
 
 
 def written_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,19 +240,24 @@ class ResultsWriter:
             ended = time.monotonic()
             self._next_metadata = ended + max(_SECONDS_BETWEEN_METADATA, (ended - started) / _SHARE_OF_TIME)
 
-    def finish(self, metadata: Mapping[str, Any]) -> None:
+    def finish(self, metadata: Mapping[str, Any], rows: Iterable[Mapping[str, Any]] = ()) -> None:
         """End the run: put the rows in order, by example and rollout, and write the metadata. Nothing can be added then.
+
+        Args:
+            metadata: What the run is, and what came of it.
+            rows: All rows, settled: what failed ones count with is written into their lines.
 
         Raises:
             ResultsError: If a file cannot be written. The rows stand on disk in any case.
         """
         self._rows.close()
         in_order = sorted(self._pieces, key=lambda piece: piece.order)
-        if in_order != self._pieces:
+        settled = {row_order(row): row["counted_reward"] for row in rows if row["failed"]}
+        if settled or in_order != self._pieces:
             file = self.path / ROWS
             try:
-                with file.open("rb") as rows:
-                    _replace(file, (_read(rows, piece) for piece in in_order))
+                with file.open("rb") as written:
+                    _replace(file, (_settled(_read(written, piece), settled.get(piece.order)) for piece in in_order))
             except OSError as error:
                 raise cannot_write(self.path, error) from error
         self.write_metadata(metadata)
@@ -273,6 +283,14 @@ def _identity(file: Path) -> tuple[int, int]:
     """Return what tells a file of rows from itself after more was written: rows are appended, or the file is another one."""
     status = file.stat()
     return status.st_ino, status.st_size
+
+
+def _settled(line: bytes, counted: float | None) -> bytes:
+    """Return the line of a row that counts with this number; None for one whose number is the one in the line."""
+    if counted is None:
+        return line
+    row = json.loads(line)
+    return line if row["counted_reward"] == counted else json_text({**row, "counted_reward": written_number(counted)}).encode() + b"\n"
 
 
 def _read(rows: io.BufferedReader, piece: Piece) -> bytes:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
+from vfgym.results.counting import MeanOf
 from vfgym.results.rows import RolloutOutput, row_order
-from vfgym.results.statistics import Summary, summarize
+from vfgym.results.statistics import Summary, statistics_of
 
 
 class VersionInfo(TypedDict):
@@ -36,6 +37,8 @@ class GenerateMetadata(Summary):
     env_args: dict[str, Any]
     model: str
     """Name of the model, or of the agent that answered."""
+    is_model: bool
+    """Whether that is the name of a model: an agent may have the same one."""
     base_url: str
     num_examples: int
     rollouts_per_example: int
@@ -85,6 +88,10 @@ class Run:
     sampling_args: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
     """Seconds since the epoch."""
+    is_model: bool = True
+    """Whether `model` is the name of a model, and not that of an agent."""
+    mean_of: MeanOf = "counted_reward"
+    """Which number of its rows the means are of."""
     earlier_seconds: float = 0.0
     """What the run took before it was resumed."""
 
@@ -100,6 +107,7 @@ class Run:
             "env_id": self.env_id,
             "env_args": self.env_args,
             "model": self.model,
+            "is_model": self.is_model,
             "base_url": self.base_url,
             "num_examples": self.num_examples,
             "rollouts_per_example": self.rollouts_per_example,
@@ -107,7 +115,7 @@ class Run:
             "date": datetime.datetime.fromtimestamp(self.started, datetime.UTC).isoformat(),
             "time_ms": seconds * 1000,
             "time": seconds,
-            **summarize(rows, self.rollouts_per_example, self.pass_threshold),
+            **statistics_of(rows, self.rollouts_per_example, self.pass_threshold, of=self.mean_of),
             "pass_threshold": self.pass_threshold,
             "version_info": self.version_info,
             "versions": package_versions(),

@@ -114,7 +114,7 @@ def line_of(row: Mapping[str, Any], places: list[Place]) -> str:
 def _with_written_numbers(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a row in which rewards and metrics that JSON does not know are text, so that they can be read back."""
     metrics = row.get("metrics")
-    names = ("reward", "return")
+    names = ("reward", "counted_reward", "return")
     if isinstance(metrics, Mapping):
         names = (*names, *metrics)
         row = {**row, "metrics": {name: written_number(value) for name, value in metrics.items()}}

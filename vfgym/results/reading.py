@@ -149,6 +149,11 @@ def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
     else:
         row["metrics"] = {key: value for key, value in row.items() if key not in not_metrics and type(value) in (int, float)}
     row["error"] = _error(row)
+    if type(row.get("failed")) is not bool:  # a row of an older version or of another writer; it may have a metric of that name
+        row.pop("counted_reward", None)
+        row["failed"] = row["error"] is not None
+    elif row.get("counted_reward") is not None:
+        row["counted_reward"] = _number("counted_reward", row["counted_reward"])
     for key in ("prompt", "completion"):
         _read_tool_calls(row.get(key))
     trajectory = row.get("trajectory")

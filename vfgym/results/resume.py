@@ -7,9 +7,9 @@ import logging
 import operator
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
@@ -21,11 +21,15 @@ from vfgym.results.rows import RolloutOutput, row_line, row_order
 
 logger = logging.getLogger(__name__)
 
-SAME_SETTINGS = ("env_id", "model", "rollouts_per_example", "env_args", "sampling_args", "seed")
+SAME_SETTINGS = ("env_id", "model", "is_model", "rollouts_per_example", "env_args", "sampling_args", "seed")
 """Metadata in which a run must agree with one that it goes on with."""
 
 _SAID_ANYWAY: Mapping[str, Mapping[str, Any]] = {"sampling_args": {"n": 1, "extra_body": {}}}
 """What some writers add to a setting, and changes nothing."""
+
+
+FailureReward: TypeAlias = Callable[[int], float | None]
+"""Gives what rollouts of an example count with that failed, as their environment declares."""
 
 
 class Slot(NamedTuple):
@@ -50,7 +54,14 @@ class Earlier:
     """What an earlier run into the same directory has done of this one."""
 
     def __init__(
-        self, path: Path, file: RowsFile, kept: Mapping[Slot, Line], unmatched: Iterable[Line], seconds: float, types: MessageTypes
+        self,
+        path: Path,
+        file: RowsFile,
+        kept: Mapping[Slot, Line],
+        unmatched: Iterable[Line],
+        seconds: float,
+        types: MessageTypes,
+        failure_reward: FailureReward | None,
     ) -> None:
         """Keep the rows that were matched; `load` reads and matches them."""
         self.seconds = seconds
@@ -59,7 +70,7 @@ class Earlier:
         self._path = path
         # A last line may be whole but for its end.
         unended = -1 if file.is_whole else file.identity[1]
-        changed = {id(line): _adopt(line.row, slot) or line.stop == unended for slot, line in kept.items()}
+        changed = {id(line): _adopt(line.row, slot, failure_reward) or line.stop == unended for slot, line in kept.items()}
         self._kept = [_Kept(line, _text(line.row) if changed[id(line)] else None) for line in file.lines if id(line) in changed]
         self._unmatched = [(line.start, line.stop) for line in unmatched]
         self._by_place = {(slot.example_id, slot.rollout): line.row for slot, line in kept.items()}
@@ -80,6 +91,7 @@ class Earlier:
         redo_errors: bool = False,
         whole_groups: bool = False,
         types: MessageTypes = MESSAGE_TYPES,
+        failure_reward: FailureReward | None = None,
     ) -> Self | None:
         """Read what an earlier run has done.
 
@@ -96,6 +108,8 @@ class Earlier:
             whole_groups: Whether an example of which any rollout is missing is left out as a whole, since its rollouts are
                 scored together.
             types: The message class for each role: the rows that are kept have message objects, as new ones do.
+            failure_reward: Gives what rollouts of an example count with that failed, as is declared now. Without it rows are left as they
+                are, and are not told what they count with.
 
         Returns:
             What was done; None if the directory holds no rows.
@@ -132,7 +146,7 @@ class Earlier:
             partial = {slot.example_id for slot in slots if slot not in kept}
             kept = {slot: line for slot, line in kept.items() if slot.example_id not in partial}
         logger.info("resuming %s: %d of %d rollouts are done, %d are to be played", path, len(kept), len(slots), len(slots) - len(kept))
-        return cls(path, file, kept, unmatched, _seconds(metadata), types)
+        return cls(path, file, kept, unmatched, _seconds(metadata), types, failure_reward)
 
     @property
     def rows(self) -> list[RolloutOutput]:
@@ -187,14 +201,20 @@ def _text(row: RolloutOutput) -> bytes:
     return (row_line(row) + "\n").encode()
 
 
-def _adopt(row: RolloutOutput, slot: Slot) -> bool:
-    """Give a row the names that this run has for its rollout, and say whether any of them is new."""
-    names = {"example_id": slot.example_id, "rollout": slot.rollout}
+def _adopt(row: RolloutOutput, slot: Slot, failure_reward: FailureReward | None) -> bool:
+    """Give a row the names that this run has for its rollout, and what it counts with. Say whether any of that is new."""
+    names: dict[str, Any] = {"example_id": slot.example_id, "rollout": slot.rollout}
     if slot.fingerprint is not None:
-        names["fingerprint"] = slot.fingerprint  # type: ignore[assignment]
-    is_changed = any(row.get(key) != value for key, value in names.items())
+        names["fingerprint"] = slot.fingerprint
+    if failure_reward is not None:
+        names["counted_reward"] = failure_reward(slot.example_id) if row["failed"] else row["reward"]
+    is_changed = any(key not in row or not _are_equal(row[key], value) for key, value in names.items())
     row.update(names)
     return is_changed
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    return one is other or one == other or (one != one and other != other)  # NaN is not equal to itself
 
 
 def _seconds(metadata: Mapping[str, Any]) -> float:
@@ -210,6 +230,8 @@ def differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, Any]) 
 
     What only one of the two knows is not compared.
     """
+    if metadata.get("base_url"):  # older versions did not say more of whether a model was asked
+        metadata = {"is_model": True, **metadata}
     for name in SAME_SETTINGS:
         if name in metadata and name in settings and _comparable(name, metadata[name]) != _comparable(name, settings[name]):
             return name

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vfgym.messages import Message
+from vfgym.results.counting import has_failed
 from vfgym.results.left_out import LeftOutLog, Place, StandIn, settled
 from vfgym.results.plain_json import as_json, line_of
 from vfgym.results.trajectory import encoded, is_trajectory, kept_steps
@@ -17,7 +18,9 @@ class RolloutOutput(dict[str, Any]):
     """One rollout as data that goes into JSON.
 
     Keys, in order: ``example_id``, ``prompt``, ``completion``, ``answer`` and ``info`` (where the task has them),
-    ``reward``, ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated``,
+    ``reward`` (the rubric's), ``failed`` (whether the rollout did, see `vfgym.results.counting`), ``counted_reward`` (what it
+    counts with in means; None for a failed one whose environment declares no ``failure_reward``; rows of `verifiers_compat`
+    are without it), ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated``,
     ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised), ``cleanup_errors``
     (where handlers that run after the episode failed: what each one raised), ``tool_defs``,
     ``token_usage`` (where any was reported), ``error_chain`` and ``long_error_chain`` (where there is an error), ``rollout``
@@ -31,6 +34,8 @@ STANDARD_KEYS = frozenset(
     {
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
         *(
+            "failed",
+            "counted_reward",
             "stop_condition",
             "metrics",
             "metrics_errors",
@@ -88,6 +93,8 @@ def rollout_output(
     error: BaseException | None = None,
     state_columns: Sequence[str] = (),
     fingerprint: str | None = None,
+    failure_reward: float | None = None,
+    is_counted: bool = True,
     left_out: LeftOutLog | None = None,
 ) -> RolloutOutput:
     """Return what is kept of an episode that was played and scored. Its messages are shared, and nothing else of the state.
@@ -100,6 +107,8 @@ def rollout_output(
         state_columns: Further items of the state to keep. What has no form in JSON in them is replaced by a text that says so.
             The steps of a ``trajectory`` are `vfgym.results.trajectory.KeptStep`.
         fingerprint: That of its task (see `vfgym.results.fingerprint_of`).
+        failure_reward: What it counts with if it failed, as its environment declares.
+        is_counted: Whether the row says what it counts with; without, means are of its ``reward``, whether it failed or not.
         left_out: Reports what was replaced, for all rows of a run; this row alone by default.
     """
     item = {**(dict.get(state, "input") or {}), **state}.get  # one lookup for both, at a quarter of the cost of State.get
@@ -112,6 +121,9 @@ def rollout_output(
         if value:
             row[key] = value
     row["reward"] = reward
+    row["failed"] = failed = has_failed(state, error)
+    if is_counted:
+        row["counted_reward"] = failure_reward if failed else reward
     row["error"] = None if error is None else ErrorInfo.of(error)
     row["timing"] = (item("timing") or RolloutTiming()).model_dump()
     row["is_completed"] = bool(item("is_completed"))

@@ -7,26 +7,36 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
+from vfgym.results.counting import MeanOf, counted_rewards, is_failed, mean_of
 from vfgym.state import TokenUsage
 
 
 class Summary(TypedDict):
     """The statistics of a run."""
 
-    avg_reward: float
-    """Mean over the rollouts."""
-    avg_return: float
-    """Mean of the sums of rewards as seen through wrappers."""
+    avg_reward: float | None
+    """Mean of what the rollouts count with (see `vfgym.results.counting`); None where a failed one has no number to count with."""
+    avg_reward_finished: float | None
+    """Mean reward of the rollouts that did not fail; None where all did."""
+    num_failed: int
+    """How many rollouts failed."""
+    mean_of: MeanOf
+    """Which number of the rows `avg_reward`, `std_error` and the passes are of: ``"counted_reward"``; or ``"reward"``, whether a rollout
+    failed or not, in the results of `verifiers_compat` and of older versions. The means below are of all rollouts then."""
+    avg_return: float | None
+    """Mean of the sums of rewards as seen through wrappers; None where a rollout failed, since nobody declares what that is worth there."""
     std_error: float | None
-    """Standard error of the mean reward over examples, each standing for the mean of its rollouts; None below two examples."""
+    """Standard error of `avg_reward` over examples, each standing for the mean of its rollouts; None below two examples and where there
+    is no mean."""
     avg_metrics: dict[str, float]
-    """For each metric, its mean over the rollouts that have it."""
+    """For each metric, its mean over the rollouts that did not fail and where its function did not."""
     avg_error: float
     """Share of rollouts with an error."""
     metrics_errors: dict[str, int]
     """For each reward function that failed, in how many rollouts it did: it scored 0.0 there."""
     pass_at_k: dict[str, float]
-    """For k = 1, 2, 4, ...: the chance that one of k rollouts of an example passes. Empty with one rollout an example."""
+    """For k = 1, 2, 4, ...: the chance that one of k rollouts of an example passes. Empty with one rollout an example. A failed rollout
+    does not pass."""
     pass_all_k: dict[str, float]
     """For k = 1, 2, 4, ...: the chance that all of k rollouts of an example pass."""
     usage: TokenUsage | None
@@ -35,44 +45,62 @@ class Summary(TypedDict):
     """The tools, where all rollouts had the same ones."""
 
 
+_MEANS = ("avg_reward", "avg_reward_finished", "avg_return", "std_error")
+
+
 def with_statistics(metadata: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
     """Return metadata with each mean, and the standard error, as `change` returns it (given anything, where others wrote them)."""
-    changed = {name: change(metadata[name]) for name in ("avg_reward", "avg_return", "std_error") if name in metadata}
+    changed = {name: change(metadata[name]) for name in _MEANS if name in metadata}
     metrics = metadata.get("avg_metrics")
     if isinstance(metrics, Mapping):
         changed["avg_metrics"] = {name: change(value) for name, value in metrics.items()}
     return {**metadata, **changed}
 
 
-def summarize(outputs: Sequence[Mapping[str, Any]], rollouts_per_example: int, pass_threshold: float) -> Summary:
+def statistics_of(
+    rows: Sequence[Mapping[str, Any]], rollouts_per_example: int, pass_threshold: float, *, of: MeanOf = "counted_reward"
+) -> Summary:
     """Return the statistics of the rows of a run.
 
     Args:
-        outputs: The rows.
+        rows: The rows.
         rollouts_per_example: How many rows a complete example has; pass@k counts complete examples only.
         pass_threshold: Reward from which a rollout passes.
+        of: Which number of the rows the means are of. It is ``"reward"`` for rows of which any has no other.
     """
+    of = "reward" if mean_of(rows) == "reward" else of
+    counted = counted_rewards(rows) if of == "counted_reward" else [row["reward"] for row in rows]
+    finished = [row for row in rows if not is_failed(row)]
+    described = finished if of == "counted_reward" else rows
     metrics: defaultdict[str, list[float]] = defaultdict(list)
-    by_example: defaultdict[int, list[float]] = defaultdict(list)
-    for row in outputs:
-        by_example[row["example_id"]].append(row["reward"])
+    for row in described:
+        failures = row.get("metrics_errors", ()) if of == "counted_reward" else ()
         for name, value in row["metrics"].items():
-            metrics[name].append(value)
-    passed = [
-        sum(reward >= pass_threshold for reward in rewards) for rewards in by_example.values() if len(rewards) == rollouts_per_example
-    ]
+            if name not in failures:
+                metrics[name].append(value)
+    by_example: defaultdict[int, list[float | None]] = defaultdict(list)
+    passes: Counter[int] = Counter()
+    for row, number in zip(rows, counted, strict=True):
+        by_example[row["example_id"]].append(number)
+        passes[row["example_id"]] += row["reward"] >= pass_threshold and not (of == "counted_reward" and row["failed"])
+    passed = [passes[example] for example, numbers in by_example.items() if len(numbers) == rollouts_per_example]
     ks = _powers_of_two(rollouts_per_example) if rollouts_per_example > 1 and passed else []
+    means = [_mean_if_known(numbers) for numbers in by_example.values()]
+    known_means = [mean for mean in means if mean is not None]
     return {
-        "avg_reward": _mean([row["reward"] for row in outputs]),
-        "avg_return": _mean([row.get("return", row["reward"]) for row in outputs]),
-        "std_error": _standard_error([_mean(rewards) for rewards in by_example.values()]),
+        "avg_reward": _mean_if_known(counted),
+        "avg_reward_finished": _mean([row["reward"] for row in finished]) if finished else None,
+        "num_failed": len(rows) - len(finished),
+        "mean_of": of,
+        "avg_return": _mean([row.get("return", row["reward"]) for row in rows]) if len(described) == len(rows) else None,
+        "std_error": _standard_error(known_means) if len(known_means) == len(means) else None,
         "avg_metrics": {name: _mean(values) for name, values in metrics.items()},
-        "avg_error": _mean([float(row["error"] is not None) for row in outputs]),
-        "metrics_errors": dict(Counter(name for row in outputs for name in row.get("metrics_errors", ()))),
+        "avg_error": _mean([float(row["error"] is not None) for row in rows]),
+        "metrics_errors": dict(Counter(name for row in rows for name in row.get("metrics_errors", ()))),
         "pass_at_k": {str(k): _mean([pass_at(k, count, rollouts_per_example) for count in passed]) for k in ks},
         "pass_all_k": {str(k): _mean([pass_all(k, count, rollouts_per_example) for count in passed]) for k in ks},
-        "usage": _mean_usage([row["token_usage"] for row in outputs if row.get("token_usage")]),
-        "tools": _common_tools([row.get("tool_defs") or [] for row in outputs]),
+        "usage": _mean_usage([row["token_usage"] for row in rows if row.get("token_usage")]),
+        "tools": _common_tools([row.get("tool_defs") or [] for row in rows]),
     }
 
 
@@ -98,6 +126,11 @@ def pass_all(k: int, passed: int, rollouts: int) -> float:
 
 def _powers_of_two(limit: int) -> list[int]:
     return [2**exponent for exponent in range(limit.bit_length())]
+
+
+def _mean_if_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return _mean(known) if len(known) == len(values) else None
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -118,3 +118,23 @@ class RubricGroup(Rubric):
         yield super().teardown()
         for rubric in self.rubrics:
             yield rubric.teardown()
+
+
+_SCORING = ("score_rollout", "score_group", "scoring_steps", "group_scoring_steps")
+
+
+def rewarding_functions(rubric: Rubric) -> list[RewardFunction] | None:
+    """Return the functions that have a weight in a rubric's reward; None where code of the author's own scores."""
+    base = RubricGroup if isinstance(rubric, RubricGroup) else Rubric
+    if any(getattr(type(rubric), name) is not getattr(base, name) for name in _SCORING):
+        return None
+    if not isinstance(rubric, RubricGroup):
+        functions = [*rubric.functions, *(function for function, _ in rubric.step_scorers())]
+        return [function for function in functions if function.weight]
+    found: list[RewardFunction] = []
+    for member in rubric.rubrics:
+        functions_of_member = rewarding_functions(member)
+        if functions_of_member is None:
+            return None
+        found += functions_of_member
+    return found

@@ -201,6 +201,8 @@ def zero(function: RewardFunction, error: BaseException, state: State) -> float:
     function.has_failed = True
     logger.log(level, "reward function %s failed and scores 0.0: %r", function.name, error, exc_info=error)
     dict.setdefault(state, "metrics_errors", {})[function.name] = repr(error)
+    if function.weight:
+        state.has_reward_error = True
     return 0.0
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.utils import EzPickle
+from gymnasium.wrappers import TimeLimit
 
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
+from vfgym.data import LowestReward, lowest_reward
 from vfgym.envs.face import EpisodeFace
 from vfgym.envs.game import GameEnv
 from vfgym.envs.game_session import Turn, copied_info, turn_of
@@ -137,6 +140,8 @@ class GymnasiumGame(GameEnv):
             self.invalid_reward = float(invalid_reward)
             self._noop = self._noop_of(game, noop_action) if on_invalid == "noop" else None
             entry_point = game.spec.entry_point if game.spec is not None else None
+            self._lowest = None if game.spec is None else _lowest_reward(game.spec)
+            self._most_moves = None if game.spec is None else game.spec.max_episode_steps
         finally:
             game.close()
         self._make_game = make_game
@@ -262,9 +267,34 @@ class GymnasiumGame(GameEnv):
             told["legal_actions"] = legal
         return told
 
+    _makes_moves = ("apply_action", "open_game", "begin_game", "make_move")
+
+    def _lowest_game_reward(self) -> float | None:
+        if self._lowest is None:
+            return None
+        limits = [limit for limit in (self._most_moves, self.max_turns) if limit is not None and limit > 0]
+        moves = min(limits, default=None)
+        answers = self.max_turns if self.max_turns > 0 else None if moves is None else moves * self.max_invalid_moves
+        return self._lowest_of(self._lowest, moves, self.invalid_reward, answers)
+
     def action_sampler(self) -> Sampler:
         """Sample what plays a random action."""
         return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
+
+
+_KEEP_REWARDS = (gym.ObservationWrapper, TimeLimit)
+"""Wrappers with which what is known of a game's rewards holds."""
+
+
+def _lowest_reward(spec: EnvSpec) -> LowestReward | None:
+    """Return the lowest reward of a game of Gymnasium's own; None where it is not known with this game's arguments and wrappers."""
+    if not isinstance(spec.entry_point, str) or not spec.entry_point.startswith("gymnasium.envs.") or spec.id not in gym.registry:
+        return None
+    if not all(issubclass(cast(Any, load_env_creator(wrapper.entry_point)), _KEEP_REWARDS) for wrapper in spec.additional_wrappers):
+        return None
+    usual = gym.spec(spec.id).kwargs
+    changed = [name for name, value in spec.kwargs.items() if name != "render_mode" and (name not in usual or usual[name] != value)]
+    return lowest_reward("gymnasium", spec.id, changed)
 
 
 def _no_outcome(played: Any) -> TypeError:

@@ -75,6 +75,14 @@ class OpeningMoves:
         return f"OpeningMoves({self._env.env_id or type(self._env).__name__})"
 
 
+@foreseen
+def reward_without_a_move(state: State) -> float:
+    """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
+    current = state.current
+    earned: dict[Player, float] = current.get("earned", {})  # there is none where the game could not begin
+    return earned.get(current.get("player"), 0.0)
+
+
 class MultiplayerEnv(GameSessionEnv):
     """A chat environment around a game for several players. Subclass it and write `open_table`.
 
@@ -503,6 +511,9 @@ class MultiplayerEnv(GameSessionEnv):
         self._opening_moves.close()
         yield from super()._close()
 
+    _makes_moves = ("apply_action", "open_game", "open_table")
+    _game_rewards = (game_reward, reward_without_a_move)
+
     def random_action(self, state: State, rng: np.random.Generator) -> Message | None:
         """Return a random move of whoever's turn it is: a legal one where the game lets them be found."""
         session = state.session
@@ -512,14 +523,6 @@ class MultiplayerEnv(GameSessionEnv):
         if session.worker is None:
             return self.message_of(game.sample_move(game.turn, rng))
         return self.message_of(wait(session.run(game.sample_move, game.turn, rng)))
-
-
-@foreseen
-def reward_without_a_move(state: State) -> float:
-    """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
-    current = state.current
-    earned: dict[Player, float] = current.get("earned", {})  # there is none where the game could not begin
-    return earned.get(current.get("player"), 0.0)
 
 
 def _first(why: str, content: Content) -> Content:

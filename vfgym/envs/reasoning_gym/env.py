@@ -18,6 +18,7 @@ from vfgym.errors import ConfigurationError, MissingExtra, UnknownArgument
 from vfgym.parsers import Parser, XMLParser
 from vfgym.parsers.parser import text_of
 from vfgym.rubrics import Rubric
+from vfgym.rubrics.rubric_group import rewarding_functions
 from vfgym.state import State
 from vfgym.tasks import Tasks, as_integer
 
@@ -247,6 +248,13 @@ class ReasoningGymEnv(SingleTurnEnv):
         if answer is None and not (isinstance(self.parser, XMLParser) and f"<{self.parser.answer_field}>" in text):
             answer = text
         return None if answer is None else answer.strip()
+
+    def _lowest_reward(self) -> float | None:
+        """Return 0.0, the lowest score of all scorers, where nothing else scores an answer."""
+        functions = rewarding_functions(self.rubric)
+        own = type(self).check_answer_reward_func is ReasoningGymEnv.check_answer_reward_func
+        is_score = functions is not None and all(each.plan.func == self.check_answer_reward_func and each.weight > 0 for each in functions)
+        return 0.0 if own and is_score else None
 
     def _example_id(self, info: Mapping[str, Any]) -> int:
         items = self.items

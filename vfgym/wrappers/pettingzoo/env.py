@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from vfgym.data import lowest_reward
 from vfgym.errors import UnknownArgument
 from vfgym.wrappers.multiplayer import MultiplayerEnv, Opponents
 from vfgym.wrappers.pettingzoo.game import OnInvalid, PettingZooGame
@@ -92,3 +93,8 @@ class PettingZooEnv(MultiplayerEnv):
     def open_table(self) -> PettingZooGame:
         """Make a table at which the game is played."""
         return PettingZooGame(self.game, **self._table_options)
+
+    def _lowest_game_reward(self) -> float | None:
+        options = self._table_options
+        known = lowest_reward("pettingzoo", self.game, options["game_options"] or {}) if isinstance(self.game, str) else None
+        return None if known is None else self._lowest_of(known, None, options["invalid_reward"], options["max_moves"])

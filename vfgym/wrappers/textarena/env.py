@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vfgym.data import lowest_reward, textarena_environments
 from vfgym.wrappers.multiplayer import MultiplayerEnv, Opponents
 from vfgym.wrappers.textarena.match import TextArenaGame
 
@@ -66,6 +67,12 @@ class TextArenaEnv(MultiplayerEnv):
     def open_table(self) -> TextArenaGame:
         """Make a table at which the game is played."""
         return TextArenaGame(self.game, self.num_players, **self._table_options)
+
+    def _lowest_game_reward(self) -> float | None:
+        environment = textarena_environments().get(self.game)
+        options = self._table_options.keys() - {"max_moves"}
+        known = None if environment is None else lowest_reward("textarena", environment["game"], options)
+        return None if known is None else self._lowest_of(known, None, 0.0, None)
 
     def self_play(self, num_players: int | None = None) -> TextArenaEnv:
         """Return this game with every seat played by the policy.
