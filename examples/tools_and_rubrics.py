@@ -20,9 +20,9 @@ async def price(fruit: str) -> int:
     return PRICES[fruit]
 
 
-def correct(completion: list[vfgym.Message], answer: str) -> float:
+def correct(completion: list[vfgym.Message], answer: str, parser: vfgym.Parser) -> float:
     """Return whether the answer is the last number that was said."""
-    numbers = re.findall(r"\d+", completion[-1].content or "")
+    numbers = re.findall(r"\d+", parser.parse_answer(completion) or "")
     return float(bool(numbers) and numbers[-1] == answer)
 
 

@@ -53,20 +53,21 @@ def test_an_oracle_answers_for_the_episode_it_is_asked_about() -> None:
 # check_environment
 
 
-CHECKER, SPEC, REPLAY, ACCEPTS, REFUSES, SUM, ONCE, ANSWER, FORKS, FACES, VECTOR = (
+CHECKER, SPEC, REPLAY, ACCEPTS, REFUSES, SUM, SCORES, ONCE, ANSWER, FORKS, FACES, VECTOR = (
     "passes gymnasium's check_env without a warning",
     "its spec survives JSON",
     "replays the same episodes under a seed",
     "accepts every member of its action space",
     "refuses what is no action, and leaves the episode as it was",
     "its step rewards add up to the rubric's score",
+    "its reward functions score any answer, and an episode without one",
     "calls each reward function and each cleanup handler once for an episode",
     "tells no answer in info",
     "forks do not see each other's episodes",
     "step() and rollout() give equal states",
     "runs in SyncVectorEnv",
 )
-PROMISES = [CHECKER, REPLAY, ACCEPTS, REFUSES, SUM, ONCE, ANSWER, FORKS, FACES, VECTOR]
+PROMISES = [CHECKER, REPLAY, ACCEPTS, REFUSES, SUM, SCORES, ONCE, ANSWER, FORKS, FACES, VECTOR]
 
 
 class Sound(MultiTurnEnv):
@@ -155,8 +156,22 @@ class Touchy(Sound):
 
 def test_an_environment_that_raises_on_a_silly_answer_is_reported() -> None:
     failed = broken(Touchy)
-    assert list(failed) == [ACCEPTS]
+    assert list(failed) == [ACCEPTS, SCORES]
     assert "I expected words" in failed[ACCEPTS]
+
+
+def says(completion: list[Message], answer: str) -> float:
+    return float(answer in (completion[-1]["content"] or ""))
+
+
+def test_a_reward_function_that_fails_where_there_is_no_answer_is_reported() -> None:
+    """Such a rollout has failed. A metric that fails, and one that has a number for everything, are no fault."""
+    rows = [{"question": "6 * 7?", "answer": "42"}]
+    failed = broken(lambda: SingleTurnEnv(rows, rubric=Rubric(says)))
+    assert list(failed) == [SCORES]
+    assert failed[SCORES].startswith("says raised IndexError('list index out of range') in an episode that ended before the first answer")
+    assert broken(lambda: SingleTurnEnv(rows, rubric=Rubric(says, weights=[0.0]))) == {}
+    assert broken(lambda: SingleTurnEnv(rows, rubric=Rubric(lambda completion, answer, parser: 1.0))) == {}
 
 
 def exact(completion: list[Message], answer: str) -> float:
@@ -164,9 +179,9 @@ def exact(completion: list[Message], answer: str) -> float:
 
 
 def test_what_is_provoked_on_purpose_is_told_by_its_check_and_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """A reward function that fails scores 0.0, so an environment with one that fails on odd answers keeps every promise."""
+    """A reward function that fails on odd answers breaks one promise, and nothing is logged for it but there."""
     checks = check_environment(lambda: SingleTurnEnv([{"question": "6 * 7?", "answer": "42"}], rubric=Rubric(exact)))
-    assert [check for check in checks if not check.passed] == []
+    assert [check.promise for check in checks if not check.passed] == [SCORES]
     assert caplog.records == []
     told = [check for check in checks if "reward function exact failed and scores 0.0: AttributeError" in check.detail]
     assert len(told) == 1, "and once"
@@ -176,7 +191,7 @@ def test_what_is_provoked_on_purpose_is_told_by_its_check_and_not_in_the_log(cap
     assert f"while it was checked that it {told[0].promise}" in caplog.text
     assert f'File "{__file__}"' in caplog.text
     failed = broken(lambda: Touchy(rubric=Rubric(exact)))
-    assert list(failed) == [ACCEPTS]
+    assert list(failed) == [ACCEPTS, SCORES]
     logging.getLogger("vfgym.tests").warning("heard again")
     assert caplog.messages[-1] == "heard again"
 

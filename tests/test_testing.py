@@ -26,7 +26,7 @@ class Talk(MultiTurnEnv):
 
     def __init__(self, **kwargs: Any) -> None:
         rows = [{"question": f"{index}?", "answer": f"answer {index}"} for index in range(4)]
-        rubric = RubricGroup([Rubric(self.length), Rubric(self.fails)])
+        rubric = RubricGroup([Rubric(self.length), Rubric(self.fails, weights=[0.0])])
         rubric.add_step_reward_func(self.one)
         super().__init__(**{"dataset": rows, "max_turns": -1, "rubric": rubric, **kwargs})
 

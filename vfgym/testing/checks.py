@@ -61,8 +61,8 @@ class Check(NamedTuple):
 def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> list[Check]:
     """Check one environment against every promise that concerns it.
 
-    Checks answer with what no model would say, on purpose, and a sound environment may well be unable to score that. What the library
-    logs for them is not shown, but stands in the ``detail`` of the check that first brought it about; tracebacks are logged for debugging.
+    Checks answer with what no model would say, on purpose. What the library logs for them is not shown, but stands in the ``detail`` of the
+    check that first brought it about; tracebacks are logged for debugging.
 
     Args:
         env: An id, a spec, or a function that makes the environment.
@@ -91,6 +91,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("accepts every member of its action space", lambda: _accepts_members(make)),
         ("refuses what is no action, and leaves the episode as it was", lambda: _refuses_others(make)),
         ("its step rewards add up to the rubric's score", lambda: _adds_up(make)),
+        ("its reward functions score any answer, and an episode without one", lambda: _scores_all(make)),
         ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
         ("tells no answer in info", lambda: _keeps_the_answer(make)),
         ("forks do not see each other's episodes", lambda: _forks_apart(make)),
@@ -305,6 +306,27 @@ def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
             raise Broken(f"the steps emitted {total}, the score is {score}")
     env.close()
     return "3 episodes"
+
+
+def _scores_all(make: Callable[[], gym.Env[Any, Any]]) -> str:
+    """Look for reward functions that raise: a rollout in which one with a weight does has failed, whoever played it."""
+    env = make()
+    env.action_space.seed(1)
+    sampled = tuple(env.action_space.sample() for _ in range(3))
+    for answers in ((), *((answer,) for answer in (*_SILLY, *sampled))):
+        env.reset(seed=0)
+        for answer in answers:
+            env.step(answer)
+        seat = seat_of(env)
+        if not _episode(env).is_over:
+            seat.truncate()
+        state = _episode(env).state
+        if state.has_reward_error:
+            what = "; ".join(f"{name} raised {error}" for name, error in state["metrics_errors"].items())
+            where = f"after the answer {answers[0]!r:.80}" if answers else "in an episode that ended before the first answer"
+            raise Broken(f"{what} {where}: return a number there, too, 0.0 say")
+    env.close()
+    return f"{1 + len(_SILLY) + len(sampled)} episodes"
 
 
 def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
