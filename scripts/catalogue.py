@@ -76,9 +76,9 @@ def described(env_id: str) -> Row:
     if getattr(definition, "max_turns", 0) < 1:
         definition.max_turns = MOST_TURNS
     for agent in ("random", *(["oracle"] if has_oracle else [])):
-        results = vfgym.evaluate(definition, agent, num_examples=EPISODES, max_concurrent=1, progress=False)
-        errors = sum(row["error"] is not None for row in results["outputs"])
-        score = f"{results['metadata']['avg_reward']:.3g}" + (f" ({errors} errors)" if errors else "")
+        metadata = vfgym.evaluate(definition, agent, num_examples=EPISODES, max_concurrent=1, progress=False)["metadata"]
+        mean, failed = metadata["avg_reward"], metadata["num_failed"]
+        score = ("-" if mean is None else f"{mean:.3g}") + (f" ({failed} failed)" if failed else "")
         setattr(row, agent, score)
     env.close()
     return row

@@ -264,6 +264,58 @@ def test_eval_tells_of_reward_functions_that_fail(directory: Path) -> None:
     assert load_results(path)["metadata"]["metrics_errors"] == {"even": 2}
 
 
+SHORT_ANSWERS = """
+import gymnasium, vfgym
+
+def brief(completion, parser):
+    return float(len(parser.parse_answer(completion) or "") < 3)
+
+def careless(completion):
+    raise ValueError("no")
+
+def make(**kwargs):
+    rubric = vfgym.Rubric(careless if kwargs.pop("careless", False) else brief)
+    return vfgym.SingleTurnEnv([{"question": str(i), "answer": str(i)} for i in range(4)], rubric=rubric, **kwargs)
+
+gymnasium.register("Short-v0", make)
+"""
+
+
+def test_eval_puts_runs_without_a_mean_last(directory: Path) -> None:
+    """They have none where a rollout failed, and nobody says what that counts with. An exit code says so, and the plot is without them."""
+    (directory / "short.py").write_text(SHORT_ANSWERS)
+    arguments = ("eval", "short:Short-v0", "-a", "my_agents:fails", "-a", "oracle", "--no-save")
+    done = run(*arguments, exit_code=1)
+    _, oracle, fails, *lines = done.stdout.splitlines()
+    assert cells(oracle)[:3] == ["oracle", "1.000 ± 0.000", "1.000"]
+    assert cells(fails)[:3] == ["my_agents:fails", "-", "-"]
+    assert (cells(oracle)[-2], cells(fails)[-2]) == ("0/4", "4/4")
+    assert any("no mean, since nothing says what a failed rollout counts with" in line for line in lines)
+    declared = run(*arguments, "--env-args", '{"failure_reward": 0}')
+    assert cells(declared.stdout.splitlines()[1])[:3] == ["my_agents:fails", "0.000 ± 0.000", "-"]
+    assert "my_agents:fails: failed rollouts count with 0" in declared.stdout
+    run("eval", "short:Short-v0", "-a", "my_agents:fails", "--no-save", "--env-args", '{"failure_reward": 0}', exit_code=1)
+
+
+def test_a_reward_function_that_always_fails_is_no_reward_of_zero(directory: Path) -> None:
+    (directory / "short.py").write_text(SHORT_ANSWERS)
+    done = run("eval", "short:Short-v0", "-a", "oracle", "--no-save", "--env-args", '{"careless": true}', exit_code=1)
+    header, oracle, *_ = done.stdout.splitlines()
+    found = dict(zip(cells(header), cells(oracle), strict=True))
+    assert (found["reward"], found["careless"], found["failed"]) == ("-", "-", "4/4")
+    assert "oracle: reward function `careless` failed in 4 of 4 rollouts: ValueError('no')" in done.stdout
+
+
+def test_the_plot_is_without_runs_that_have_no_mean(directory: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (directory / "short.py").write_text(SHORT_ANSWERS)
+    arguments = ("eval", "short:Short-v0", "-a", "my_agents:fails", "--no-save", "--plot", "rewards.png")
+    for agents in ((), ("-a", "oracle")):
+        done = run(*arguments, *agents, exit_code=1)
+        assert "the plot is without my_agents:fails: there is no mean to draw" in done.stdout
+        assert (directory / "rewards.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_eval_by_hand_asks_one_question_after_the_other() -> None:
     done = run("eval", GAME, "--agent", "human", "-n", "2", "--no-save", "--env-args", '{"max_turns": 2}', stdin="up\nup\nup\nup\n")
     assert cells(done.stdout.splitlines()[-1])[3:6] == ["0.000", "0.000", "0/2"]
@@ -552,3 +604,39 @@ def test_debug_is_an_option_and_no_word_anywhere() -> None:
 
 def test_tables_are_aligned() -> None:
     assert aligned(["a", "long name"], [["value", "1"], ["", "22"]]) == "a      long name\nvalue  1\n       22"
+
+
+# Narrow output
+
+
+@pytest.mark.parametrize("width", [30, 45])
+def test_tables_are_readable_at_any_width(width: int) -> None:
+    """Lines break between words: no number is cut, and no word is spelled one letter a line."""
+    wide = run("eval", GAME, "-a", "random", "-n", "5", "-r", "2", "--no-save").stdout
+    narrow = run("eval", GAME, "-a", "random", "-n", "5", "-r", "2", "--no-save", columns=width).stdout
+    header, row = map(cells, wide.splitlines()[:2])
+    expected = [f"  {column}: {cell}" for column, cell in zip(header[1:-1], row[1:-1], strict=True)]
+    assert narrow.splitlines()[: len(header) - 1] == ["random", *expected]
+    for command_line in (("list", "*Lake*"), ("info", GAME), ("check", GAME)):
+        lines = run(*command_line, columns=width).stdout.splitlines()
+        too_long = [line for line in lines if len(line) > width]
+        if command_line[0] != "info":  # which goes on with an example as it is
+            assert all(len(line.split()) == 1 or ":" in line for line in too_long), too_long
+        words = set(run(*command_line).stdout.split())
+        assert {word for line in lines for word in line.split()} - words <= {"description:", "kept:", "detail:"}
+
+
+def test_a_table_on_a_narrow_terminal_is_blocks() -> None:
+    leader, follower = pty.openpty()
+    env = {**os.environ, "COLUMNS": "45", "TERM": "xterm"}
+    process = subprocess.Popen(command("list", "*Lake8x8*"), stdout=follower, stderr=subprocess.DEVNULL, env=env)
+    os.close(follower)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal whose other side is closed
+        while select.select([leader], [], [], SECONDS)[0] and (part := os.read(leader, 4096)):
+            shown += part
+    os.close(leader)
+    process.wait(SECONDS)
+    first, *further = shown.decode().split("\r\n")[:3]
+    assert first == "gymnasium/FrozenLake8x8-v1"
+    assert further == ["  description: game of Gymnasium's toy_text,", "    discrete actions"]

@@ -114,7 +114,7 @@ def test_a_model_plays_through_every_api(server: ModelServer, where: Sequence[st
     place = [each.format(openai=server.openai_url, anthropic=server.url) for each in where]
     done = run("eval", DATASET, "--model", "knows", *place, "-n", "3", "--no-save", "-S", '{"max_tokens": 200, "temperature": 0.25}')
     assert rewards(done.stdout) == {"knows": 1.0}
-    assert table(done.stdout)["knows"]["errors"] == "0/3"
+    assert table(done.stdout)["knows"]["failed"] == "0/3"
     assert {request.path for request in server.requests} == {path}
     limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
     for request in server.requests:
@@ -149,13 +149,45 @@ def test_models_and_agents_stand_in_one_table(server: ModelServer, directory: Pa
     found = rewards(done.stdout)
     assert (found["oracle"], found["knows"], found["echo"]) == (1.0, 1.0, 0.0)
     folders = {path.name for path in (directory / "outputs" / "evals").iterdir()}
-    assert folders == {f"reasoning-gym--leg_counting-v0--{name}" for name in ("random", "oracle", "knows", "echo")}
+    assert folders == {f"reasoning-gym--leg_counting-v0--{name}" for name in ("agent=random", "agent=oracle", "knows", "echo")}
+
+
+def test_an_agent_and_a_model_of_one_name_stay_apart(knows: Any, directory: Path) -> None:
+    """In the table, on disk, and where runs are gone on with."""
+    with ModelServer({"random": knows}) as server:
+        both = ["eval", DATASET, "-a", "random", "-m", "random", "-b", server.openai_url, "-n", "3"]
+        done = run(*both)
+        assert list(table(done.stdout)) == ["random (agent)", "random (model)"]
+        assert rewards(done.stdout)["random (model)"] == 1.0
+        evals = directory / "outputs" / "evals"
+        folders = [evals / f"reasoning-gym--leg_counting-v0--{name}" for name in ("agent=random", "random")]
+        assert sorted(evals.iterdir()) == sorted(folders)
+        for folder, is_model in zip(folders, (False, True), strict=True):
+            (path,) = folder.iterdir()
+            metadata = load_results(path)["metadata"]
+            assert (metadata["model"], metadata["is_model"]) == ("random", is_model)
+            rows = path / "results.jsonl"
+            rows.write_bytes(b"".join(rows.read_bytes().splitlines(keepends=True)[:2]))
+        asked = server.num_requests
+        resumed = run(*both, "--resume")
+        assert server.num_requests == asked + 1
+    assert [
+        f"random ({kind}): going on with {next(folder.iterdir()).relative_to(directory)}" in resumed.stdout
+        for kind, folder in (
+            ("agent", folders[0]),
+            ("model", folders[1]),
+        )
+    ] == [True, True]
+    other = str(next(folders[0].iterdir()))
+    with ModelServer({"random": knows}) as server:
+        refused = run("eval", DATASET, other, "-m", "random", "-b", server.openai_url, "-n", "3", "--resume", exit_code=2)
+    assert "its is_model is False, and this run's is True" in refused.stderr
 
 
 def test_faults_are_the_errors_of_their_rollouts_only(knows: Any) -> None:
     with ModelServer({"knows": knows}, faults=lambda request: "malformed_json" if request.number == 2 else None) as server:
         done = run("eval", DATASET, "-m", "knows", "-b", server.openai_url, "-n", "4", "--no-save")
-    assert table(done.stdout)["knows"]["errors"] == "1/4"
+    assert table(done.stdout)["knows"]["failed"] == "1/4"
     assert rewards(done.stdout) == {"knows": 0.75}
     assert "knows: the first error is " in done.stdout
 
@@ -241,7 +273,6 @@ def closed_port() -> int:
         (["-m", "m", "-b", "localhost:8000"], "expected the URL of an API, like http://localhost:8000/v1, got 'localhost:8000'"),
         (["-m", "m", "-b", "http://x/v1", "-S", "0.7"], "--sampling-args must be a JSON object"),
         (["-m", "m", "-b", "http://x/v1", "-S", "{x}"], "--sampling-args must be JSON, got '{x}'"),
-        (["-m", "random", "-a", "random", "-b", "http://x/v1"], "--agent random and --model random would have the same name"),
         (["-m", "", "-b", "http://x/v1"], "model must be the name of a model"),
         (["-m", "m", "-b", "http://127.0.0.1:{closed}/v1"], "cannot be reached: the connection is refused. Is the URL right"),
         (["-m", "m", "-b", "https://127.0.0.1:{closed}/v1"], "cannot be reached: the connection is refused. Is the URL right"),
@@ -278,7 +309,7 @@ def test_a_proxy_that_cannot_be_reached_is_named() -> None:
 def test_a_run_with_a_model_is_resumed_by_its_sampling_args(knows: Any, directory: Path) -> None:
     with ModelServer({"knows": knows}, faults=lambda request: "malformed_json" if request.number <= 2 else None) as server:
         arguments = ["eval", DATASET, "-m", "knows", "-b", server.openai_url, "-n", "5", "-S", '{"temperature": 0.5}']
-        assert table(run(*arguments).stdout)["knows"]["errors"] == "2/5"
+        assert table(run(*arguments).stdout)["knows"]["failed"] == "2/5"
         assert "there is no unfinished run to resume" in run(*arguments, "--resume").stdout
         other = ["eval", DATASET, "-m", "knows", "-b", server.openai_url, "-n", "5", "--resume", "--redo-errors"]
         assert "there is no unfinished run to resume" in run(*other).stdout

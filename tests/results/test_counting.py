@@ -117,9 +117,6 @@ def test_limits_are_no_failures() -> None:
     def too_long(observation: list[Message], info: dict[str, Any]) -> str:
         raise OverlongPromptError("too long")
 
-    def late(observation: list[Message], info: dict[str, Any]) -> str:
-        raise TimeoutError
-
     talk = {"dataset": ROWS[:1], "rubric": Rubric(brief)}
     assert failed(Talk(max_turns=2, **talk), "oracle") == [False]
     assert failed(Talk(**talk), too_long) == [False]
