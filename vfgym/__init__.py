@@ -6,6 +6,7 @@ from vfgym.envs import ChatEnv, EnvGroup, GameEnv, GameSessionEnv, MultiTurnEnv,
 from vfgym.envs.reasoning_gym import ReasoningGymEnv
 from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
+from vfgym.log_records import protect_log_records
 from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
 from vfgym.model_agent import ModelAgent
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
@@ -33,6 +34,7 @@ from vfgym.wrappers import (
 __version__ = "0.1.0"
 
 register_all()
+protect_log_records()
 
 __all__ = [
     "AssistantMessage",

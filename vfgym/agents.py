@@ -26,6 +26,7 @@ from vfgym.envs.face import Action, EpisodeFace, new_since, transcript
 from vfgym.errors import ConfigurationError, ModelError, did_you_mean
 from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.spaces import MessageSpace
+from vfgym.terminal import echo
 from vfgym.threads import on_thread
 
 Answering: TypeAlias = Callable[[list[Message], dict[str, Any]], Action | Awaitable[Action]]
@@ -256,11 +257,11 @@ class HumanAnswers:
         self._shown = observation
         tools = [tool["function"]["name"] for tool in info.get("tools") or ()]
         if tools:
-            print(f"(tools: {', '.join(tools)}; call one with /{tools[0]} " + '{"argument": "value"})')
+            echo(f"(tools: {', '.join(tools)}; call one with /{tools[0]} " + '{"argument": "value"})')
         legal = info.get("legal_actions")
         if legal:
             more = f", and {len(legal) - _MOST_LISTED} more" if len(legal) > _MOST_LISTED else ""
-            print(f"(legal: {', '.join(legal[:_MOST_LISTED])}{more})")
+            echo(f"(legal: {', '.join(legal[:_MOST_LISTED])}{more})")
         return _typed_later(tools) if in_bridge() else _typed_now(tools)
 
     def show_end(self, observation: list[Message], info: dict[str, Any], episode_return: float | None) -> None:
@@ -276,13 +277,13 @@ class HumanAnswers:
             # Of an observation that goes on from none (with limited history, say), all but the end was shown in others.
             self._show(new if len(new) < len(observation) or not self._shown else new[-1:])
         if episode_return is None:
-            print(f"\nover ({info['stop_condition']}): it is scored together with the other rollouts of its task")
+            echo(f"\nover ({info['stop_condition']}): it is scored together with the other rollouts of its task")
             return
-        print(f"\nover ({info['stop_condition']}): reward {episode_return:g}")
+        echo(f"\nover ({info['stop_condition']}): reward {episode_return:g}")
         if "rewards" in info:
-            print("  " + ", ".join(f"{player}: {reward:g}" for player, reward in info["rewards"].items()))
+            echo("  " + ", ".join(f"{player}: {reward:g}" for player, reward in info["rewards"].items()))
         for name, value in info["metrics"].items():
-            print(f"  {name}: {value:g}")
+            echo(f"  {name}: {value:g}")
 
     def _new(self, observation: list[Message]) -> list[Message]:
         """Return what was not shown yet; what was typed stands in the terminal already."""
@@ -292,7 +293,7 @@ class HumanAnswers:
 
     def _show(self, messages: Sequence[Message]) -> None:
         if messages:
-            print(transcript(messages))
+            echo(transcript(messages))
 
 
 _PROMPT = "> "
@@ -301,14 +302,14 @@ _ASK_AGAIN = "(nothing was typed, so nothing is sent)"
 
 def _typed_now(tools: Sequence[str]) -> Action:
     while not (line := input(_PROMPT)).strip():
-        print(_ASK_AGAIN)
+        echo(_ASK_AGAIN)
     return _typed(line, tools)
 
 
 async def _typed_later(tools: Sequence[str]) -> Action:
     try:
         while not (line := await _line_of_input(_PROMPT)).strip():
-            print(_ASK_AGAIN)
+            echo(_ASK_AGAIN)
     except EOFError:
         raise EndOfInput("the input ended: nobody answers any more") from None
     return _typed(line, tools)
@@ -320,7 +321,7 @@ async def _line_of_input(prompt: str) -> str:
         return await on_thread(input, prompt)
     # No thread: one that waits in `input` takes the next line from whoever reads after a cancellation, and a process that ends
     # meanwhile aborts over the lock of the standard input.
-    print(prompt, end="", flush=True)
+    echo(prompt, end="", flush=True)
     line = b""
     while not line.endswith(b"\n"):
         await _readable(_STANDARD_INPUT)

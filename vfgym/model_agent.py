@@ -10,6 +10,7 @@ from vfgym.agents import Answering, seat_of
 from vfgym.clients import Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
+from vfgym.redaction import with_secrets
 from vfgym.responses import Response
 
 
@@ -38,7 +39,7 @@ class ModelAgent:
         if sampling_args is not None and not isinstance(sampling_args, dict):
             raise ConfigurationError(f"sampling_args must be a dict of generation parameters, got {type(sampling_args).__name__}")
         self.name = model
-        self.sampling_args = dict(sampling_args or {})
+        self.sampling_args: SamplingArgs = with_secrets(dict(sampling_args or {}))
         endpoints = client_or_config.endpoints() if isinstance(client_or_config, ClientConfig) else [client_or_config]
         self.clients: list[Client] = [resolve_client(each) for each in endpoints]
         """Who is asked: one client for each endpoint."""

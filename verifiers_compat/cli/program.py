@@ -12,6 +12,7 @@ import typer
 from verifiers_compat.utils.config_utils import MissingKeyError
 from vfgym.cli.app import Debug, Options
 from vfgym.errors import ConfigurationError, Error
+from vfgym.terminal import echo, echo_traceback
 
 __all__ = ["FAILED", "INTERRUPTED", "REFUSED", "Debug", "json_object", "new_app", "note", "run"]
 
@@ -40,16 +41,17 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> None:
     options = Options()
     try:
         app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name=app.info.name, obj=options)
-    except (Error, MissingKeyError) as error:
-        if options.shows_tracebacks:
-            raise
-        print(f"error: {error}", file=sys.stderr)
+    except Exception as error:
+        if options.shows_tracebacks or not isinstance(error, Error | MissingKeyError):
+            echo_traceback(error)
+            sys.exit(FAILED)
+        echo(f"error: {error}", to_stderr=True)
         sys.exit(REFUSED)
 
 
 def note(text: str) -> None:
     """Tell the user something on the standard error stream."""
-    print(f"note: {text}", file=sys.stderr)
+    echo(f"note: {text}", to_stderr=True)
 
 
 def json_object(option: str, text: str) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def json_object(option: str, text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigurationError(f"{option} must be JSON, got {text!r}: {error}") from None
+        raise ConfigurationError(f"{option} must be JSON: {error}") from None  # the text itself may have keys in it
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"key\": 5}}', got {text!r}")
+        raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"key\": 5}}', got {type(value).__name__}")
     return value

@@ -22,6 +22,7 @@ from vfgym.clients.config import EndpointClientConfig
 from vfgym.concurrency import run_to_end
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
+from vfgym.redaction import with_secrets
 from vfgym.results import RolloutOutput, Run, push_to_hub
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
@@ -380,7 +381,7 @@ class RolloutAPI(DatasetAccess):
         return resolve_client(client, self.client_type)
 
     def _merged(self, sampling_args: SamplingArgs | None) -> SamplingArgs:
-        return {**self.definition.sampling_args, **(sampling_args or {})}
+        return with_secrets({**self.definition.sampling_args, **(sampling_args or {})})  # type: ignore[no-any-return]
 
     def _run(self, inputs: Inputs, client: Any, settings: Settings) -> Run:
         definition = self.definition

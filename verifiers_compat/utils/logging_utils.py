@@ -18,6 +18,8 @@ from typing import Any
 
 from verifiers_compat.utils.message_utils import format_messages
 from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.redaction import redacted
+from vfgym.terminal import shown
 
 LOGGER_NAME = "verifiers"
 """The logger that environments of the rollout API use."""
@@ -60,10 +62,10 @@ class JsonFormatter(logging.Formatter):
             "name": record.name,
             "message": record.getMessage(),
         }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+        if record.exc_info or record.exc_text:
+            line["exception"] = record.exc_text or self.formatException(record.exc_info)  # type: ignore[arg-type]
         line.update({key: value for key, value in record.__dict__.items() if key not in _STANDARD_FIELDS and key not in line})
-        return json.dumps(line, default=repr, ensure_ascii=False)
+        return redacted(json.dumps(line, default=repr, ensure_ascii=False))
 
 
 def setup_logging(
@@ -207,8 +209,8 @@ def _print_table(rows: Sequence[tuple[Any, Any, float, Any]], title: str | None)
     if has_errors:
         table.add_column("Error", ratio=1, overflow="fold")
     for prompt, completion, reward, error in rows:
-        shown = [Text("") if error is None else Text(str(error), style="red")] if has_errors else []
-        table.add_row(format_messages(prompt or []), format_messages(completion or []), Text(f"{reward:.3f}"), *shown)
+        last = [Text("") if error is None else Text(shown(error), style="red")] if has_errors else []
+        table.add_row(format_messages(prompt or []), format_messages(completion or []), Text(f"{reward:.3f}"), *last)
     Console().print(table)
 
 

@@ -13,6 +13,7 @@ from verifiers_compat.messages import MESSAGE_TYPES, UserMessage
 from vfgym.errors import InvalidMessage
 from vfgym.messages import Message, as_message, as_messages
 from vfgym.results.plain_json import as_json
+from vfgym.terminal import shown
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -135,15 +136,15 @@ def format_messages(messages: Any) -> Text:
 
     text = Text()
     if isinstance(messages, str):
-        return text.append(messages)
+        return text.append(shown(messages))
     for index, message in enumerate(maybe_normalize_messages(messages)):
         color = _COLORS.get(message["role"], "")
         text.append("\n\n" if index else "").append(f"{message['role']}: ", style=f"bold {color}")
         if message.get("reasoning_content"):
-            text.append(f"[reasoning] {message['reasoning_content']}\n", style="dim")
-        text.append(message_to_printable(message).get("content") or "", style=color)
+            text.append(shown(f"[reasoning] {message['reasoning_content']}\n"), style="dim")
+        text.append(shown(message_to_printable(message).get("content") or ""), style=color)
         for call in message.get("tool_calls") or []:
-            text.append(f"\n[tool call] {call.name}({call.arguments})", style=color)
+            text.append(shown(f"\n[tool call] {call.name}({call.arguments})"), style=color)
     return text
 
 

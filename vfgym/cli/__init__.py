@@ -7,6 +7,7 @@ import sys
 import gymnasium.error
 
 from vfgym.errors import Error
+from vfgym.terminal import echo, echo_traceback
 
 
 def main() -> None:
@@ -19,18 +20,19 @@ def main() -> None:
     options = Options()
     try:
         app(obj=options)
-    except (Error, gymnasium.error.Error) as error:
-        if options.shows_tracebacks:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
     except Exception as error:
-        if options.shows_tracebacks:
-            raise
-        from vfgym.cli.failures import told
-
-        text = told(error)
+        text = None if options.shows_tracebacks else _told(error)
         if text is None:
-            raise
-        print(text, file=sys.stderr)
+            echo_traceback(error)
+            sys.exit(1)
+        echo(text, to_stderr=True)
         sys.exit(2)
+
+
+def _told(error: Exception) -> str | None:
+    """Return what the user is told of an error; None for one of the library's own making, whose traceback is needed."""
+    if isinstance(error, Error | gymnasium.error.Error):
+        return f"error: {error}"
+    from vfgym.cli.failures import told
+
+    return told(error)

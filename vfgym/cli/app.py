@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from vfgym.errors import ConfigurationError
+from vfgym.terminal import echo
 
 # Plain help and plain errors: one line says what is wrong, in a terminal and in a log.
 app = typer.Typer(
@@ -44,7 +45,7 @@ def _print_version(is_asked: bool) -> None:
     if is_asked:
         import vfgym
 
-        print(f"vfgym {vfgym.__version__}")
+        echo(f"vfgym {vfgym.__version__}")
         raise typer.Exit
 
 
@@ -221,7 +222,7 @@ def _parsed(text: str, option: str = "--env-args") -> dict[str, Any]:
     try:
         parsed = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigurationError(f"{option} must be JSON, got {text!r}: {error}") from None
+        raise ConfigurationError(f"{option} must be JSON: {error}") from None  # the text itself may have keys in it
     if not isinstance(parsed, dict):
-        raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"max_turns\": 5}}', got {text!r}")
+        raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"max_turns\": 5}}', got {type(parsed).__name__}")
     return parsed

@@ -17,7 +17,7 @@ from vfgym.agents import Agent, EndOfInput, import_named, load_agent
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
 from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
-from vfgym.clients.config import NO_KEY, check_client_type, provider_named
+from vfgym.clients.config import check_client_type, provider_named
 from vfgym.clients.reachable import check_reachable
 from vfgym.concurrency import run_to_end
 from vfgym.errors import ConfigurationError, Error, MissingExtra
@@ -27,6 +27,7 @@ from vfgym.model_agent import ModelAgent
 from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
 from vfgym.results.counting import UNREADABLE
 from vfgym.results.files import METADATA, default_results_path
+from vfgym.terminal import echo
 
 FAILED = 1
 """Exit code where the failures of an agent leave it without a mean, and where all rollouts of all agents failed."""
@@ -164,13 +165,13 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
     except (KeyboardInterrupt, EndOfInput):
         _print_comparison(results)
         is_kept = path is not None and (path / METADATA).is_file()
-        print(f"\nstopped: what was finished is in {path}" if is_kept else "\nstopped")
+        echo(f"\nstopped: what was finished is in {path}" if is_kept else "\nstopped")
         return INTERRUPTED
     except Exception as error:
         _print_comparison(results)
         if not is_permanent_refusal(error):
             raise
-        raise ConfigurationError(_refusal(error, config)) from error
+        raise ConfigurationError(_refusal(error)) from error
     finally:
         for contestant in contestants:
             if isinstance(contestant.agent, ModelAgent):
@@ -183,16 +184,14 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
             _draw(results, settings.env_id, plot)
         except Exception as error:
             raise Error(f"the plot {plot} cannot be drawn: {error}") from error
-        print(f"plot: {plot}")
+        echo(f"plot: {plot}")
     has_means = all(result["metadata"]["avg_reward"] is not None for result in results.values())
     return 0 if has_means and any(not row["failed"] for result in results.values() for row in result["outputs"]) else FAILED
 
 
-def _refusal(error: Exception, config: ClientConfig | None) -> str:
-    """Return what a permanent refusal is told as: who refused what, and what the provider says. Never the key."""
-    text = ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
-    key = NO_KEY if config is None else config.resolved_api_key()
-    return text if key == NO_KEY else text.replace(key, "***")
+def _refusal(error: Exception) -> str:
+    """Return what a permanent refusal is told as: who refused what, and what the provider says."""
+    return ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
 
 
 def _check_resume(settings: Settings, names: Sequence[str]) -> None:
@@ -232,7 +231,7 @@ def _results_path(settings: Settings, contestant: Contestant) -> Path | None:
     }
     found = find_incomplete(path.parent, wanted, redo_errors=settings.redo_errors)
     new = "there is no unfinished run to resume with these settings, a new one begins"
-    print(f"{label}: {new if found is None else f'going on with {found}'}")
+    echo(f"{label}: {new if found is None else f'going on with {found}'}")
     return found or path
 
 
@@ -283,7 +282,7 @@ def _print_comparison(results: dict[str, GenerateOutputs]) -> None:
     print_table(columns, rows)
     for label, result in in_order.items():
         for line in _remarks(result):
-            print(f"{label}: {line}")
+            echo(f"{label}: {line}")
 
 
 def _mean(metadata: GenerateMetadata) -> str:
@@ -334,5 +333,5 @@ def _draw(results: dict[str, GenerateOutputs], title: str, file: Path) -> None:
     axes.set(title=title, ylabel="mean reward ± standard error")
     if left_out:
         axes.set_xlabel(f"without a mean, since rollouts failed: {', '.join(left_out)}")
-        print(f"the plot is without {', '.join(left_out)}: there is no mean to draw")
+        echo(f"the plot is without {', '.join(left_out)}: there is no mean to draw")
     figure.savefig(file)

@@ -7,6 +7,7 @@ from typing import Any, cast
 from vfgym.agents import HumanAgent
 from vfgym.cli.environments import made
 from vfgym.episode import BaseEpisode
+from vfgym.terminal import echo
 
 
 def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) -> None:
@@ -15,13 +16,13 @@ def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) ->
     try:
         observation, info = env.reset(seed=seed)
         answer = HumanAgent().for_episode(env)
-        print(f"{env_id}: type an answer in one line. Ctrl-D stops.\n")
+        echo(f"{env_id}: type an answer in one line. Ctrl-D stops.\n")
         episode_return, is_over = 0.0, seat.state is not None and seat.state["is_completed"]
         while not is_over:
             try:
                 action = answer(observation, info)
             except (EOFError, KeyboardInterrupt):
-                print("\nstopped")
+                echo("\nstopped")
                 return
             observation, reward, terminated, truncated, info = env.step(action)
             episode_return += float(reward)

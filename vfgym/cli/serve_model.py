@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vfgym.errors import ConfigurationError
+from vfgym.terminal import echo
 from vfgym.testing.model_server import Faults, ModelServer, Policy, environment_oracle, load_policy, load_script
 
 DEFAULT_MODELS = ("echo", "random")
@@ -52,7 +53,7 @@ def serve_model(settings: Settings) -> None:
     try:
         asyncio.run(_serve(server))
     except KeyboardInterrupt:
-        print(f"\nstopped after {server.num_requests} request(s)")
+        echo(f"\nstopped after {server.num_requests} request(s)")
 
 
 async def _serve(server: ModelServer) -> None:
@@ -63,7 +64,7 @@ async def _serve(server: ModelServer) -> None:
             f"cannot listen on {server.host}:{server.port}: {error.strerror or error} (give another --port)"
         ) from error
     try:
-        print(_greeting(server), flush=True)
+        echo(_greeting(server), flush=True)
         await asyncio.Event().wait()
     finally:
         await server.aclose()

@@ -14,6 +14,7 @@ from vfgym.envs.face import transcript
 from vfgym.errors import ConfigurationError
 from vfgym.registration import nearest_ids, registered_ids
 from vfgym.state import State
+from vfgym.terminal import echo
 from vfgym.wrappers.gymnasium_game import GymnasiumGame
 from vfgym.wrappers.multiplayer import MultiplayerEnv
 from vfgym.wrappers.pettingzoo import PettingZooGame
@@ -49,15 +50,15 @@ def print_info(env_id: str, env_args: dict[str, Any]) -> None:
         }
         print_table(["", ""], [[name, value] for name, value in facts.items() if value])
         for tool in definition.tool_defs:
-            print(f"\ntool {tool.name}: {tool.description}\n  {tool.parameters}")
+            echo(f"\ntool {tool.name}: {tool.description}\n  {tool.parameters}")
         if definition.requires_group_rollouts:
-            print("\nThe rubric scores whole groups: evaluate it with --rollouts-per-example above 1.")
+            echo("\nThe rubric scores whole groups: evaluate it with --rollouts-per-example above 1.")
             return
         observation, _ = env.reset(seed=0, options={"example_id": tasks.example_id_of(0), "split": "eval"})
-        print(f"\nan example:\n{transcript(observation)}")
+        echo(f"\nan example:\n{transcript(observation)}")
         oracle = definition.oracle(cast(State, seat.state))
         if oracle is not None:
-            print(f"\na right answer:\n{oracle}")
+            echo(f"\na right answer:\n{oracle}")
     finally:
         env.close()
 

@@ -7,6 +7,8 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+from vfgym.terminal import echo, one_line
+
 _NARROWEST = 20
 """Characters that a column of text keeps, whose cells are wrapped to make a table fit."""
 
@@ -18,9 +20,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     and no word is ever broken. Where the output is no terminal, the environment variable ``COLUMNS`` says how wide it is; without that any
     width will do.
     """
+    columns, rows = list(map(one_line, columns)), [list(map(one_line, row)) for row in rows]
     if not sys.stdout.isatty():
         given = os.environ.get("COLUMNS", "")
-        print(aligned(columns, rows, int(given) if given.isdecimal() else None))
+        echo(aligned(columns, rows, int(given) if given.isdecimal() else None))
         return
     from rich.console import Console
     from rich.table import Table
@@ -29,7 +32,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     console = Console()
     fitted = _fitted(columns, rows, console.width - 3 * len(columns) - 1)
     if fitted is None:
-        print(_blocks(columns, rows, console.width))
+        echo(_blocks(columns, rows, console.width))
         return
     table = Table()
     for column in columns:

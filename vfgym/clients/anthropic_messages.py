@@ -16,6 +16,7 @@ from vfgym.clients.provider import ProviderClient
 from vfgym.clients.sampling import checked_sampling_args, create_arguments
 from vfgym.errors import ConfigurationError, EmptyModelResponseError, InvalidModelResponseError, did_you_mean
 from vfgym.messages import Message
+from vfgym.redaction import excerpt
 from vfgym.responses import FinishReason, Response, ResponseMessage, Usage
 from vfgym.tools import Tool
 
@@ -129,7 +130,7 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
             raise EmptyModelResponseError(f"{self._where()} gave no response")
         native = wire_form(response)
         if not isinstance(native, Mapping) or not isinstance(native.get("content"), list):
-            raise InvalidModelResponseError(f"{self._where()} gave something that is no message of Anthropic's API: {native!r:.200}")
+            raise InvalidModelResponseError(f"{self._where()} gave something that is no message of Anthropic's API: {excerpt(native, 200)}")
         if not any(block.get("type") != "text" or block.get("text") for block in native["content"]) and not _explanation(native):
             raise EmptyModelResponseError(
                 f"{self._where()} gave an answer without text, tool calls and thinking (stop_reason {native.get('stop_reason')!r})"

@@ -17,6 +17,7 @@ from vfgym.clients.faults import says_overlong
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
 from vfgym.frozen import FrozenList
 from vfgym.messages import Message, ToolCall
+from vfgym.redaction import excerpt
 from vfgym.responses import FinishReason, Response, ResponseMessage, ResponseTokens, Usage
 
 logger = logging.getLogger(__name__)
@@ -102,11 +103,11 @@ def check_completion(response: Any, where: str = "the provider") -> None:
     choice = checked_choice(response, where)
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise EmptyModelResponseError(f"{where} gave a choice without a message: {choice!r:.200}")
+        raise EmptyModelResponseError(f"{where} gave a choice without a message: {excerpt(choice, 200)}")
     if not (_text(message) or _reasoning(message) or any(_is_call(call) for call in message.get("tool_calls") or ())):
         reason = choice.get("finish_reason")
         raise EmptyModelResponseError(
-            f"{where} gave an answer without text, tool calls and reasoning (finish_reason {reason!r}): {message!r:.200}"
+            f"{where} gave an answer without text, tool calls and reasoning (finish_reason {reason!r}): {excerpt(message, 200)}"
         )
 
 
@@ -122,14 +123,15 @@ def checked_choice(response: Any, where: str) -> Mapping[str, Any]:
         raise EmptyModelResponseError(f"{where} gave no response")
     if not isinstance(response, Mapping):
         raise InvalidModelResponseError(
-            f"{where} gave something that is no completion; is the URL that of its API (they often end with /v1)? It said {response!r:.200}"
+            f"{where} gave something that is no completion; is the URL that of its API (they often end with /v1)?"
+            f" It said {excerpt(response, 200)}"
         )
     choices = response.get("choices")
     if not choices:
         said = response.get("error") or response
         if isinstance(said, Mapping) and says_overlong(400, str(said.get("message")), said):  # OpenRouter says so with status 200
-            raise OverlongPromptError(f"the prompt is longer than the model's context: {said!r:.300}")
-        raise EmptyModelResponseError(f"{where} gave a response without choices: {said!r:.300}")
+            raise OverlongPromptError(f"the prompt is longer than the model's context: {excerpt(said, 300)}")
+        raise EmptyModelResponseError(f"{where} gave a response without choices: {excerpt(said, 300)}")
     if len(choices) != 1:
         raise InvalidModelResponseError(f"expected one choice, {where} gave {len(choices)}: leave out n, or set it to 1")
     return cast("Mapping[str, Any]", choices[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 from urllib.parse import urlsplit
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
+from vfgym.redaction import REDACTED, Secret, redacted_url, secret_url, with_secrets
 
 ClientType: TypeAlias = Literal[
     "openai_completions",
@@ -80,8 +81,8 @@ def check_client_type(name: str) -> None:
 
 def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
     if not all(headers):
-        raise ValueError(f"the name of a header must not be empty, got {headers}")
-    return headers
+        raise ValueError(f"the name of a header must not be empty, got the names {list(headers)}")
+    return with_secrets({"headers": headers})["headers"]  # type: ignore[no-any-return]
 
 
 Headers: TypeAlias = Annotated[
@@ -96,14 +97,26 @@ def _checked_url(url: str) -> str:
     except ValueError:
         is_whole = False
     if not is_whole:
-        raise ValueError(f"expected the URL of an API, like http://localhost:8000/v1, got {url!r}")
-    return url
+        raise ValueError(f"expected the URL of an API, like http://localhost:8000/v1, got {redacted_url(url)!r}")
+    return secret_url(url)
+
+
+def _checked_variable(name: str) -> str:
+    if not name.isidentifier():
+        # Not told: it may be a key.
+        raise ValueError("expected the name of an environment variable; a key itself is given as api_key")
+    return name
+
+
+def _as_key(key: str | None) -> str | None:
+    return key if key is None or key in (NO_KEY, REDACTED) or isinstance(key, Secret) else Secret(key)
 
 
 class EndpointClientConfig(BaseModel):
     """One endpoint: where it is, the key it asks for, and the limits of its connections."""
 
-    model_config = ConfigDict(extra="forbid")
+    # Pydantic shows what it was given in its errors.
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     client_idx: int = 0
     """Which of several endpoints is meant where only one can be used, modulo their number."""
@@ -112,7 +125,7 @@ class EndpointClientConfig(BaseModel):
     """For the renderer client: keep the reasoning of every earlier turn in the prompt."""
     preserve_thinking_between_tool_calls: bool = False
     """For the renderer client: keep the reasoning since the last user message, where tools were called since."""
-    api_key_var: str = PRIME_KEY
+    api_key_var: Annotated[str, AfterValidator(_checked_variable)] = PRIME_KEY
     """Environment variable that holds the API key."""
     api_base_url: Annotated[str, AfterValidator(_checked_url)] = PROVIDERS["prime"].url
     timeout: float = Field(default=3600.0, gt=0)
@@ -137,8 +150,9 @@ class EndpointClientConfig(BaseModel):
     reasoning_parser: str | None = None
     provider: str | None = Field(default=None, exclude=True)
     """Short name of a provider, which gives URL, key variable and client type where they are not given (see `PROVIDERS`)."""
-    api_key: str | None = Field(default=None, repr=False, exclude=True)
-    """The API key itself. It is never written to results."""
+    api_key: Annotated[str | None, AfterValidator(_as_key)] = Field(default=None, repr=False, exclude=True)
+    """The API key itself. It is a secret, as the values of `extra_headers` and what a URL has of user, password and query are: neither
+    results nor logs, ``repr`` or pickles hold them (see `vfgym.redaction`). An unpickled configuration says so when it is used."""
 
     def __init__(self, **fields: Any) -> None:
         """Check the fields.
@@ -152,6 +166,15 @@ class EndpointClientConfig(BaseModel):
             if name not in known:
                 raise UnknownArgument(f"{type(self).__name__} has no field {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}")
         super().__init__(**fields)
+
+    # Fields may have been written to since they were checked, so these two look again.
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        return with_secrets(dict(super().__repr_args__())).items()  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> dict[Any, Any]:
+        state = super().__getstate__()
+        return {**state, "__dict__": {**with_secrets(state["__dict__"]), "api_key": _as_key(self.api_key)}}
 
     @model_validator(mode="after")
     def _take_from_provider(self) -> Self:
@@ -167,17 +190,37 @@ class EndpointClientConfig(BaseModel):
         """Return the API key: the one given, else the environment's (for Prime, that of its configuration file too).
 
         A server on this machine may ask for none: without a key, `NO_KEY` is sent.
+
+        Raises:
+            ConfigurationError: If the configuration was pickled, and the key is neither in it any more nor in a variable that it names.
         """
-        if self.api_key is not None:
-            return self.api_key
+        self._check_secrets()
+        if self.api_key not in (None, REDACTED):
+            return str(self.api_key)
         key = os.environ.get(self.api_key_var)
         if not key and self.api_key_var == PRIME_KEY:
             key = load_prime_config().get("api_key")
-        return key or NO_KEY
+        return Secret(key) if key else NO_KEY
+
+    def _check_secrets(self) -> None:
+        """Refuse to send what stands for a secret in a pickle."""
+        lost = [f"the header {name}" for name, value in self.extra_headers.items() if value == REDACTED]
+        if REDACTED in self.api_base_url:
+            lost.append("user, password or query of the URL")
+        if self.api_key == REDACTED and not (self._names_its_key() and os.environ.get(self.api_key_var)):
+            lost.append("the api_key")
+        if lost:
+            raise ConfigurationError(
+                f"the client of {redacted_url(self.api_base_url)} is without {', '.join(lost)}: pickles and results hold no secrets. Give"
+                " it again; an API key is found wherever a pickle goes if api_key_var names the environment variable that holds it"
+            )
+
+    def _names_its_key(self) -> bool:
+        return not self.model_fields_set.isdisjoint({"api_key_var", "provider"})
 
     def resolved_headers(self) -> dict[str, str]:
         """Return the headers of every request, that of a Prime team included."""
-        headers = dict(self.extra_headers)
+        headers = dict(_checked_headers(self.extra_headers))
         if self.api_key_var == PRIME_KEY:
             team = os.environ.get("PRIME_TEAM_ID") or load_prime_config().get("team_id")
             if team:
@@ -186,8 +229,8 @@ class EndpointClientConfig(BaseModel):
 
     @property
     def base_urls(self) -> str:
-        """The URL, as results name it; several are joined by commas."""
-        return self.api_base_url
+        """The URL, as results name it: without secrets; several are joined by commas."""
+        return redacted_url(self.api_base_url)
 
 
 class ClientConfig(EndpointClientConfig):
@@ -232,8 +275,8 @@ class ClientConfig(EndpointClientConfig):
 
     @property
     def base_urls(self) -> str:
-        """The URLs, as results name them; several are joined by commas."""
-        return ",".join(endpoint.api_base_url for endpoint in self.endpoints())
+        """The URLs, as results name them: without secrets; several are joined by commas."""
+        return ",".join(redacted_url(endpoint.api_base_url) for endpoint in self.endpoints())
 
 
 def load_prime_config() -> dict[str, Any]:

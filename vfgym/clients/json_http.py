@@ -98,11 +98,15 @@ class JsonRoute:
         pool, config = self.connections.pool(), self.connections.config
         retries = 0
         while True:
+            failure: Exception | None = None
             try:
                 status, answered, data = await _exchange(pool, config, url, body, own_headers, timeout)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                failure = error
+            if failure is not None:
                 if not await repeats(retries, config.max_retries):
-                    raise await _connection_error(str(url), error) from error
+                    # Not from `failure`: what aiohttp raises holds the headers of the request, and its `repr` shows them.
+                    raise await _connection_error(str(url), failure)
             else:
                 if status < 400:
                     return _parsed(data)

@@ -25,6 +25,7 @@ from vfgym.clients.openai_chat_completions import (
     OpenAIChatCompletionsClient,
     request_arguments,
 )
+from vfgym.redaction import excerpt
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
         answer = await self._post(TOKENIZE_ROUTE, body, {})
         tokens = answer.get("tokens") if isinstance(answer, Mapping) else None
         if not isinstance(tokens, list):
-            raise ValueError(f"/tokenize should answer with a list of tokens, got {answer!r:.200}")
+            raise ValueError(f"/tokenize should answer with a list of tokens, got {excerpt(answer, 200)}")
         return tokens
 
     async def _post(self, path: str, body: Mapping[str, Any], options: Mapping[str, Any]) -> Any:

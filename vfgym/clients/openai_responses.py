@@ -14,6 +14,7 @@ from vfgym.clients.responses_prompt import API, Item, native_parameters, native_
 from vfgym.clients.sampling import checked_sampling_args, create_arguments
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
 from vfgym.messages import Message
+from vfgym.redaction import excerpt
 from vfgym.responses import FinishReason, Response, ResponseMessage
 from vfgym.tools import Tool
 
@@ -91,7 +92,9 @@ class OpenAIResponsesClient(ProviderClient["openai.AsyncOpenAI", "list[Item]", "
             raise EmptyModelResponseError(f"{self._where()} gave no response")
         native = wire_form(response)
         if not isinstance(native, Mapping):
-            raise InvalidModelResponseError(f"{self._where()} gave something that is no response of the Responses API: {native!r:.200}")
+            raise InvalidModelResponseError(
+                f"{self._where()} gave something that is no response of the Responses API: {excerpt(native, 200)}"
+            )
         status, error = native.get("status"), native.get("error")
         if error or status in _FAILED:
             said = error if isinstance(error, Mapping) else {"message": error}

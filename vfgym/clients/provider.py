@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import inspect
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Self, TypeVar, cast
 
 from vfgym.calls import is_awaitable
 from vfgym.clients.client import Client, SamplingArgs
@@ -15,6 +18,7 @@ from vfgym.clients.retries import given_up_because
 from vfgym.clients.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
 from vfgym.messages import Message
+from vfgym.redaction import REDACTED, excerpt, redact_error, redacted_url, with_secrets
 from vfgym.responses import Response
 from vfgym.state import MessagesView
 from vfgym.tools import Tool
@@ -46,16 +50,41 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         if isinstance(self.config, ClientConfig):
             self.config = self.config.single()
         self._sdk_client: ClientT | None = None if is_config else cast(ClientT, client_or_config)
+        if self._sdk_client is not None:
+            learn_secrets_of(self._sdk_client)
         self._connections: Connections | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # An SDK's client cannot be copied; a copy makes its own of the configuration.
-        return self.__dict__ if self.config is None else {**self.__dict__, "_sdk_client": None}
+        # What is made of the rest is made again, as it has keys in it: an SDK's client, routes with their headers.
+        made = {name for name in self.__dict__ if isinstance(inspect.getattr_static(type(self), name, None), functools.cached_property)}
+        return {**{name: value for name, value in self.__dict__.items() if name not in made}, "_sdk_client": None}
+
+    def __copy__(self) -> Self:
+        return self._copied(lambda state: state)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._copied(lambda state: copy.deepcopy(state, memo))
+
+    def _copied(self, copied_state: Callable[[dict[str, Any]], dict[str, Any]]) -> Self:
+        copied = object.__new__(type(self))
+        copied.__dict__.update(copied_state(self.__getstate__()))
+        if self.config is None:  # an SDK's client cannot be copied, and may be used from anywhere
+            copied._sdk_client = self._sdk_client
+        return copied
 
     @property
     def client(self) -> ClientT:
-        """The SDK's client: the one given, or one made of the configuration."""
+        """The SDK's client: the one given, or one made of the configuration.
+
+        Raises:
+            ConfigurationError: If one was given, and was left out when this client was pickled.
+        """
         if self._sdk_client is None:
+            if self.config is None:
+                raise ConfigurationError(
+                    f"this {type(self).__name__} was made of an SDK's client, and pickles hold no keys and so no such client: make it"
+                    " again, or of a ClientConfig whose api_key_var names the environment variable of the key"
+                )
             self._sdk_client = self.setup_client(cast(ClientConfig, self.config))
         return self._sdk_client
 
@@ -143,20 +172,23 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             openai.AuthenticationError: If the provider refuses the key (each SDK's own 401 and 403 errors), or knows no such model
                 or route (404): nothing that is asked so can succeed.
         """
+        sampling_args = sampling_args or {}
         try:
             messages = conversation(list(prompt) if isinstance(prompt, MessagesView) else prompt)
-            sampling_args = sampling_args or {}
             of_the_run, of_the_state = sampling_args.get("extra_headers") or {}, self.state_headers(kwargs.get("state"))
             headers = {**of_the_run, **of_the_state, **(kwargs.pop("extra_headers", None) or {})}
             if headers:
                 kwargs["extra_headers"] = headers
+            _check_secrets(headers, sampling_args.get("extra_query"))
             response = await self._ask(messages, model, sampling_args, tools, kwargs)
             if model not in self._answering:
                 self._answering |= {model}
             return response
-        except Error:
-            raise
         except Exception as error:
+            self._learn_secrets(sampling_args, kwargs)
+            redact_error(error)
+            if isinstance(error, Error):
+                raise
             if is_authentication_error(error):
                 error.add_note(f"{self._where()} refused the API key: {named_key(self.config)}")
                 raise
@@ -189,7 +221,34 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         return {header: str(value) for header, value in values.items() if value is not None}
 
     def _where(self) -> str:
-        return f"the provider at {self.config.api_base_url}" if self.config is not None else "the provider"
+        return f"the provider at {redacted_url(self.config.api_base_url)}" if self.config is not None else "the provider"
+
+    def _learn_secrets(self, sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) -> None:
+        """Let the process know the secrets of a request that failed, since its error may repeat them."""
+        with_secrets(sampling_args)
+        with_secrets({"headers": kwargs.get("extra_headers")})
+        if self.config is None:  # some SDKs ask for their key when they need it
+            learn_secrets_of(self._sdk_client)
+
+
+def learn_secrets_of(sdk_client: Any) -> None:
+    """Let the process know the keys, headers, queries and URLs that a client of an SDK was made with."""
+    with_secrets(
+        {
+            "api_key": getattr(sdk_client, "api_key", None),
+            "auth_token": getattr(sdk_client, "auth_token", None),
+            "headers": getattr(sdk_client, "_custom_headers", None),
+            "query": getattr(sdk_client, "_custom_query", None),
+            "url": str(getattr(sdk_client, "base_url", "")),
+        }
+    )
+
+
+def _check_secrets(*tables: Mapping[str, Any] | None) -> None:
+    """Refuse to send what stands for a header or a parameter in a pickle."""
+    lost = [name for table in tables if table for name, value in table.items() if value == REDACTED]
+    if lost:
+        raise ConfigurationError(f"the sampling arguments are without the values of {', '.join(lost)}: pickles hold none. Give them again")
 
 
 def _own_error(error: BaseException) -> Error | None:
@@ -203,4 +262,4 @@ def _own_error(error: BaseException) -> Error | None:
 def _page(error: Exception) -> str:
     """Return the beginning of an error's body that is no JSON (a gateway's page), which the SDKs do not show."""
     body = getattr(error, "body", None)
-    return f" {body[:200]!r}" if isinstance(body, str) and body else ""
+    return f" {excerpt(body, 200)}" if isinstance(body, str) and body else ""

@@ -103,6 +103,14 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             retries += 1
 
     async def _sent(self, request: httpx2.Request, body: bytes | AsyncIterator[bytes] | None) -> httpx2.Response:
+        try:
+            return await self._exchanged(request, body)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            failure = _as_httpx_error(error, request)
+        # Not from `error`: what aiohttp raises holds the headers of the request, and its `repr` shows them.
+        raise failure
+
+    async def _exchanged(self, request: httpx2.Request, body: bytes | AsyncIterator[bytes] | None) -> httpx2.Response:
         seconds = request.extensions.get("timeout", {})
         pool = self.connections.pool()
         headers = request.headers.multi_items()
@@ -120,12 +128,10 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             )
             stream = _BodyStream(response, pool, request, self.connections.config)
             read = None if response.content_type == _EVENTS else await body_of(response, self.connections.config)
-        except BaseException as error:
+        except BaseException:
             if response is not None:
                 response.close()
             pool.leave()
-            if isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
-                raise _as_httpx_error(error, request) from error
             raise
         if read is not None:
             await stream.aclose()
@@ -154,11 +160,14 @@ class _BodyStream(httpx2.AsyncByteStream):
         self._config = config
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        failure: Exception | None = None
         try:
             async for block in blocks_of(self._response, self._config):
                 yield block
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _as_httpx_error(error, self._request) from error
+            failure = error
+        if failure is not None:
+            raise _as_httpx_error(failure, self._request)
 
     async def aclose(self) -> None:
         pool, self._pool = self._pool, None

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from vfgym.clients.config import EndpointClientConfig
 from vfgym.errors import ModelError
+from vfgym.redaction import secret_url
 
 if TYPE_CHECKING:
     import aiohttp
@@ -168,7 +169,8 @@ def proxy_of(url: str) -> str | None:
     proxies = urllib.request.getproxies()
     if urllib.request.proxy_bypass(parts.hostname or ""):
         return None
-    return proxies.get(parts.scheme) or proxies.get("all")
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    return secret_url(proxy) if proxy else None
 
 
 async def _closing(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:

@@ -21,6 +21,7 @@ from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, fo
 from vfgym.messages import MESSAGE_TYPES, MessageTypes, as_messages
 from vfgym.overrides import check_hooks, hook, items_of, kind_of
 from vfgym.parsers import Parser
+from vfgym.redaction import with_secrets
 from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import marked_functions
@@ -150,7 +151,7 @@ class ChatEnv(EpisodeFace):
         self.few_shot = few_shot
         self.parser = Parser() if parser is None else parser
         self.rubric: Rubric = Rubric() if rubric is None else rubric
-        self.sampling_args = dict(sampling_args or {})
+        self.sampling_args: dict[str, Any] = with_secrets(dict(sampling_args or {}))
         self.tool_defs: list[Tool] = [as_tool(tool, self.tool_type) for tool in items_of(tool_defs, "tool_defs", "tools")]
         self.env_id = env_id or ""
         self.env_args = dict(env_args or {})
@@ -299,6 +300,8 @@ class ChatEnv(EpisodeFace):
         usage = UsageTracker()
         if self.sampling_args:
             sampling_args = {**self.sampling_args, **(sampling_args or {})}
+        if sampling_args:
+            sampling_args = with_secrets(sampling_args)
         state = self.state_type(
             input=task,
             task=task.get("task", task),

@@ -18,6 +18,7 @@ from vfgym.responses import Response
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.tasks import TaskStream
+from vfgym.terminal import echo, escaped
 
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv
@@ -316,7 +317,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     def _print(self, conversation: list[Message]) -> None:
         """Print what has come since the last step."""
-        print(transcript(new_since(self._printed, conversation)))
+        echo(transcript(new_since(self._printed, conversation)))
         self._printed = conversation.copy()
 
 
@@ -364,8 +365,8 @@ def new_since(seen: Sequence[Message], observation: list[Message]) -> list[Messa
 
 
 def transcript(messages: Sequence[Message]) -> str:
-    """Return a conversation as text, one block a message. An image is told by its size, "[image 96x96]"."""
-    return "\n".join(f"[{message['role']}] {_said(message)}" for message in messages)
+    """Return a conversation as text for a terminal, one block a message. An image is told by its size, "[image 96x96]"."""
+    return escaped("\n".join(f"[{message['role']}] {_said(message)}" for message in messages))
 
 
 def _said(message: Message) -> str:

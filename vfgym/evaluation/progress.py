@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from vfgym.results import RolloutOutput
 from vfgym.results.counting import Tally
+from vfgym.terminal import echo, one_line
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _SECONDS_BETWEEN_LINES = 1.0
@@ -99,7 +100,7 @@ def _bar(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
         TimeRemainingColumn(),
     )
     with RichProgress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=progress.total, summary=progress.summary)
+        task = bar.add_task(one_line(title), total=progress.total, summary=progress.summary)
         refreshed = 0.0
 
         def show() -> None:
@@ -127,9 +128,9 @@ def _lines(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
         nonlocal printed, printed_done
         printed, printed_done = time.monotonic(), progress.done
         share = progress.done / progress.total
-        print(
+        echo(
             f"{title}: {progress.done}/{progress.total} ({share:.0%}), {progress.summary}, {printed - started:.1f} s",
-            file=sys.stderr,
+            to_stderr=True,
             flush=True,
         )
 

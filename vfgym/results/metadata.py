@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
+from vfgym.redaction import redacted_data, redacted_url
 from vfgym.results.counting import MeanOf
 from vfgym.results.rows import RolloutOutput, row_order
 from vfgym.results.statistics import Summary, statistics_of
@@ -101,17 +102,17 @@ class Run:
         return {"outputs": rows, "metadata": self.metadata(rows)}
 
     def metadata(self, rows: Sequence[RolloutOutput]) -> GenerateMetadata:
-        """Return what the run is, and the statistics of what it has given so far."""
+        """Return what the run is, without secrets, and the statistics of what it has given so far."""
         seconds = self.earlier_seconds + time.time() - self.started
         return {
             "env_id": self.env_id,
-            "env_args": self.env_args,
+            "env_args": redacted_data(self.env_args),
             "model": self.model,
             "is_model": self.is_model,
-            "base_url": self.base_url,
+            "base_url": redacted_url(self.base_url),
             "num_examples": self.num_examples,
             "rollouts_per_example": self.rollouts_per_example,
-            "sampling_args": self.sampling_args,
+            "sampling_args": redacted_data(self.sampling_args),
             "date": datetime.datetime.fromtimestamp(self.started, datetime.UTC).isoformat(),
             "time_ms": seconds * 1000,
             "time": seconds,

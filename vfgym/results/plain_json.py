@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vfgym.redaction import Secret, redacted
 from vfgym.results.left_out import Place, StandIn, settled
 
 
@@ -34,7 +35,7 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
         NotPlain: If there is a value of another type and no fallback.
     """
     if value is None or isinstance(value, str | bool):
-        return value
+        return value.shown if isinstance(value, Secret) else value
     if isinstance(value, enum.Enum):
         return as_json(value.value, fallback)
     if isinstance(value, int):
@@ -58,7 +59,7 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, BaseException):
-        return repr(value)
+        return redacted(repr(value))
     if fallback is None:
         raise NotPlain(f"{type(value).__name__} has no form in JSON")
     return fallback(value)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
+from vfgym.redaction import redacted_data
 from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory
 from vfgym.results.metadata import Run, package_versions
 from vfgym.results.plain_json import json_text
@@ -239,7 +240,11 @@ def differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, Any]) 
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """Return a setting as it can be compared with one that was read: as it stands on disk, without addresses, empty ones as None."""
+    """Return a setting as it can be compared with one that was read: as it stands on disk, so without secrets; without addresses, too.
+
+    An empty one is None.
+    """
+    value = redacted_data(value)
     if name in _SAID_ANYWAY and isinstance(value, Mapping | None):
         value = {**_SAID_ANYWAY[name], **(value or {})}
     return json.loads(re.sub(r" at 0x[0-9a-fA-F]+", "", json_text(value))) or None
@@ -258,9 +263,9 @@ def check_settings(path: str | Path, metadata: Mapping[str, Any], settings: Mapp
     """
     name = differing_setting(metadata, settings)
     if name is not None:
+        before, now = redacted_data([metadata[name], settings[name]])
         raise ConfigurationError(
-            f"cannot resume {path}: its {name} is {metadata[name]!r}, and this run's is {settings[name]!r}. Give the same, or choose"
-            " another directory"
+            f"cannot resume {path}: its {name} is {before!r}, and this run's is {now!r}. Give the same, or choose another directory"
         )
     before = metadata.get("num_examples", 0)
     if isinstance(before, int) and settings["num_examples"] < before:
@@ -390,7 +395,7 @@ def _why_not(path: Path, metadata: Mapping[str, Any], settings: Mapping[str, Any
     """Return why a run cannot be resumed with these settings; None if it can."""
     name = differing_setting(metadata, settings)
     if name is not None:
-        return f"its {name} is {metadata[name]!r}, not {settings[name]!r}"
+        return f"its {name} is {redacted_data(metadata[name])!r}, not {redacted_data(settings[name])!r}"
     most = settings.get("num_examples", -1)
     if -1 < most < metadata["num_examples"]:
         return f"its num_examples is {metadata['num_examples']}, and {most} are asked for: ask for at least as many"

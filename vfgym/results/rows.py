@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vfgym.messages import Message
+from vfgym.redaction import redacted, redacted_data
 from vfgym.results.counting import has_failed
 from vfgym.results.left_out import LeftOutLog, Place, StandIn, settled
 from vfgym.results.plain_json import as_json, line_of
@@ -59,11 +60,11 @@ class ErrorInfo(dict[str, str]):
 
     @classmethod
     def of(cls, error: BaseException) -> ErrorInfo:
-        """Describe an error and the causes that were given with ``raise ... from``."""
+        """Describe an error and the causes that were given with ``raise ... from``, without secrets."""
         chain = list(_chain(error))
         return cls(
             error=type(error).__name__,
-            error_chain_repr=" -> ".join(map(_described, chain)),
+            error_chain_repr=redacted(" -> ".join(map(_described, chain))),
             error_chain_str=" -> ".join(type(link).__name__ for link in chain),
         )
 
@@ -132,7 +133,7 @@ def rollout_output(
     row["metrics"] = metrics
     for key in ("metrics_errors", "cleanup_errors"):
         if item(key):
-            row[key] = item(key)
+            row[key] = redacted_data(item(key))
     row["tool_defs"] = [_tool_fields(tool) for tool in item("tool_defs") or ()]
     usage = token_usage(state)
     if usage is not None:
@@ -184,7 +185,8 @@ def _column(state: State, name: str, places: list[Place]) -> Any:
         data = kept_steps(value, stand_in) if name == "trajectory" and is_trajectory(value) else as_json(value, stand_in)
     except Exception as error:  # whatever an object's own code may raise, or one that holds itself: the rest of the row counts
         return settled(_not_kept(str(error) or repr(error)), name, places)
-    return settled(data, name, places) if stand_ins else data
+    data = settled(data, name, places) if stand_ins else data
+    return data if name == "trajectory" else redacted_data({name: data})[name]
 
 
 def _not_kept(reason: str) -> StandIn:

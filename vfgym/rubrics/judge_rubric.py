@@ -13,10 +13,12 @@ from typing import Any
 
 from vfgym.calls import is_awaitable
 from vfgym.clients import PROVIDERS, Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
+from vfgym.clients.provider import learn_secrets_of
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.lifecycle import teardown
 from vfgym.messages import AssistantMessage, Message, UserMessage, content_text
 from vfgym.parsers import Parser
+from vfgym.redaction import redact_error, with_secrets
 from vfgym.responses import Response, Usage
 from vfgym.rubrics.rubric import Rubric
 from vfgym.rubrics.scoring import RewardFunc, scored_states
@@ -102,7 +104,7 @@ class JudgeRubric(Rubric):
         _check_template(judge_prompt)
         self.judge_client = _DefaultClient() if judge_client is None else judge_client
         self.judge_model = judge_model
-        self.judge_sampling_args = dict(judge_sampling_args or {})
+        self.judge_sampling_args: SamplingArgs = with_secrets(dict(judge_sampling_args or {}))
         self.judge_prompt = judge_prompt
         self._client: Client | None = None if judge_client is None else _client_of(judge_client)
         self._asking: weakref.WeakValueDictionary[tuple[int, str], asyncio.Lock] = weakref.WeakValueDictionary()
@@ -153,6 +155,7 @@ class JudgeRubric(Rubric):
         try:
             response = await self._client.get_response([UserMessage(text)], self.judge_model, dict(self.judge_sampling_args), **kwargs)
         except Exception as error:
+            redact_error(error)
             notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))  # which API key was refused, for example
             failure = JudgeError(f"the judge {self.judge_model} could not be asked: {type(error).__name__}: {error}{notes}")
             logger.warning("%s", failure)
@@ -275,6 +278,7 @@ class _ChatCompletions(Client):
     """Asks an object that has ``chat.completions.create`` like an OpenAI client, plain or async."""
 
     def __init__(self, client: Any) -> None:
+        learn_secrets_of(client)
         self.client = client
 
     async def get_response(

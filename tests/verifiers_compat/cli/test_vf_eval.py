@@ -18,10 +18,8 @@ from typing import Any
 import datasets
 import pytest
 
-from verifiers_compat.cli.commands.eval import main
 from verifiers_compat.types import ClientConfig, EvalConfig, EvalRunConfig
 from verifiers_compat.utils.eval_utils import quiet_datasets, run_evaluation, run_evaluations
-from vfgym.errors import ConfigurationError
 from vfgym.results import ResultsError, load_results
 from vfgym.testing.model_server import ModelServer, Reply, scripted
 
@@ -331,9 +329,10 @@ def test_what_the_user_can_mend_is_one_line(vf_eval: VfEval, arguments: tuple[st
     assert re.search(message, done.err, re.DOTALL)
 
 
-def test_debug_shows_the_traceback() -> None:
-    with pytest.raises(ConfigurationError, match="must be JSON"):
-        main(["yes-no", "-a", "{", "--debug"])
+def test_debug_shows_the_traceback(vf_eval: VfEval) -> None:
+    done = vf_eval("yes-no", "-a", "{", "--debug")
+    assert done.code == 1
+    assert re.search("Traceback.*must be JSON", done.err, re.DOTALL)
 
 
 def test_options_that_cannot_mean_anything_here_are_named(vf_eval: VfEval, server: ModelServer) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from verifiers_compat.cli.program import FAILED, INTERRUPTED, Debug, json_object, new_app, note, run
 from vfgym.clients.config import PROVIDERS
 from vfgym.errors import ConfigurationError, Error
+from vfgym.terminal import echo, echo_traceback
 
 if TYPE_CHECKING:
     from verifiers_compat.cli.evals.fields import EvalFields
@@ -165,7 +165,7 @@ def evaluate(
     try:
         code = _run(env_id_or_config, given, is_abbreviated=abbreviated_summary, heartbeat_url=heartbeat_url, alias=alias, debug=debug)
     except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
+        echo("\nstopped", to_stderr=True)
         code = INTERRUPTED
     raise typer.Exit(code)
 
@@ -201,7 +201,7 @@ def _run(env_id_or_config: str, given: dict[str, Any], *, is_abbreviated: bool, 
             missing.append(str(error))
     if missing:
         for text in dict.fromkeys(missing):
-            print(f"error: {text}", file=sys.stderr)
+            echo(f"error: {text}", to_stderr=True)
         return FAILED
     evaluations = [prepared(eval_config(fields)) for fields in each]
     return _play(evaluations, is_abbreviated=is_abbreviated, heartbeat_url=heartbeat_url, debug=debug)
@@ -231,18 +231,18 @@ def _play(evaluations: Sequence[Evaluation], *, is_abbreviated: bool, heartbeat_
     except KeyboardInterrupt:
         saved = [str(evaluation.results_path) for evaluation in evaluations if evaluation.results_path is not None]
         what = f"what was finished is in {', '.join(saved)}; --resume goes on with it" if saved else "nothing was saved (-s saves)"
-        print(f"\nstopped: {what}", file=sys.stderr)
+        echo(f"\nstopped: {what}", to_stderr=True)
         return INTERRUPTED
     for each in finished:
         if each.results is not None:
             print_results(each.results, is_abbreviated=is_abbreviated, event_loop_lag=lag)
             if each.evaluation.results_path is not None:
-                print(f"Results: {each.evaluation.results_path}")
+                echo(f"Results: {each.evaluation.results_path}")
     broken = [each for each in finished if each.error is not None]
     for each in broken:
-        if debug:
-            traceback.print_exception(each.error)
-        print(f"error: {each.evaluation.config.env_id}: {_told(each)}", file=sys.stderr)
+        if debug and each.error is not None:
+            echo_traceback(each.error)
+        echo(f"error: {each.evaluation.config.env_id}: {_told(each)}", to_stderr=True)
     return FAILED if broken or _all_failed(finished) else 0
 
 

@@ -14,6 +14,7 @@ import typer
 from verifiers_compat.cli.program import Debug, new_app, run
 from verifiers_compat.cli.templates import MODULE, PACKAGE_INIT, PYPROJECT, README, filled
 from vfgym.errors import ConfigurationError
+from vfgym.terminal import echo
 
 app = new_app("vf-init", "Make the project of a new environment.")
 
@@ -58,7 +59,7 @@ def init(
         raise ConfigurationError("--openenv makes a project that runs in hosted sandboxes, which there are none of here: leave it out")
     folder = write_project(module_of(env), path, is_package=multi_file, rewrites_readme=rewrite_readme)
     name = folder.name.replace("_", "-")
-    print(f"\nnext: vf-install {name} -p {path}\n      vf-eval {name}")
+    echo(f"\nnext: vf-install {name} -p {path}\n      vf-eval {name}")
 
 
 def write_project(module: str, path: Path, *, is_package: bool = False, rewrites_readme: bool = False) -> Path:
@@ -89,11 +90,11 @@ def write_project(module: str, path: Path, *, is_package: bool = False, rewrites
     for name, text in files.items():
         file = folder / name
         if file.exists() and not (rewrites_readme and name == "README.md"):
-            print(f"kept    {file}")
+            echo(f"kept    {file}")
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        print(f"written {file}")
+        echo(f"written {file}")
     return folder
 
 

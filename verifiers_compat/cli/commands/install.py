@@ -15,6 +15,7 @@ import typer
 
 from verifiers_compat.cli.program import FAILED, Debug, new_app, note, run
 from vfgym.errors import ConfigurationError
+from vfgym.terminal import echo
 
 app = new_app("vf-install", "Install an environment and what it needs, beside this library.")
 
@@ -128,10 +129,10 @@ def install_target(target: Path, extras: Sequence[str] = (), *, is_editable: boo
     code = _run([*installer, "--no-deps", *(["--editable"] if is_editable else []), str(target.resolve())])
     if code:
         return FAILED
-    print(f"installed {requirements.name}")
+    echo(f"installed {requirements.name}")
     if requirements.replaced:
         left_out = ", ".join(requirements.replaced)
-        print(
+        echo(
             f"left out  {left_out}: vfgym offers it (verifiers_compat). `pip check` calls it missing, which does no harm: vf-eval lets"
             " `import verifiers` mean this library"
         )
@@ -147,7 +148,7 @@ def _installer() -> list[str]:
 
 
 def _run(command: Sequence[str]) -> int:
-    print("$", *command, flush=True)
+    echo("$", *command, flush=True)
     return subprocess.run(command, check=False).returncode
 
 

@@ -13,6 +13,7 @@ from verifiers_compat.cli.program import Debug, new_app, run
 from verifiers_compat.cli.templates import ENDPOINTS, EVAL_CONFIG, PROVIDER_ENDPOINT
 from vfgym.clients.config import PROVIDERS
 from vfgym.errors import ConfigurationError
+from vfgym.terminal import echo
 
 app = new_app("vf-setup", "Make environments/ and configs/ in the current directory.")
 
@@ -37,15 +38,15 @@ def setup(
 def write_workspace(folder: Path) -> None:
     """Write the directories and files of a workspace, but for those that are there already, and tell of each."""
     (folder / "environments").mkdir(parents=True, exist_ok=True)
-    print(f"made    {folder / 'environments'}")
+    echo(f"made    {folder / 'environments'}")
     for name, text in {"configs/endpoints.toml": endpoints_text(), "configs/eval/example.toml": EVAL_CONFIG}.items():
         file = folder / name
         if file.exists():
-            print(f"kept    {file}")
+            echo(f"kept    {file}")
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        print(f"written {file}")
+        echo(f"written {file}")
 
 
 def endpoints_text() -> str:

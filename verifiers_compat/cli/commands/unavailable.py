@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from verifiers_compat.cli.program import REFUSED
+from vfgym.terminal import echo
 
 REASONS: Mapping[str, str] = {
     "vf-build": "OpenEnv images are built for hosted sandboxes, which there are none of here",
@@ -21,5 +22,5 @@ REASONS: Mapping[str, str] = {
 
 def refuse(command: str) -> NoReturn:
     """Say that a command does not exist, and exit."""
-    print(f"error: {command} does not exist here: {REASONS[command]}", file=sys.stderr)
+    echo(f"error: {command} does not exist here: {REASONS[command]}", to_stderr=True)
     sys.exit(REFUSED)

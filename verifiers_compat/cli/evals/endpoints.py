@@ -120,8 +120,13 @@ def _python_rows(file: Path) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _as_list(file: Path, rows: Any) -> list[Mapping[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise ConfigurationError(f"{file}: an endpoint must be a table with its fields ([[endpoint]] in TOML), got {rows!r:.80}")
+        raise ConfigurationError(f"{file}: an endpoint must be a table with its fields ([[endpoint]] in TOML), got {_kind(rows)}")
     return rows
+
+
+def _kind(value: Any) -> str:
+    """Return what a value is. Itself it may be a key, or hold one."""
+    return f"a list of {', '.join(sorted({type(each).__name__ for each in value}))}" if isinstance(value, list) else type(value).__name__
 
 
 def _endpoint(file: Path, endpoint_id: str, row: Mapping[str, Any]) -> Endpoint:
@@ -137,7 +142,7 @@ def _endpoint(file: Path, endpoint_id: str, row: Mapping[str, Any]) -> Endpoint:
         expected = dict if own == "extra_headers" else str
         if not isinstance(value, expected) or (isinstance(value, dict) and not all(isinstance(text, str) for text in value.values())):
             wanted = "a table of texts" if own == "extra_headers" else "text"
-            raise ConfigurationError(f"{where}: {name} must be {wanted}, got {value!r}")
+            raise ConfigurationError(f"{where}: {name} must be {wanted}, got {_kind(value)}")
         endpoint[own] = value
     missing = [name for name in ("model", "url", "key") if name not in endpoint]
     if missing:

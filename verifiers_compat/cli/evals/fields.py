@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from vfgym.clients import ClientType
 from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.redaction import excerpt, with_secrets
 
 SPELLINGS: Mapping[str, str] = {
     "id": "env_id",
@@ -33,7 +34,7 @@ def _header_table(value: Any) -> Any:
     for text in texts:
         name, colon, content = (part.strip() for part in str(text).partition(":"))
         if not (colon and name and content):
-            raise ValueError(f"a header is written 'Name: value', got {text!r}")
+            raise ValueError("a header is written 'Name: value'")
         headers[name] = content
     return headers
 
@@ -111,8 +112,14 @@ class EvalFields(BaseModel):
         try:
             return cls(**normalized(given, where))
         except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}, got {each['input']!r:.80}" for each in error.errors())
-            raise ConfigurationError(f"{where}: {problems}") from error
+            raise ConfigurationError(f"{where}: {'; '.join(map(_problem, error.errors()))}") from None
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with a field. Headers are not shown, as they may be secrets."""
+    field = error["loc"][0] if error["loc"] else ""
+    got = "" if field == "headers" else f", got {excerpt(with_secrets({field: error['input']})[field], 80)}"
+    return f"{'.'.join(map(str, error['loc']))}: {error['msg']}{got}"
 
 
 def known_fields(extra: Iterable[str] = ()) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from verifiers_compat.utils.async_utils import EventLoopLagStats
 from verifiers_compat.utils.logging_utils import print_prompt_completions_sample, print_time
+from vfgym.terminal import echo
 
 MAX_VALUES = 100
 """How many single values a line shows."""
@@ -58,18 +59,18 @@ def print_results(
         event_loop_lag: How late the event loop was, where it was measured.
     """
     metadata = results["metadata"]
-    print("--- Evaluation ---")
-    print(f"Environment: {metadata['env_id']}")
+    echo("--- Evaluation ---")
+    echo(f"Environment: {metadata['env_id']}")
     if metadata["env_args"]:
-        print(f"Arguments: {', '.join(f'{name}={value!r}' for name, value in metadata['env_args'].items())}")
-    print(f"Model: {metadata['model']}")
-    print(f"Provider: {metadata['base_url']}")
-    print(f"Examples: {metadata['num_examples']}")
-    print(f"Rollouts per example: {metadata['rollouts_per_example']}")
+        echo(f"Arguments: {', '.join(f'{name}={value!r}' for name, value in metadata['env_args'].items())}")
+    echo(f"Model: {metadata['model']}")
+    echo(f"Provider: {metadata['base_url']}")
+    echo(f"Examples: {metadata['num_examples']}")
+    echo(f"Rollouts per example: {metadata['rollouts_per_example']}")
     if not is_abbreviated and results["outputs"] and num_samples > 0:
-        print("--- Example ---")
+        echo("--- Example ---")
         print_prompt_completions_sample(outputs=results, n=num_samples)
-    print("--- All ---")
+    echo("--- All ---")
     print_rewards(results, shows_values=not is_abbreviated)
     print_info(results)
     if not is_abbreviated:
@@ -78,7 +79,7 @@ def print_results(
     _print_environments(results)
     if event_loop_lag is not None and event_loop_lag.count and not is_abbreviated:
         lag = event_loop_lag
-        print(f"Event loop lag: mean {print_time(lag.mean)}, p99 {print_time(lag.p99)}, max {print_time(lag.max)}")
+        echo(f"Event loop lag: mean {print_time(lag.mean)}, p99 {print_time(lag.p99)}, max {print_time(lag.max)}")
 
 
 def print_rewards(results: Mapping[str, Any], *, shows_values: bool = True) -> None:
@@ -89,11 +90,11 @@ def print_rewards(results: Mapping[str, Any], *, shows_values: bool = True) -> N
         shows_values: Whether single values are printed, in a line for each rollout of an example: ``r1`` for the first ones.
     """
     outputs, metadata = results["outputs"], results["metadata"]
-    print("Rewards:")
+    echo("Rewards:")
     _print_numbers("reward", [(output, output["reward"]) for output in outputs], shows_values)
     for mark, name in (("@", "pass_at_k"), ("^", "pass_all_k")):
         if metadata.get(name):
-            print(", ".join(f"pass{mark}{k}: {_rounded(value)}" for k, value in metadata[name].items()))
+            echo(", ".join(f"pass{mark}{k}: {_rounded(value)}" for k, value in metadata[name].items()))
     for metric in dict.fromkeys(name for output in outputs for name in output["metrics"]):
         numbers = [(output, output["metrics"][metric]) for output in outputs if metric in output["metrics"]]
         _print_numbers(metric, numbers, shows_values)
@@ -104,19 +105,19 @@ def print_info(results: Mapping[str, Any]) -> None:
     outputs = results["outputs"]
     if not outputs:
         return
-    print("Info:")
-    print(f"is_truncated: {_rounded(_share(output['is_truncated'] for output in outputs))}")
+    echo("Info:")
+    echo(f"is_truncated: {_rounded(_share(output['is_truncated'] for output in outputs))}")
     stops = Counter(str(output.get("stop_condition")) for output in outputs)
-    print(f"stop_conditions: {_distribution(stops, len(outputs))}")
+    echo(f"stop_conditions: {_distribution(stops, len(outputs))}")
     errors = Counter(output.get("long_error_chain") or str(output["error"]) for output in outputs if output["error"] is not None)
-    print(f"errors: {_rounded(errors.total() / len(outputs))}")
+    echo(f"errors: {_rounded(errors.total() / len(outputs))}")
     for chain, count in errors.most_common():
         first = next(output["error"] for output in outputs if (output.get("long_error_chain") or str(output["error"])) == chain)
-        print(f"  {chain}: {count} of {len(outputs)}, the first is {first}")
+        echo(f"  {chain}: {count} of {len(outputs)}, the first is {first}")
     failed = Counter(name for output in outputs for name in output.get("metrics_errors", ()))
     for name, count in failed.most_common():
         example = next(output["metrics_errors"][name] for output in outputs if name in output.get("metrics_errors", ()))
-        print(f"  reward function {name} failed in {count} of {len(outputs)} rollouts: {example}")
+        echo(f"  reward function {name} failed in {count} of {len(outputs)} rollouts: {example}")
 
 
 def print_timing(results: Mapping[str, Any]) -> None:
@@ -131,38 +132,38 @@ def print_timing(results: Mapping[str, Any]) -> None:
                 seconds[name].append(value)
     if not seconds:
         return
-    print("Timing:")
+    echo("Timing:")
     for name in _SPANS:
         if seconds[name]:
             each = seconds[name]
             shortest, mean, longest = (print_time(value) for value in (min(each), statistics.fmean(each), max(each)))
-            print(f"{name}: min - {shortest}, mean - {mean}, max - {longest}")
+            echo(f"{name}: min - {shortest}, mean - {mean}, max - {longest}")
 
 
 def print_usage(results: Mapping[str, Any]) -> None:
     """Print the mean tokens of a rollout, where any were reported."""
     usage = results["metadata"].get("usage")
     if usage:
-        print("Usage:")
+        echo("Usage:")
         for name, value in usage.items():
-            print(f"{name} (avg): {value:.1f}")
+            echo(f"{name} (avg): {value:.1f}")
 
 
 def _print_environments(results: Mapping[str, Any]) -> None:
     names = list(dict.fromkeys(name for name in map(output_env_id, results["outputs"]) if name is not None))
     if len(names) < 2:
         return
-    print("Environments:")
+    echo("Environments:")
     for name in names:
         outputs = get_env_outputs(results, name)
         errors = sum(output["error"] is not None for output in outputs)
         rewards = [output["reward"] for output in outputs]
-        print(f"{name}: avg - {_mean(rewards)}, std - {_spread(rewards)}, rollouts - {len(outputs)}, errors - {errors}")
+        echo(f"{name}: avg - {_mean(rewards)}, std - {_spread(rewards)}, rollouts - {len(outputs)}, errors - {errors}")
 
 
 def _print_numbers(name: str, numbers: Sequence[tuple[Mapping[str, Any], float]], shows_values: bool) -> None:
     values = [value for _, value in numbers]
-    print(f"{name}: avg - {_mean(values)}, std - {_spread(values)}")
+    echo(f"{name}: avg - {_mean(values)}, std - {_spread(values)}")
     if not shows_values:
         return
     by_rollout: defaultdict[int, list[float]] = defaultdict(list)
@@ -173,7 +174,7 @@ def _print_numbers(name: str, numbers: Sequence[tuple[Mapping[str, Any], float]]
     for rollout, each in sorted(by_rollout.items()):
         shown = ", ".join(str(_rounded(value)) for value in each[:MAX_VALUES])
         more = f", ... ({len(each)} in all)" if len(each) > MAX_VALUES else ""
-        print(f"r{rollout + 1}: [{shown}{more}]")
+        echo(f"r{rollout + 1}: [{shown}{more}]")
 
 
 def _distribution(counts: Counter[str], total: int) -> str:

@@ -17,6 +17,7 @@ from vfgym.messages import MESSAGE_TYPES, AssistantMessage, Content, Message, Sy
 from vfgym.responses import for_conversation
 from vfgym.spaces import ChatSpace, MessageSpace, TextSampler
 from vfgym.state import State
+from vfgym.terminal import echo
 from vfgym.wrappers.multiplayer import MultiplayerEnv
 from vfgym.wrappers.turn_based import Player, TurnBasedGame, play_in_form
 
@@ -118,7 +119,7 @@ class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no type
 
     def _print(self, agent: str, messages: list[Message]) -> None:
         if self.render_mode == "human" and messages:
-            print(f"{agent}:\n{transcript(messages)}")
+            echo(f"{agent}:\n{transcript(messages)}")
 
 
 class MoveSampler:

@@ -1,0 +1,138 @@
+"""The commands as processes of their own, logging at DEBUG: no key in what they print and write, and no control character."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.secrecy.hostile_server import hostile_server
+from tests.secrecy.planted import hits, hits_in_files, key, sampling_args, with_query, with_user
+from vfgym.testing.model_server import ModelServer, scripted
+
+CONTROLS = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202eright to left \r overwritten"
+
+ENVIRONMENT = '''
+"""Questions that a judge decides; everything that any logger says goes to the standard error stream."""
+
+import logging
+import os
+
+import vfgym
+import verifiers_compat as vf
+from vfgym.clients import ClientConfig
+
+logging.basicConfig(level=logging.DEBUG)
+
+
+def judge_client():
+    url = os.environ["JUDGE_URL"]
+    return ClientConfig(api_base_url=url, api_key=os.environ["JUDGE"], extra_headers={"X-Judge": os.environ["JUDGE"]}, max_retries=0)
+
+
+async def verdict(judge, prompt, completion, answer, state):
+    return float("yes" in await judge(prompt, completion, answer, state))
+
+
+def bad(completion):
+    raise ValueError(completion[-1]["content"])
+
+
+def rows():
+    return [{"question": "6 * 7?", "answer": "42"}]
+
+
+def load_environment(secret_token=None, **arguments):
+    return vf.SingleTurnEnv(dataset=rows(), rubric=vf.JudgeRubric(funcs=[verdict, bad], judge_client=judge_client()))
+
+
+def step_environment(secret_token=None, **arguments):
+    return vfgym.SingleTurnEnv(dataset=rows(), rubric=vfgym.JudgeRubric([verdict, bad], judge_client=judge_client()))
+
+
+import gymnasium
+
+gymnasium.register("Asked-v0", entry_point="asked:step_environment")
+'''
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "asked.py").write_text(ENVIRONMENT)
+    return tmp_path
+
+
+def run(command: Sequence[str], workspace: Path, judge_url: str, code: int) -> str:
+    """Run a command, and return what it printed."""
+    variables = {"SOME_KEY": key("variable"), "JUDGE": key("judge"), "JUDGE_URL": with_query(judge_url), "VF_LOG_LEVEL": "DEBUG"}
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-m", *command],
+        cwd=workspace,
+        env={**os.environ, **variables, "PYTHONPATH": str(workspace), "OPENAI_LOG": "debug", "ANTHROPIC_LOG": "debug"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    printed = done.stdout + done.stderr
+    assert done.returncode == code, printed
+    return printed
+
+
+def vfgym_eval(url: str, *more: str) -> list[str]:
+    arguments = ["--base-url", with_query(url), "--api-key-var", "SOME_KEY", "--sampling-args", json.dumps(sampling_args())]
+    env_args = json.dumps({"secret_token": key("argument")})
+    return ["vfgym", "eval", "asked:Asked-v0", "--model", "echo", "-n", "1", "--env-args", env_args, *arguments, *more]
+
+
+def vf_eval(url: str, *more: str) -> list[str]:
+    arguments = ["-b", with_query(url), "-k", "SOME_KEY", "-S", json.dumps(sampling_args()), "--header", f"X-Flag: {key('flag')}"]
+    program = ["verifiers_compat.cli.commands.eval", "asked", "-m", "echo", "-n", "1", "-r", "1", "-s", "-v", "-o", "outputs"]
+    return [*program, "-a", json.dumps({"secret_token": key("argument")}), *arguments, *more]
+
+
+@pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
+@pytest.mark.parametrize("failure", ["not_http", "redirects", "refused_key", "bad_request"])
+def test_a_failing_run(command: object, failure: str, workspace: Path) -> None:
+    with hostile_server(failure) as port:
+        url = f"http://127.0.0.1:{port}/v1"
+        printed = run(command(url), workspace, url, code=2 if failure == "refused_key" and command is vfgym_eval else 1)  # type: ignore[operator]
+    assert hits("printed", printed) + hits_in_files(workspace / "outputs") == []
+    assert list((workspace / "outputs").rglob("metadata.json"))
+
+
+@pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
+def test_a_judge_that_fails(command: object, workspace: Path) -> None:
+    """The model answers; its answer tries to work the terminal, and is in the error of a reward function, too."""
+    with ModelServer({"echo": scripted([CONTROLS])}) as server, hostile_server("page") as port:
+        printed = run(command(server.openai_url), workspace, f"http://127.0.0.1:{port}/v1", code=0)  # type: ignore[operator]
+    assert "JudgeError" in printed
+    assert hits("printed", printed) + hits_in_files(workspace / "outputs") == []
+    assert "overwritten" in printed
+    assert [character for character in printed if not character.isprintable() and character not in "\n\t"] == []
+
+
+@pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
+@pytest.mark.parametrize("problem", ["user in the URL", "broken JSON", "key for a variable", "nobody there"])
+def test_a_command_line_that_cannot_work(command: object, problem: str, workspace: Path) -> None:
+    url = with_user("http://127.0.0.1:9/v1") if problem == "user in the URL" else "http://127.0.0.1:9/v1"
+    more = {"broken JSON": ["-S", f'{{"extra_headers": {{"X": "{key("broken")}"'], "key for a variable": ["-k", key("misplaced")]}
+    printed = run([*command(url), *more.get(problem, [])], workspace, url, code=1 if "there" in problem or "user" in problem else 2)  # type: ignore[operator]
+    assert "error: " in printed
+    assert hits("printed", printed) == []
+
+
+def test_an_endpoint_registry(workspace: Path) -> None:
+    with hostile_server("bad_request") as port:
+        url = f"http://127.0.0.1:{port}/v1"
+        (workspace / "endpoints.toml").write_text(
+            f"[[endpoint]]\nendpoint_id = 'here'\nmodel = 'm'\nurl = '{with_query(url)}'\nkey = 'SOME_KEY'\n"
+            f"headers = {{ X-Registry = {json.dumps(key('registry'))} }}\n"
+        )
+        program = ["verifiers_compat.cli.commands.eval", "asked", "-m", "here", "-e", "endpoints.toml", "-n", "1", "-r", "1", "-s", "-v"]
+        printed = run([*program, "-o", "outputs", "--debug"], workspace, url, code=1)
+    assert hits("printed", printed) + hits_in_files(workspace / "outputs") == []
