@@ -44,7 +44,7 @@ def with_user(url: str) -> str:
 def sampling_args() -> dict[str, Any]:
     """Return sampling arguments with keys wherever they may be."""
     return {
-        "max_tokens": 5,
+        "max_tokens": 500,
         "extra_headers": {"X-Sampling": key("sampling-header"), "Authorization-2": f"Bearer {key('sampling-bearer')}"},
         "extra_query": {"sampling": key("sampling-query")},
         "extra_body": {"api_key": key("sampling-body"), "nested": [{"access_token": key("nested-token")}]},

@@ -121,7 +121,8 @@ def test_a_judge_that_fails(command: object, workspace: Path) -> None:
 def test_a_command_line_that_cannot_work(command: object, problem: str, workspace: Path) -> None:
     url = with_user("http://127.0.0.1:9/v1") if problem == "user in the URL" else "http://127.0.0.1:9/v1"
     more = {"broken JSON": ["-S", f'{{"extra_headers": {{"X": "{key("broken")}"'], "key for a variable": ["-k", key("misplaced")]}
-    printed = run([*command(url), *more.get(problem, [])], workspace, url, code=1 if "there" in problem or "user" in problem else 2)  # type: ignore[operator]
+    is_refused = command is vfgym_eval or problem in more
+    printed = run([*command(url), *more.get(problem, [])], workspace, url, code=2 if is_refused else 1)  # type: ignore[operator]
     assert "error: " in printed
     assert hits("printed", printed) == []
 

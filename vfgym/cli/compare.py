@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
-from pydantic import ValidationError
 
 from vfgym.agents import Agent, EndOfInput, import_named, load_agent
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
 from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
-from vfgym.clients.config import check_client_type, provider_named
+from vfgym.clients.config import check_client_type, checked_config, provider_named
 from vfgym.clients.reachable import check_reachable
 from vfgym.concurrency import run_to_end
 from vfgym.errors import ConfigurationError, Error, MissingExtra
@@ -95,11 +94,7 @@ class Models:
             check_client_type(self.client_type)
         if self.base_url is not None and self.provider is None and self.api_key_var is None:
             fields["api_key_var"] = PROVIDERS["openai"].key_var
-        try:
-            return ClientConfig(**fields)
-        except ValidationError as error:
-            reasons = "; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())
-            raise ConfigurationError(f"the models cannot be asked like this: {reasons}") from None
+        return checked_config(**fields)
 
 
 class Contestant(NamedTuple):

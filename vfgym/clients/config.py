@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.redaction import REDACTED, Secret, redacted_url, secret_url, with_secrets
@@ -277,6 +277,19 @@ class ClientConfig(EndpointClientConfig):
     def base_urls(self) -> str:
         """The URLs, as results name them: without secrets; several are joined by commas."""
         return ",".join(redacted_url(endpoint.api_base_url) for endpoint in self.endpoints())
+
+
+def checked_config(**fields: Any) -> ClientConfig:
+    """Return a configuration of what a user said in a command or a file.
+
+    Raises:
+        ConfigurationError: If a value does not fit.
+    """
+    try:
+        return ClientConfig(**fields)
+    except ValidationError as error:
+        reasons = "; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())
+        raise ConfigurationError(f"the models cannot be asked like this: {reasons}") from None
 
 
 def load_prime_config() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from verifiers_compat.types import Endpoint, Endpoints, EvalConfig
 from verifiers_compat.utils.env_utils import module_name
 from verifiers_compat.utils.path_utils import find_latest_incomplete_eval_results_path, get_eval_runs_dir, is_valid_eval_results_path
 from vfgym.clients import ClientConfig
-from vfgym.clients.config import EndpointClientConfig, provider_named
+from vfgym.clients.config import checked_config, provider_named
 from vfgym.errors import ConfigurationError
 from vfgym.registration import nearest_ids
 from vfgym.results import find_incomplete
@@ -111,8 +111,8 @@ def resolve_model(fields: EvalFields) -> tuple[str, ClientConfig]:
             endpoint["extra_headers"] = headers
     different = [endpoint for i, endpoint in enumerate(endpoints) if endpoint not in endpoints[:i]]
     if len(different) == 1:
-        return model, ClientConfig(**different[0], **shared)
-    return model, ClientConfig(endpoint_configs=[EndpointClientConfig(**endpoint) for endpoint in different], **shared)
+        return model, checked_config(**different[0], **shared)
+    return model, checked_config(endpoint_configs=different, **shared)
 
 
 def _endpoints(fields: EvalFields) -> Endpoints:
