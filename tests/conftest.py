@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.sampling import SEED
+from vfgym import redaction
 
 LIMIT = 300
 """Seconds that a test may take, as its set-up and its end may; ``@pytest.mark.limit(seconds)`` sets another limit.
@@ -140,3 +141,10 @@ def running_beside(others: set[Process]) -> list[Process]:
     if sys.platform != "linux":  # where nobody can say
         return []
     return [process for process in children(os.getpid()) - others if not any(name in process.command for name in SHARED)]
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_other_tests() -> Iterator[None]:
+    """A word that one test gives as a header is no secret of the next one."""
+    yield
+    redaction._known.clear()

@@ -23,6 +23,7 @@ import pytest
 
 from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer, canned_server
 from vfgym.clients import Client, ClientConfig
+from vfgym.clients.config import NO_KEY
 from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.clients.retries import pause_before_retry, should_retry
 from vfgym.clients.sdk import anthropic_client
@@ -238,7 +239,7 @@ async def test_closing_twice_and_using_again(make: Make, server: CannedServer) -
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda client: pickle.loads(pickle.dumps(client))])
 async def test_a_copy_opens_connections_of_its_own(server: CannedServer, copied: Callable[[Any], Any]) -> None:
-    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key=NO_KEY))
     await client.get_response(HELLO, "m")
     twin = copied(client)
     await client.close()

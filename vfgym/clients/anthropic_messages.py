@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -65,8 +66,13 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
         """Take an ``AsyncAnthropic`` as it is, or a configuration to make one of."""
         super().__init__(client_or_config)
         self._told_of_max_tokens = False
-        self._bounded: anthropic.AsyncAnthropic | None = None
+
+    @functools.cached_property
+    def _bounded(self) -> anthropic.AsyncAnthropic:
         """A client that was given, with an end to its pauses."""
+        from vfgym.clients.sdk import with_bounded_pauses
+
+        return with_bounded_pauses(self.client)
 
     def setup_client(self, config: ClientConfig) -> anthropic.AsyncAnthropic:
         """Make the SDK's client."""
@@ -112,10 +118,6 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
         given = self.client.messages
         if self.config is not None or not is_the_sdks_own(given, "anthropic"):
             return given
-        if self._bounded is None:
-            from vfgym.clients.sdk import with_bounded_pauses
-
-            self._bounded = with_bounded_pauses(self.client)
         return self._bounded.messages
 
     def _default_max_tokens(self) -> int:
