@@ -113,6 +113,7 @@ class InvertedEpisode(BaseEpisode):
         "_asked",
         "_began",
         "_changed",
+        "_emitted_before",
         "_failure",
         "_is_cancelled",
         "_loop",
@@ -140,6 +141,9 @@ class InvertedEpisode(BaseEpisode):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: Exception | None = None
         self._seen = 0
+        """How much of what was emitted is in the steps so far."""
+        self._emitted_before = 0
+        """How much of it is in those before the last one."""
         self._steps: list[float] = []
         self._made: list[State] = []
 
@@ -189,7 +193,7 @@ class InvertedEpisode(BaseEpisode):
         """Cancel the rollout, as a limit from outside would."""
         if not self.is_over:
             yield self._on_loop(self._cancel)
-            self._steps.append(0.0)
+            self._begin_step()
             complete(self.state, "truncated")
             yield from super().finish()
 
@@ -203,8 +207,12 @@ class InvertedEpisode(BaseEpisode):
 
     def score(self) -> Steps[None]:
         """Score the episode; what the rollout emitted since the last step goes with the last step."""
+        emitted = self.state.emitted
+        if emitted and len(emitted) == self._emitted_before:
+            emitted.append(0.0)  # the last step emitted nothing, and the rewards of those before are out already
         yield from super().score()
-        self._steps[-1:] = [self.state.rewards[-1] + sum(self.state.rewards[self._seen : -1])]
+        rewards = self.state.rewards
+        self._steps[-1:] = [sum(rewards[min(self._emitted_before, len(rewards) - 1) :])]
         total = 0.0
         for reward in self._steps:
             total += reward
@@ -275,8 +283,12 @@ class InvertedEpisode(BaseEpisode):
         except SystemExit as error:
             return error
 
-    async def _answer(self, response: Response) -> None:
+    def _begin_step(self) -> None:
         self._steps.append(0.0)
+        self._emitted_before = self._seen
+
+    async def _answer(self, response: Response) -> None:
+        self._begin_step()
         asked, self._asked = self._asked, None
         if asked is not None and asked in self._parked:  # else its author gave up waiting, and the answer is to nothing that is still asked
             self._parked.remove(asked)
@@ -295,7 +307,7 @@ class InvertedEpisode(BaseEpisode):
             self._asked = self._parked[0]
         if self._steps:
             emitted = self.state.emitted
-            self._steps[-1], self._seen = sum(emitted[self._seen :]), len(emitted)
+            self._steps[-1], self._seen = sum(emitted[self._emitted_before :]), len(emitted)
 
     async def _collect(self, task: asyncio.Task[Any]) -> None:
         """Take the result of the rollout that ended."""
@@ -322,7 +334,7 @@ class InvertedEpisode(BaseEpisode):
 
     async def _drain(self) -> None:
         """Fail every call until the rollout ends."""
-        self._steps.append(0.0)
+        self._begin_step()
         self._asked = None
         changed, failure = self._changed, self._failure
         while self._task is not None and changed is not None and failure is not None and not self._task.done():

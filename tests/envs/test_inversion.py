@@ -439,6 +439,15 @@ async def test_a_time_limit_leaves_the_stop_condition_that_the_author_named() ->
     assert (env.state["stop_condition"], env.state["timed_out"]) == ("solved", True)
 
 
+async def test_the_loop_of_the_base_class_has_the_whole_time_limit() -> None:
+    """Whatever its author did before: whoever answers has to by `timeout_seconds` after that loop began."""
+    env = Retold(timeout_seconds=1000.0)
+    await env.areset(seed=0)
+    deadline = env.episode.deadline
+    env.state["timing"].generation.start += 500.0  # as if so much had been prepared first
+    assert env.episode.deadline == pytest.approx(deadline + 500.0, abs=100.0)
+
+
 async def test_what_is_done_after_the_loop_of_the_base_class_timed_out_is_not_cut_off() -> None:
     class Thorough(Retold):
         async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
@@ -639,6 +648,50 @@ def test_what_is_parked_is_cancelled_when_the_episode_ends_early(end: str, turns
         with pytest.raises(ResetNeeded):
             env.step("y")
     env.close()
+
+
+class Summarised(Retold):
+    """Asks once more when the library's loop has ended."""
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+        state = await super().rollout(input, client, model, sampling_args)
+        await self.get_model_response(state, [*state["prompt"], UserMessage("in short?")])
+        return state
+
+
+class Opened(Retold):
+    """Takes the first turn itself."""
+
+    async def get_model_response(self, state: State, prompt: Any, *args: Any, **kwargs: Any) -> Response:
+        return await super().get_model_response(state, prompt, *args, **kwargs) if state["trajectory"] else answer("aa")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "rewards"),
+    [(Retold, ["a", "bbb"], [1.0, 4.0]), (Summarised, ["a", "bbb", "ab"], [1.0, 3.0, 1.0]), (Opened, ["bbb"], [6.0])],
+)
+async def test_steps_return_the_terms_of_the_reward_whether_they_are_a_turn_or_none_or_two(
+    kind: Callable[..., Any], said: list[str], rewards: list[float]
+) -> None:
+    rubric = Rubric(lambda state: 1.0)
+    rubric.add_step_reward_func(length)
+    env = kind(rubric=rubric)
+    await env.areset(seed=0)
+    assert [(await env.astep(text)).reward for text in said] == rewards
+    assert env.state["reward"] == sum(rewards) == (await rolled_out(env, *said))["reward"]
+
+
+@pytest.mark.parametrize("end", ["truncate", "fail"])
+def test_an_end_from_outside_is_a_step_of_its_own(end: str) -> None:
+    """What steps returned before stays as it was, so that all of them together are the reward."""
+    rubric = Rubric(lambda state: 1.0)
+    rubric.add_step_reward_func(length)
+    env = Retold(max_turns=5, rubric=rubric)
+    env.reset(seed=0)
+    rewards = [env.step(said).reward for said in ("a", "bbb")]
+    outcome = env.truncate() if end == "truncate" else env.fail(ModelError("503"))
+    assert [*rewards, outcome.reward] == [1.0, 3.0, 1.0]
+    assert env.state["reward"] == 5.0
 
 
 class Lingering(Custom):
