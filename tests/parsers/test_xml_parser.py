@@ -198,6 +198,11 @@ def test_format_reward_of_one_message(text: Any, score: float) -> None:
     assert XMLParser(FIELDS).get_format_reward_func()([assistant(text)], answer="ignored", state={}) == score
 
 
+@pytest.mark.parametrize("text", ["<code>42</code>", "<answer>42</answer>"])
+def test_any_tag_of_the_first_and_the_last_field_begins_and_ends_the_format(text: str) -> None:
+    assert XMLParser([("code", "answer")]).get_format_reward_func()(text) == 1.0
+
+
 @pytest.mark.parametrize(
     ("completion", "score"),
     [
