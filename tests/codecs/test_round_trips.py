@@ -181,6 +181,18 @@ def test_an_image_is_described_once() -> None:
     assert len(json.dumps(codec_for(gs.Box(-bounds, bounds, dtype=np.float64)).schema)) < 1000
 
 
+@pytest.mark.parametrize(("low", "high", "bound"), [(-np.inf, 1.0, "at most 1"), (0.0, np.inf, "at least 0"), (-np.inf, np.inf, "")])
+def test_a_large_array_is_told_no_bound_that_one_of_its_elements_lacks(low: float, high: float, bound: str) -> None:
+    lows, highs = np.zeros(100), np.ones(100)
+    lows[3], highs[7] = low, high
+    space = gs.Box(lows, highs, dtype=np.float64)
+    action = np.zeros(100)
+    action[3], action[7] = max(low, -5.0), min(high, 5.0)
+    check_round_trip((space, action))
+    told = codec_for(space).listing().partition("each within bounds of its own")[2]
+    assert told == (f", {bound}" if bound else "")
+
+
 def test_empty_sequences_and_graphs_without_edges() -> None:
     for item in (gs.Discrete(3), gs.Box(-1, 1, (2,)), gs.Text(3), gs.Dict(a=gs.Discrete(2))):
         plain, stacked = (codec_for(gs.Sequence(item, stack=stack)) for stack in (False, True))
