@@ -154,6 +154,25 @@ async def test_oracle_agent_is_awaited_by_an_evaluation_and_holds_nobody_up() ->
     assert await bridge(ask_as_an_evaluation_does) == "found"
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_oracle_agent_names_the_turn_to_which_the_environment_knows_no_answer(is_async: bool) -> None:
+    class Forgetful(Echo):
+        def oracle(self, state: State) -> Any:
+            known = None if state["trajectory"] else "found"
+            return self.found(known) if is_async else known
+
+        async def found(self, known: str | None) -> str | None:
+            return known
+
+    env = Forgetful()
+    observation, info = env.reset(seed=0)
+    answer = OracleAgent().for_episode(env)
+    assert answer(observation, info) == "found"
+    observation, _, _, _, info = env.step("found")
+    with pytest.raises(ModelError, match="no right answer to turn 2"):
+        answer(observation, info)
+
+
 def test_oracle_agent_names_the_environment_that_knows_no_answer() -> None:
     env = SingleTurnEnv([{"question": "why?"}], env_id="mystery")
     env.reset(seed=0)
