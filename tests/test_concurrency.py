@@ -37,6 +37,7 @@ from vfgym.concurrency import (
     in_bridge,
     in_event_loop,
     run_async,
+    run_each,
     run_sync,
     wait,
 )
@@ -103,6 +104,23 @@ async def test_what_needs_no_waiting_is_there_at_once_and_can_be_awaited_too() -
 
     assert double(4).value == 8
     assert await double(4) == 8
+
+
+async def failing_step(word: str, ended: list[str]) -> None:
+    ended.append(word)
+    raise ValueError(word)
+
+
+@pytest.mark.parametrize("words", [["a", "b", "c"], ["c", "b", "a"]])
+def test_steps_after_those_that_failed_are_run_too_and_what_the_first_raised_is_raised(words: list[str]) -> None:
+    ended: list[str] = []
+
+    def steps(word: str) -> Steps[None]:
+        yield failing_step(word, ended)
+
+    with pytest.raises(ValueError, match=words[0]):
+        run_sync(run_each(steps(word) for word in words))
+    assert ended == words
 
 
 async def test_gathering_lets_all_of_them_end_and_puts_errors_in_their_places() -> None:
