@@ -50,6 +50,10 @@ def env(name: str) -> str:
     return os.environ.get(name, "")
 
 @server.tool()
+def here() -> str:
+    return os.getcwd()
+
+@server.tool()
 def repeat(value: Any) -> str:
     return repr(value)
 
@@ -213,6 +217,12 @@ def test_what_a_tool_gives_is_what_the_model_reads(shared: MCPEnv) -> None:
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
         {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
     ]
+
+
+def test_a_server_is_started_in_the_directory_that_it_is_given(server: dict[str, Any], tmp_path: Path) -> None:
+    env = MCPEnv([server | {"cwd": str(tmp_path)}], dataset=ROWS)
+    assert Path(answer(env, "here")).samefile(tmp_path)
+    env.close()
 
 
 def test_errors_are_told_to_the_model(shared: MCPEnv) -> None:
