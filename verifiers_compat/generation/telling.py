@@ -98,7 +98,8 @@ class Teller:
             self._call(self._callbacks.on_start, everything, left if in_groups else [task for tasks in left for task in tasks])
         total = sum(len(group.numbers) for group in groups)
         title = f"{run.env_id} {run.model}"
-        with reporting(total, title, is_shown=self._callbacks.shows_progress, callback=None) as self._on_row:
+        shown = reporting(total, title, is_shown=self._callbacks.shows_progress, callback=None, mean_of=run.mean_of)
+        with shown as self._on_row:
             yield
 
     def finished(self, outputs: list[RolloutOutput], new: list[RolloutOutput], run: Run) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from vfgym.results import RolloutOutput
-from vfgym.results.counting import Tally
+from vfgym.results.counting import MeanOf, Tally
 from vfgym.terminal import echo, one_line
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
@@ -62,13 +62,20 @@ ProgressCallback: TypeAlias = Callable[[RolloutOutput, Progress], None]
 
 @contextlib.contextmanager
 def reporting(
-    total: int, title: str, *, is_shown: bool, callback: ProgressCallback | None, done: Iterable[RolloutOutput] = ()
+    total: int,
+    title: str,
+    *,
+    is_shown: bool,
+    callback: ProgressCallback | None,
+    done: Iterable[RolloutOutput] = (),
+    mean_of: MeanOf = "counted_reward",
 ) -> Iterator[Callable[[RolloutOutput], None]]:
     """Count finished rows, show how far the run is on the standard error stream, and tell `callback`.
 
     The context gives the function that is to be called with each row. Rows that are `done` as it begins count, and are not told.
+    The mean is that of `mean_of`.
     """
-    progress = Progress(total)
+    progress = Progress(total, tally=Tally(of=mean_of))
     for row in done:
         progress.add(row)
     display = _bar if sys.stderr.isatty() else _lines

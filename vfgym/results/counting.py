@@ -58,8 +58,14 @@ def mean_of(rows: Iterable[Mapping[str, Any]]) -> MeanOf:
 class Tally:
     """What rows count with as far as they are known. They are added as they come."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Begin with some rows."""
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = (), *, of: MeanOf = "counted_reward") -> None:
+        """Begin with some rows.
+
+        Args:
+            rows: The rows.
+            of: Which number of them their mean is of.
+        """
+        self._of = of
         self.num_rows = 0
         self.num_failed = 0
         self._total = 0.0
@@ -71,15 +77,14 @@ class Tally:
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a row."""
         self.num_rows += 1
-        environment = _environment_of(row)
-        if row["failed"]:
-            self.num_failed += 1
+        environment, reward = _environment_of(row), row["reward"]
+        self.num_failed += row["failed"]
+        if row["failed"] and self._of == "counted_reward":
             self._failed[environment, row["counted_reward"]] += 1
-        else:
-            reward = row["reward"]
-            self._total += reward
-            if reward < self._lowest.get(environment, math.inf):
-                self._lowest[environment] = reward
+            return
+        self._total += reward
+        if reward < self._lowest.get(environment, math.inf):
+            self._lowest[environment] = reward
 
     def counted(self, row: Mapping[str, Any]) -> float | None:
         """Return what one of the rows counts with; None for a failed one whose environment declares no ``failure_reward``.
