@@ -193,18 +193,23 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Give the places of secrets: of the beginnings of them, as far as they go on."""
     for secret, word in list(_known.items()):
         if word in text:
-            for match in _beginning(secret[:_LONGEST_BEGINNING]).finditer(text):
-                end = match.end()
-                for character in secret[_LONGEST_BEGINNING:]:
-                    following = _beginning(character).match(text, end)
-                    if following is None:
-                        break
-                    end = following.end()
-                yield match.start(), end
+            for match in _pattern(secret[:_LONGEST_BEGINNING]).finditer(text):
+                whole = _pattern(secret).match(text, match.start())
+                yield match.start(), _cut_end(secret, text, match.end()) if whole is None else whole.end()
 
 
-@functools.lru_cache(maxsize=_MOST_KNOWN)
-def _beginning(text: str) -> re.Pattern[str]:
+def _cut_end(secret: str, text: str, end: int) -> int:
+    """Return where a secret ends that was cut, after its beginning."""
+    for character in secret[_LONGEST_BEGINNING:]:
+        following = _pattern(character).match(text, end)
+        if following is None:
+            break
+        end = following.end()
+    return end
+
+
+@functools.lru_cache(maxsize=2 * _MOST_KNOWN)
+def _pattern(text: str) -> re.Pattern[str]:
     return re.compile("".join(map(_spellings, text)))
 
 
@@ -214,7 +219,6 @@ def _spellings(character: str) -> str:
         return character
     code, octets = ord(character), character.encode("utf-8", "surrogatepass")
     spellings = [
-        rf"\\*{re.escape(character)}",
         "(?i:" + "".join(f"%(?:25)*{octet:02x}" for octet in octets) + ")",
         "(?i:" + "".join(rf"\\+x{octet:02x}" for octet in octets) + ")",
         rf"(?i:\\+(?:x{code:02x}|u{code:04x}|u{code:08x}))",
@@ -224,6 +228,7 @@ def _spellings(character: str) -> str:
         spellings.append(rf"&(?:amp;)*{_HTML_NAMES[character]};")
     if character == " ":
         spellings.append(r"\+")
+    spellings.append(rf"\\*{re.escape(character)}")  # the last: a percent sign is also the beginning of one that is encoded
     return f"(?:{'|'.join(dict.fromkeys(spellings))})"
 
 
