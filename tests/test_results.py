@@ -123,6 +123,7 @@ def test_reward_functions_that_failed_are_told_and_counted() -> None:
     assert "metrics_errors" not in sound
     assert summarize([row, sound, row], 1, 0.5)["metrics_errors"] == {"broken": 2}
     assert summarize([sound], 1, 0.5)["metrics_errors"] == {}
+    assert summarize([{**sound, "metrics_errors": None}], 1, 0.5)["metrics_errors"] == {}  # asked for as a state column
 
 
 def test_messages_and_tools_become_plain_json() -> None:

@@ -656,10 +656,7 @@ def fail() -> str:
     raise ValueError("no luck")
 
 @server.tool()
-def die(marker: str) -> str:
-    if os.path.exists(marker):
-        return "alive"
-    open(marker, "w").close()
+def die() -> str:
     os._exit(1)
 
 server.run("stdio")
@@ -667,16 +664,15 @@ server.run("stdio")
     )
     env = vf.MCPEnv(mcp_servers=[{"name": "test", "command": sys.executable, "args": [str(server)]}], dataset=[ROW])
     try:
-        calls = calling(
-            ("look", {"key": "a"}), ("fail", {}), ("die", {"marker": str(tmp_path / "died")}), ("nope", {}), ("look", {"key": "b"})
-        )
+        calls = calling(("look", {"key": "a"}), ("fail", {}), ("die", {}), ("nope", {}), ("look", {"key": "b"}))
         (output,) = await evaluated(env, calls, "done")
     finally:
         env.close()
-    first, failed, came_back, unknown, last = texts(output["completion"])
-    assert (first, came_back, last) == ("value of a", "alive", "value of b")
+    first, failed, lost, unknown, last = texts(output["completion"])
+    assert (first, last) == ("value of a", "value of b")  # the second from a server that was started again
     assert failed.startswith("Error: ")
     assert "fail" in failed
+    assert "die is not called again" in lost
     assert "nope" in unknown
     assert {"look_calls": 2.0, "fail_calls": 1.0, "die_calls": 1.0, "total_tool_calls": 5.0}.items() <= output["metrics"].items()
 

@@ -295,7 +295,7 @@ def _remarks(result: GenerateOutputs) -> Iterator[str]:
     if unread:
         yield f"the answers of {unread} of {len(rows)} rollouts could not be read"
     for function, count in metadata["metrics_errors"].items():
-        first = next(row["metrics_errors"][function] for row in rows if function in row.get("metrics_errors", ()))
+        first = next(row["metrics_errors"][function] for row in rows if function in (row.get("metrics_errors") or ()))
         yield f"reward function `{function}` failed in {count} of {len(rows)} rollouts: {first}"
     if metadata["num_failed"]:
         yield _what_failures_count_with(metadata, [row["counted_reward"] for row in rows if row["failed"]])

@@ -74,7 +74,7 @@ def statistics_of(
     described = finished if of == "counted_reward" else rows
     metrics: defaultdict[str, list[float]] = defaultdict(list)
     for row in described:
-        failures = row.get("metrics_errors", ()) if of == "counted_reward" else ()
+        failures = row.get("metrics_errors") or () if of == "counted_reward" else ()
         for name, value in row["metrics"].items():
             if name not in failures:
                 metrics[name].append(value)
@@ -96,7 +96,7 @@ def statistics_of(
         "std_error": _standard_error(known_means) if len(known_means) == len(means) else None,
         "avg_metrics": {name: _mean(values) for name, values in metrics.items()},
         "avg_error": _mean([float(row["error"] is not None) for row in rows]),
-        "metrics_errors": dict(Counter(name for row in rows for name in row.get("metrics_errors", ()))),
+        "metrics_errors": dict(Counter(name for row in rows for name in row.get("metrics_errors") or ())),
         "pass_at_k": {str(k): _mean([pass_at(k, count, rollouts_per_example) for count in passed]) for k in ks},
         "pass_all_k": {str(k): _mean([pass_all(k, count, rollouts_per_example) for count in passed]) for k in ks},
         "usage": _mean_usage([row["token_usage"] for row in rows if row.get("token_usage")]),
