@@ -202,3 +202,18 @@ def test_sizes(size: int, text: str) -> None:
 @pytest.mark.parametrize(("limit", "text"), [(10, "abcdefghij"), (9, "abcdef..."), (3, "..."), (2, ".."), (0, "")])
 def test_a_text_is_cut_to_its_limit(limit: int, text: str) -> None:
     assert truncate("abcdefghij", limit) == text
+
+
+@pytest.mark.parametrize("width", [25, 45])
+def test_a_sample_is_readable_in_narrow_lines(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lines break between words, and no number is cut."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    prompt = [{"role": "user", "content": "How many inhabitants has Liechtenstein, approximately?"}]
+    completion = [{"role": "assistant", "content": "Approximately 39,444.25 inhabitants"}]
+    print_prompt_completions_sample([prompt], [completion], [ValueError("no number")], [-63234.5], step=7)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Step 7"
+    assert "Reward: -63234.500" in lines
+    assert all(len(line) <= width for line in lines)
+    words = {word for line in lines for word in line.split()}
+    assert {"Liechtenstein,", "approximately?", "inhabitants", "39,444.25"} <= words

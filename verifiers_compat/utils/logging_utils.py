@@ -14,12 +14,15 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.utils.message_utils import format_messages
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.redaction import redacted
 from vfgym.terminal import shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LOGGER_NAME = "verifiers"
 """The logger that environments of the rollout API use."""
@@ -196,12 +199,20 @@ def print_prompt_completions_sample(
     _print_table(list(zip(prompts, completions, rewards, errors, strict=True))[:num_samples], None if step is None else f"Step {step}")
 
 
+_NARROWEST_TABLE = 80
+"""Characters of a line below which a rollout is shown in lines of their own: in columns, words would be spelled one letter a line."""
+
+
 def _print_table(rows: Sequence[tuple[Any, Any, float, Any]], title: str | None) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
     has_errors = any(error is not None for *_, error in rows)
+    if console.width < _NARROWEST_TABLE:
+        _print_in_lines(rows, title, console)
+        return
     table = Table(title=title, show_lines=True, expand=True)
     table.add_column("Prompt", ratio=2, overflow="fold")
     table.add_column("Completion", ratio=2, overflow="fold")
@@ -211,7 +222,21 @@ def _print_table(rows: Sequence[tuple[Any, Any, float, Any]], title: str | None)
     for prompt, completion, reward, error in rows:
         last = [Text("") if error is None else Text(shown(error), style="red")] if has_errors else []
         table.add_row(format_messages(prompt or []), format_messages(completion or []), Text(f"{reward:.3f}"), *last)
-    Console().print(table)
+    console.print(table)
+
+
+def _print_in_lines(rows: Sequence[tuple[Any, Any, float, Any]], title: str | None, console: Console) -> None:
+    from rich.text import Text
+
+    if title is not None:
+        console.print(title)
+    for prompt, completion, reward, error in rows:
+        for head, messages in (("Prompt", prompt), ("Completion", completion)):
+            console.print(Text(f"{head}:", style="bold"))
+            console.print(format_messages(messages or []))
+        console.print(Text(f"Reward: {reward:.3f}"))
+        if error is not None:
+            console.print(Text(f"Error: {shown(error)}", style="red"))
 
 
 def print_time(time_s: float) -> str:

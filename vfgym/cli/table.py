@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -13,17 +14,32 @@ _NARROWEST = 20
 """Characters that a column of text keeps, whose cells are wrapped to make a table fit."""
 
 
+def output_width() -> int | None:
+    """Return how many characters a line of the standard output has; None for any number.
+
+    A terminal knows. Elsewhere the environment variable ``COLUMNS`` may say so.
+    """
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wrapped(text: str) -> str:
+    """Return a text in lines that fit the standard output, broken between words only."""
+    width = output_width()
+    return text if width is None else "\n".join(_wrapped(text, width))
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table on the standard output.
 
     Where it is too wide, long texts in it are wrapped between words; where that does not do, each row becomes a block of lines. No number
-    and no word is ever broken. Where the output is no terminal, the environment variable ``COLUMNS`` says how wide it is; without that any
-    width will do.
+    and no word is ever broken.
     """
     columns, rows = list(map(one_line, columns)), [list(map(one_line, row)) for row in rows]
     if not sys.stdout.isatty():
-        given = os.environ.get("COLUMNS", "")
-        echo(aligned(columns, rows, int(given) if given.isdecimal() else None))
+        echo(aligned(columns, rows, output_width()))
         return
     from rich.console import Console
     from rich.table import Table

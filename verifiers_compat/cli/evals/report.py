@@ -10,6 +10,7 @@ from typing import Any
 
 from verifiers_compat.utils.async_utils import EventLoopLagStats
 from verifiers_compat.utils.logging_utils import print_prompt_completions_sample, print_time
+from vfgym.cli.table import wrapped
 from vfgym.terminal import echo
 
 MAX_VALUES = 100
@@ -59,18 +60,18 @@ def print_results(
         event_loop_lag: How late the event loop was, where it was measured.
     """
     metadata = results["metadata"]
-    echo("--- Evaluation ---")
-    echo(f"Environment: {metadata['env_id']}")
+    _echo("--- Evaluation ---")
+    _echo(f"Environment: {metadata['env_id']}")
     if metadata["env_args"]:
-        echo(f"Arguments: {', '.join(f'{name}={value!r}' for name, value in metadata['env_args'].items())}")
-    echo(f"Model: {metadata['model']}")
-    echo(f"Provider: {metadata['base_url']}")
-    echo(f"Examples: {metadata['num_examples']}")
-    echo(f"Rollouts per example: {metadata['rollouts_per_example']}")
+        _echo(f"Arguments: {', '.join(f'{name}={value!r}' for name, value in metadata['env_args'].items())}")
+    _echo(f"Model: {metadata['model']}")
+    _echo(f"Provider: {metadata['base_url']}")
+    _echo(f"Examples: {metadata['num_examples']}")
+    _echo(f"Rollouts per example: {metadata['rollouts_per_example']}")
     if not is_abbreviated and results["outputs"] and num_samples > 0:
-        echo("--- Example ---")
+        _echo("--- Example ---")
         print_prompt_completions_sample(outputs=results, n=num_samples)
-    echo("--- All ---")
+    _echo("--- All ---")
     print_rewards(results, shows_values=not is_abbreviated)
     print_info(results)
     if not is_abbreviated:
@@ -79,7 +80,7 @@ def print_results(
     _print_environments(results)
     if event_loop_lag is not None and event_loop_lag.count and not is_abbreviated:
         lag = event_loop_lag
-        echo(f"Event loop lag: mean {print_time(lag.mean)}, p99 {print_time(lag.p99)}, max {print_time(lag.max)}")
+        _echo(f"Event loop lag: mean {print_time(lag.mean)}, p99 {print_time(lag.p99)}, max {print_time(lag.max)}")
 
 
 def print_rewards(results: Mapping[str, Any], *, shows_values: bool = True) -> None:
@@ -90,11 +91,11 @@ def print_rewards(results: Mapping[str, Any], *, shows_values: bool = True) -> N
         shows_values: Whether single values are printed, in a line for each rollout of an example: ``r1`` for the first ones.
     """
     outputs, metadata = results["outputs"], results["metadata"]
-    echo("Rewards:")
+    _echo("Rewards:")
     _print_numbers("reward", [(output, output["reward"]) for output in outputs], shows_values)
     for mark, name in (("@", "pass_at_k"), ("^", "pass_all_k")):
         if metadata.get(name):
-            echo(", ".join(f"pass{mark}{k}: {_rounded(value)}" for k, value in metadata[name].items()))
+            _echo(", ".join(f"pass{mark}{k}: {_rounded(value)}" for k, value in metadata[name].items()))
     for metric in dict.fromkeys(name for output in outputs for name in output["metrics"]):
         numbers = [(output, output["metrics"][metric]) for output in outputs if metric in output["metrics"]]
         _print_numbers(metric, numbers, shows_values)
@@ -105,19 +106,19 @@ def print_info(results: Mapping[str, Any]) -> None:
     outputs = results["outputs"]
     if not outputs:
         return
-    echo("Info:")
-    echo(f"is_truncated: {_rounded(_share(output['is_truncated'] for output in outputs))}")
+    _echo("Info:")
+    _echo(f"is_truncated: {_rounded(_share(output['is_truncated'] for output in outputs))}")
     stops = Counter(str(output.get("stop_condition")) for output in outputs)
-    echo(f"stop_conditions: {_distribution(stops, len(outputs))}")
+    _echo(f"stop_conditions: {_distribution(stops, len(outputs))}")
     errors = Counter(output.get("long_error_chain") or str(output["error"]) for output in outputs if output["error"] is not None)
-    echo(f"errors: {_rounded(errors.total() / len(outputs))}")
+    _echo(f"errors: {_rounded(errors.total() / len(outputs))}")
     for chain, count in errors.most_common():
         first = next(output["error"] for output in outputs if (output.get("long_error_chain") or str(output["error"])) == chain)
-        echo(f"  {chain}: {count} of {len(outputs)}, the first is {first}")
+        _echo(f"  {chain}: {count} of {len(outputs)}, the first is {first}")
     failed = Counter(name for output in outputs for name in output.get("metrics_errors", ()))
     for name, count in failed.most_common():
         example = next(output["metrics_errors"][name] for output in outputs if name in output.get("metrics_errors", ()))
-        echo(f"  reward function {name} failed in {count} of {len(outputs)} rollouts: {example}")
+        _echo(f"  reward function {name} failed in {count} of {len(outputs)} rollouts: {example}")
 
 
 def print_timing(results: Mapping[str, Any]) -> None:
@@ -132,38 +133,38 @@ def print_timing(results: Mapping[str, Any]) -> None:
                 seconds[name].append(value)
     if not seconds:
         return
-    echo("Timing:")
+    _echo("Timing:")
     for name in _SPANS:
         if seconds[name]:
             each = seconds[name]
             shortest, mean, longest = (print_time(value) for value in (min(each), statistics.fmean(each), max(each)))
-            echo(f"{name}: min - {shortest}, mean - {mean}, max - {longest}")
+            _echo(f"{name}: min - {shortest}, mean - {mean}, max - {longest}")
 
 
 def print_usage(results: Mapping[str, Any]) -> None:
     """Print the mean tokens of a rollout, where any were reported."""
     usage = results["metadata"].get("usage")
     if usage:
-        echo("Usage:")
+        _echo("Usage:")
         for name, value in usage.items():
-            echo(f"{name} (avg): {value:.1f}")
+            _echo(f"{name} (avg): {value:.1f}")
 
 
 def _print_environments(results: Mapping[str, Any]) -> None:
     names = list(dict.fromkeys(name for name in map(output_env_id, results["outputs"]) if name is not None))
     if len(names) < 2:
         return
-    echo("Environments:")
+    _echo("Environments:")
     for name in names:
         outputs = get_env_outputs(results, name)
         errors = sum(output["error"] is not None for output in outputs)
         rewards = [output["reward"] for output in outputs]
-        echo(f"{name}: avg - {_mean(rewards)}, std - {_spread(rewards)}, rollouts - {len(outputs)}, errors - {errors}")
+        _echo(f"{name}: avg - {_mean(rewards)}, std - {_spread(rewards)}, rollouts - {len(outputs)}, errors - {errors}")
 
 
 def _print_numbers(name: str, numbers: Sequence[tuple[Mapping[str, Any], float]], shows_values: bool) -> None:
     values = [value for _, value in numbers]
-    echo(f"{name}: avg - {_mean(values)}, std - {_spread(values)}")
+    _echo(f"{name}: avg - {_mean(values)}, std - {_spread(values)}")
     if not shows_values:
         return
     by_rollout: defaultdict[int, list[float]] = defaultdict(list)
@@ -174,7 +175,7 @@ def _print_numbers(name: str, numbers: Sequence[tuple[Mapping[str, Any], float]]
     for rollout, each in sorted(by_rollout.items()):
         shown = ", ".join(str(_rounded(value)) for value in each[:MAX_VALUES])
         more = f", ... ({len(each)} in all)" if len(each) > MAX_VALUES else ""
-        echo(f"r{rollout + 1}: [{shown}{more}]")
+        _echo(f"r{rollout + 1}: [{shown}{more}]")
 
 
 def _distribution(counts: Counter[str], total: int) -> str:
@@ -195,3 +196,8 @@ def _spread(values: Sequence[float]) -> str:
 
 def _rounded(value: float) -> float:
     return round(float(value), 3)
+
+
+def _echo(text: str) -> None:
+    """Print a line, which is broken between words where it is too long."""
+    echo(wrapped(text))
