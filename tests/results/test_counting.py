@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import vfgym
 from vfgym import EnvGroup, MultiTurnEnv, Rubric, SingleTurnEnv, evaluate, stop
 from vfgym.errors import ConfigurationError, InfraError, OverlongPromptError
 from vfgym.messages import Message, UserMessage
-from vfgym.results import GenerateOutputs, ResultsWriter, load_results, rollout_output, summarize
+from vfgym.results import GenerateOutputs, ResultsError, ResultsWriter, load_results, results_dataset, rollout_output, summarize
 from vfgym.results.counting import settle
 from vfgym.state import State
 from vfgym.wrappers.gymnasium_game import GymnasiumGame
@@ -308,6 +309,30 @@ def test_rows_of_failed_rollouts_are_rewritten_when_the_run_ends(tmp_path: Path)
     assert load_results(tmp_path)["outputs"] == [{**row} for row in results["outputs"]]
 
 
+def test_a_disk_that_is_full_when_rows_are_rewritten_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old file stands until the new one is whole, and says as much: what it holds is settled as it is read."""
+    agent = fails_at(0, says=lambda example_id: str(-example_id))
+    env = tasks(worth, failure_reward=-1.0)
+    replace = os.replace
+
+    def full(source: Any, target: Any) -> None:
+        if Path(target).name == "results.jsonl":
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(ResultsError, match="No space left on device") as raised:
+        played(env, agent, results_path=tmp_path)
+    assert raised.value.outputs is not None
+    assert counted(raised.value.outputs) == [-3.0, -1.0, -2.0, -3.0]
+    monkeypatch.undo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["metadata.json", "results.jsonl"]
+    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert sorted(row["counted_reward"] for row in rows) == [-3.0, -2.0, -1.0, -1.0]
+    assert summarize(tmp_path)["avg_reward"] == -2.25
+    assert counted(played(env, agent, results_path=tmp_path, resume=True)) == [-3.0, -1.0, -2.0, -3.0]
+
+
 def test_progress_tells_the_same_mean() -> None:
     means: list[float | None] = []
     agent = fails_at(0, says=lambda example_id: str(-example_id))
@@ -390,3 +415,10 @@ def test_a_writer_leaves_rows_alone_that_it_is_not_told_of(tmp_path: Path) -> No
         before = (tmp_path / "results.jsonl").read_bytes()
         writer.finish(results["metadata"])
     assert (tmp_path / "results.jsonl").read_bytes() == before
+
+
+def test_a_dataset_of_results_without_a_mean_has_the_same_columns() -> None:
+    """So that those of several runs can be joined."""
+    features = [results_dataset(played(tasks(failure_reward=number), fails)).features for number in (None, -1.0)]
+    assert features[0]["counted_reward"] == features[1]["counted_reward"]
+    assert str(features[0]["counted_reward"].dtype) == "float64"

@@ -79,8 +79,9 @@ def rows_dataset(
     features: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in rows]
-        candidates = (*((typed or {}).get(name, ""),), *kinds)
-        kind = None if name in free else _common_type([kind for kind in candidates if kind], values)
+        own = (typed or {}).get(name)
+        candidates = kinds if own is None else (own, *kinds)
+        kind = None if name in free else _common_type(candidates, values) if any(value is not None for value in values) else own
         if kind is None:
             features[name], columns[name] = Json(), [None if value is None else json_column_text(value) for value in values]
         else:
@@ -92,7 +93,7 @@ def rows_dataset(
 def _common_type(kinds: Sequence[str], values: Sequence[Any]) -> str | None:
     """Return the first of several types that all values fit; None if they have to be JSON."""
     present = [value for value in values if value is not None]
-    return next((kind for kind in kinds if _fits(kind, present)), None) if present else None
+    return next((kind for kind in kinds if _fits(kind, present)), None)
 
 
 def _fits(kind: str, values: Sequence[Any]) -> bool:
