@@ -23,7 +23,7 @@ from vfgym.results import load_results
 
 DATASET = "reasoning-gym/leg_counting-v0"
 GAME = "gymnasium/FrozenLake-v1"
-SECONDS = 60.0
+SECONDS = 240.0
 """How long a command may hang before its test fails."""
 
 AGENTS = """

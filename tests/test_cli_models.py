@@ -23,7 +23,7 @@ from vfgym.testing.model_server import ModelRequest, ModelServer, RequestRefused
 from vfgym.testing.model_server.policies import echo
 
 DATASET = "reasoning-gym/leg_counting-v0"
-SECONDS = 60.0
+SECONDS = 240.0
 """How long a command may hang before its test fails."""
 KEY = "sk-test-0123456789abcdef"
 

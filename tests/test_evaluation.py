@@ -54,7 +54,7 @@ from vfgym.state import State
 from vfgym.testing.model_server import Faults, ModelRequest, ModelServer, RequestRefused
 
 ENV_ID = "evaluation-tests/Sums-v0"
-TOGETHER_SECONDS = 60.0
+TOGETHER_SECONDS = 240.0
 """How long episodes that must run together wait for each other, before the test fails instead of hanging."""
 
 

@@ -1183,7 +1183,7 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
             for model, text in (("echo", "héllo 😀"), ("mine", "HI"), ("scripted", "scripted answer")):
                 assert gpt.chat.completions.create(model=model, messages=HELLO).choices[0].message.content == text
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=240)
         assert (process.returncode, output.strip(), errors) == (0, "stopped after 3 request(s)", "")
     finally:
         process.kill()

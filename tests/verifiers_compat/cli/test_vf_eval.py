@@ -24,7 +24,7 @@ from vfgym.results import ResultsError, load_results
 from vfgym.testing.model_server import ModelServer, Reply, scripted
 
 VfEval = Callable[..., Any]
-SECONDS = 60.0
+SECONDS = 240.0
 """How long a command may hang before its test fails."""
 
 
