@@ -326,11 +326,13 @@ def test_what_goes_wrong_with_an_opponents_model() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_asks_the_opponents_model_itself(copied: Any) -> None:
+def test_a_copy_asks_the_opponents_model_itself(copied: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pickle holds the name of the key's variable, and no key."""
     from vfgym.testing.model_server import ModelServer
 
+    monkeypatch.setenv("KEY_OF_THE_OPPONENT", "none")
     with ModelServer(models={"careful": lambda request: "1"}) as server:
-        config = vfgym.ClientConfig(api_base_url=server.openai_url, api_key="none")
+        config = vfgym.ClientConfig(api_base_url=server.openai_url, api_key_var="KEY_OF_THE_OPPONENT")
         env = NimEnv(sticks=9, opponents=vfgym.ModelAgent(config, "careful"))
         play(env, ["1"])
         twin = copied(env)
