@@ -502,7 +502,7 @@ def test_play_stops_at_the_end_of_the_input() -> None:
         (["eval", GAME, "--agent", "randm"], "there is no agent 'randm'"),
         (["eval", GAME, "--agent", "random", "--agent", "my_agents:nobody"], "my_agents has no 'nobody'"),
         (["eval", GAME, "-a", "random", "-a", "random"], "--agent random is given 2 times: give it once"),
-        (["eval", GAME, "--agent", "random", "--env-args", "{x}"], "--env-args must be JSON, got '{x}'"),
+        (["eval", GAME, "--agent", "random", "--env-args", "{x}"], "--env-args must be JSON: "),
         (["eval", GAME, "--agent", "random", "--env-args", "[1]"], "--env-args must be a JSON object"),
         (["eval", GAME, "--agent", "random", "--env-args", '{"max_turn": 3}'], "has an argument 'max_turn'. Did you mean `max_turns`"),
         (["eval", GAME, "--agent", "random", "-n", "-1"], "say how many to play with num_examples"),

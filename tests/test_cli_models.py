@@ -272,7 +272,7 @@ def closed_port() -> int:
         (["-m", "m", "-p", "openai", "--client-type", "openai_response"], "Did you mean `openai_responses`"),
         (["-m", "m", "-b", "localhost:8000"], "expected the URL of an API, like http://localhost:8000/v1, got 'localhost:8000'"),
         (["-m", "m", "-b", "http://x/v1", "-S", "0.7"], "--sampling-args must be a JSON object"),
-        (["-m", "m", "-b", "http://x/v1", "-S", "{x}"], "--sampling-args must be JSON, got '{x}'"),
+        (["-m", "m", "-b", "http://x/v1", "-S", "{x}"], "--sampling-args must be JSON: "),
         (["-m", "", "-b", "http://x/v1"], "model must be the name of a model"),
         (["-m", "m", "-b", "http://127.0.0.1:{closed}/v1"], "cannot be reached: the connection is refused. Is the URL right"),
         (["-m", "m", "-b", "https://127.0.0.1:{closed}/v1"], "cannot be reached: the connection is refused. Is the URL right"),

@@ -17,7 +17,7 @@ from vfgym.testing import ModelServer
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
-OWN = re.compile(r"\S+ \S+: \d+/\d+ \(\d+%\), reward \S+, \d+ errors, .*|.* - (vfgym|verifiers_compat)\S* - INFO - .*")
+OWN = re.compile(r"\S+ \S+: \d+/\d+ \(\d+%\), reward \S+, \d+ failed, .*|.* - (vfgym|verifiers_compat)\S* - INFO - .*")
 """What a run says of itself where there is no terminal to draw on: its progress, and where its results are."""
 
 

@@ -264,8 +264,9 @@ async def test_a_time_out_is_not_mistaken_for_a_wrong_answer() -> None:
 
 
 def test_results_count_the_time_outs() -> None:
-    env = SingleTurnEnv(dataset=[{"question": "4?", "answer": "4"}] * 3, rubric=MathRubric(timeout_seconds=0.5))
+    env = SingleTurnEnv(dataset=[{"question": "4?", "answer": "4"}] * 3, rubric=MathRubric(timeout_seconds=0.5), failure_reward=0.0)
     results = vfgym.evaluate(env, lambda observation, info: boxed(HOPELESS))
+    assert results["metadata"]["num_failed"] == 3
     assert results["metadata"]["metrics_errors"] == {"correct_answer": 3}
     assert results["metadata"]["avg_reward"] == 0.0
 

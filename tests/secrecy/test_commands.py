@@ -109,7 +109,7 @@ def test_a_failing_run(command: object, failure: str, workspace: Path) -> None:
 def test_a_judge_that_fails(command: object, workspace: Path) -> None:
     """The model answers; its answer tries to work the terminal, and is in the error of a reward function, too."""
     with ModelServer({"echo": scripted([CONTROLS])}) as server, hostile_server("page") as port:
-        printed = run(command(server.openai_url), workspace, f"http://127.0.0.1:{port}/v1", code=0)  # type: ignore[operator]
+        printed = run(command(server.openai_url), workspace, f"http://127.0.0.1:{port}/v1", code=1 if command is vfgym_eval else 0)  # type: ignore[operator]
     assert "JudgeError" in printed
     assert hits("printed", printed) + hits_in_files(workspace / "outputs") == []
     assert "overwritten" in printed

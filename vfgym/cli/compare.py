@@ -16,13 +16,14 @@ from vfgym.agents import Agent, EndOfInput, import_named, load_agent
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
 from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
-from vfgym.clients.config import check_client_type, checked_config, provider_named
+from vfgym.clients.config import NO_KEY, check_client_type, checked_config, provider_named
 from vfgym.clients.reachable import check_reachable
 from vfgym.concurrency import run_to_end
 from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.evaluation import evaluate
 from vfgym.isolated_agent import IsolatedAgent
 from vfgym.model_agent import ModelAgent
+from vfgym.redaction import REDACTED
 from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
 from vfgym.results.counting import UNREADABLE
 from vfgym.results.files import METADATA, default_results_path
@@ -166,7 +167,7 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
         _print_comparison(results)
         if not is_permanent_refusal(error):
             raise
-        raise ConfigurationError(_refusal(error)) from error
+        raise ConfigurationError(_refusal(error, config)) from error
     finally:
         for contestant in contestants:
             if isinstance(contestant.agent, ModelAgent):
@@ -184,9 +185,11 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
     return 0 if has_means and any(not row["failed"] for result in results.values() for row in result["outputs"]) else FAILED
 
 
-def _refusal(error: Exception) -> str:
-    """Return what a permanent refusal is told as: who refused what, and what the provider says."""
-    return ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
+def _refusal(error: Exception, config: ClientConfig | None) -> str:
+    """Return what a permanent refusal is told as: who refused what, and what the provider says. Never the key, however short it is."""
+    text = ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
+    key = NO_KEY if config is None else config.resolved_api_key()
+    return text if key == NO_KEY else text.replace(key, REDACTED)
 
 
 def _check_resume(settings: Settings, names: Sequence[str]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import EzPickle
-from gymnasium.wrappers import TimeLimit
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
@@ -140,7 +140,7 @@ class GymnasiumGame(GameEnv):
             self.invalid_reward = float(invalid_reward)
             self._noop = self._noop_of(game, noop_action) if on_invalid == "noop" else None
             entry_point = game.spec.entry_point if game.spec is not None else None
-            self._lowest = None if game.spec is None else _lowest_reward(game.spec)
+            self._lowest = None if game.spec is None else _lowest_reward(game, game.spec)
             self._most_moves = None if game.spec is None else game.spec.max_episode_steps
         finally:
             game.close()
@@ -282,16 +282,18 @@ class GymnasiumGame(GameEnv):
         return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
 
 
-_KEEP_REWARDS = (gym.ObservationWrapper, TimeLimit)
+_KEEP_REWARDS = (gym.ObservationWrapper, OrderEnforcing, PassiveEnvChecker, TimeLimit)
 """Wrappers with which what is known of a game's rewards holds."""
 
 
-def _lowest_reward(spec: EnvSpec) -> LowestReward | None:
+def _lowest_reward(game: gym.Env[Any, Any], spec: EnvSpec) -> LowestReward | None:
     """Return the lowest reward of a game of Gymnasium's own; None where it is not known with this game's arguments and wrappers."""
     if not isinstance(spec.entry_point, str) or not spec.entry_point.startswith("gymnasium.envs.") or spec.id not in gym.registry:
         return None
-    if not all(issubclass(cast(Any, load_env_creator(wrapper.entry_point)), _KEEP_REWARDS) for wrapper in spec.additional_wrappers):
-        return None
+    while isinstance(game, gym.Wrapper):
+        if not isinstance(game, _KEEP_REWARDS):
+            return None
+        game = game.env
     usual = gym.spec(spec.id).kwargs
     changed = [name for name, value in spec.kwargs.items() if name != "render_mode" and (name not in usual or usual[name] != value)]
     return lowest_reward("gymnasium", spec.id, changed)

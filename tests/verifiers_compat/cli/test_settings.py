@@ -184,7 +184,7 @@ def test_timeout_wins_over_what_is_set_on_the_environment() -> None:
         ({"num_examples": 0}, "num_examples: .*positive, or -1"),
         ({"num_examples": "5"}, "num_examples: .*got '5'"),
         ({"rollouts_per_example": -1}, "rollouts_per_example"),
-        ({"headers": ["X"]}, "'Name: value', got 'X'"),
+        ({"headers": ["X"]}, "a header is written 'Name: value'"),
         ({"timeout": 0}, "timeout"),
         ({"id": "x", "env_id": "y"}, "id and env_id"),
         ({"max_concurrent": 1, "max_concurrent_generation": 2}, "max_concurrent and max_concurrent_generation"),
