@@ -210,6 +210,23 @@ def test_a_group_that_is_scored_together_is_redone_as_a_whole(tmp_path: Path) ->
     assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
 
 
+def test_a_group_with_an_error_to_redo_is_redone_as_a_whole(tmp_path: Path) -> None:
+    """Its rollouts are scored together, so the one that went well is played again beside the one that did not."""
+
+    class StumblesOnce(Counting):
+        def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
+            self.broken = set() if self.asked["3 + 1?"] else {"3 + 1?"}
+            return super().__call__(observation, info)
+
+    before = run(tmp_path, agent=StumblesOnce(), rubric=Rubric(longest), max_concurrent=1)
+    assert [row["error"] is not None for row in before["outputs"]].count(True) == 1
+    agent = Counting()
+    results = run(tmp_path, agent=agent, rubric=Rubric(longest), redo_errors=True)
+    assert agent.asked == {"3 + 1?": 2}
+    assert {(row["reward"], row["error"]) for row in results["outputs"]} == {(2.0, None)}
+    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
+
+
 # Which task a row is of
 
 

@@ -36,6 +36,7 @@ class JudgeServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.connections: list[Any] = []
         self.verdict: str | None = "yes"
         self.finish_reason = "stop"
         self.status = 200
@@ -59,6 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.server.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.server.keys.append(self.headers["Authorization"])
+        self.server.connections.append(self.client_address)
         message = {"role": "assistant", "content": self.server.verdict, "reasoning_content": "hm"}
         answer: dict[str, Any] = {"error": {"message": "not today", "type": "none", "code": None}}
         if self.server.status == 200:
@@ -287,6 +289,20 @@ def test_something_that_cannot_be_asked_is_refused_at_once(client: Any) -> None:
 def test_sampling_arguments_must_be_a_dict() -> None:
     with pytest.raises(ConfigurationError, match="judge_sampling_args must be a dict"):
         JudgeRubric(judge_sampling_args="hot")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+async def test_teardown_closes_the_connections_that_it_opened(server: JudgeServer, monkeypatch: pytest.MonkeyPatch, is_given: bool) -> None:
+    """To a judge that a configuration names, and to OpenAI by default. A later question opens new ones."""
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    rubric = JudgeRubric(judge_client=server.config() if is_given else None)
+    assert [await rubric.judge("q", "r", "a") for _ in range(2)] == ["yes"] * 2
+    await rubric.teardown()
+    assert await rubric.judge("q", "r", "a") == "yes"
+    await rubric.teardown()
+    first, second, later = server.connections
+    assert first == second != later
 
 
 async def test_teardown_closes_no_client_that_was_given() -> None:

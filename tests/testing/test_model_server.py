@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -375,6 +376,11 @@ async def test_a_response_stream_has_the_documented_events(gpt: openai.AsyncOpen
         assert kind in kinds
     assert [event.sequence_number for event in events] == list(range(len(events)))
     assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == FULL.text
+    told: defaultdict[str, str] = defaultdict(str)
+    for event in events:
+        if event.type == "response.function_call_arguments.delta":
+            told[event.item_id] += event.delta
+    assert [*told.values()] == [call.arguments for call in CALLS]  # each call is told its own
     async with gpt.responses.stream(model="full", input="add") as stream:
         final = await stream.get_final_response()
     assert final.output_text == FULL.text

@@ -150,6 +150,23 @@ async def test_when_no_attempt_is_left_the_last_one_counts() -> None:
         await maybe_retry(raising, max_retries=2, initial=0)()
 
 
+async def test_the_waits_between_attempts_double_up_to_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They begin with `initial` seconds, end with `max_wait`, and each is made up to a half shorter by chance."""
+    waits: list[float] = []
+
+    async def note(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def attempt() -> State:
+        return _state(SandboxError("x"))
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    await maybe_retry(attempt, max_retries=6, initial=3.0, max_wait=40.0)()
+    longest = [3.0, 6.0, 12.0, 24.0, 40.0, 40.0]
+    assert len(waits) == len(longest)
+    assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True)), waits
+
+
 async def test_other_exceptions_and_no_retries() -> None:
     async def broken() -> None:
         raise KeyError("bug")
@@ -173,6 +190,18 @@ async def test_the_lag_is_measured_until_it_is_stopped() -> None:
     assert len(asyncio.all_tasks()) == 1
     with pytest.raises(ValueError, match="positive"):
         EventLoopLagMonitor(interval=0)
+
+
+async def test_the_lag_is_measured_again_after_a_stop() -> None:
+    """A monitor that was stopped can be started again, and stopped again."""
+    monitor = EventLoopLagMonitor(interval=0.001)
+    measured = 0
+    for _ in range(2):
+        async with asyncio.timeout(60), monitor:
+            while monitor.get_stats().count == measured:
+                await asyncio.sleep(0)
+        measured = monitor.get_stats().count
+        assert len(asyncio.all_tasks()) == 1
 
 
 def test_lag_statistics() -> None:

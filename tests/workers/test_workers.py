@@ -92,6 +92,14 @@ async def test_a_worker_that_has_grown_is_replaced() -> None:
     assert await workers.call("eval", PID) != before
 
 
+async def test_a_single_worker_does_one_call_after_the_other() -> None:
+    """Also behind a call that takes long: the next one waits, and finds what that has left in the worker's memory."""
+    single = Workers("builtins", is_single=True)
+    slow = f"import sys, time\nend = time.monotonic() + {4 * pool._QUICK}\nwhile time.monotonic() < end: pass\nsys.left_behind = 'kept'"
+    _, found = await asyncio.gather(single.call("exec", slow), single.call("eval", "__import__('sys').left_behind"))
+    assert found == "kept"
+
+
 # Limits
 
 
