@@ -67,13 +67,14 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | 
         width: Most characters of a line; None for any number. Where the columns do not fit, there is a block for each row: its first cell,
             then a line for each other one.
 
-    >>> table = ["agent", "reward"], [["random", "0.1 ± 0.2"]]
+    >>> table = ["agent", "reward", "seconds"], [["random", "0.1 ± 0.2", "1.50"]]
     >>> print(aligned(*table))
-    agent   reward
-    random  0.1 ± 0.2
-    >>> print(aligned(*table, width=15))
+    agent   reward     seconds
+    random  0.1 ± 0.2  1.50
+    >>> print(aligned(*table, width=20))
     random
       reward: 0.1 ± 0.2
+      seconds: 1.50
     """
     fitted = _fitted(columns, rows, None if width is None else width - 2 * (len(columns) - 1))
     if fitted is None:
