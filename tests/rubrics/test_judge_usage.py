@@ -14,6 +14,7 @@ import pytest
 
 import verifiers_compat as vf
 import vfgym
+from vfgym.concurrency import wait
 from vfgym.results import load_results
 from vfgym.testing import ScriptedClient
 from vfgym.testing.model_server import ModelServer
@@ -110,9 +111,13 @@ def test_clients_that_are_given(server: ModelServer, given: str) -> None:
         "OpenAI": lambda: openai.OpenAI(base_url=server.openai_url, api_key="k"),
         "AsyncAnthropic": lambda: anthropic.AsyncAnthropic(base_url=server.url, api_key="k"),
     }
-    rubric = vfgym.JudgeRubric(twice, judge_client=made[given](), judge_model="judge", judge_prompt=TEMPLATE)
+    client = made[given]()
+    rubric = vfgym.JudgeRubric(twice, judge_client=client, judge_model="judge", judge_prompt=TEMPLATE)
     env = vfgym.SingleTurnEnv(ROWS, rubric=rubric)
     (row,) = vfgym.evaluate(env, lambda observation, info: "four", progress=False)["outputs"]
+    closing = client.close()
+    if closing is not None:
+        wait(closing)  # where its connections are
     assert row["token_usage"].keys() == JUDGE_KEYS  # the policy reports none
     assert judges(row)["judge_requests"] == 2
     assert judges(row)["judge_output_tokens"] > 0
