@@ -18,7 +18,7 @@ from vfgym.testing.model_server import ModelServer, scripted
 CONTROLS = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202eright to left \r overwritten"
 
 ENVIRONMENT = '''
-"""Questions that a judge decides; everything that any logger says goes to the standard error stream."""
+"""Questions that a judge decides. No request waits past their deadline for its next try; everything that any logger says goes to the standard error stream."""
 
 import logging
 import os
@@ -48,11 +48,11 @@ def rows():
 
 
 def load_environment(secret_token=None, **arguments):
-    return vf.SingleTurnEnv(dataset=rows(), rubric=vf.JudgeRubric(funcs=[verdict, bad], judge_client=judge_client()))
+    return vf.SingleTurnEnv(dataset=rows(), rubric=vf.JudgeRubric(funcs=[verdict, bad], judge_client=judge_client()), timeout_seconds=5)
 
 
 def step_environment(secret_token=None, **arguments):
-    return vfgym.SingleTurnEnv(dataset=rows(), rubric=vfgym.JudgeRubric([verdict, bad], judge_client=judge_client()))
+    return vfgym.SingleTurnEnv(rows(), rubric=vfgym.JudgeRubric([verdict, bad], judge_client=judge_client()), timeout_seconds=5)
 
 
 import gymnasium
