@@ -18,7 +18,7 @@ from vfgym.testing.model_server import ModelServer, scripted
 CONTROLS = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202eright to left \r overwritten"
 
 ENVIRONMENT = '''
-"""Questions that a judge decides. No request waits past their deadline for its next try; everything that any logger says goes to the standard error stream."""
+"""Questions that a judge decides, soon: no request is sent again after its deadline. What loggers say goes to the standard error stream."""
 
 import logging
 import os
