@@ -74,6 +74,20 @@ def test_a_new_project_has_its_files_and_metadata(workspace: Path, is_package: b
     assert "$" not in readme
 
 
+@pytest.mark.parametrize("is_package", [False, True])
+def test_a_wheel_of_a_new_project_has_its_code(workspace: Path, is_package: bool) -> None:
+    """So that others can install it; and its pyproject.toml, where the defaults of its evaluation stand."""
+    folder = write_project("word_count", workspace, is_package=is_package)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=folder, capture_output=True, timeout=SECONDS, check=True
+    )
+    (wheel,) = (folder / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name for name in archive.namelist() if ".dist-info/" not in name}
+    code = {"word_count/__init__.py", "word_count/word_count.py"} if is_package else {"word_count.py"}
+    assert files == {"pyproject.toml", *code}
+
+
 def test_files_that_are_there_are_kept(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_project("word_count", workspace)
     (folder / "README.md").write_text("mine")
