@@ -57,6 +57,14 @@ def test_rewards_of_uneven_groups(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_value_stands_in_the_line_of_its_rollout(capsys: pytest.CaptureFixture[str]) -> None:
+    """As its row numbers it: also where rows are in another order, or the first rollout has no such metric."""
+    print_rewards(run(row(0, 0.25, rollout=1, metrics={"m": 2.0}), row(0, 0.75, rollout=0), row(1, 0.5, rollout=0), rollouts=2))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:4] == ["r1: [0.75, 0.5]", "r2: [0.25]"]
+    assert lines[-2:] == ["m: avg - 2.000, std - 0.000", "r2: [2.0]"]
+
+
 def test_long_lines_say_how_many_values_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     print_rewards(run(*(row(i, 1.0) for i in range(150))))
     assert "1.0, ... (150 in all)]" in capsys.readouterr().out
