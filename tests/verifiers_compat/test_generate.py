@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
 
 import verifiers_compat as vf
 from vfgym import Client, ProceduralTasks
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.results import ResultsError, load_results
-from vfgym.testing import ScriptedClient
+from vfgym.testing import ModelServer, ScriptedClient
 
 ROWS = [{"question": f"question {index}", "answer": str(index)} for index in range(4)]
 
@@ -990,6 +991,18 @@ async def test_a_client_that_a_rollout_made_of_a_configuration_is_kept_and_close
     with pytest.raises(OSError, match="stuck"):
         env.close()
     assert [client.closed for client in made] == [True, True]
+
+
+async def test_an_sdks_client_that_a_rollout_was_given_is_left_open() -> None:
+    """Whoever made it closes it: other environments may use it still."""
+    with ModelServer() as server:
+        async with AsyncOpenAI(base_url=server.openai_url, api_key="k") as client:
+            for _ in range(2):
+                env = single()
+                state = await env.rollout(env.get_dataset()[0], client, "echo")
+                await env.aclose()
+                assert state["error"] is None
+                assert not client.is_closed()
 
 
 def test_the_number_of_rollouts_at_once_reaches_registered_executors() -> None:

@@ -106,7 +106,8 @@ class Environment(RolloutAPI, ChatEnv):
     def initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> vfgym.state.State:
         """Return the state that an episode of a task of its own starts from (see `ChatEnv.initial_state`).
 
-        A configuration or an SDK's client is resolved. The client that is made of it is kept, for the rollouts that follow.
+        A configuration or an SDK's client is resolved. The client that is made of it is kept, for the rollouts that follow, and
+        closed with the environment; an SDK's client stays open.
         """
         if client is not None and not isinstance(client, Client):
             client = self._kept_client(client)
