@@ -67,6 +67,13 @@ async def test_the_turn_limit_ends_the_loop_after_the_tools() -> None:
     assert state["num_model_requests"] == 1
 
 
+async def test_a_task_may_lift_the_turn_limit() -> None:
+    """A limit that is not positive is none, also where a task says so and the harness has one."""
+    call = calling(("get", {"key": "a"}))
+    state = await harness(call, call, "done", toolsets=[get], max_turns=1).run({"prompt": "go", "max_turns": 0})
+    assert (state["stop_condition"], state["num_model_requests"]) == ("no_tools", 3)
+
+
 async def test_stop_conditions_are_checked_before_the_program_and_after_each_tool() -> None:
     def never(task: Any, state: Any) -> bool:
         return True
