@@ -331,6 +331,14 @@ def test_each_form_of_english_is_what_reads_its_examples(form: english.Form, exa
         assert is_chosen(before + mention + after, [place]) == bool(forms)
 
 
+def test_a_choice_after_long_thoughts_is_read() -> None:
+    """Of very many mentions the last ones count, where the choice is."""
+    thoughts = "Should I go right? " * 100
+    assert MOVES.encode(MOVES.decode(f"{thoughts}I go right.")) == "right"
+    with pytest.raises(ActionNotFound, match="It is unclear whether"):
+        MOVES.decode(thoughts)
+
+
 FORMS = ["<action>{}</action>", "<Action>\n{}</Action> ", "Action: {}\n", "\n**My answer:** {}\n", "```\n{}\n```\n"]
 """What says that this is the answer."""
 
