@@ -138,6 +138,17 @@ def test_the_window_slides() -> None:
     assert env.level == 1
 
 
+def test_the_window_slides_on_where_a_state_was_loaded() -> None:
+    """Only the last three scores count there too, be they of before or after, and of a longer window the latest."""
+    env = graded()
+    env.curriculum.load_state_dict({"levels": {"chain_sum": 0}, "scores": {"chain_sum": [0.0] * 5}})
+    assert env.curriculum.state_dict()["scores"] == {"chain_sum": [0.0] * 3}
+    play(env, episodes=2)
+    assert env.level == 0
+    play(env)
+    assert env.level == 1
+
+
 def test_the_threshold_is_a_mean() -> None:
     env = graded(window=4, threshold=0.75)
     play(env, rightly=False)
