@@ -66,6 +66,15 @@ def test_short_words_are_no_secrets_in_texts_but_in_their_places() -> None:
     assert redacted("the light is on") == "the light is on"
 
 
+def test_of_too_many_secrets_the_oldest_are_forgotten() -> None:
+    """A process that is given keys without end goes on hiding the newest ones."""
+    given_keys = [f"{number:08}-abcdefgh" for number in range(redaction._MOST_KNOWN + 2)]
+    for key in given_keys:
+        Secret(key)
+    assert [redacted(key) for key in given_keys[:3]] == [*given_keys[:2], REDACTED]
+    assert [redacted(key) for key in given_keys[-3:]] == [REDACTED] * 3
+
+
 def test_a_secret_is_sent_and_does_not_show() -> None:
     secret = Secret(KEY)
     assert (secret, f"{secret}", json.loads(json.dumps(secret))) == (KEY, KEY, KEY)
