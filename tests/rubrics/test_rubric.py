@@ -564,6 +564,70 @@ def test_cleanup_methods_of_a_rubric_run_after_scoring_and_teardown_methods_once
     assert rubric.order[2:] == ["closed"]
 
 
+class Untidy(Rubric):
+    """Notes that it was asked to clean up, and fails."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__(lambda: 1.0)
+        self.order = order
+
+    @cleanup
+    def close_files(self) -> None:
+        self.order.append("files")
+        raise OSError("the disk is gone")
+
+
+class UntidyToo(Untidy):
+    """The same with another handler."""
+
+    close_files = None  # type: ignore[assignment]
+
+    @cleanup
+    def close_socket(self) -> None:
+        self.order.append("socket")
+        raise ConnectionError("the line is dead")
+
+
+class UntidyGroup(RubricGroup):
+    """A group that cleans up after itself too."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__([Untidy(order), UntidyToo(order)])
+        self.order = order
+
+    @cleanup
+    def close_group(self) -> None:
+        self.order.append("group")
+        raise TimeoutError("the group hangs")
+
+
+def test_the_cleanup_methods_of_a_group_run_and_then_those_of_all_its_rubrics() -> None:
+    """Whatever fails, the others run."""
+    order: list[str] = []
+    env = SingleTurnEnv([{"question": "?"}], rubric=UntidyGroup(order))
+    env.reset(seed=0)
+    env.step("x")
+    assert order == ["group", "files", "socket"]
+
+
+def test_what_fails_in_several_cleanups_of_one_episode_is_all_recorded() -> None:
+    """The environment's, and that of each rubric."""
+
+    class UntidyEnv(SingleTurnEnv):
+        @cleanup
+        def close_game(self, state: State) -> None:
+            raise KeyError("game")
+
+    env = UntidyEnv([{"question": "?"}], rubric=RubricGroup([Untidy([]), UntidyToo([])]))
+    env.reset(seed=0)
+    env.step("x")
+    assert env.state["cleanup_errors"] == {
+        "close_game": "KeyError('game')",
+        "close_files": "OSError('the disk is gone')",
+        "close_socket": "ConnectionError('the line is dead')",
+    }
+
+
 # Step reward functions
 
 
