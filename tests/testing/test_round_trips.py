@@ -289,6 +289,14 @@ def test_a_game_of_textarena_is_textarenas_own(game: str, players: int) -> None:
     assert details[TEXTARENA].endswith(f"moves of {players} player(s)")
 
 
+def test_the_random_numbers_of_the_process_go_on_where_they_were() -> None:
+    """TextArena's own games draw from them, and are seeded for the comparison."""
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    before = random.getstate(), np.random.get_state()
+    assert TEXTARENA in kept(lambda: TextArenaEnv("GuessTheNumber-v0"))
+    assert same(before, (random.getstate(), np.random.get_state()))
+
+
 class DoubleStakes(TextArenaGame):
     """Pays twice what TextArena does."""
 
