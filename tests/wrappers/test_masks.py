@@ -23,6 +23,7 @@ MASKED_SPACES: dict[str, tuple[gym.Space[Any], Any]] = {
     "MultiBinary of two axes": (spaces.MultiBinary((2, 2)), [[0, 1], [2, 1]]),
     "Text": (spaces.Text(2, charset="abc"), (None, [1, 0, 1])),
     "Text of a length": (spaces.Text(2, charset="abc"), (1, None)),
+    "Text of the greatest length": (spaces.Text(2, charset="abc"), (2, None)),
     "Text, nothing": (spaces.Text(2, min_length=0, charset="abc"), (None, [0, 0, 0])),
     "Tuple": (spaces.Tuple([spaces.Discrete(3), spaces.Discrete(2)]), ([0, 1, 1], None)),
     "Dict": (spaces.Dict(a=spaces.Discrete(3), b=spaces.MultiBinary(2)), {"a": [1, 0, 1], "b": [2, 0]}),
