@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
 import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from tests.wrappers.textarena.playing import playable
 from vfgym.data import english_words
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame, textarena_games
+from vfgym.wrappers.textarena.words import Dictionary
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -78,6 +83,26 @@ def test_a_word_of_the_dictionary_is_a_word() -> None:
     assert not table.move(AssistantMessage("[zzzzz]")).is_valid
     assert table.move(AssistantMessage("[adept]")).is_valid
     assert "adept" not in english_words()["nouns"] | english_words()["others"]
+
+
+@pytest.mark.parametrize("env_id", ["Hangman-v0", "Hangman-v0-hardcore"])
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))], ids=["deepcopy", "pickle"])
+def test_the_copy_of_a_game_goes_on_with_its_words(env_id: str, duplicate: Callable[[TextArenaGame], TextArenaGame]) -> None:
+    """The easy game with the easy ones; and the list itself is not copied."""
+    table = TextArenaGame(env_id)
+    table.reset(3)
+    assert duplicate(table).raw.word_list is table.raw.word_list
+
+
+@pytest.mark.parametrize("options", [{}, {"keep_proper_nouns": True}, {"include_nltk": False}])
+def test_the_shared_dictionary_has_the_words_of_textarenas_own_with_the_same_options(options: dict[str, bool]) -> None:
+    TextArenaGame("Wordle-v0")  # whose modules look for words where vfgym has them
+    own = importlib.import_module("textarena.envs.utils.word_lists").EnglishDictionary(**options)
+    shared = Dictionary(**options)
+    assert shared.get_all_words() == own.get_all_words()
+    assert shared.get_basic_words() == own.get_basic_words()
+    for word in ("adept", "Adept", "london", "zzzzz"):
+        assert shared.is_english_word(word) == own.is_english_word(word), word
 
 
 PLAYED = """
