@@ -20,8 +20,8 @@ import aiohttp
 from aiohttp import web
 
 from vfgym.clients import Client, ClientConfig
-from vfgym.clients.anthropic_messages import AnthropicMessagesClient
-from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.clients.providers.anthropic_messages import AnthropicMessagesClient
+from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.messages import AssistantMessage, Message, SystemMessage, UserMessage
 
 ROUNDS = 3

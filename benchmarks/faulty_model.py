@@ -29,7 +29,7 @@ from typing import Any
 
 import verifiers_compat as vf
 from vfgym.messages import AssistantMessage, ToolCall
-from vfgym.testing.model_server import Faults, ModelRequest, ModelServer
+from vfgym.model_server import Faults, ModelRequest, ModelServer
 
 FAULTS = Faults(seed=7, rate_limited=0.05, server_error=0.02, cut_connection=0.01, hung=0.01)
 EMPTY = Faults(seed=7, rate_limited=0.05, server_error=0.02, cut_connection=0.01, empty_reply=0.03)

@@ -17,8 +17,7 @@ import numpy as np
 
 import vfgym
 from vfgym.clients import Client, SamplingArgs
-from vfgym.messages import AssistantMessage, Message, ToolCall, UserMessage
-from vfgym.responses import Response
+from vfgym.messages import AssistantMessage, Message, Response, ToolCall, UserMessage
 from vfgym.state import State
 from vfgym.tools import Tool
 

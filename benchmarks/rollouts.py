@@ -398,7 +398,7 @@ class served:  # noqa: N801 (used as a function is)
 
     def __enter__(self) -> str:
         code = (
-            "from vfgym.testing.model_server import ModelServer, echo\nimport sys\n"
+            "from vfgym.model_server import ModelServer, echo\nimport sys\n"
             "with ModelServer(models={'m': echo}, latency=0.02) as server:\n"
             "    print(server.openai_url, flush=True); sys.stdin.read()"
         )

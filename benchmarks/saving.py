@@ -14,8 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import vfgym
-from vfgym.messages import AssistantMessage, Message, UserMessage
-from vfgym.responses import Response, Usage
+from vfgym.messages import AssistantMessage, Message, Response, Usage, UserMessage
 from vfgym.results import Earlier, ResultsWriter, RolloutOutput, Run, Slot, fingerprint_of, load_results, rollout_output
 from vfgym.results.metadata import version_info
 from vfgym.results.rows import row_line

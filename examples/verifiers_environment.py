@@ -8,7 +8,7 @@ install()  # from here on, `import verifiers` finds this library
 
 import verifiers as vf  # noqa: E402
 
-from vfgym.testing.model_server import ModelRequest, ModelServer  # noqa: E402
+from vfgym.model_server import ModelRequest, ModelServer  # noqa: E402
 
 
 class GuessTheNumber(vf.MultiTurnEnv):

@@ -47,11 +47,11 @@ class Row:
 def described(env_id: str) -> Row:
     """Make one environment, play it, and describe it."""
     import vfgym
-    from vfgym.agents import seat_of
+    from vfgym.agents.base import seat_of
     from vfgym.errors import Error
     from vfgym.evaluation.replicas import make_env
-    from vfgym.wrappers.gymnasium_game import GymnasiumGame
-    from vfgym.wrappers.multiplayer import MultiplayerEnv
+    from vfgym.wrappers.games.multiplayer import MultiplayerEnv
+    from vfgym.wrappers.gymnasium.game import GymnasiumGame
     from vfgym.wrappers.textarena import textarena_games
     from vfgym.wrappers.textarena.env import TextArenaEnv
 

@@ -16,7 +16,7 @@ from typing import Any
 import vfgym
 from vfgym import AssistantMessage, ToolCall
 from vfgym.messages import Message
-from vfgym.wrappers.images import Frame, frame_of
+from vfgym.wrappers.games.images import Frame, frame_of
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "three_faces.png"
 

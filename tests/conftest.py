@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.sampling import SEED
-from vfgym import redaction
+from vfgym.output import redaction
 
 LIMIT = 300
 """Seconds that a test may take, as its set-up and its end may; ``@pytest.mark.limit(seconds)`` sets another limit.

@@ -18,9 +18,9 @@ from typing import Any
 import gymnasium
 import pytest
 
+from vfgym.model_server import ModelRequest, ModelServer, RequestRefused, environment_oracle
+from vfgym.model_server.policies import echo
 from vfgym.results import load_results
-from vfgym.testing.model_server import ModelRequest, ModelServer, RequestRefused, environment_oracle
-from vfgym.testing.model_server.policies import echo
 
 DATASET = "reasoning-gym/leg_counting-v0"
 SECONDS = 240.0

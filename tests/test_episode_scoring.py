@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vfgym import Rubric, RubricGroup, SingleTurnEnv
-from vfgym.concurrency import Steps, run_async
+from vfgym.aio.steps import Steps, run_async
 from vfgym.episode_scoring import score_together
 from vfgym.rollouts import Player
 from vfgym.rubrics.scoring import Score

@@ -9,7 +9,7 @@ import pytest
 
 import vfgym
 from scripts import readme_picture
-from vfgym.wrappers.images import frame_of
+from vfgym.wrappers.games.images import frame_of
 
 pytest.importorskip("pygame", reason="needs the extra classic")
 pytest.importorskip("PIL", reason="needs the extra images")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfgym import AssistantMessage, State, UserMessage
-from vfgym.responses import ResponseTokens
+from vfgym.messages import ResponseTokens
 from vfgym.results.plain_json import as_json
 from vfgym.state import MessagesView, RolloutTiming, TimeSpan, TimeSpans, UsageTracker, step_tokens
 

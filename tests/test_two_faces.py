@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from vfgym import ChatEnv, Client, MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, StatefulToolEnv, ToolEnv, UserMessage, stop
 from vfgym.clients import SamplingArgs
 from vfgym.errors import ConfigurationError, InfraError, ToolParseError
-from vfgym.messages import AssistantMessage, Message
-from vfgym.responses import ResponseMessage
+from vfgym.messages import AssistantMessage, Message, ResponseMessage
 
 ROWS = [{"question": f"question {index}", "answer": str(index), "info": {"level": index}} for index in range(3)]
 

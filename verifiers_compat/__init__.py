@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from verifiers_compat.utils.data_utils import load_example_dataset
     from verifiers_compat.utils.env_utils import load_environment
     from verifiers_compat.utils.logging_utils import log_level, print_prompt_completions_sample, quiet_verifiers, setup_logging
-    from vfgym.clients.nemorl_chat_completions import NeMoRLChatCompletionsClient
-    from vfgym.clients.openai_chat_completions_token import OpenAIChatCompletionsTokenClient
-    from vfgym.clients.renderer import RendererClient
+    from vfgym.clients.providers.nemorl_chat_completions import NeMoRLChatCompletionsClient
+    from vfgym.clients.providers.openai_chat_completions_token import OpenAIChatCompletionsTokenClient
+    from vfgym.clients.providers.renderer import RendererClient
 
 _LAZY = {
     "PRIME_PLUGIN_API_VERSION": "verifiers_compat.cli.plugins.prime:PRIME_PLUGIN_API_VERSION",
@@ -84,9 +84,9 @@ _LAZY = {
     "print_prompt_completions_sample": "verifiers_compat.utils.logging_utils:print_prompt_completions_sample",
     "quiet_verifiers": "verifiers_compat.utils.logging_utils:quiet_verifiers",
     "setup_logging": "verifiers_compat.utils.logging_utils:setup_logging",
-    "NeMoRLChatCompletionsClient": "vfgym.clients.nemorl_chat_completions:NeMoRLChatCompletionsClient",
-    "OpenAIChatCompletionsTokenClient": "vfgym.clients.openai_chat_completions_token:OpenAIChatCompletionsTokenClient",
-    "RendererClient": "vfgym.clients.renderer:RendererClient",
+    "NeMoRLChatCompletionsClient": "vfgym.clients.providers.nemorl_chat_completions:NeMoRLChatCompletionsClient",
+    "OpenAIChatCompletionsTokenClient": "vfgym.clients.providers.openai_chat_completions_token:OpenAIChatCompletionsTokenClient",
+    "RendererClient": "vfgym.clients.providers.renderer:RendererClient",
     **{
         name: f"verifiers_compat.v1:{name}"
         for name in (

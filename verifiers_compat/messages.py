@@ -18,13 +18,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self, SupportsIndex, TypeAlias
 from weakref import ref
 
-import vfgym.messages as frozen
-import vfgym.responses as responses
+import vfgym.messages.chat as frozen
+import vfgym.messages.responses as responses
+import vfgym.messages.tool_calls as tool_calls
 from vfgym.errors import InvalidMessage
-from vfgym.frozen import FrozenDict
 from vfgym.messages import Message, MessageTypes, as_tool_call
-from vfgym.responses import Model
-from vfgym.tool_calls import fields_of, short
+from vfgym.messages.frozen import FrozenDict
+from vfgym.messages.responses import Model
+from vfgym.messages.tool_calls import fields_of, short
 
 _Owner: TypeAlias = "ref[Message] | None"
 
@@ -271,7 +272,7 @@ def _owned(value: Any, owner: _Owner) -> Any:
             return value
         if current is None:
             return _taken(value, owner)
-    if isinstance(value, frozen.ToolCall):
+    if isinstance(value, tool_calls.ToolCall):
         return _taken((type(value) if isinstance(value, ToolCall) else ToolCall)._of(value), owner)
     if isinstance(value, Mapping):
         return _part_dict({key: _owned(item, owner) for key, item in value.items()}, owner)
@@ -361,7 +362,7 @@ class _Writable(Model, FrozenDict):
         """Do what a write asks for."""
 
 
-class ToolCall(_Writable, frozen.ToolCall):
+class ToolCall(_Writable, tool_calls.ToolCall):
     """One call of a tool, as `vfgym.ToolCall`, but writable.
 
     Its data is the nested form of OpenAI; `model_dump` gives the documented fields: ``id``, ``name`` and ``arguments``.
@@ -372,7 +373,7 @@ class ToolCall(_Writable, frozen.ToolCall):
 
     def __init__(self, *args: Any, **fields: Any) -> None:
         """Validate one call (see `vfgym.ToolCall`)."""
-        frozen.ToolCall.__init__(self, *args, **fields)
+        tool_calls.ToolCall.__init__(self, *args, **fields)
         _taken(self, None)
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, NotRequired, TypeAlias, TypedDict, ca
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-import vfgym.responses as responses
+import vfgym.messages.responses as responses
 import vfgym.state as state
 import vfgym.tools as tools
 from verifiers_compat.loading import module_getattr
@@ -26,8 +26,9 @@ from verifiers_compat.messages import (
 )
 from verifiers_compat.stand_ins import StandsFor
 from vfgym.clients import ClientConfig, ClientType, EndpointClientConfig, SamplingArgs
-from vfgym.frozen import FrozenDict, freeze
-from vfgym.responses import FinishReason, Items
+from vfgym.messages import FinishReason
+from vfgym.messages.frozen import FrozenDict, freeze
+from vfgym.messages.responses import Items
 from vfgym.results import ErrorInfo, GenerateMetadata, ProcessedOutputs, RolloutOutput, VersionInfo
 from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
 from vfgym.state import RolloutInput, TokenUsage, TrajectoryStep, TrajectoryStepTokens
@@ -76,7 +77,7 @@ class State(state.State):
 
 
 class _Open:
-    """Makes a record of `vfgym.responses` one that keeps further fields."""
+    """Makes a record of `vfgym.messages.responses` one that keeps further fields."""
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]

@@ -1,28 +1,41 @@
 """LLM environments as real `gymnasium.Env` objects: chat messages and tool calls in, rubric rewards out."""
 
-from vfgym.agents import HumanAgent, OracleAgent, RandomAgent, ScriptedAgent
+from vfgym.agents import HumanAgent, ModelAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client, ClientConfig
-from vfgym.envs import ChatEnv, EnvGroup, GameEnv, GameSessionEnv, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv, Turn
-from vfgym.envs.reasoning_gym import ReasoningGymEnv
+from vfgym.envs import ChatEnv, EnvGroup, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
 from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
-from vfgym.log_records import protect_log_records
-from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
-from vfgym.model_agent import ModelAgent
+from vfgym.messages import (
+    AssistantMessage,
+    Message,
+    Response,
+    ResponseMessage,
+    SystemMessage,
+    TextMessage,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+    plain,
+)
+from vfgym.output.log_records import protect_log_records
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
-from vfgym.responses import Response, ResponseMessage, Usage
 from vfgym.rubrics import JudgeRubric, MathRubric, Rubric, RubricGroup
 from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks
 from vfgym.tools import Tool
 from vfgym.wrappers import (
+    GameEnv,
+    GameSessionEnv,
     MultiplayerEnv,
     NewMessages,
     PettingZooEnv,
     Played,
+    ReasoningGymEnv,
     TextArenaEnv,
+    Turn,
     TurnBasedGame,
     to_chat,
     to_gym,

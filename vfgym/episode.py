@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from vfgym.aio.background import running_loop
+from vfgym.aio.deadlines import Before, DeadlinePassed
+from vfgym.aio.steps import Steps, run_handlers
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import Before, DeadlinePassed, Steps, run_handlers, running_loop
 from vfgym.episode_scoring import score_alone
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.hooks import check_stops, complete
-from vfgym.messages import Message, as_messages
-from vfgym.responses import Response, for_conversation
+from vfgym.messages import Message, Response, as_messages
+from vfgym.messages.responses import for_conversation
 from vfgym.rubrics.scoring import number_from, value_of_turn, zero
 from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens, unbegun, view_of
 

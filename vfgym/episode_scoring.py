@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from vfgym.aio.steps import Steps
 from vfgym.calls import rollout_failure
-from vfgym.concurrency import Steps
 from vfgym.rubrics.rubric import scored_by_author
 from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
 from vfgym.state import State

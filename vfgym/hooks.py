@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vfgym.aio.steps import Steps
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import Steps
 from vfgym.state import State, write
 
 if TYPE_CHECKING:

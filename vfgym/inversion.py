@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from vfgym.aio.deadlines import DeadlinePassed, ends_at
+from vfgym.aio.steps import Steps
 from vfgym.clients import Client, SamplingArgs
-from vfgym.concurrency import DeadlinePassed, Steps, ends_at
 from vfgym.episode import BaseEpisode, error_stop, made_states, model_failure, note_error
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
 from vfgym.hooks import ROLLED_OUT, complete
-from vfgym.messages import Message, as_messages
-from vfgym.responses import Response
+from vfgym.messages import Message, Response, as_messages
 from vfgym.state import State, unbegun
 from vfgym.tools import Tool
 

@@ -30,7 +30,7 @@ def register_all() -> None:
     * ``textarena/<id>``: the games of TextArena, as `TextArenaEnv`. Those that cannot run here say why when they are made.
     """
     for name in reasoning_gym_datasets():
-        _register(f"reasoning-gym/{name}-v0", "vfgym.envs.reasoning_gym:ReasoningGymEnv", {"gym": name})
+        _register(f"reasoning-gym/{name}-v0", "vfgym.wrappers.reasoning_gym:ReasoningGymEnv", {"gym": name})
     for game in gymnasium_environments():
         _register(f"gymnasium/{game}", "vfgym.wrappers.to_chat:make_chat", {"game": game})
     for game in pettingzoo_environments():

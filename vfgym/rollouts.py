@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, cast
 
+from vfgym.aio.deadlines import DeadlinePassed
+from vfgym.aio.steps import begin, run_async, run_each
 from vfgym.calls import ends_run, rollout_failure
-from vfgym.concurrency import DeadlinePassed, begin, run_async, run_each
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import closing_steps
 from vfgym.envs.multi_turn import MultiTurnEnv

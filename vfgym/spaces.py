@@ -19,8 +19,7 @@ from gymnasium.vector.utils import batch_differing_spaces
 from gymnasium.wrappers.utils import create_zero_array
 
 from vfgym.errors import InvalidMessage
-from vfgym.messages import AssistantMessage, Message, ToolCall, UserMessage, as_message, as_messages
-from vfgym.responses import Response
+from vfgym.messages import AssistantMessage, Message, Response, ToolCall, UserMessage, as_message, as_messages
 from vfgym.tools import Tool, sample_arguments
 
 WORDS = ("yes", "no", "maybe", "left", "right", "one", "two", "three", "red", "blue", "0", "1", "7", "42", "the", "answer", "is")

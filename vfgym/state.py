@@ -11,8 +11,7 @@ from typing import Any, ClassVar, SupportsIndex, TypedDict, overload
 import numpy as np
 
 from vfgym.errors import Error
-from vfgym.messages import Message
-from vfgym.responses import Response, ResponseTokens
+from vfgym.messages import Message, Response, ResponseTokens
 
 
 class RolloutInput(TypedDict, total=False):

@@ -8,9 +8,9 @@ from typing import Any
 import anthropic
 import openai
 
-from tests.clients.test_renderer import Client as ByteRendererClient
+from tests.clients.providers.test_renderer import Client as ByteRendererClient
 from vfgym.clients import Client, ClientConfig, client_class, resolve_client
-from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 
 
 class ThroughTheSDK(OpenAIChatCompletionsClient):

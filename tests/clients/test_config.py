@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from vfgym.clients import ClientConfig, EndpointClientConfig, resolve_client
 from vfgym.clients.config import NO_KEY
-from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
-from vfgym.clients.openai_completions import OpenAICompletionsClient
+from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.clients.providers.openai_completions import OpenAICompletionsClient
+from vfgym.clients.scripted import ScriptedClient
 from vfgym.errors import ConfigurationError, UnknownArgument
-from vfgym.testing.clients import ScriptedClient
 
 
 @pytest.fixture(autouse=True)

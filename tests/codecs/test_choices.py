@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import vfgym
 from tests.codecs.test_reading import CELLS, DRIVE, GAS, LEVERS, MOVES, ROBOT, SAY, TAXI, TORQUE, floats
+from vfgym.aio.background import run_to_end
 from vfgym.codecs import ActionNotFound, codec_for, english
 from vfgym.codecs.choices import is_chosen
-from vfgym.concurrency import run_to_end
 from vfgym.testing import ModelServer, Reply
 
 GRID_MOVES = codec_for(gs.Discrete(4), ["turn left", "turn right", "forward", "done"])

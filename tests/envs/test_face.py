@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import vfgym
 from vfgym.envs.face import new_since, transcript
 from vfgym.messages import AssistantMessage, UserMessage
-from vfgym.wrappers.images import image_part
+from vfgym.wrappers.games.images import image_part
 
 MESSAGES = st.lists(st.sampled_from("abc").map(UserMessage), max_size=6)
 

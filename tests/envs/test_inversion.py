@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from vfgym import ChatEnv, Client, MultiTurnEnv, Response, Rubric, State, Usage, cleanup
+from vfgym.aio.steps import run_async
 from vfgym.clients import SamplingArgs
-from vfgym.concurrency import run_async
 from vfgym.episode import new_step
 from vfgym.episode_scoring import score_alone, score_together
 from vfgym.errors import EpisodeNotPicklable, InfraError, InvalidAction, ModelError, OverlongPromptError, ResetNeeded
 from vfgym.hooks import complete
-from vfgym.messages import AssistantMessage, Message, TextMessage, UserMessage
-from vfgym.responses import ResponseMessage
+from vfgym.messages import AssistantMessage, Message, ResponseMessage, TextMessage, UserMessage
 from vfgym.rollouts import Player
 
 ROWS = [{"question": "first?", "answer": "1"}, {"question": "second?", "answer": "2"}]

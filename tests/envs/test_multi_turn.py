@@ -15,8 +15,7 @@ import pytest
 from vfgym import Client, MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, Usage, cleanup, stop
 from vfgym.clients import SamplingArgs
 from vfgym.errors import ConfigurationError, InfraError, ModelError, OverlongPromptError, ResetNeeded
-from vfgym.messages import AssistantMessage, Message, UserMessage
-from vfgym.responses import ResponseMessage, ResponseTokens
+from vfgym.messages import AssistantMessage, Message, ResponseMessage, ResponseTokens, UserMessage
 
 LIMIT = 0.05
 """Seconds an episode may take in the tests of timeouts."""

@@ -15,9 +15,10 @@ import pytest
 import verifiers_compat as vf
 import vfgym
 from vfgym import AssistantMessage, ModelAgent, Rubric, ScriptedAgent, ToolCall, aevaluate, evaluate
+from vfgym.aio.background import background_loop
+from vfgym.aio.steps import Together, run_async
 from vfgym.calls import ends_run, rollout_failure
 from vfgym.clients import Client
-from vfgym.concurrency import Together, background_loop, run_async
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
 

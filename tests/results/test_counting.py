@@ -21,7 +21,7 @@ from vfgym.messages import Message, UserMessage
 from vfgym.results import GenerateOutputs, ResultsError, ResultsWriter, load_results, results_dataset, rollout_output, summarize
 from vfgym.results.counting import settle
 from vfgym.state import State
-from vfgym.wrappers.gymnasium_game import GymnasiumGame
+from vfgym.wrappers.gymnasium.game import GymnasiumGame
 
 ROWS = [{"question": f"{number}?", "answer": str(number)} for number in range(4)]
 

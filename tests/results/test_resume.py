@@ -26,13 +26,13 @@ from vfgym.messages import (
     AssistantMessage,
     Message,
     MessageTypes,
+    ResponseMessage,
     SystemMessage,
     TextMessage,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from vfgym.responses import ResponseMessage
 from vfgym.results import (
     Earlier,
     GenerateOutputs,

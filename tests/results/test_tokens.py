@@ -9,8 +9,7 @@ import pytest
 
 from vfgym import MultiTurnEnv, Response, Rubric, evaluate
 from vfgym.errors import ConfigurationError
-from vfgym.messages import Message, UserMessage
-from vfgym.responses import ResponseMessage, ResponseTokens
+from vfgym.messages import Message, ResponseMessage, ResponseTokens, UserMessage
 from vfgym.results import load_results, processed_outputs
 from vfgym.state import State
 

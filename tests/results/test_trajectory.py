@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfgym import MultiTurnEnv, Response, Rubric, Usage
-from vfgym.messages import AssistantMessage, Message, ToolCall, UserMessage
-from vfgym.responses import ResponseMessage, ResponseTokens
+from vfgym.messages import AssistantMessage, Message, ResponseMessage, ResponseTokens, ToolCall, UserMessage
 from vfgym.results import ResultsWriter, RolloutOutput, load_results, rollout_output
 from vfgym.results.rows import row_line
 from vfgym.results.trajectory import KeptStep, decoded, encoded

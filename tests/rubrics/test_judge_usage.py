@@ -14,10 +14,10 @@ import pytest
 
 import verifiers_compat as vf
 import vfgym
-from vfgym.concurrency import wait
+from vfgym.aio.background import wait
+from vfgym.model_server import ModelServer
 from vfgym.results import load_results
 from vfgym.testing import ScriptedClient
-from vfgym.testing.model_server import ModelServer
 
 JUDGE_KEYS = {"judge_input_tokens", "judge_output_tokens", "judge_requests"}
 POLICY_KEYS = {"input_tokens", "output_tokens", "final_input_tokens", "final_output_tokens"}

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfgym import Client, MultiTurnEnv, Parser, Response, Rubric, RubricGroup, SingleTurnEnv, State, UserMessage, cleanup, teardown
-from vfgym.concurrency import Steps
+from vfgym.aio.steps import Steps
 from vfgym.errors import ConfigurationError, Error, InfraError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message
 from vfgym.rubrics.scoring import Score

@@ -13,7 +13,7 @@ import pytest
 
 from tests.secrecy.hostile_server import hostile_server
 from tests.secrecy.planted import hits, hits_in_files, key, sampling_args, with_query, with_user
-from vfgym.testing.model_server import ModelServer, scripted
+from vfgym.model_server import ModelServer, scripted
 
 CONTROLS = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202eright to left \r overwritten"
 

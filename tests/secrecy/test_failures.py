@@ -13,9 +13,9 @@ import verifiers_compat as vf
 import vfgym
 from tests.secrecy.hostile_server import FAILURES, hostile_server
 from tests.secrecy.planted import Log, hits, hits_in_error, hits_in_files, hits_in_object, key, sampling_args, with_query
+from vfgym.agents.model import ModelAgent
 from vfgym.clients import ClientConfig, ClientType, resolve_client
 from vfgym.messages import UserMessage
-from vfgym.model_agent import ModelAgent
 
 CLIENTS: tuple[ClientType, ...] = (
     "openai_chat_completions",
@@ -25,7 +25,7 @@ CLIENTS: tuple[ClientType, ...] = (
     "anthropic_messages",
     "nemorl_chat_completions",
 )
-"""All but the renderer, which needs a tokenizer to ask anything (tests/clients/test_renderer.py)."""
+"""All but the renderer, which needs a tokenizer to ask anything (tests/clients/providers/test_renderer.py)."""
 
 
 @pytest.fixture

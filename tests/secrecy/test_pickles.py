@@ -14,11 +14,11 @@ import pytest
 
 import vfgym
 from tests.secrecy.planted import hits, hits_in_object, key, sampling_args, with_query, with_user
+from vfgym.agents.model import ModelAgent
 from vfgym.clients import ClientConfig, EndpointClientConfig, resolve_client
 from vfgym.errors import ConfigurationError
 from vfgym.messages import UserMessage
-from vfgym.model_agent import ModelAgent
-from vfgym.testing.model_server import ModelServer
+from vfgym.model_server import ModelServer
 
 ASKED = [UserMessage("hi")]
 

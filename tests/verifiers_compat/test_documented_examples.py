@@ -25,9 +25,9 @@ import pytest
 
 import verifiers_compat
 from verifiers_compat.alias import install, uninstall
+from vfgym.aio.background import wait
 from vfgym.clients import config as client_config
-from vfgym.concurrency import wait
-from vfgym.testing.model_server import ModelRequest, ModelServer, Reply
+from vfgym.model_server import ModelRequest, ModelServer, Reply
 
 ALIAS = "verifiers"
 

@@ -18,9 +18,9 @@ import pytest
 
 import verifiers_compat as vf
 from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.model_server import Faults, ModelRequest, ModelServer, RequestRefused
 from vfgym.results import load_results
 from vfgym.state import State
-from vfgym.testing.model_server import Faults, ModelRequest, ModelServer, RequestRefused
 
 FAULTS = Faults(seed=3, rate_limited=0.05, server_error=0.02, cut_connection=0.02, hung=0.01, empty_reply=0.01)
 CAUSES = {
@@ -40,7 +40,7 @@ COUNTS = [pytest.param(300, id="some"), pytest.param(10_000, id="ten_thousand", 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vfgym.clients.retries._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("vfgym.clients.http.retries._FIRST_PAUSE", 0.01)
     monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.01)
 
 

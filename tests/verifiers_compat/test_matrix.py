@@ -18,8 +18,8 @@ from datasets import Dataset
 
 import verifiers_compat as vf
 from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
+from vfgym.model_server import Faults, ModelServer, Reply
 from vfgym.testing import ScriptedClient
-from vfgym.testing.model_server import Faults, ModelServer, Reply
 
 ROW = {"question": "1 + 1?", "answer": "2"}
 

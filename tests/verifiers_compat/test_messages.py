@@ -14,8 +14,10 @@ import pytest
 
 import verifiers_compat as vf
 from tests.clients.canned_server import CannedServer, canned_server
-from vfgym.clients import chat_format, joined, openai_chat_completions
-from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.clients.formats import joined
+from vfgym.clients.formats import openai_chat as chat_format
+from vfgym.clients.providers import openai_chat_completions
+from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}

@@ -15,7 +15,7 @@ import pytest
 import verifiers_compat as vf
 from tests.clients.canned_server import canned_server
 from tests.verifiers_compat.models import Model
-from vfgym.clients.chat_format import native_message
+from vfgym.clients.formats.openai_chat import native_message
 from vfgym.results.resume import differing_setting
 
 CALL = {"id": "c1", "name": "look", "arguments": '{"at": 1}'}

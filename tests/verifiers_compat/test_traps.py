@@ -33,8 +33,8 @@ import verifiers_compat as vf
 from tests.clients.recording import recording
 from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
 from vfgym import blocking, to_chat
+from vfgym.model_server import ModelServer, Reply
 from vfgym.testing import ScriptedClient
-from vfgym.testing.model_server import ModelServer, Reply
 
 ROW = {"question": "1 + 1?", "answer": "2"}
 QUIET: dict[str, Any] = {"use_tqdm": False}

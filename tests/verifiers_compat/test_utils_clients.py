@@ -24,7 +24,7 @@ from verifiers_compat.utils.client_utils import (
     setup_openai_client,
 )
 from vfgym.errors import OverlongPromptError
-from vfgym.testing.model_server import ModelServer
+from vfgym.model_server import ModelServer
 
 HEADERS = {"X-Team": "blue"}
 QUESTION: list[Any] = [{"role": "user", "content": "hi"}]

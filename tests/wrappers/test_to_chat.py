@@ -16,7 +16,7 @@ import vfgym
 from vfgym.codecs import ActionNotFound
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable, UnknownArgument
 from vfgym.messages import AssistantMessage, ToolCall
-from vfgym.wrappers.images import frame_of
+from vfgym.wrappers.games.images import frame_of
 
 GAMES = [
     "Acrobot-v1",

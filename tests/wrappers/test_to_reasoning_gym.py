@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import vfgym
 from vfgym import EnvGroup, MultiTurnEnv, Parser, Rubric, SingleTurnEnv, State, UserMessage, XMLParser
-from vfgym.envs.reasoning_gym import ReasoningGymEnv
 from vfgym.errors import ConfigurationError, MissingExtra
+from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.to_reasoning_gym import to_reasoning_gym
 
 pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")

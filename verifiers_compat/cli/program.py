@@ -12,7 +12,7 @@ import typer
 from verifiers_compat.utils.config_utils import MissingKeyError
 from vfgym.cli.app import Debug, Options
 from vfgym.errors import ConfigurationError, Error
-from vfgym.terminal import echo, echo_traceback
+from vfgym.output.terminal import echo, echo_traceback
 
 __all__ = ["FAILED", "INTERRUPTED", "REFUSED", "Debug", "json_object", "new_app", "note", "run"]
 

@@ -7,13 +7,13 @@ from vfgym.clients import resolve_client
 __getattr__ = module_getattr(
     __name__,
     lazy={
-        "AnthropicMessagesClient": "vfgym.clients.anthropic_messages:AnthropicMessagesClient",
-        "NeMoRLChatCompletionsClient": "vfgym.clients.nemorl_chat_completions:NeMoRLChatCompletionsClient",
-        "OpenAIChatCompletionsClient": "vfgym.clients.openai_chat_completions:OpenAIChatCompletionsClient",
-        "OpenAIChatCompletionsTokenClient": "vfgym.clients.openai_chat_completions_token:OpenAIChatCompletionsTokenClient",
-        "OpenAICompletionsClient": "vfgym.clients.openai_completions:OpenAICompletionsClient",
-        "OpenAIResponsesClient": "vfgym.clients.openai_responses:OpenAIResponsesClient",
-        "RendererClient": "vfgym.clients.renderer:RendererClient",
+        "AnthropicMessagesClient": "vfgym.clients.providers.anthropic_messages:AnthropicMessagesClient",
+        "NeMoRLChatCompletionsClient": "vfgym.clients.providers.nemorl_chat_completions:NeMoRLChatCompletionsClient",
+        "OpenAIChatCompletionsClient": "vfgym.clients.providers.openai_chat_completions:OpenAIChatCompletionsClient",
+        "OpenAIChatCompletionsTokenClient": "vfgym.clients.providers.openai_chat_completions_token:OpenAIChatCompletionsTokenClient",
+        "OpenAICompletionsClient": "vfgym.clients.providers.openai_completions:OpenAICompletionsClient",
+        "OpenAIResponsesClient": "vfgym.clients.providers.openai_responses:OpenAIResponsesClient",
+        "RendererClient": "vfgym.clients.providers.renderer:RendererClient",
     },
 )
 

@@ -1,5 +1,5 @@
 """The documented module of `AnthropicMessagesClient`."""
 
-from vfgym.clients.anthropic_messages import AnthropicMessagesClient
+from vfgym.clients.providers.anthropic_messages import AnthropicMessagesClient
 
 __all__ = ["AnthropicMessagesClient"]

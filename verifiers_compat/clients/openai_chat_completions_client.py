@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from vfgym.clients import is_overlong_prompt
-from vfgym.clients.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.errors import OverlongPromptError
 from vfgym.messages import content_text
 

@@ -1,5 +1,5 @@
 """The documented module of `OpenAICompletionsClient`."""
 
-from vfgym.clients.openai_completions import OpenAICompletionsClient
+from vfgym.clients.providers.openai_completions import OpenAICompletionsClient
 
 __all__ = ["OpenAICompletionsClient"]

@@ -16,13 +16,13 @@ from verifiers_compat.envs.dataset_access import DatasetAccess
 from verifiers_compat.generation import Callbacks, Inputs, ListedInputs, Settings, TaskInputs, generate
 from verifiers_compat.generation.telling import Teller
 from verifiers_compat.types import GenerateOutputs, LogCallback, ProgressCallback, SamplingArgs, StartCallback
-from vfgym import threads
+from vfgym.aio import threads
+from vfgym.aio.background import run_to_end
 from vfgym.clients import Client, ClientConfig, ClientType, ProviderClient, resolve_client
 from vfgym.clients.config import EndpointClientConfig
-from vfgym.concurrency import run_to_end
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
-from vfgym.redaction import with_secrets
+from vfgym.output.redaction import with_secrets
 from vfgym.results import RolloutOutput, Run, push_to_hub
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator
 from types import MethodType
 from typing import Any
 
+from vfgym.aio.steps import Pending
 from vfgym.calls import Ready, ReadyList
-from vfgym.concurrency import Pending
 from vfgym.hooks import Handler
 
 

@@ -11,9 +11,9 @@ import vfgym.state
 from verifiers_compat.envs.api import RolloutAPI
 from verifiers_compat.messages import MESSAGE_TYPES
 from verifiers_compat.types import RolloutTiming, State, Tool
-from vfgym import threads
+from vfgym.aio import threads
+from vfgym.aio.steps import Steps, run_each
 from vfgym.clients import Client, ClientType, EndpointClientConfig, ProviderClient
-from vfgym.concurrency import Steps, run_each
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MessageTypes

@@ -10,8 +10,7 @@ from vfgym.envs.multi_turn import MultiTurnMonitorRubric
 from vfgym.episode import new_step
 from vfgym.hooks import Handler
 from vfgym.lifecycle import Kind
-from vfgym.messages import Message
-from vfgym.responses import Response
+from vfgym.messages import Message, Response
 from vfgym.state import State
 
 

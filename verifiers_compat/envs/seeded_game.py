@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from verifiers_compat.envs.datasets import first_tasks
 from verifiers_compat.envs.multiturn_env import MultiTurnEnv
+from vfgym.aio.steps import Steps, eager, run_async
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import Steps, eager, run_async
 from vfgym.envs.chat import ChatEnv, check_split
-from vfgym.envs.game_session import GameSessionEnv
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
 from vfgym.tasks import Row, Tasks, as_integer
+from vfgym.wrappers.games.session import GameSessionEnv
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from verifiers_compat.envs.awaitables import as_coroutine, awaitable_stop
 from verifiers_compat.envs.multiturn_env import MultiTurnEnv
-from vfgym.concurrency import run_async
+from vfgym.aio.steps import run_async
 from vfgym.envs import tool
 from vfgym.envs.tool import ToolMonitorRubric
 from vfgym.errors import ToolParseError

@@ -19,15 +19,15 @@ from verifiers_compat.generation.inputs import Example, Inputs
 from verifiers_compat.generation.retrying import play_with_retries
 from verifiers_compat.generation.settings import Settings
 from verifiers_compat.generation.telling import Teller
+from vfgym.aio.loop_watch import watched_loop
+from vfgym.aio.steps import all_of, begin
 from vfgym.calls import rollout_failure
 from vfgym.clients import Client
-from vfgym.concurrency import all_of, begin
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import route_of, with_route
 from vfgym.episode_scoring import score_alone, score_together
 from vfgym.errors import ConfigurationError
 from vfgym.evaluation.failures import FailureLog
-from vfgym.loop_watch import watched_loop
 from vfgym.results import (
     Earlier,
     GenerateOutputs,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
+from vfgym.aio.background import close_unawaited
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import close_unawaited
 from vfgym.errors import ConfigurationError, Error, InfraError, InvalidModelResponseError
 
 logger = logging.getLogger(__name__)

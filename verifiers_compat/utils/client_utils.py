@@ -39,8 +39,8 @@ def setup_http_client(config: EndpointClientConfig) -> httpx2.AsyncClient:
     """
     import httpx2
 
-    from vfgym.clients.sdk import AiohttpTransport
-    from vfgym.clients.transport import Connections
+    from vfgym.clients.http.sdk import AiohttpTransport
+    from vfgym.clients.http.transport import Connections
 
     class OwnConnections(AiohttpTransport):
         async def aclose(self) -> None:

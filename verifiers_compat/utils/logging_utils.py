@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.utils.message_utils import format_messages
 from vfgym.errors import ConfigurationError, did_you_mean
-from vfgym.redaction import redacted
-from vfgym.terminal import shown
+from vfgym.output.redaction import redacted
+from vfgym.output.terminal import shown
 
 if TYPE_CHECKING:
     from rich.console import Console

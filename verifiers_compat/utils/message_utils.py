@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from verifiers_compat.messages import MESSAGE_TYPES, UserMessage
 from vfgym.errors import InvalidMessage
 from vfgym.messages import Message, as_message, as_messages
+from vfgym.output.terminal import shown
 from vfgym.results.plain_json import as_json
-from vfgym.terminal import shown
 
 if TYPE_CHECKING:
     from rich.text import Text

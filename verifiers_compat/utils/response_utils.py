@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from verifiers_compat.messages import MESSAGE_TYPES
-from vfgym.messages import Message
-from vfgym.responses import Response, for_conversation
+from vfgym.messages import Message, Response
+from vfgym.messages.responses import for_conversation
 from vfgym.state import TrajectoryStepTokens, step_tokens
 
 

@@ -18,8 +18,8 @@ from verifiers_compat.v1.runtime import GROUP_KEY
 from verifiers_compat.v1.state import Handles, State
 from verifiers_compat.v1.task import Task
 from verifiers_compat.v1.taskset import Taskset
+from vfgym.aio.steps import Steps
 from vfgym.calls import rollout_failure
-from vfgym.concurrency import Steps
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import teardown
 from vfgym.messages import as_messages

@@ -16,10 +16,10 @@ from verifiers_compat.v1.bindings import Bindings
 from verifiers_compat.v1.config import CallableConfig, ScoringConfig, resolved_function
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
+from vfgym.aio.threads import on_thread
 from vfgym.calls import CallPlan, ends_run, is_awaitable
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.lifecycle import _MARKS, Kind, Mark, Stage, discover_decorated, is_blocking
-from vfgym.threads import on_thread
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ import secrets
 from typing import TYPE_CHECKING, Any, cast
 
 from verifiers_compat.v1 import wire_anthropic, wire_openai
+from vfgym.aio.background import background_loop, wait
 from vfgym.calls import rollout_failure
-from vfgym.concurrency import background_loop, wait
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError, did_you_mean
 from vfgym.lifecycle import register_teardown
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from verifiers_compat.v1.runtime import Runtime
     from verifiers_compat.v1.wire_openai import Request
-    from vfgym.responses import Response
+    from vfgym.messages import Response
 
 logger = logging.getLogger(__name__)
 

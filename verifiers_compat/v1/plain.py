@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from vfgym.errors import ConfigurationError
-from vfgym.messages import MESSAGE_TYPES, Message, as_message, as_messages
-from vfgym.responses import Response, for_conversation
+from vfgym.messages import MESSAGE_TYPES, Message, Response, as_message, as_messages
+from vfgym.messages.responses import for_conversation
 
 
 class NotSerializable(ConfigurationError, TypeError):

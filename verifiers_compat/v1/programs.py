@@ -20,9 +20,9 @@ from verifiers_compat.v1.config import refuse_sandbox, resolved_function
 from verifiers_compat.v1.handlers import required_names
 from verifiers_compat.v1.plain import plain_data
 from verifiers_compat.v1.state import PROTECTED, State
+from vfgym.aio.threads import on_thread
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.errors import ConfigurationError, InfraError, did_you_mean
-from vfgym.threads import on_thread
 
 if TYPE_CHECKING:
     from verifiers_compat.v1.runtime import Runtime

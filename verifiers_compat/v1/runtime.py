@@ -20,8 +20,7 @@ from verifiers_compat.v1.user import User
 from vfgym.calls import is_awaitable
 from vfgym.clients import Client, resolve_client
 from vfgym.errors import ConfigurationError, Error, did_you_mean
-from vfgym.messages import Message, as_messages
-from vfgym.responses import Response
+from vfgym.messages import Message, Response, as_messages
 from vfgym.state import MessagesView, step_tokens
 from vfgym.tools import Tool
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from verifiers_compat.v1.bindings import Bindings
+from vfgym.aio.background import in_event_loop
+from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import in_event_loop
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
-from vfgym.threads import in_place, on_thread
 from vfgym.tools import Tool, ToolFunction
 from vfgym.tools.mcp import MCPSession
 

@@ -11,10 +11,10 @@ from verifiers_compat.v1.handlers import required_names
 from verifiers_compat.v1.plain import plain_messages
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
+from vfgym.aio.threads import on_thread
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
-from vfgym.threads import on_thread
 
 _NAMES = frozenset({"task", "state", "transcript"})
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from verifiers_compat.v1.plain import plain_data, said_in
 from verifiers_compat.v1.wire_openai import Request, Wire, finish_reason, request_fields
-from vfgym.messages import as_messages, content_text
-from vfgym.responses import Response
+from vfgym.messages import Response, as_messages, content_text
 from vfgym.tools import Tool
 
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from verifiers_compat.v1.plain import plain_data, said_in
-from vfgym.messages import Message, TextMessage, as_messages, content_text
-from vfgym.responses import Response
+from vfgym.messages import Message, Response, TextMessage, as_messages, content_text
 from vfgym.tools import Tool, as_tool
 
 

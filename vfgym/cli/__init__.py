@@ -7,7 +7,7 @@ import sys
 import gymnasium.error
 
 from vfgym.errors import Error
-from vfgym.terminal import echo, echo_traceback
+from vfgym.output.terminal import echo, echo_traceback
 
 
 def main() -> None:

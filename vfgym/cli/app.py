@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from vfgym.errors import ConfigurationError
-from vfgym.terminal import echo
+from vfgym.output.terminal import echo
 
 # Plain help and plain errors: one line says what is wrong, in a terminal and in a log.
 app = typer.Typer(
@@ -199,7 +199,7 @@ def serve_model(
 ) -> None:
     """Serve models that are functions (echo, random, your own) over the APIs of OpenAI and Anthropic, until Ctrl-C."""
     from vfgym.cli.serve_model import Settings, serve_model
-    from vfgym.testing.model_server import Faults
+    from vfgym.model_server import Faults
 
     faults = Faults(seed, rate_limited, server_error, cut_connection, hung, empty_reply, malformed_json, overlong, retry_after)
     serve_model(

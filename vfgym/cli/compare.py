@@ -12,22 +12,24 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from vfgym.agents import Agent, EndOfInput, import_named, load_agent
+from vfgym.agents.base import Agent
+from vfgym.agents.human import EndOfInput
+from vfgym.agents.isolated import IsolatedAgent
+from vfgym.agents.loading import import_named, load_agent
+from vfgym.agents.model import ModelAgent
+from vfgym.aio.background import run_to_end
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
 from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
 from vfgym.clients.config import NO_KEY, check_client_type, checked_config, provider_named
-from vfgym.clients.reachable import check_reachable
-from vfgym.concurrency import run_to_end
+from vfgym.clients.http.reachable import check_reachable
 from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.evaluation import evaluate
-from vfgym.isolated_agent import IsolatedAgent
-from vfgym.model_agent import ModelAgent
-from vfgym.redaction import REDACTED
+from vfgym.output.redaction import REDACTED
+from vfgym.output.terminal import echo
 from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
 from vfgym.results.counting import UNREADABLE
 from vfgym.results.files import METADATA, default_results_path
-from vfgym.terminal import echo
 
 FAILED = 1
 """Exit code where the failures of an agent leave it without a mean, and where all rollouts of all agents failed."""
@@ -48,7 +50,7 @@ class Settings:
     output_dir: Path | None
     """Results go to a directory of their own below it; None for no results on disk."""
     isolate: bool
-    """Whether agents run in processes of their own (see `vfgym.isolated_agent.IsolatedAgent`)."""
+    """Whether agents run in processes of their own (see `vfgym.agents.isolated.IsolatedAgent`)."""
     strict: bool
     resume: bool
     """Whether runs that were stopped are gone on with."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from vfgym.agents import seat_of
+from vfgym.agents.base import seat_of
 from vfgym.data import (
     TextArenaEnvironment,
     gymnasium_environments,

@@ -7,7 +7,7 @@ from typing import Any, cast
 from vfgym.agents import HumanAgent
 from vfgym.cli.environments import made
 from vfgym.episode import BaseEpisode
-from vfgym.terminal import echo
+from vfgym.output.terminal import echo
 
 
 def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vfgym.errors import ConfigurationError
-from vfgym.terminal import echo
-from vfgym.testing.model_server import Faults, ModelServer, Policy, environment_oracle, load_policy, load_script
+from vfgym.model_server import Faults, ModelServer, Policy, environment_oracle, load_policy, load_script
+from vfgym.output.terminal import echo
 
 DEFAULT_MODELS = ("echo", "random")
 """The models that are served where none is named."""

@@ -12,11 +12,11 @@ from vfgym.cli.table import print_table
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import transcript
 from vfgym.errors import ConfigurationError
+from vfgym.output.terminal import echo
 from vfgym.registration import nearest_ids, registered_ids
 from vfgym.state import State
-from vfgym.terminal import echo
-from vfgym.wrappers.gymnasium_game import GymnasiumGame
-from vfgym.wrappers.multiplayer import MultiplayerEnv
+from vfgym.wrappers.games.multiplayer import MultiplayerEnv
+from vfgym.wrappers.gymnasium.game import GymnasiumGame
 from vfgym.wrappers.pettingzoo import PettingZooGame
 
 

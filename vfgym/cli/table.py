@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from vfgym.terminal import echo, one_line
+from vfgym.output.terminal import echo, one_line
 
 _NARROWEST = 20
 """Characters that a column of text keeps, whose cells are wrapped to make a table fit."""

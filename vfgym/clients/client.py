@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from vfgym.messages import Message
-from vfgym.responses import Response
+from vfgym.messages import Message, Response
 from vfgym.tools import Tool
 
 SamplingArgs: TypeAlias = dict[str, Any]

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
-from vfgym.redaction import REDACTED, Secret, redacted_url, secret_url, with_secrets
+from vfgym.output.redaction import REDACTED, Secret, redacted_url, secret_url, with_secrets
 
 ClientType: TypeAlias = Literal[
     "openai_completions",
@@ -152,7 +152,7 @@ class EndpointClientConfig(BaseModel):
     """Short name of a provider, which gives URL, key variable and client type where they are not given (see `PROVIDERS`)."""
     api_key: Annotated[str | None, AfterValidator(_as_key)] = Field(default=None, repr=False, exclude=True)
     """The API key itself. It is a secret, as the values of `extra_headers` and what a URL has of user, password and query are: neither
-    results nor logs, ``repr`` or pickles hold them (see `vfgym.redaction`). An unpickled configuration says so when it is used."""
+    results nor logs, ``repr`` or pickles hold them (see `vfgym.output.redaction`). An unpickled configuration says so when it is used."""
 
     def __init__(self, **fields: Any) -> None:
         """Check the fields.

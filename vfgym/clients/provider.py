@@ -13,13 +13,12 @@ from vfgym.calls import is_awaitable
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, is_unknown_model, named_key
-from vfgym.clients.joined import conversation
-from vfgym.clients.retries import given_up_because
-from vfgym.clients.transport import Connections
+from vfgym.clients.formats.joined import conversation
+from vfgym.clients.http.retries import given_up_because
+from vfgym.clients.http.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
-from vfgym.messages import Message
-from vfgym.redaction import REDACTED, excerpt, redact_error, redacted_url, with_secrets
-from vfgym.responses import Response
+from vfgym.messages import Message, Response
+from vfgym.output.redaction import REDACTED, excerpt, redact_error, redacted_url, with_secrets
 from vfgym.state import MessagesView
 from vfgym.tools import Tool
 
@@ -119,7 +118,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
 
     @abstractmethod
     def setup_client(self, config: ClientConfig) -> ClientT:
-        """Make the SDK's client of a configuration (see `vfgym.clients.sdk`)."""
+        """Make the SDK's client of a configuration (see `vfgym.clients.http.sdk`)."""
 
     @abstractmethod
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[MessagesT, dict[str, Any]]:

@@ -13,13 +13,13 @@ from vfgym.clients.provider import ProviderClient
 from vfgym.errors import ConfigurationError
 
 _CLASSES: Mapping[ClientType, tuple[str, str]] = {
-    "openai_chat_completions": ("vfgym.clients.openai_chat_completions", "OpenAIChatCompletionsClient"),
-    "openai_chat_completions_token": ("vfgym.clients.openai_chat_completions_token", "OpenAIChatCompletionsTokenClient"),
-    "openai_completions": ("vfgym.clients.openai_completions", "OpenAICompletionsClient"),
-    "openai_responses": ("vfgym.clients.openai_responses", "OpenAIResponsesClient"),
-    "anthropic_messages": ("vfgym.clients.anthropic_messages", "AnthropicMessagesClient"),
-    "nemorl_chat_completions": ("vfgym.clients.nemorl_chat_completions", "NeMoRLChatCompletionsClient"),
-    "renderer": ("vfgym.clients.renderer", "RendererClient"),
+    "openai_chat_completions": ("vfgym.clients.providers.openai_chat_completions", "OpenAIChatCompletionsClient"),
+    "openai_chat_completions_token": ("vfgym.clients.providers.openai_chat_completions_token", "OpenAIChatCompletionsTokenClient"),
+    "openai_completions": ("vfgym.clients.providers.openai_completions", "OpenAICompletionsClient"),
+    "openai_responses": ("vfgym.clients.providers.openai_responses", "OpenAIResponsesClient"),
+    "anthropic_messages": ("vfgym.clients.providers.anthropic_messages", "AnthropicMessagesClient"),
+    "nemorl_chat_completions": ("vfgym.clients.providers.nemorl_chat_completions", "NeMoRLChatCompletionsClient"),
+    "renderer": ("vfgym.clients.providers.renderer", "RendererClient"),
 }
 
 

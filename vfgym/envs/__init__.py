@@ -2,8 +2,6 @@
 
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import Action, Fork
-from vfgym.envs.game import GameEnv
-from vfgym.envs.game_session import GameSessionEnv, Turn
 from vfgym.envs.group import EnvGroup
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.envs.single_turn import SingleTurnEnv
@@ -15,11 +13,8 @@ __all__ = [
     "ChatEnv",
     "EnvGroup",
     "Fork",
-    "GameEnv",
-    "GameSessionEnv",
     "MultiTurnEnv",
     "SingleTurnEnv",
     "StatefulToolEnv",
     "ToolEnv",
-    "Turn",
 ]

@@ -10,25 +10,24 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from vfgym.aio.steps import Steps, run_async, run_each, run_handlers, run_sync
+from vfgym.aio.threads import is_off_loop, off_loop
 from vfgym.calls import CallPlan
-from vfgym.concurrency import Steps, run_async, run_each, run_handlers, run_sync
 from vfgym.envs.face import EpisodeFace
 from vfgym.episode import BaseEpisode, made_states
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.hooks import Handler, Hooks, NamedCall, check_stops
 from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, is_blocking, register_teardown
-from vfgym.messages import MESSAGE_TYPES, MessageTypes, as_messages
+from vfgym.messages import MESSAGE_TYPES, MessageTypes, Response, as_messages
+from vfgym.output.redaction import with_secrets
 from vfgym.overrides import check_hooks, hook, items_of, kind_of
 from vfgym.parsers import Parser
-from vfgym.redaction import with_secrets
-from vfgym.responses import Response
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import marked_functions
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
 from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks
-from vfgym.threads import is_off_loop, off_loop
 from vfgym.tools import Tool, as_tool
 
 _HANDLED: tuple[Kind, ...] = ("stop", "setup", "cleanup", "update")

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
 
+from vfgym.aio.steps import Steps, drive_on, run_async, run_each, run_sync
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import Steps, drive_on, run_async, run_each, run_sync
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
-from vfgym.messages import AssistantMessage, Message, as_message
-from vfgym.responses import Response
+from vfgym.messages import AssistantMessage, Message, Response, as_message
+from vfgym.output.terminal import echo, escaped
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.tasks import TaskStream
-from vfgym.terminal import echo, escaped
 
 if TYPE_CHECKING:
     from vfgym.envs.chat import ChatEnv

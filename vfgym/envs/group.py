@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vfgym.concurrency import Steps, run_each
+from vfgym.aio.steps import Steps, run_each
 from vfgym.envs.chat import ChatEnv, check_split
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, did_you_mean

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vfgym.concurrency import wait
+from vfgym.aio.background import wait
 from vfgym.envs.tool import ToolEnv
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import forget_teardown, teardown

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from vfgym.aio.steps import Steps, eager, run_async
 from vfgym.calls import Ready, is_awaitable
-from vfgym.concurrency import Steps, eager, run_async
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode, Episode, play
 from vfgym.errors import ConfigurationError

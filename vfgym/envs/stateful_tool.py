@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
+from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
-from vfgym.concurrency import Steps
 from vfgym.envs.tool import ToolEnv
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, ToolCall

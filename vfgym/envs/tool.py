@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from vfgym.aio.background import in_event_loop
+from vfgym.aio.steps import Steps, Together, begin, eager
+from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import Ready, is_async, is_awaitable, rollout_failure
-from vfgym.concurrency import Steps, Together, begin, eager, in_event_loop
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, ToolCallError, ToolError, ToolParseError, did_you_mean
 from vfgym.lifecycle import is_blocking, stop
@@ -16,7 +18,6 @@ from vfgym.overrides import hook, items_of
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
 from vfgym.state import State
-from vfgym.threads import in_place, on_thread
 from vfgym.tools import ToolFunction, as_tool, result_content
 
 

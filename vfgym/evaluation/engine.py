@@ -14,9 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from vfgym.agents import Agent, HumanAgent, agent_name, as_agent, per_episode
+from vfgym.agents.base import Agent, per_episode
+from vfgym.agents.human import HumanAgent
+from vfgym.agents.loading import agent_name, as_agent
+from vfgym.agents.model import ModelAgent
+from vfgym.aio.background import run_to_end, wait
+from vfgym.aio.bridge import bridge
+from vfgym.aio.loop_watch import watched_loop
+from vfgym.aio.steps import all_of
 from vfgym.clients import is_permanent_refusal
-from vfgym.concurrency import all_of, bridge, run_to_end, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
 from vfgym.evaluation.counting import Declared
@@ -24,8 +30,6 @@ from vfgym.evaluation.play import Begin, Rollout, play
 from vfgym.evaluation.progress import ProgressCallback, reporting
 from vfgym.evaluation.recorder import Recorder
 from vfgym.evaluation.replicas import EnvLike, Replicas
-from vfgym.loop_watch import watched_loop
-from vfgym.model_agent import ModelAgent
 from vfgym.results import Earlier, GenerateOutputs, ResultsError, ResultsWriter, Run, Slot, fingerprint_of
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info

@@ -1,4 +1,4 @@
-"""One episode of an evaluation, as plain synchronous code: it runs inside a worker's `vfgym.concurrency.bridge`.
+"""One episode of an evaluation, as plain synchronous code: it runs inside a worker's `vfgym.aio.bridge`.
 
 So any Gymnasium wrapper around the environment is stepped as it is, while agents and hooks wait on the event loop.
 """
@@ -10,9 +10,12 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import gymnasium as gym
 
-from vfgym.agents import Answering, HumanAnswers
+from vfgym.agents.base import Answering
+from vfgym.agents.human import HumanAnswers
+from vfgym.aio.background import wait
+from vfgym.aio.deadlines import Before, DeadlinePassed
+from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import function_name, is_awaitable, rollout_failure
-from vfgym.concurrency import Before, DeadlinePassed, wait
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
 from vfgym.errors import Error, InvalidAction, ModelError
@@ -20,7 +23,6 @@ from vfgym.evaluation.replicas import Replica
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
 from vfgym.state import State
-from vfgym.threads import in_place, on_thread
 
 Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
 """Gives what answers in the episode that an environment has just begun."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from vfgym.output.terminal import echo, one_line
 from vfgym.results import RolloutOutput
 from vfgym.results.counting import MeanOf, Tally
-from vfgym.terminal import echo, one_line
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _SECONDS_BETWEEN_LINES = 1.0

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from vfgym.aio.steps import run_sync
 from vfgym.calls import rollout_failure
-from vfgym.concurrency import run_sync
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import with_route
 from vfgym.episode_scoring import score_together

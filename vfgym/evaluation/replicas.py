@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from vfgym.agents import seat_of
+from vfgym.agents.base import seat_of
 from vfgym.calls import ends_run
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import EpisodeFace

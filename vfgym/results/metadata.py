@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from vfgym.redaction import redacted_data, redacted_url
+from vfgym.output.redaction import redacted_data, redacted_url
 from vfgym.results.counting import MeanOf
 from vfgym.results.rows import RolloutOutput, row_order
 from vfgym.results.statistics import Summary, statistics_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vfgym.redaction import Secret, redacted
+from vfgym.output.redaction import Secret, redacted
 from vfgym.results.left_out import Place, StandIn, settled
 
 

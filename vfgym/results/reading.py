@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from vfgym.messages import Message, MessageTypes, as_messages, as_tool_call
-from vfgym.responses import ResponseMessage
+from vfgym.messages import Message, MessageTypes, ResponseMessage, as_messages, as_tool_call
 from vfgym.results.files import METADATA, ROWS, ResultsError
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs
 from vfgym.results.plain_json import read_number

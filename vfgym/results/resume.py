@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
-from vfgym.redaction import redacted_data
+from vfgym.output.redaction import redacted_data
 from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory
 from vfgym.results.metadata import Run, package_versions
 from vfgym.results.plain_json import json_text

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vfgym.messages import Message
-from vfgym.redaction import redacted, redacted_data
+from vfgym.output.redaction import redacted, redacted_data
 from vfgym.results.counting import has_failed
 from vfgym.results.left_out import LeftOutLog, Place, StandIn, settled
 from vfgym.results.plain_json import as_json, line_of

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, ItemsView, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from vfgym.messages import Message
-from vfgym.responses import Response, ResponseMessage
+from vfgym.messages import Message, Response, ResponseMessage
 from vfgym.results.plain_json import as_json
 from vfgym.state import MessagesView
 

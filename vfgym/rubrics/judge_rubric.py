@@ -11,19 +11,18 @@ import weakref
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
+from vfgym.aio.threads import on_thread
 from vfgym.calls import is_awaitable
 from vfgym.clients import PROVIDERS, Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
 from vfgym.clients.provider import learn_secrets_of
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.lifecycle import teardown
-from vfgym.messages import AssistantMessage, Message, UserMessage, content_text
+from vfgym.messages import AssistantMessage, Message, Response, Usage, UserMessage, content_text
+from vfgym.output.redaction import redact_error, with_secrets
 from vfgym.parsers import Parser
-from vfgym.redaction import redact_error, with_secrets
-from vfgym.responses import Response, Usage
 from vfgym.rubrics.rubric import Rubric
 from vfgym.rubrics.scoring import RewardFunc, scored_states
 from vfgym.state import UsageTracker
-from vfgym.threads import on_thread
 from vfgym.tools import Tool
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from vfgym.aio.steps import Steps, eager, run_async, run_handlers
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.concurrency import Steps, eager, run_async, run_handlers
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import Kind, discover_decorated, discover_marks
 from vfgym.overrides import check_hooks, hook

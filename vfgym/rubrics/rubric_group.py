@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vfgym.concurrency import Steps, eager
+from vfgym.aio.steps import Steps, eager
 from vfgym.errors import ConfigurationError
 from vfgym.overrides import items_of
 from vfgym.rubrics.rubric import Rubric, scored_by_author

@@ -12,12 +12,13 @@ from typing import Any, Literal, TypeAlias, get_origin
 
 import numpy as np
 
+from vfgym.aio.background import running_loop
+from vfgym.aio.steps import Steps, Together
+from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import CallPlan, is_awaitable, rollout_failure
-from vfgym.concurrency import Steps, Together, running_loop
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking, is_foreseen
 from vfgym.state import State, TrajectoryStep, write
-from vfgym.threads import in_place, on_thread
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import TypeVar, cast, overload
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vfgym.errors import ConfigurationError
-from vfgym.frozen import FrozenDict, freeze
+from vfgym.messages.frozen import FrozenDict, freeze
 
 
 class Tool(BaseModel):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from vfgym.concurrency import background_loop
+from vfgym.aio.background import background_loop
 from vfgym.errors import ConfigurationError, InfraError, MissingExtra, ToolCallError
 from vfgym.tools.definition import Tool
 from vfgym.tools.results import compact_json

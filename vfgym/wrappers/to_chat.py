@@ -14,11 +14,11 @@ from typing import Any, cast
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
-from vfgym.agents import import_named
+from vfgym.agents.loading import import_named
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
-from vfgym.wrappers.gymnasium_game import GymnasiumGame
+from vfgym.wrappers.gymnasium.game import GymnasiumGame
+from vfgym.wrappers.gymnasium.showing import Game, may_change_observations
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv
-from vfgym.wrappers.showing import Game, may_change_observations
 
 
 @dataclass(frozen=True)

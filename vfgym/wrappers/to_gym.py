@@ -8,13 +8,13 @@ from typing import Any, Literal, SupportsFloat, get_args
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from vfgym.agents import seat_of
+from vfgym.agents.base import seat_of
 from vfgym.codecs import ActionNotFound
 from vfgym.envs.face import EpisodeFace
 from vfgym.errors import ConfigurationError, Error, InvalidAction
 from vfgym.messages import AssistantMessage
 from vfgym.state import State
-from vfgym.wrappers.gymnasium_game import GymnasiumGame
+from vfgym.wrappers.gymnasium.game import GymnasiumGame
 
 By = Literal["text", "tool"]
 """What carries the actions."""

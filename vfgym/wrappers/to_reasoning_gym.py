@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from vfgym.agents import seat_of
+from vfgym.agents.base import seat_of
 from vfgym.envs.chat import check_split
 from vfgym.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from vfgym.envs.reasoning_gym.dataset import EpisodeDataset, ItemDataset, Split
+    from vfgym.wrappers.reasoning_gym.dataset import EpisodeDataset, ItemDataset, Split
 
 
 def to_reasoning_gym(env: gym.Env[Any, Any] | str | EnvSpec, split: Split = "train") -> ItemDataset | EpisodeDataset:
@@ -49,6 +49,6 @@ def to_reasoning_gym(env: gym.Env[Any, Any] | str | EnvSpec, split: Split = "tra
         env = gym.make(env, disable_env_checker=True)
     definition = seat_of(env).definition
     check_split(split)
-    from vfgym.envs.reasoning_gym.dataset import dataset_of
+    from vfgym.wrappers.reasoning_gym.dataset import dataset_of
 
     return dataset_of(definition, split)

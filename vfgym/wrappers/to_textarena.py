@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from vfgym.agents import seat_of
+from vfgym.agents.base import seat_of
 from vfgym.wrappers.textarena.env import TextArenaEnv
 
 

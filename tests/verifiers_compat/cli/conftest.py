@@ -13,7 +13,7 @@ import pytest
 from verifiers_compat.alias import uninstall
 from verifiers_compat.cli.commands.eval import main
 from verifiers_compat.utils.logging_utils import LOGGERS
-from vfgym.testing.model_server import ModelServer, scripted
+from vfgym.model_server import ModelServer, scripted
 
 YES_NO = '''
 """Written as published environments are: for `verifiers`."""

@@ -26,7 +26,7 @@ from verifiers_compat.cli.plugins.prime import PRIME_PLUGIN_API_VERSION, PrimeCL
 from verifiers_compat.cli.requirements import EXTRAS, constraints, requirements_of
 from vfgym.clients.config import PROVIDERS
 from vfgym.errors import ConfigurationError
-from vfgym.testing.model_server import ModelServer, Reply
+from vfgym.model_server import ModelServer, Reply
 
 SECONDS = 120.0
 """How long a command may hang before its test fails."""

@@ -20,8 +20,8 @@ import pytest
 
 from verifiers_compat.types import ClientConfig, EvalConfig, EvalRunConfig
 from verifiers_compat.utils.eval_utils import quiet_datasets, run_evaluation, run_evaluations
+from vfgym.model_server import ModelServer, Reply, scripted
 from vfgym.results import ResultsError, load_results
-from vfgym.testing.model_server import ModelServer, Reply, scripted
 
 VfEval = Callable[..., Any]
 SECONDS = 240.0

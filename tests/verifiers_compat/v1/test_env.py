@@ -12,8 +12,7 @@ import verifiers_compat as vf0
 import verifiers_compat.v1 as vf
 import vfgym
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, ToolCall
-from vfgym.responses import Response, Usage
+from vfgym.messages import AssistantMessage, Response, ToolCall, Usage
 from vfgym.testing import ScriptedClient
 
 ROWS = [{"question": f"{i} + {i}?", "answer": str(2 * i)} for i in range(3)]

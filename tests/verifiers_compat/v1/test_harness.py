@@ -17,8 +17,7 @@ import verifiers_compat.v1 as vf
 from vfgym import blocking
 from vfgym.clients import Client
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, ToolCall
-from vfgym.responses import Response, ResponseMessage
+from vfgym.messages import AssistantMessage, Response, ResponseMessage, ToolCall
 from vfgym.testing import ScriptedClient
 
 

@@ -16,8 +16,7 @@ import pytest
 import verifiers_compat.v1 as vf
 from vfgym.clients import Client
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, ToolCall
-from vfgym.responses import Response, Usage
+from vfgym.messages import AssistantMessage, Response, ToolCall, Usage
 from vfgym.testing import ScriptedClient
 
 TOOL = {"type": "object", "properties": {"a": {"type": "integer"}}}

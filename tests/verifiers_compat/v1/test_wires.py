@@ -9,8 +9,7 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from vfgym.clients import Client
-from vfgym.messages import AssistantMessage, ToolCall
-from vfgym.responses import Response, ResponseMessage, Usage
+from vfgym.messages import AssistantMessage, Response, ResponseMessage, ToolCall, Usage
 from vfgym.testing import ScriptedClient
 
 PNG = "iVBORw0KGgo="

@@ -12,7 +12,7 @@ import typer
 from verifiers_compat.cli.program import FAILED, INTERRUPTED, Debug, json_object, new_app, note, run
 from vfgym.clients.config import PROVIDERS
 from vfgym.errors import ConfigurationError, Error
-from vfgym.terminal import echo, echo_traceback
+from vfgym.output.terminal import echo, echo_traceback
 
 if TYPE_CHECKING:
     from verifiers_compat.cli.evals.fields import EvalFields

@@ -14,7 +14,7 @@ import typer
 from verifiers_compat.cli.program import Debug, new_app, run
 from verifiers_compat.cli.templates import MODULE, PACKAGE_INIT, PYPROJECT, README, filled
 from vfgym.errors import ConfigurationError
-from vfgym.terminal import echo
+from vfgym.output.terminal import echo
 
 app = new_app("vf-init", "Make the project of a new environment.")
 

@@ -15,7 +15,7 @@ import typer
 
 from verifiers_compat.cli.program import FAILED, Debug, new_app, note, run
 from vfgym.errors import ConfigurationError
-from vfgym.terminal import echo
+from vfgym.output.terminal import echo
 
 app = new_app("vf-install", "Install an environment and what it needs, beside this library.")
 

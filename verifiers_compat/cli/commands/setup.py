@@ -13,7 +13,7 @@ from verifiers_compat.cli.program import Debug, new_app, run
 from verifiers_compat.cli.templates import ENDPOINTS, EVAL_CONFIG, PROVIDER_ENDPOINT
 from vfgym.clients.config import PROVIDERS
 from vfgym.errors import ConfigurationError
-from vfgym.terminal import echo
+from vfgym.output.terminal import echo
 
 app = new_app("vf-setup", "Make environments/ and configs/ in the current directory.")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from verifiers_compat.cli.program import REFUSED
-from vfgym.terminal import echo
+from vfgym.output.terminal import echo
 
 REASONS: Mapping[str, str] = {
     "vf-build": "OpenEnv images are built for hosted sandboxes, which there are none of here",

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from vfgym.clients import ClientType
 from vfgym.errors import ConfigurationError, did_you_mean
-from vfgym.redaction import excerpt, with_secrets
+from vfgym.output.redaction import excerpt, with_secrets
 
 SPELLINGS: Mapping[str, str] = {
     "id": "env_id",

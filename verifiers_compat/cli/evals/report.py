@@ -11,7 +11,7 @@ from typing import Any
 from verifiers_compat.utils.async_utils import EventLoopLagStats
 from verifiers_compat.utils.logging_utils import print_prompt_completions_sample, print_time
 from vfgym.cli.table import wrapped
-from vfgym.terminal import echo
+from vfgym.output.terminal import echo
 
 MAX_VALUES = 100
 """How many single values a line shows."""

@@ -25,7 +25,7 @@ from verifiers_compat.types import (
 from verifiers_compat.utils.async_utils import EventLoopLagMonitor, EventLoopLagStats
 from verifiers_compat.utils.env_utils import EnvironmentLoadError, load_environment
 from verifiers_compat.utils.path_utils import get_eval_results_path
-from vfgym.clients.reachable import check_reachable
+from vfgym.clients.http.reachable import check_reachable
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError, Error
 

@@ -13,15 +13,15 @@ import gymnasium
 
 from verifiers_compat.envs.awaitables import awaitable_stop
 from verifiers_compat.envs.seeded_game import SeededGameEnv
-from vfgym.envs.game import GameEnv
-from vfgym.envs.game_session import Turn
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import foreseen, stop
 from vfgym.messages import Message, as_messages, content_text
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
-from vfgym.wrappers.gymnasium_game import FAST_GAMES, GymnasiumEpisode
+from vfgym.wrappers.games.game import GameEnv
+from vfgym.wrappers.games.session import Turn
+from vfgym.wrappers.gymnasium.game import FAST_GAMES, GymnasiumEpisode
 
 Content: TypeAlias = str | list[dict[str, Any]]
 
@@ -179,7 +179,7 @@ class GymEnv(SeededGameEnv, GameEnv):
             parser: Finds the answer in the model's message. Where it finds none, the whole text is the answer.
             rubric: Scores episodes; an `EpisodicSumRubric` without it.
             message_type: ``"chat"``, or ``"completion"`` for text prompts.
-            **kwargs: Passed to `vfgym.envs.game.GameEnv`: ``history``, or ``blocking`` (in async runs a game lives on a thread of its own,
+            **kwargs: Passed to `vfgym.GameEnv`: ``history``, or ``blocking`` (in async runs a game lives on a thread of its own,
                 but for Gymnasium's toy texts and classic control; ``blocking=False`` keeps any other that takes no time off it).
 
         Raises:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from verifiers_compat.envs.singleturn_env import SingleTurnEnv
 from verifiers_compat.loading import module_getattr
-from vfgym.envs import reasoning_gym
+from vfgym.wrappers import reasoning_gym
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 
 class ReasoningGymEnv(SingleTurnEnv, reasoning_gym.ReasoningGymEnv):
-    """`vfgym.envs.reasoning_gym.ReasoningGymEnv` with the rollout API.
+    """`vfgym.wrappers.reasoning_gym.ReasoningGymEnv` with the rollout API.
 
     With a curriculum, ``get_dataset()`` gives the training tasks of the levels at the moment: ask again when they have risen.
     """

@@ -8,10 +8,9 @@ from typing import Any
 
 from verifiers_compat.envs.awaitables import awaitable_stop
 from verifiers_compat.envs.seeded_game import SeededGameEnv
+from vfgym.aio.steps import Steps, eager
 from vfgym.calls import is_awaitable
 from vfgym.codecs import ActionNotFound
-from vfgym.concurrency import Steps, eager
-from vfgym.envs.game_session import Turn, game_reward
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import stop
 from vfgym.messages import Message
@@ -19,7 +18,8 @@ from vfgym.parsers import Parser, XMLParser
 from vfgym.rubrics import Rubric
 from vfgym.state import State
 from vfgym.tasks import Row
-from vfgym.wrappers.multiplayer import SELF
+from vfgym.wrappers.games.multiplayer import SELF
+from vfgym.wrappers.games.session import Turn, game_reward
 from vfgym.wrappers.textarena import env
 
 

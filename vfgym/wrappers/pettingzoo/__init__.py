@@ -3,8 +3,8 @@
 Nothing here imports PettingZoo before it is used.
 """
 
-from vfgym.wrappers.pettingzoo.convert import to_pettingzoo
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv
 from vfgym.wrappers.pettingzoo.game import PettingZooGame
+from vfgym.wrappers.to_pettingzoo import to_pettingzoo
 
 __all__ = ["PettingZooEnv", "PettingZooGame", "to_pettingzoo"]

@@ -10,16 +10,16 @@ import gymnasium as gym
 import numpy as np
 from pettingzoo import AECEnv
 
-from vfgym.agents import seat_of
+from vfgym.agents.base import seat_of
 from vfgym.envs.face import RESET_OPTIONS, Action, as_response, new_since, transcript
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import MESSAGE_TYPES, AssistantMessage, Content, Message, SystemMessage, UserMessage, joined_contents
-from vfgym.responses import for_conversation
+from vfgym.messages.responses import for_conversation
+from vfgym.output.terminal import echo
 from vfgym.spaces import ChatSpace, MessageSpace, TextSampler
 from vfgym.state import State
-from vfgym.terminal import echo
-from vfgym.wrappers.multiplayer import MultiplayerEnv
-from vfgym.wrappers.turn_based import Player, TurnBasedGame, play_in_form
+from vfgym.wrappers.games.multiplayer import MultiplayerEnv
+from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, play_in_form
 
 RENDER_MODES = ("ansi", "human")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from vfgym.data import lowest_reward
 from vfgym.errors import UnknownArgument
-from vfgym.wrappers.multiplayer import MultiplayerEnv, Opponents
+from vfgym.wrappers.games.multiplayer import MultiplayerEnv, Opponents
 from vfgym.wrappers.pettingzoo.game import OnInvalid, PettingZooGame
 
 _VERSION = re.compile(r"_v(?=\d+$)")

@@ -11,17 +11,17 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
-from vfgym.envs.game_session import copied_info
 from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
 from vfgym.foreign import unheard
 from vfgym.messages import AssistantMessage, Message
-from vfgym.wrappers.answers import Answers
-from vfgym.wrappers.masks import allows, mask_of
+from vfgym.wrappers.games.answers import Answers
+from vfgym.wrappers.games.masks import allows, mask_of
+from vfgym.wrappers.games.session import copied_info
+from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
+from vfgym.wrappers.gymnasium.showing import check_readable, drawing_text
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.go_board import keep_board_size
 from vfgym.wrappers.pettingzoo.rules import documented_rules, documented_title
-from vfgym.wrappers.showing import check_readable, drawing_text
-from vfgym.wrappers.turn_based import Played, Player, TurnBasedGame
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate"]
 """What an answer leads to that names no action, or one that is not legal now."""

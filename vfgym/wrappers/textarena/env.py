@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vfgym.data import lowest_reward, textarena_environments
-from vfgym.wrappers.multiplayer import MultiplayerEnv, Opponents
+from vfgym.wrappers.games.multiplayer import MultiplayerEnv, Opponents
 from vfgym.wrappers.textarena.match import TextArenaGame
 
 

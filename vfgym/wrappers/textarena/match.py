@@ -11,15 +11,15 @@ import numpy as np
 
 from vfgym.codecs.answers import without_reasoning
 from vfgym.errors import ConfigurationError, ResetNeeded
-from vfgym.frozen import FrozenDict
 from vfgym.messages import AssistantMessage, Message, content_text
+from vfgym.messages.frozen import FrozenDict
+from vfgym.wrappers.games.turn_based import NO_MOVE, Played, Player, TurnBasedGame
 from vfgym.wrappers.textarena import moves
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
 from vfgym.wrappers.textarena.package import kinds, load, new_game, textarena
 from vfgym.wrappers.textarena.repairs import NobodyLeft
 from vfgym.wrappers.textarena.table_random import RandomNumbers
 from vfgym.wrappers.textarena.telling import MIXED_UP, Listener, Told, everything, in_order, in_training, joined
-from vfgym.wrappers.turn_based import NO_MOVE, Played, Player, TurnBasedGame
 
 logger = logging.getLogger(__name__)
 

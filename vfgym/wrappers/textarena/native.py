@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from vfgym.agents import seat_of
+from vfgym.agents.base import seat_of
 from vfgym.envs.face import EpisodeFace, as_response, new_since
-from vfgym.envs.game_session import Turn
 from vfgym.errors import ConfigurationError, Error, ResetNeeded
 from vfgym.messages import Message, content_text
 from vfgym.state import State
+from vfgym.wrappers.games.session import Turn
 from vfgym.wrappers.textarena.catalogue import described, number_of_players
 from vfgym.wrappers.textarena.env import TextArenaEnv
 from vfgym.wrappers.textarena.match import TextArenaGame

@@ -1,0 +1,110 @@
+"""A model as the agent: what it is shown, what its errors do to an episode, over real HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import pytest
+
+import vfgym
+from vfgym.agents.model import ModelAgent
+from vfgym.clients import ClientConfig
+from vfgym.clients.scripted import ScriptedClient
+from vfgym.errors import ConfigurationError, ModelError, OverlongPromptError
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.model_server import ModelServer, scripted
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def right(completion: list[Any], answer: str) -> float:
+    """Say whether the last message is the answer."""
+    return float(completion[-1].content == answer)
+
+
+def environment(**fields: Any) -> vfgym.ToolEnv:
+    return vfgym.ToolEnv([add], dataset=[{"question": "1 + 2?", "answer": "3"}], rubric=vfgym.Rubric(right), **fields)
+
+
+CALL = AssistantMessage(None, tool_calls=[ToolCall("c1", "add", '{"a": 1, "b": 2}')])
+
+
+def config(server: ModelServer, **fields: Any) -> ClientConfig:
+    return ClientConfig(api_base_url=server.openai_url, api_key="k", max_retries=0, **fields)
+
+
+async def test_an_evaluation() -> None:
+    async with ModelServer({"m": scripted([CALL, "3"])}) as server:
+        agent = ModelAgent(config(server, extra_headers_from_state={"X-Example": "example_id"}), "m", {"max_tokens": 50})
+        results = await vfgym.aevaluate(environment(system_prompt="Add.", sampling_args={"temperature": 0.5, "max_tokens": 9}), agent)
+        await agent.close()
+        await agent.close()
+    output = results["outputs"][0]
+    assert output["reward"] == 1.0
+    assert output["token_usage"]["output_tokens"] > 0
+    first, second = server.requests
+    assert [message["role"] for message in second.body["messages"]] == ["system", "user", "assistant", "tool"]
+    assert [tool["function"]["name"] for tool in first.body["tools"]] == ["add"]
+    assert (first.body["temperature"], first.body["max_completion_tokens"]) == (0.5, 50)
+    assert first.headers["X-Example"] == "0"
+    assert agent.name == "m"
+
+
+async def test_the_model_sees_what_wrappers_show() -> None:
+    async with ModelServer({"m": scripted([CALL, "3"])}) as server:
+        agent = ModelAgent(config(server), "m")
+        await vfgym.aevaluate(vfgym.wrappers.NewMessages(environment()), agent)
+        await agent.close()
+    assert [[message["role"] for message in request.body["messages"]] for request in server.requests] == [["user"], ["assistant", "tool"]]
+
+
+@pytest.mark.parametrize(("fault", "stop"), [("overlong", "prompt_too_long"), ("server_error", "has_error"), ("empty_reply", "has_error")])
+async def test_errors_end_the_episode(fault: str, stop: str) -> None:
+    async with ModelServer({"m": scripted(["3"])}) as server:
+        agent = ModelAgent(config(server, extra_headers={"X-Fault": fault}), "m")
+        results = await vfgym.aevaluate(environment(), agent)
+        await agent.close()
+    output = results["outputs"][0]
+    assert output["stop_condition"] == stop
+    assert (output["error"] is None) is (stop == "prompt_too_long")
+
+
+async def test_errors_of_one_answer() -> None:
+    async with ModelServer({"m": scripted(["3"])}, api_keys={"other"}) as server:
+        env = environment()
+        observation, info = env.reset()
+        agent = ModelAgent(config(server), "m")
+        with pytest.raises(openai.AuthenticationError):
+            await agent.for_episode(env)(observation, info)  # type: ignore[misc]
+        await agent.close()
+        env.close()
+    for fault, error in (("overlong", OverlongPromptError), ("server_error", ModelError)):
+        async with ModelServer({"m": scripted(["3"])}) as server:
+            env = environment()
+            observation, info = env.reset()
+            agent = ModelAgent(config(server, extra_headers={"X-Fault": fault}), "m")
+            with pytest.raises(error):
+                await agent.for_episode(env)(observation, info)  # type: ignore[misc]
+            await agent.close()
+            env.close()
+
+
+async def test_endpoints_take_turns() -> None:
+    async with ModelServer({"m": scripted([CALL, "3"])}) as one, ModelServer({"m": scripted([CALL, "3"])}) as other:
+        several = ClientConfig(api_key="k", endpoint_configs=[{"api_base_url": each.openai_url} for each in (one, other)])
+        agent = ModelAgent(several, "m")
+        await vfgym.aevaluate(environment(), agent, rollouts_per_example=4)
+        await agent.close()
+    assert (one.num_requests, other.num_requests) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("client", "model", "arguments"), [("gpt", "m", None), (ScriptedClient([]), "", None), (ScriptedClient([]), "m", [])]
+)
+def test_what_it_cannot_be_made_of(client: Any, model: Any, arguments: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        ModelAgent(client, model, arguments)

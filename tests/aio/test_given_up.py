@@ -1,0 +1,393 @@
+"""A blocking call that does not return by its rollout's deadline is given up: no run, no later one and no process is held up."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import verifiers_compat as vf
+import vfgym
+from tests.wrappers.games.nim import NimEnv
+from vfgym import GameEnv, Rubric, ScriptedAgent, Turn, UserMessage, aevaluate
+from vfgym.aio import threads
+from vfgym.aio.threads import Worker, on_thread
+from vfgym.messages import AssistantMessage, Message, ToolCall
+from vfgym.state import State
+from vfgym.testing import ScriptedClient
+from vfgym.wrappers.games import session as game_session
+
+LIMIT = 1.0
+"""Seconds that an episode may take: plenty for one that does not hang, on a busy machine too."""
+PATIENCE = 60.0
+"""Seconds after which a test fails instead of hanging."""
+ROWS = [{"question": f"topic {index}"} for index in range(3)]
+CALL = AssistantMessage(None, tool_calls=[ToolCall("1", "use", "{}")])
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    """What hanging functions wait for; set at the end, so that no thread outlives its test for long."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+class Hanging(vf.ToolEnv):
+    """Hangs in one blocking function, in example 1."""
+
+    def __init__(self, where: str, release: threading.Event, **kwargs: Any) -> None:
+        self.where, self.release = where, release
+        self.threads: list[int] = []
+        rubric = Rubric([self.rewarded])
+        super().__init__(**{"tools": [self.use], "dataset": ROWS, "rubric": rubric, "timeout_seconds": LIMIT, **kwargs})
+
+    def hang(self, where: str, state: State | None) -> None:
+        self.threads.append(threading.get_ident())
+        if where == self.where and (state is None or state["example_id"] == 1):
+            assert self.release.wait(PATIENCE)
+
+    @vfgym.blocking
+    def setup_state(self, state: State) -> Any:
+        self.hang("setup_state", state)
+        return super().setup_state(state)
+
+    @vfgym.blocking
+    def add_trajectory_step(self, state: State, trajectory_step: Any) -> Any:
+        self.hang("add_trajectory_step", state)
+        return super().add_trajectory_step(state, trajectory_step)
+
+    @vfgym.stop
+    @vfgym.blocking
+    def is_enough(self, state: State) -> bool:
+        self.hang("is_enough", state)
+        return False
+
+    @vfgym.cleanup
+    @vfgym.blocking
+    def tidy(self, state: State) -> None:
+        self.hang("tidy", state)
+
+    @vfgym.blocking
+    def use(self) -> str:
+        """Use it."""
+        self.hang("use", None)
+        return "used"
+
+    @vfgym.blocking
+    def rewarded(self, state: State) -> float:
+        self.hang("rewarded", state)
+        return 1.0
+
+
+async def evaluated(env: Any) -> list[Any]:
+    columns = ["cleanup_errors"]
+    return list((await aevaluate(env, ScriptedAgent([CALL, "x"]), state_columns=columns, progress=False))["outputs"])
+
+
+async def generated(env: Any) -> list[Any]:
+    columns = ["cleanup_errors"]
+    rows = (await env.generate(ROWS, ScriptedClient([CALL, "x"]), "m", state_columns=columns))["outputs"]
+    return sorted(rows, key=lambda row: row["example_id"])
+
+
+RUNS = [evaluated, generated]
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("where", ["setup_state", "add_trajectory_step", "is_enough"])
+async def test_a_blocking_hook_ends_its_rollout_at_the_deadline(where: str, run: Callable[[Any], Any], release: threading.Event) -> None:
+    env = Hanging(where, release)
+    rows = await run(env)
+    assert [(row["stop_condition"], row["error"]) for row in rows] == [
+        ("no_tools_called", None),
+        ("timeout_reached", None),
+        ("no_tools_called", None),
+    ]
+    assert threading.get_ident() not in env.threads
+
+
+@pytest.mark.parametrize("run", RUNS)
+async def test_a_blocking_tool_ends_its_rollout_at_the_deadline(run: Callable[[Any], Any], release: threading.Event) -> None:
+    rows = await run(Hanging("use", release))
+    assert [(row["stop_condition"], row["error"]) for row in rows] == [("timeout_reached", None)] * 3
+
+
+@pytest.mark.parametrize("run", RUNS)
+async def test_a_blocking_reward_function_may_take_as_long_as_an_episode(run: Callable[[Any], Any], release: threading.Event) -> None:
+    rows = await run(Hanging("rewarded", release))
+    assert [row["stop_condition"] for row in rows] == ["no_tools_called"] * 3
+    told = [row.get("metrics_errors") for row in rows]
+    assert told == [None, {"rewarded": "TimeoutError('rewarded did not return within 1 s')"}, None]
+
+
+@pytest.mark.parametrize("run", RUNS)
+async def test_a_blocking_cleanup_handler_may_take_as_long_as_an_episode(run: Callable[[Any], Any], release: threading.Event) -> None:
+    rows = await run(Hanging("tidy", release))
+    assert [(row["stop_condition"], row["reward"]) for row in rows] == [("no_tools_called", 1.0)] * 3
+    assert [row["cleanup_errors"] for row in rows] == [None, {"tidy": "TimeoutError('tidy did not return within 1 s')"}, None]
+
+
+async def test_a_blocking_agent_ends_its_rollout_at_the_deadline_and_is_named(
+    release: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    @vfgym.blocking
+    def forgetful(observation: list[Message], info: dict[str, Any]) -> str:
+        if info["example_id"] == 1:
+            assert release.wait(PATIENCE)
+        return "x"
+
+    rows = (await aevaluate(Hanging("nowhere", release), forgetful, progress=False))["outputs"]
+    assert [row["stop_condition"] for row in rows] == ["no_tools_called", "timeout_reached", "no_tools_called"]
+    assert [row["error"] for row in rows] == [None] * 3
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["forgetful"]
+
+
+def test_blocking_hooks_are_called_in_place_in_plain_code(release: threading.Event) -> None:
+    env = Hanging("nowhere", release)
+    env.reset(seed=0)
+    assert env.step("x").reward == 1.0
+    assert set(env.threads) == {threading.get_ident()}
+
+
+async def test_a_hook_that_calls_the_blocking_one_of_its_base_class(release: threading.Event) -> None:
+    class Plain(Hanging):
+        def setup_state(self, state: State) -> Any:
+            return super().setup_state(state)
+
+    class Later(Hanging):
+        async def setup_state(self, state: State) -> Any:  # type: ignore[override]
+            return await super().setup_state(state)
+
+    for kind in (Plain, Later):
+        env = kind("nowhere", release, dataset=ROWS[:1])
+        assert [row["stop_condition"] for row in await evaluated(env)] == ["no_tools_called"]
+        assert threading.get_ident() not in env.threads
+
+
+async def test_a_blocking_opponent_ends_the_rollout_at_the_deadline(release: threading.Event) -> None:
+    @vfgym.blocking
+    def forgetful(observation: list[Message], info: dict[str, Any]) -> str:
+        assert release.wait(PATIENCE)
+        return "x"
+
+    env = NimEnv(sticks=9, seat=0, opponents=forgetful, timeout_seconds=LIMIT)
+    rows = (await aevaluate(env, "random", num_examples=2, progress=False))["outputs"]
+    assert [(row["stop_condition"], row["error"]) for row in rows] == [("timeout_reached", None)] * 2
+
+
+# Threads
+
+
+async def test_threads_that_are_given_up_leave_their_places_to_others(monkeypatch: pytest.MonkeyPatch, release: threading.Event) -> None:
+    pool = threads._Pool()
+    pool.most = 2
+    monkeypatch.setattr(threads, "_pool", pool)
+    meeting = threading.Barrier(2, timeout=PATIENCE)
+    for _ in range(3):
+        hanging = [asyncio.ensure_future(on_thread(release.wait, PATIENCE)) for _ in range(4)]
+        await asyncio.sleep(0.05)
+        for task in hanging:
+            task.cancel()
+        assert [type(each) for each in await asyncio.gather(*hanging, return_exceptions=True)] == [asyncio.CancelledError] * 4
+        await asyncio.wait_for(asyncio.gather(on_thread(meeting.wait), on_thread(meeting.wait)), PATIENCE)
+
+
+async def test_no_more_calls_run_at_once_than_there_may_be_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = threads._Pool()
+    pool.most = 3
+    monkeypatch.setattr(threads, "_pool", pool)
+    lock, running, most = threading.Lock(), 0, 0
+
+    def call(number: int) -> int:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        gc.collect(0)
+        with lock:
+            running -= 1
+        return number
+
+    assert await asyncio.gather(*(on_thread(call, number) for number in range(50))) == [*range(50)]
+    assert most <= 3
+    assert len(pool._idle) <= 3
+
+
+async def test_what_waits_for_a_thread_can_be_cancelled(monkeypatch: pytest.MonkeyPatch, release: threading.Event) -> None:
+    pool = threads._Pool()
+    pool.most = 1
+    monkeypatch.setattr(threads, "_pool", pool)
+    first = asyncio.ensure_future(on_thread(release.wait, PATIENCE))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(on_thread(int, "2"))
+    third = asyncio.ensure_future(on_thread(int, "3"))
+    await asyncio.sleep(0.01)
+    second.cancel()
+    release.set()
+    first_result, second_result, third_result = await asyncio.gather(first, second, third, return_exceptions=True)
+    assert (first_result, type(second_result), third_result) == (True, asyncio.CancelledError, 3)
+
+
+async def test_a_workers_thread_ends_when_nobody_has_the_worker() -> None:
+    worker = Worker()
+    thread = await worker.run(threading.current_thread)
+    del worker
+    gc.collect()
+    await asyncio.to_thread(thread.join, PATIENCE)
+    assert not thread.is_alive()
+
+
+# Games
+
+
+class Stuck(GameEnv):
+    """A game whose move hangs where it is told to."""
+
+    def __init__(self, release: threading.Event, **kwargs: Any) -> None:
+        self.release = release
+        self.opened: list[dict[str, Any]] = []
+        super().__init__(**{"max_turns": 2, "timeout_seconds": LIMIT, **kwargs})
+
+    def open_game(self) -> dict[str, Any]:
+        self.opened.append({"closed": threading.Event(), "moves": []})
+        return self.opened[-1]
+
+    def begin_game(self, game: Any, state: State, seed: int | None, options: Any) -> list[Message]:
+        game["seed"] = seed
+        return [UserMessage("move")]
+
+    def make_move(self, game: Any, message: Message, state: State) -> Turn:
+        if message["content"] == "hang":
+            assert self.release.wait(PATIENCE)
+        game["moves"].append((game["seed"], threading.get_ident()))
+        return Turn([UserMessage("on")], reward=1.0)
+
+    def close_game(self, game: Any) -> None:
+        game["closed"].set()
+
+
+async def test_a_game_that_is_stuck_is_left_to_its_thread_and_another_one_opened(release: threading.Event) -> None:
+    env = Stuck(release)
+    rows = (
+        await aevaluate(env, ScriptedAgent({0: ["a", "b"], 1: ["hang"], 2: ["c", "d"]}), num_examples=3, max_concurrent=1, progress=False)
+    )["outputs"]
+    assert [row["stop_condition"] for row in rows] == ["max_turns_reached", "timeout_reached", "max_turns_reached"]
+    assert [row["reward"] for row in rows] == [2.0, 0.0, 2.0]
+    first, second = env.opened
+    assert not first["closed"].is_set()
+    assert [seed for seed, _ in first["moves"]] == [0, 0]
+    assert [seed for seed, _ in second["moves"]] == [2, 2]
+    assert second["closed"].is_set()
+    release.set()
+    assert await asyncio.to_thread(first["closed"].wait, PATIENCE)
+    assert first["moves"][-1][1] == first["moves"][0][1] != second["moves"][0][1]
+
+
+async def test_closing_waits_for_a_stuck_game_only_so_long(
+    release: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(game_session, "_PATIENCE", 0.05)
+    env = Stuck(release)
+    await env.areset(seed=0)
+    assert (await env.astep("hang")).info["stop_condition"] == "timeout_reached"
+    await asyncio.wait_for(env.aclose(), PATIENCE)
+    assert "a game of Stuck is stuck in a move" in caplog.text
+    release.set()
+    assert await asyncio.to_thread(env.opened[0]["closed"].wait, PATIENCE)
+
+
+async def test_a_game_whose_late_move_has_ended_meanwhile_is_closed_as_ever(release: threading.Event) -> None:
+    env = Stuck(release)
+    await env.areset(seed=0)
+    await env.astep("hang")
+    release.set()
+    await env.aclose()
+    assert env.opened[0]["closed"].is_set()
+
+
+# The process
+
+
+def test_a_process_ends_by_itself_though_calls_of_every_kind_hang() -> None:
+    program = """
+        import asyncio, threading
+        import verifiers_compat as vf
+        import vfgym
+        from vfgym.testing import ScriptedClient
+
+        forever = threading.Event()
+        hang_in = set()
+
+        def hang(where):
+            if where in hang_in:
+                forever.wait()
+
+        @vfgym.blocking
+        def agent(observation, info):
+            hang("agent")
+            return "42"
+
+        @vfgym.blocking
+        def reward(state):
+            hang("reward")
+            return 1.0
+
+        class Env(vf.MultiTurnEnv):
+            @vfgym.blocking
+            def setup_state(self, state):
+                hang("hook")
+                return super().setup_state(state)
+
+            def env_response(self, messages, state):
+                return [{"role": "user", "content": "on"}]
+
+        class Game(vfgym.GameEnv):
+            def open_game(self):
+                return object()
+
+            def begin_game(self, game, state, seed, options):
+                return [vfgym.UserMessage("move")]
+
+            def make_move(self, game, message, state):
+                hang("game")
+                return vfgym.Turn([vfgym.UserMessage("on")], reward=1.0, terminated=True)
+
+        env = Env(dataset=[{"question": str(i)} for i in range(4)], max_turns=1, timeout_seconds=1.0, rubric=vfgym.Rubric(reward))
+        for where in ("agent", "hook", "reward", None):
+            hang_in = {where}
+            rows = vfgym.evaluate(env, agent, progress=False)["outputs"]
+            print("evaluate", where, sorted({(row["stop_condition"], row["reward"]) for row in rows}))
+            if where != "agent":
+                rows = env.generate_sync(list(env.get_dataset()), ScriptedClient(["42"]), "m")["outputs"]
+                print("generate", where, sorted({(row["stop_condition"], row["reward"]) for row in rows}))
+        game = Game(timeout_seconds=1.0)
+        for where in ("game", None):
+            hang_in = {where}
+            rows = vfgym.evaluate(game, lambda *_: "x", num_examples=2, max_concurrent=1, progress=False)["outputs"]
+            print("evaluate", where, sorted({(row["stop_condition"], row["reward"]) for row in rows}))
+        print(sum(thread.is_alive() and thread.daemon for thread in threading.enumerate()) >= 20, flush=True)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False)
+    timed_out, played = [("timeout_reached", 0.0)], [("max_turns_reached", 1.0)]
+    hung, scored_late = [("timeout_reached", 1.0)], [("max_turns_reached", 0.0)]
+    assert done.stdout.splitlines() == [
+        f"evaluate agent {hung}",
+        f"evaluate hook {hung}",
+        f"generate hook {hung}",
+        f"evaluate reward {scored_late}",
+        f"generate reward {scored_late}",
+        f"evaluate None {played}",
+        f"generate None {played}",
+        f"evaluate game {timed_out}",
+        "evaluate None [('game_over', 1.0)]",
+        "True",
+    ], done.stderr
+    assert done.returncode == 0

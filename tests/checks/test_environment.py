@@ -1,0 +1,389 @@
+"""Oracles, and `check_environment`: each promise that an environment breaks is reported, and a sound one keeps all."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium.envs.registration import EnvSpec
+
+import vfgym
+from vfgym import MultiTurnEnv, Rubric, SingleTurnEnv, State, UserMessage
+from vfgym.aio.threads import on_thread
+from vfgym.errors import ConfigurationError, InvalidAction
+from vfgym.messages import Message
+from vfgym.testing import Check, check_environment
+
+# Oracles
+
+
+@pytest.mark.parametrize(
+    ("row", "answer"),
+    [
+        ({"answer": "42"}, "42"),
+        ({"answer": 42}, "42"),
+        ({"answer": ""}, ""),
+        ({"answer": [1, 2]}, "[1, 2]"),
+        ({"answer": None}, None),
+        ({}, None),
+        ({"info": {"answer": "42"}}, None),
+    ],
+)
+def test_the_default_oracle_says_the_answer_of_the_task(row: dict[str, Any], answer: str | None) -> None:
+    env = SingleTurnEnv([{"question": "6 * 7?", **row}], rubric=Rubric(lambda completion: completion[-1]["content"] == answer))
+    env.reset(seed=0)
+    assert env.oracle(env.state) == answer
+    if answer is not None:
+        assert env.step(env.oracle(env.state)).reward == 1.0
+
+
+def test_an_oracle_answers_for_the_episode_it_is_asked_about() -> None:
+    env = SingleTurnEnv([{"question": f"{index}?", "answer": f"{index}"} for index in range(3)])
+    seats = [env.fork() for _ in range(3)]
+    for index, seat in enumerate(seats):
+        seat.reset(options={"example_id": index})
+    assert [env.oracle(seat.state) for seat in seats] == ["0", "1", "2"]
+
+
+# check_environment
+
+
+CHECKER, SPEC, REPLAY, ACCEPTS, REFUSES, SUM, SCORES, ONCE, ANSWER, FORKS, FACES, VECTOR = (
+    "passes gymnasium's check_env without a warning",
+    "its spec survives JSON",
+    "replays the same episodes under a seed",
+    "accepts every member of its action space",
+    "refuses what is no action, and leaves the episode as it was",
+    "its step rewards add up to the rubric's score",
+    "its reward functions score any answer, and an episode without one",
+    "calls each reward function and each cleanup handler once for an episode",
+    "tells no answer in info",
+    "forks do not see each other's episodes",
+    "step() and rollout() give equal states",
+    "runs in SyncVectorEnv",
+)
+PROMISES = [CHECKER, REPLAY, ACCEPTS, REFUSES, SUM, SCORES, ONCE, ANSWER, FORKS, FACES, VECTOR]
+
+
+class Sound(MultiTurnEnv):
+    """Three turns, counted in the state."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        rows = [{"question": f"{index}?", "answer": f"answer {index}"} for index in range(4)]
+        super().__init__(**{"dataset": rows, "max_turns": 3, "rubric": Rubric(self.talkative, weights=[0.1]), **kwargs})
+        self.rubric.add_step_reward_func(self.polite, 0.3)
+
+    def talkative(self, completion: list[Message]) -> float:
+        return float(len(completion))
+
+    def polite(self, completion: list[Message]) -> float:
+        return float("please" in str(completion[0]["content"]))
+
+    def setup_state(self, state: State) -> Any:
+        state["said"] = 0
+        return super().setup_state(state)
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        state["said"] += 1
+        return [UserMessage(f"turn {state['said']}")]
+
+
+def promises(checks: list[Check]) -> list[str]:
+    return [check.promise for check in checks]
+
+
+def broken(env: Any) -> dict[str, str]:
+    """Return the promises that do not hold, with what the check says."""
+    return {check.promise: check.detail for check in check_environment(env) if not check.passed}
+
+
+def test_a_sound_environment_keeps_every_promise() -> None:
+    checks = check_environment(Sound)
+    assert promises(checks) == PROMISES
+    assert [check for check in checks if not check.passed] == []
+    assert dict((check.promise, check.detail) for check in checks)[FACES] == "3 turn(s)"
+
+
+def test_a_registered_environment_has_a_spec_to_check_too() -> None:
+    checks = check_environment("gymnasium/FrozenLake-v1")
+    assert promises(checks)[: len(PROMISES) + 1] == [CHECKER, SPEC, *PROMISES[1:]]
+    assert [check for check in checks if not check.passed] == []
+
+
+def test_a_spec_that_json_cannot_hold_is_reported() -> None:
+    failed = broken(EnvSpec("Local-v0", entry_point=Sound))
+    assert list(failed) == [SPEC]
+
+
+class Careless(Sound):
+    """Says what no seed replays: the turns that were played in this process."""
+
+    turns = 0
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        Careless.turns += 1
+        return [UserMessage(f"turn {Careless.turns} of all")]
+
+
+class CarelessLater(Careless):
+    """The same from the second turn on, which Gymnasium's checker does not reach."""
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return super().env_response(messages, state) if len(messages) > 2 else [UserMessage("first turn")]
+
+
+@pytest.mark.parametrize("make", [Careless, CarelessLater])
+def test_an_environment_that_no_seed_replays_is_reported(make: Callable[[], Sound]) -> None:
+    """It cannot be compared with itself, so what else is compared differs too."""
+    failed = broken(make)
+    assert failed[REPLAY] == "two runs from the same seed differ"
+    assert set(failed) <= {CHECKER, REPLAY, FORKS, FACES}
+
+
+class Touchy(Sound):
+    """Cannot read an answer that is a tool call."""
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        if messages[-1].get("tool_calls"):
+            raise ValueError("I expected words")
+        return super().env_response(messages, state)
+
+
+def test_an_environment_that_raises_on_a_silly_answer_is_reported() -> None:
+    failed = broken(Touchy)
+    assert list(failed) == [ACCEPTS, SCORES]
+    assert "I expected words" in failed[ACCEPTS]
+
+
+def says(completion: list[Message], answer: str) -> float:
+    return float(answer in (completion[-1]["content"] or ""))
+
+
+def test_a_reward_function_that_fails_where_there_is_no_answer_is_reported() -> None:
+    """Such a rollout has failed. A metric that fails, and one that has a number for everything, are no fault."""
+    rows = [{"question": "6 * 7?", "answer": "42"}]
+    failed = broken(lambda: SingleTurnEnv(rows, rubric=Rubric(says)))
+    assert list(failed) == [SCORES]
+    assert failed[SCORES].startswith("says raised IndexError('list index out of range') in an episode that ended before the first answer")
+    assert broken(lambda: SingleTurnEnv(rows, rubric=Rubric(says, weights=[0.0]))) == {}
+    assert broken(lambda: SingleTurnEnv(rows, rubric=Rubric(lambda completion, answer, parser: 1.0))) == {}
+
+
+def exact(completion: list[Message], answer: str) -> float:
+    return float(completion[-1]["content"].strip() == answer)  # which may be None, in a message that calls tools
+
+
+def test_what_is_provoked_on_purpose_is_told_by_its_check_and_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A reward function that fails on odd answers breaks one promise, and nothing is logged for it but there."""
+    checks = check_environment(lambda: SingleTurnEnv([{"question": "6 * 7?", "answer": "42"}], rubric=Rubric(exact)))
+    assert [check.promise for check in checks if not check.passed] == [SCORES]
+    assert caplog.records == []
+    told = [check for check in checks if "reward function exact failed and scores 0.0: AttributeError" in check.detail]
+    assert len(told) == 1, "and once"
+    with caplog.at_level(logging.DEBUG, "vfgym"):
+        check_environment(lambda: SingleTurnEnv([{"question": "6 * 7?", "answer": "42"}], rubric=Rubric(exact)))
+    assert {record.levelno for record in caplog.records} == {logging.DEBUG}
+    assert f"while it was checked that it {told[0].promise}" in caplog.text
+    assert f'File "{__file__}"' in caplog.text
+    failed = broken(lambda: Touchy(rubric=Rubric(exact)))
+    assert list(failed) == [ACCEPTS, SCORES]
+    logging.getLogger("vfgym.tests").warning("heard again")
+    assert caplog.messages[-1] == "heard again"
+
+
+class Overheard(Sound):
+    """Logs on the background loop and on a pool's thread, and calls `meanwhile` at each reset."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self.meanwhile = meanwhile
+
+    async def setup_state(self, state: State) -> Any:
+        await on_thread(self.meanwhile)
+        LOGGER.warning("from the loop")
+        await on_thread(LOGGER.warning, "from a thread")
+        return super().setup_state(state)
+
+
+LOGGER = logging.getLogger("vfgym.tests")
+
+
+def test_a_check_keeps_what_is_logged_for_it_and_nothing_that_others_log(caplog: pytest.LogCaptureFixture) -> None:
+    def others() -> None:
+        thread = threading.Thread(target=LOGGER.warning, args=("from somebody else",))
+        thread.start()
+        thread.join()
+
+    checks = check_environment(lambda: Overheard(others))
+    assert set(caplog.messages) == {"from somebody else"}
+    details = "; ".join(check.detail for check in checks)
+    assert details.count("logged: from the loop") == details.count("logged: from a thread") == 1
+    assert "somebody else" not in details
+
+
+def test_handlers_are_as_they_were_once_the_last_of_several_checks_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    library = logging.getLogger("vfgym")
+    before = library.handlers.copy(), library.propagate
+    second_has_begun, first_is_done = threading.Event(), threading.Event()
+    results: list[list[Check]] = []
+
+    def until_the_first_is_done() -> None:
+        second_has_begun.set()
+        first_is_done.wait(60.0)
+
+    second = threading.Thread(target=lambda: results.append(check_environment(lambda: Overheard(until_the_first_is_done))))
+
+    def until_the_second_has_begun() -> None:
+        if second.ident is None:
+            second.start()
+        second_has_begun.wait(60.0)
+
+    results.append(check_environment(lambda: Overheard(until_the_second_has_begun)))
+    assert library.propagate is False, "the second goes on"
+    first_is_done.set()
+    second.join()
+    assert ["; ".join(each.detail for each in checks).count("logged: from the loop") for checks in results] == [1, 1]
+    assert caplog.messages == []
+    assert (library.handlers, library.propagate) == before
+
+
+class Lenient(gym.ActionWrapper[Any, Any, Any]):
+    """Makes text of whatever it gets."""
+
+    def action(self, action: Any) -> Any:
+        return action if action in self.action_space else str(action)
+
+
+class Hasty(gym.ActionWrapper[Any, Any, Any]):
+    """Refuses what is no action, but not before a turn is played."""
+
+    def action(self, action: Any) -> Any:
+        if action in self.action_space:
+            return action
+        self.env.step("a turn")
+        raise InvalidAction("that is no message")
+
+
+def test_an_environment_that_takes_anything_for_an_action_is_reported() -> None:
+    assert broken(lambda: Lenient(Sound())) == {REFUSES: "None was accepted"}
+
+
+def test_an_environment_that_moves_before_it_refuses_is_reported() -> None:
+    failed = broken(lambda: Hasty(Sound(max_turns=20)))
+    assert list(failed) == [REFUSES]
+
+
+class Doubled(gym.RewardWrapper[Any, Any]):
+    """Pays more than the rubric scores."""
+
+    def reward(self, reward: Any) -> Any:
+        return 2 * reward
+
+
+def test_an_environment_whose_rewards_are_not_its_score_is_reported() -> None:
+    failed = broken(lambda: Doubled(Sound()))
+    assert list(failed) == [SUM]
+    assert "the steps emitted" in failed[SUM]
+
+
+class Infinite(Sound):
+    """Gives a reward that Gymnasium warns of."""
+
+    def polite(self, completion: list[Message]) -> float:
+        return math.inf
+
+
+def test_what_gymnasium_warns_of_is_reported() -> None:
+    failed = broken(Infinite)
+    assert list(failed) == [CHECKER]
+    assert "inf" in failed[CHECKER]
+
+
+class Whispering(Sound):
+    """Tells the answer, under another name."""
+
+    def step_info(self, state: State) -> dict[str, Any]:
+        return {"hint": state["answer"]}
+
+
+class Telling(Sound):
+    """Tells something as the answer, which an agent would take for it."""
+
+    def step_info(self, state: State) -> dict[str, Any]:
+        return {"answer": "I will not tell"}
+
+
+@pytest.mark.parametrize("make", [Whispering, Telling])
+def test_an_environment_that_tells_the_answer_is_reported(make: Callable[[], Sound]) -> None:
+    failed = broken(make)
+    assert list(failed) == [ANSWER]
+    assert "stands in info" in failed[ANSWER]
+
+
+class Forgetful(Sound):
+    """Keeps what belongs to one episode on itself."""
+
+    def setup_state(self, state: State) -> Any:
+        self.said = 0
+        return super().setup_state(state)
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        self.said += 1
+        return [UserMessage(f"turn {self.said}")]
+
+
+def test_an_environment_whose_episodes_interfere_is_reported() -> None:
+    failed = broken(Forgetful)
+    assert list(failed) == [FORKS]
+    assert "two forks" in failed[FORKS]
+
+
+class TwoFaced(Sound):
+    """Answers agents who step otherwise than models who are asked."""
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return [UserMessage("who steps?" if state["client"] is None else "who is asked?")]
+
+
+def test_an_environment_that_knows_whether_it_is_stepped_is_reported() -> None:
+    failed = broken(TwoFaced)
+    assert list(failed) == [FACES]
+    assert "state['completion']" in failed[FACES]
+
+
+class OnlyOne(Sound):
+    """Holds what only one environment of a process can hold."""
+
+    held = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        if OnlyOne.held:
+            raise OSError("the device is in use")
+        OnlyOne.held += 1
+
+    @vfgym.teardown
+    def release(self) -> None:
+        OnlyOne.held -= 1
+
+
+def test_an_environment_of_which_there_can_be_only_one_is_reported() -> None:
+    failed = broken(OnlyOne)
+    assert list(failed) == [VECTOR]
+    assert "in use" in failed[VECTOR]
+
+
+def test_an_environment_that_scores_whole_groups_can_only_be_evaluated() -> None:
+    [check] = check_environment(lambda: Sound(rubric=Rubric(lambda completions: [0.0 for _ in completions])))
+    assert (check.promise, check.passed) == ("can be stepped alone", False)
+    assert "rollouts_per_example" in check.detail
+
+
+def test_what_is_no_chat_environment_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"CartPole.*vfgym\.to_chat"):
+        check_environment("CartPole-v1")

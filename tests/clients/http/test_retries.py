@@ -1,0 +1,93 @@
+"""How long a client waits before it asks again: two minutes at most, and never past the rollout's deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from tests.clients.canned_server import CUT, Canned, canned_server
+from tests.clients.every_client import GIVEN, KINDS, client_of
+from vfgym.aio.deadlines import Before
+from vfgym.errors import ModelError
+from vfgym.messages import UserMessage
+
+HELLO = [UserMessage("hello")]
+DAYS_49 = 49 * 24 * 3600
+A_WHILE = 30.0
+"""Seconds after which somebody who waits has shown it; nobody who gives up at once takes so long."""
+
+
+async def error_of(kind: str, answer: Any, deadline: float | None = None) -> tuple[str, int]:
+    """Ask a server that gives one answer; return the text of the `ModelError`, and how often it was asked for a completion."""
+    async with canned_server() as server:
+        server.answers = [answer]
+        client = client_of(kind, server.url.removesuffix("/v1"))
+        asked: Any = client.get_response(HELLO, "m", {"max_tokens": 5})
+        if deadline is not None:
+            asked = Before(time.monotonic() + deadline, asked)
+        try:
+            with pytest.raises(ModelError) as caught:
+                async with asyncio.timeout(A_WHILE):
+                    await asked
+        finally:
+            await client.close()
+    return str(caught.value), sum(not path.endswith("/models") for path in server.paths)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *GIVEN])
+@pytest.mark.parametrize(
+    "headers",
+    [{"Retry-After": str(DAYS_49)}, {"retry-after-ms": str(DAYS_49 * 1000), "x-should-retry": "true"}],
+    ids=["seconds", "milliseconds, insisting"],
+)
+async def test_a_pause_that_is_too_long_is_given_up_at_once(kind: str, headers: dict[str, str]) -> None:
+    said, count = await error_of(kind, Canned({"error": {"message": "come back in spring"}}, 429, headers))
+    assert "come back in spring" in said
+    assert "asked to wait 4233600 s" in said
+    assert "120 s" in said
+    assert count == 1
+
+
+@pytest.mark.parametrize("kind", ["openai_chat_completions", "openai_responses", "anthropic_messages", "AsyncAnthropic"])
+async def test_a_date_that_is_too_far(kind: str) -> None:
+    said, count = await error_of(kind, Canned({}, 503, {"Retry-After": formatdate(time.time() + DAYS_49, usegmt=True)}))
+    assert "asked to wait 4233" in said
+    assert count == 1
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "AsyncAnthropic"])
+async def test_a_pause_that_would_end_after_the_deadline(kind: str) -> None:
+    """Known by whatever bounds the rollout (`vfgym.aio.deadlines.Before`), so nobody waits for what cannot come in time."""
+    said, count = await error_of(kind, Canned({}, 429, {"Retry-After": "100"}), deadline=60.0)
+    assert "asked to wait 100 s" in said
+    assert "deadline" in said
+    assert count == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "renderer"])
+async def test_nothing_is_sent_again_when_the_deadline_is_near(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vfgym.clients.http.retries._FIRST_PAUSE", 100.0)
+    monkeypatch.setattr("vfgym.clients.http.retries._LONGEST_PAUSE", 100.0)
+    said, count = await error_of(kind, CUT, deadline=60.0)
+    assert "APIConnectionError" in said
+    assert count == 1
+
+
+async def test_after_the_rollout_its_deadline_is_forgotten() -> None:
+    from vfgym.aio.deadlines import rollout_deadline
+
+    async def seen() -> float | None:
+        return rollout_deadline.get()
+
+    async def inner(deadline: float) -> Any:
+        return await Before(deadline, seen())
+
+    now = time.monotonic()
+    assert await Before(now + 60, seen()) == now + 60
+    assert await Before(now + 60, inner(now + 90)) == now + 60
+    assert await Before(now + 60, inner(now + 30)) == now + 30
+    assert rollout_deadline.get() is None

@@ -1,0 +1,414 @@
+"""Retries, broken connections, cancellation, event loops and closing, over real HTTP.
+
+Retries hold for both ways to the server, without the SDK and through it; connections are the same for both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from email.utils import formatdate
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer, canned_server
+from vfgym.clients import Client, ClientConfig
+from vfgym.clients.config import NO_KEY
+from vfgym.clients.http.retries import pause_before_retry, should_retry
+from vfgym.clients.http.sdk import anthropic_client
+from vfgym.clients.http.transport import Connections
+from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.errors import ConfigurationError, ModelError
+from vfgym.messages import UserMessage
+from vfgym.model_server import ModelServer
+
+HELLO = [UserMessage("hello")]
+SOON = {"Retry-After": "0.001"}
+
+
+class ThroughTheSDK(OpenAIChatCompletionsClient):
+    """Has a step of its own, so it is asked through the SDK."""
+
+    async def from_native_response(self, response: Any) -> Any:
+        return await super().from_native_response(response)
+
+
+Make = Callable[..., Client]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[CannedServer]:
+    async with canned_server() as running:
+        yield running
+
+
+@pytest.fixture(params=[OpenAIChatCompletionsClient, ThroughTheSDK])
+async def make(request: pytest.FixtureRequest, server: CannedServer) -> AsyncIterator[Make]:
+    made: list[Client] = []
+
+    def make(**fields: Any) -> Client:
+        made.append(request.param(ClientConfig(**{"api_base_url": server.url, "api_key": "k", **fields})))
+        return made[-1]
+
+    yield make
+    for client in made:
+        await client.close()
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
+async def test_a_passing_error_is_retried(make: Make, server: CannedServer, status: int) -> None:
+    server.answers = [Canned({}, status, SOON), Canned({}, status, {"retry-after-ms": "1"}), COMPLETION]
+    assert (await make().get_response(HELLO, "m")).message.content == "Oslo."
+    assert len(server.bodies) == 3
+    assert server.bodies[0] == server.bodies[2]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422])
+async def test_a_lasting_error_is_not(make: Make, server: CannedServer, status: int) -> None:
+    server.answers = [Canned({}, status, SOON)]
+    with pytest.raises((ModelError, openai.AuthenticationError, openai.NotFoundError)):
+        await make().get_response(HELLO, "m")
+    assert len(server.bodies) == 1
+
+
+async def test_the_server_may_decide(make: Make, server: CannedServer) -> None:
+    server.answers = [Canned({}, 400, {"x-should-retry": "true", **SOON}), Canned({}, 500, {"x-should-retry": "false", **SOON})]
+    with pytest.raises(ModelError):
+        await make().get_response(HELLO, "m")
+    assert len(server.bodies) == 2
+
+
+async def test_retries_have_an_end(make: Make, server: CannedServer) -> None:
+    server.answers = [Canned({"error": {"message": "slow down"}}, 429, SOON)]
+    with pytest.raises(ModelError, match="slow down") as caught:
+        await make(max_retries=3).get_response(HELLO, "m")
+    assert isinstance(caught.value.__cause__, openai.RateLimitError)
+    assert len(server.bodies) == 4
+
+
+async def test_a_server_that_wants_a_long_pause_is_not_asked_again(make: Make, server: CannedServer) -> None:
+    server.answers = [Canned({}, 429, {"Retry-After": "600"})]
+    with pytest.raises(ModelError):
+        await make().get_response(HELLO, "m")
+    assert len(server.bodies) == 1
+
+
+async def test_a_cut_connection_is_retried(make: Make, server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vfgym.clients.http.retries._FIRST_PAUSE", 0.001)
+    server.answers = [CUT, CUT, COMPLETION]
+    assert (await make().get_response(HELLO, "m")).message.content == "Oslo."
+    assert len(server.bodies) == 3
+
+
+async def test_a_connection_that_stays_cut(make: Make, server: CannedServer) -> None:
+    server.answers = [CUT]
+    with pytest.raises(ModelError) as caught:
+        await make(max_retries=0).get_response(HELLO, "m")
+    assert type(caught.value.__cause__) is openai.APIConnectionError
+
+
+@pytest.mark.parametrize("fault", ["cut_in_body", "cut_before_headers"])
+async def test_cuts_of_the_model_server(fault: str) -> None:
+    async with ModelServer() as model_server:
+        for kind in (OpenAIChatCompletionsClient, ThroughTheSDK):
+            client = kind(ClientConfig(api_base_url=model_server.openai_url, api_key="k", max_retries=0, extra_headers={"X-Fault": fault}))
+            with pytest.raises(ModelError) as caught:
+                await client.get_response(HELLO, "echo")
+            assert type(caught.value.__cause__) is openai.APIConnectionError
+            await client.close()
+
+
+async def test_nobody_listens(make: Make) -> None:
+    with pytest.raises(ModelError) as caught:
+        await make(api_base_url="http://127.0.0.1:9/v1", max_retries=0).get_response(HELLO, "m")
+    assert type(caught.value.__cause__) is openai.APIConnectionError
+
+
+async def test_the_timeout_is_that_of_the_whole_request(make: Make, server: CannedServer) -> None:
+    server.answers = [HANG]
+    with pytest.raises(ModelError) as caught:
+        await make(timeout=0.05, max_retries=0).get_response(HELLO, "m")
+    assert type(caught.value.__cause__) is openai.APITimeoutError
+
+
+async def test_a_cancelled_request_leaves_the_others_alone(make: Make, server: CannedServer) -> None:
+    client = make()
+    server.answers = [HANG, COMPLETION]
+    hung = asyncio.create_task(client.get_response(HELLO, "m"))
+    while not server.bodies:
+        await asyncio.sleep(0)
+    others = [asyncio.create_task(client.get_response(HELLO, "m")) for _ in range(5)]
+    hung.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hung
+    assert [each.message.content for each in await asyncio.gather(*others)] == ["Oslo."] * 5
+    await asyncio.wait_for(server.left.wait(), 5)  # the server saw the client go
+    assert len(server.bodies) == 6
+    pool = client.connections.pool()  # type: ignore[attr-defined]
+    assert pool._running == 0
+    assert not pool.session.connector._acquired
+
+
+async def test_nothing_is_retried_after_a_cancellation(make: Make, server: CannedServer) -> None:
+    server.answers = [Canned({}, 429, {"Retry-After": "100"})]
+    asked = asyncio.create_task(make().get_response(HELLO, "m"))
+    while not server.bodies:
+        await asyncio.sleep(0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asked, 0.02)
+    assert len(server.bodies) == 1
+
+
+async def test_a_pause_does_not_hold_up_others(make: Make, server: CannedServer) -> None:
+    client = make()
+    server.answers = [Canned({}, 429, {"Retry-After": "100"}), COMPLETION]
+    waiting = asyncio.create_task(client.get_response(HELLO, "m"))
+    while not server.bodies:
+        await asyncio.sleep(0)
+    assert (await client.get_response(HELLO, "m")).message.content == "Oslo."
+    assert not waiting.done()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_connections_are_limited_and_reused(make: Make, server: CannedServer) -> None:
+    client = make(max_connections=3)
+    for _ in range(2):
+        await asyncio.gather(*(client.get_response(HELLO, "m") for _ in range(12)))
+    assert len(server.bodies) == 24
+    assert len(server.peers) <= 3
+
+
+@pytest.mark.parametrize("kept", [0, 1, 28000])
+async def test_connections_are_kept(make: Make, server: CannedServer, kept: int) -> None:
+    client = make(max_keepalive_connections=kept)
+    server.gate = asyncio.Barrier(4)
+    await asyncio.gather(*(client.get_response(HELLO, "m") for _ in range(4)))
+    assert len(server.peers) == 4
+    connector: Any = client.connections.pool().session.connector  # type: ignore[attr-defined]
+    assert sum(map(len, connector._conns.values())) == min(kept, 4)
+    server.gate = None
+    for _ in range(3):
+        await client.get_response(HELLO, "m")
+    assert len(server.peers) == (7 if kept == 0 else 4)
+
+
+async def test_sessions_are_closed_when_close_returns(make: Make, server: CannedServer) -> None:
+    """Also those of another event loop, however busy that is."""
+    client = make()
+    await client.get_response(HELLO, "m")
+    other = asyncio.new_event_loop()
+    thread = threading.Thread(target=other.run_forever)
+    thread.start()
+
+    def there(awaitable: Any) -> Any:
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(awaitable, other))
+
+    try:
+        await there(client.get_response(HELLO, "m"))
+        sessions = [await _session(client), await there(_session(client))]
+        other.call_soon_threadsafe(time.sleep, 0.3)
+        await client.close()
+        assert [session.closed for session in sessions] == [True, True]
+    finally:
+        other.call_soon_threadsafe(other.stop)
+        thread.join()
+        other.close()
+
+
+async def test_closing_twice_and_using_again(make: Make, server: CannedServer) -> None:
+    client = make()
+    await client.get_response(HELLO, "m")
+    session = client.connections.pool().session  # type: ignore[attr-defined]
+    await client.close()
+    await client.close()
+    assert session.closed
+    await client.get_response(HELLO, "m")
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda client: pickle.loads(pickle.dumps(client))])
+async def test_a_copy_opens_connections_of_its_own(server: CannedServer, copied: Callable[[Any], Any]) -> None:
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key=NO_KEY))
+    await client.get_response(HELLO, "m")
+    twin = copied(client)
+    await client.close()
+    assert (await twin.get_response(HELLO, "m")).message.content == "Oslo."
+    assert len(server.peers) == 2
+    await twin.close()
+
+
+async def test_the_sdks_client_is_made_once_and_closed(server: CannedServer) -> None:
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k", timeout=7, connect_timeout=3, max_retries=2))
+    sdk = client.client
+    assert client.client is sdk
+    assert (sdk.api_key, str(sdk.base_url)) == ("k", f"{server.url}/")
+    assert sdk.max_retries == 0  # the transport sends a request again
+    assert (sdk.timeout.read, sdk.timeout.connect) == (7, 3)  # type: ignore[union-attr]
+    await client.close()
+    assert sdk.is_closed()
+
+
+async def test_a_client_of_an_sdk_has_no_connections_of_its_own() -> None:
+    client = OpenAIChatCompletionsClient(openai.AsyncOpenAI(api_key="k"))
+    with pytest.raises(ConfigurationError, match="SDK's client"):
+        _ = client.connections
+    await client.close()
+
+
+async def test_anthropics_sdk_and_streaming_use_them_too(server: CannedServer) -> None:
+    async with ModelServer() as model_server:
+        config = ClientConfig(api_base_url=model_server.url, api_key="k")
+        connections = Connections(config)
+        sdk = anthropic_client(config, connections)
+        ask: Any = {"model": "echo", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}
+        assert (await sdk.messages.create(**ask)).content[0].text == "hi"  # type: ignore[union-attr]
+        async with sdk.messages.stream(**ask) as stream:
+            assert "".join([text async for text in stream.text_stream]) == "hi"
+        with pytest.raises(anthropic.BadRequestError):
+            await sdk.messages.create(**{**ask, "messages": []})
+        pool = connections.pool()
+        assert pool._running == 0
+        await sdk.close()
+        await connections.close()
+        assert pool.session.closed
+
+
+def in_a_thread(work: Callable[[], Any]) -> Any:
+    """Run something in a thread of its own and return what came of it."""
+    came: list[Any] = []
+    thread = threading.Thread(target=lambda: came.append(work()))
+    thread.start()
+    thread.join()
+    return came[0]
+
+
+def text_of(client: Client) -> Callable[[], str | None]:
+    async def ask() -> str | None:
+        return (await client.get_response(HELLO, "echo")).message.content
+
+    return lambda: asyncio.run(ask())
+
+
+@pytest.mark.parametrize("kind", [OpenAIChatCompletionsClient, ThroughTheSDK])
+def test_several_event_loops(kind: Any) -> None:
+    with ModelServer() as model_server:
+        client = kind(ClientConfig(api_base_url=model_server.openai_url, api_key="k"))
+        ask = text_of(client)
+        assert [ask(), ask(), in_a_thread(ask)] == ["hello"] * 3  # one after another, each loop closed by then
+        running = asyncio.new_event_loop()  # and one that goes on elsewhere while the client is closed
+        thread = threading.Thread(target=running.run_forever)
+        thread.start()
+        asyncio.run_coroutine_threadsafe(client.get_response(HELLO, "echo"), running).result()
+        session = asyncio.run_coroutine_threadsafe(_session(client), running).result()
+        assert ask() == "hello"
+        asyncio.run(client.close())
+        assert session.closed
+        running.call_soon_threadsafe(running.stop)
+        thread.join()
+        running.close()
+        gc.collect()
+
+
+async def _session(client: Any) -> Any:
+    return client.connections.pool().session
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_loop_that_ended_without_a_farewell(is_closed: bool) -> None:
+    with ModelServer() as model_server:
+        client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=model_server.openai_url, api_key="k"))
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(client.get_response(HELLO, "echo"))
+        if is_closed:
+            loop.close()
+        asyncio.run(client.close())
+        if not is_closed:
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+        del loop
+        gc.collect()  # warnings are errors: a socket that nobody closed would be one
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_client_that_nobody_closes(is_closed: bool) -> None:
+    with ModelServer() as model_server:
+        client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=model_server.openai_url, api_key="k"))
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(client.get_response(HELLO, "echo"))
+        if is_closed:
+            loop.close()
+        del client
+        gc.collect()
+        if not is_closed:
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+        gc.collect()
+
+
+def test_a_process_that_exits_without_closing() -> None:
+    asks = """
+import sys
+from vfgym.clients import ClientConfig, resolve_client
+from vfgym.aio.background import wait
+from vfgym.messages import UserMessage
+client = resolve_client(ClientConfig(api_base_url=sys.argv[1], api_key="k"))
+print(wait(client.get_response([UserMessage("hello")], "echo")).message.content, "openai" in sys.modules)
+"""
+    with ModelServer() as model_server:
+        command = [sys.executable, "-X", "dev", "-W", "error", "-c", asks, model_server.openai_url]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "hello False\n")
+    assert not [word for word in ("Warning", "Traceback", "Unclosed", "unclosed") if word in done.stderr], done.stderr
+
+
+async def test_a_client_that_nobody_closes_on_a_loop_that_goes_on(server: CannedServer) -> None:
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
+    await client.get_response(HELLO, "m")
+    session = client.connections.pool().session
+    del client
+    gc.collect()
+    while not session.closed:
+        await asyncio.sleep(0)
+
+
+async def test_a_proxy_of_the_environment(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url="http://models.invalid/v1", api_key="k", max_retries=0))
+    assert (await client.get_response(HELLO, "m")).message.content == "Oslo."
+    assert server.headers[0]["Host"] == "models.invalid"
+    await client.close()
+
+
+def test_when_a_request_is_repeated() -> None:
+    assert [status for status in (200, 400, 401, 403, 404, 408, 409, 422, 429, 500, 502, 529) if should_retry(status, {})] == [
+        408,
+        409,
+        429,
+        500,
+        502,
+        529,
+    ]
+    assert not should_retry(429, {"retry-after": "121"})
+    assert not should_retry(429, {"retry-after": "1e999"})
+    assert should_retry(429, {"retry-after": "120"})
+
+
+def test_how_long_a_pause_is() -> None:
+    for retries, longest in ((0, 0.5), (1, 1.0), (3, 4.0), (4, 8.0), (2000, 8.0)):
+        assert 0.75 * longest <= pause_before_retry(retries) <= longest
+    assert pause_before_retry(9, {"retry-after-ms": "20", "retry-after": "7"}) == 0.02
+    assert pause_before_retry(9, {"retry-after": "7"}) == 7
+    assert 50 < pause_before_retry(0, {"retry-after": formatdate(time.time() + 60, usegmt=True)}) <= 60
+    for odd in ("soon", "-3", "nan", "0", formatdate(0)):
+        assert 0.375 <= pause_before_retry(0, {"retry-after": odd}) <= 0.5

@@ -1,0 +1,594 @@
+"""The Anthropic client over real HTTP: what is sent for every kind of message, tool and sampling argument, how answers are read,
+what goes wrong how, and that conversations with thinking and tools come back as the API wants them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import pickle
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import anthropic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.clients.recording import Recorder, recording
+from vfgym.clients import ClientConfig, resolve_client
+from vfgym.clients.formats.anthropic_messages import _turn, native_prompt
+from vfgym.clients.providers.anthropic_messages import DEFAULT_MAX_TOKENS, AnthropicMessagesClient
+from vfgym.errors import (
+    ConfigurationError,
+    EmptyModelResponseError,
+    InvalidMessage,
+    InvalidModelResponseError,
+    ModelError,
+    OverlongPromptError,
+)
+from vfgym.messages import (
+    MESSAGE_TYPES,
+    AssistantMessage,
+    Message,
+    Response,
+    SystemMessage,
+    TextMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    as_message,
+    as_messages,
+)
+from vfgym.messages.responses import for_conversation
+from vfgym.tools import Tool
+
+TOOL = Tool(name="add", description="Add.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
+PNG = base64.b64encode(b"not really an image").decode()
+SIZE = {"max_tokens": 100}
+
+
+def reply(
+    *blocks: dict[str, Any], stop_reason: str | None = "end_turn", usage: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-x",
+        "content": list(blocks),
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": usage or {"input_tokens": 10, "output_tokens": 5},
+        **more,
+    }
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def use(name: str = "add", call_id: str = "toolu_1", **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+
+
+def refused(status: int, kind: str, message: str) -> tuple[int, dict[str, Any]]:
+    return status, {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
+
+
+THINKING = {"type": "thinking", "thinking": "Let me see. ", "signature": "c2ln"}
+REDACTED = {"type": "redacted_thinking", "data": "ZW5j"}
+OK = reply(text("Hello."))
+
+
+@asynccontextmanager
+async def asked(*answers: Any, **config: Any) -> AsyncIterator[tuple[AnthropicMessagesClient, Recorder]]:
+    async with recording(*(answers or (OK,))) as server:
+        client = AnthropicMessagesClient(
+            ClientConfig(
+                client_type="anthropic_messages",
+                api_base_url=server.url,
+                api_key="key",
+                api_key_var="NO_SUCH",
+                **{"max_retries": 0, **config},
+            )
+        )
+        try:
+            yield client, server
+        finally:
+            await client.close()
+
+
+async def answer_of(*blocks: dict[str, Any], **more: Any) -> Response:
+    async with asked(reply(*blocks, **more)) as (client, _):
+        return await client.get_response([UserMessage("hi")], "claude-x", SIZE)
+
+
+async def sent_for(*messages: Any) -> dict[str, Any]:
+    async with asked() as (client, server):
+        await client.get_response(list(messages), "claude-x", SIZE)
+        return server.body
+
+
+async def sent_with(environment_tools: list[Tool] | None = None, /, **sampling_args: Any) -> dict[str, Any]:
+    async with asked() as (client, server):
+        await client.get_response([UserMessage("hi")], "claude-x", {**SIZE, **sampling_args}, environment_tools)
+        return server.body
+
+
+class TestPrompt:
+    async def test_a_question(self):
+        assert await sent_for(UserMessage("hi")) == {
+            "model": "claude-x",
+            "max_tokens": 100,
+            "messages": [{"role": "user", "content": "hi"}],
+        }
+
+    async def test_it_is_asked_where_the_configuration_says(self):
+        async with asked(extra_headers={"X-A": "1"}, extra_headers_from_state={"X-B": "trajectory_id"}) as (client, server):
+            await client.get_response([UserMessage("hi")], "m", {**SIZE, "extra_headers": {"X-C": "3"}}, state={"trajectory_id": "t7"})
+        assert server.paths == ["/v1/messages"]
+        assert server.headers[0]["authorization"] == "Bearer key"
+        assert {name: server.headers[0][name] for name in ("x-a", "x-b", "x-c")} == {
+            "x-a": "1",
+            "x-b": "t7",
+            "x-c": "3",
+        }
+
+    async def test_system_messages_are_joined_by_a_blank_line(self):
+        body = await sent_for(SystemMessage("Be brief."), UserMessage("hi"), SystemMessage("Be kind.", role="developer"))
+        assert body["system"] == "Be brief.\n\nBe kind."
+        assert body["messages"] == [{"role": "user", "content": "hi"}]
+
+    async def test_marks_in_a_system_prompt_are_kept(self):
+        part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral"}}
+        body = await sent_for(SystemMessage([part]), UserMessage("hi"))
+        assert body["system"] == [part]
+
+    @pytest.mark.parametrize("role", ["user", "assistant"])
+    async def test_a_mark_on_a_lone_text_is_kept(self, role):
+        part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral"}}
+        said = [UserMessage([part])] if role == "user" else [UserMessage("hi"), AssistantMessage([part]), UserMessage("on")]
+        body = await sent_for(*said)
+        assert next(message["content"] for message in body["messages"] if message["role"] == role) == [part]
+
+    async def test_raw_text_is_said_by_the_user(self):
+        assert (await sent_for(TextMessage("once upon")))["messages"] == [{"role": "user", "content": "once upon"}]
+
+    @pytest.mark.parametrize("role", ["user", "tool"])
+    async def test_images(self, role):
+        parts = [
+            text("look: ÅÄÖ 🦉"),
+            {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "high"}},
+            {"type": "image_url", "image_url": {"url": f"data:image/webp;base64,{PNG}"}},
+            {"type": "image_url", "image_url": {"url": "data:image/svg+xml;charset=utf8,%3Csvg/%3E"}},
+        ]
+        blocks = [
+            text("look: ÅÄÖ 🦉"),
+            {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": PNG}},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/svg+xml", "data": base64.b64encode(b"<svg/>").decode()}},
+        ]
+        if role == "user":
+            assert (await sent_for(UserMessage(parts)))["messages"] == [{"role": "user", "content": blocks}]
+        else:
+            body = await sent_for(
+                UserMessage("hi"), AssistantMessage(tool_calls=[ToolCall("c1", "look", "{}")]), ToolMessage(parts, tool_call_id="c1")
+            )
+            assert body["messages"][-1]["content"] == [{"type": "tool_result", "tool_use_id": "c1", "content": blocks}]
+
+    async def test_blocks_of_the_api_itself_pass(self):
+        document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}}
+        assert (await sent_for(UserMessage([document])))["messages"][0]["content"] == [document]
+
+    @pytest.mark.parametrize(
+        ("part", "said"),
+        [
+            ({"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}, "no audio"),
+            ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, "https://"),
+            ({"type": "image_url", "image_url": {}}, "https://"),
+            ({"type": "image_url", "image_url": {"url": "data:text/plain,hi"}}, "data:image/png"),
+        ],
+    )
+    async def test_what_the_api_does_not_take(self, part, said):
+        async with asked() as (client, server):
+            with pytest.raises(InvalidMessage, match=said):
+                await client.get_response([UserMessage([part])], "m", SIZE)
+            assert server.bodies == []
+
+    async def test_a_system_prompt_is_text(self):
+        image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+        async with asked() as (client, _):
+            with pytest.raises(InvalidMessage, match="system prompt"):
+                await client.get_response([SystemMessage([image]), UserMessage("hi")], "m", SIZE)
+
+    async def test_answers_and_tool_calls(self):
+        body = await sent_for(
+            UserMessage("hi"),
+            AssistantMessage("Yes?"),
+            UserMessage("add"),
+            AssistantMessage("So:", tool_calls=[ToolCall("c1", "add", '{"a": 1, "b": "ü"}'), ToolCall("c2", "stop", "")]),
+            ToolMessage("1", tool_call_id="c1"),
+            ToolMessage("", tool_call_id="c2"),
+            UserMessage("go on"),
+        )
+        assert body["messages"] == [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "Yes?"},
+            {"role": "user", "content": "add"},
+            {"role": "assistant", "content": [text("So:"), use("add", "c1", a=1, b="ü"), use("stop", "c2")]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c1", "content": "1"},
+                    {"type": "tool_result", "tool_use_id": "c2", "content": ""},
+                    text("go on"),
+                ],
+            },
+        ]
+
+    @pytest.mark.parametrize("arguments", ['{"a": ', "[1]", '"text"', "null", '{"a": NaN}'])
+    async def test_arguments_that_are_no_json_object_are_sent_as_text(self, arguments):
+        body = await sent_for(
+            UserMessage("hi"), AssistantMessage(tool_calls=[ToolCall("c1", "add", arguments)]), ToolMessage("?", tool_call_id="c1")
+        )
+        assert body["messages"][1]["content"] == [use("add", "c1", _raw=arguments)]
+
+    async def test_ids_of_other_providers(self):
+        body = await sent_for(
+            UserMessage("hi"),
+            AssistantMessage(tool_calls=[ToolCall("functions.add:0", "add", "{}")]),
+            ToolMessage("1", tool_call_id="functions.add:0"),
+        )
+        assert body["messages"][1]["content"][0]["id"] == body["messages"][2]["content"][0]["tool_use_id"] == "functions_add_0"
+
+    async def test_an_error_is_said_only_where_the_message_says_it(self):
+        call = AssistantMessage(tool_calls=[ToolCall("c1", "add", "{}")])
+        body = await sent_for(UserMessage("hi"), call, ToolMessage("boom", tool_call_id="c1", is_error=True))
+        assert body["messages"][2]["content"][0]["is_error"] is True
+
+    async def test_what_one_speaker_says_in_a_row_is_one_turn_and_nothing_is_left_out(self):
+        body = await sent_for(
+            UserMessage("a"),
+            SystemMessage("s"),
+            UserMessage("b"),
+            AssistantMessage(None, reasoning_content="only thought"),
+            UserMessage(" \n"),
+        )
+        assert body["messages"] == [{"role": "user", "content": [text("a"), text("b")]}]
+
+    async def test_foreign_thinking_is_not_sent(self):
+        foreign = AssistantMessage("A.", reasoning_content="hm", thinking_blocks=[{"type": "thinking", "thinking": "hm"}], name="x")
+        assert (await sent_for(UserMessage("hi"), foreign, UserMessage("?")))["messages"][1] == {"role": "assistant", "content": "A."}
+
+    def test_only_new_messages_are_converted(self):
+        conversation = as_messages([{"role": "user", "content": str(i)} for i in range(50)])
+        native_prompt(conversation)
+        kept = [message.converted(_turn) for message in conversation]
+        native_prompt([*conversation, AssistantMessage("new")])
+        assert all(message.converted(_turn) is turn for message, turn in zip(conversation, kept, strict=True))
+
+    @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system", "tool"]), st.text(max_size=5)), max_size=12))
+    def test_turns_alternate_and_no_text_is_lost(self, said):
+        conversation = [as_message({"role": role, "content": content, "tool_call_id": "c"}) for role, content in said]
+        turns, more = native_prompt(conversation)
+        assert all(one["role"] != other["role"] for one, other in pairwise(turns))
+        visible = [content for role, content in said if content.strip() or role == "tool"]
+        assert all(content in json.dumps([turns, more], ensure_ascii=False) for content in visible if content.isalnum())
+
+
+class TestTools:
+    async def test_tools(self):
+        bare = Tool(name="stop", description="", parameters={}, strict=True)
+        assert (await sent_with([TOOL, bare]))["tools"] == [
+            {"name": "add", "description": "Add.", "input_schema": TOOL.parameters},
+            {"name": "stop", "description": "", "input_schema": {"type": "object"}, "strict": True},
+        ]
+
+    @pytest.mark.parametrize("tools", [None, []])
+    async def test_no_tools(self, tools):
+        assert "tools" not in await sent_with(tools)
+
+    async def test_tools_of_the_provider_are_added(self):
+        search = {"type": "web_search_20260209", "name": "web_search"}
+        assert [tool["name"] for tool in (await sent_with([TOOL], tools=[search]))["tools"]] == ["add", "web_search"]
+
+    @pytest.mark.parametrize(
+        ("given_args", "sent"),
+        [
+            ({"tool_choice": "auto"}, {"type": "auto"}),
+            ({"tool_choice": "required"}, {"type": "any"}),
+            ({"tool_choice": "any"}, {"type": "any"}),
+            ({"tool_choice": "none"}, {"type": "none"}),
+            ({"tool_choice": "none", "parallel_tool_calls": False}, {"type": "none"}),
+            ({"tool_choice": {"type": "function", "function": {"name": "add"}}}, {"type": "tool", "name": "add"}),
+            ({"tool_choice": {"type": "tool", "name": "add"}}, {"type": "tool", "name": "add"}),
+            ({"tool_choice": "required", "parallel_tool_calls": False}, {"type": "any", "disable_parallel_tool_use": True}),
+            ({"parallel_tool_calls": False}, {"type": "auto", "disable_parallel_tool_use": True}),
+        ],
+    )
+    async def test_tool_choice(self, given_args, sent):
+        body = await sent_with([TOOL], **given_args)
+        assert body["tool_choice"] == sent
+        assert "parallel_tool_calls" not in body
+
+    async def test_parallel_calls_are_the_default(self):
+        assert "tool_choice" not in await sent_with([TOOL], parallel_tool_calls=True)
+
+
+class TestSamplingArguments:
+    async def test_all_are_sent(self):
+        body = await sent_with(
+            temperature=0.5,
+            top_p=0.9,
+            top_k=5,
+            metadata={"user_id": "u"},
+            brand_new=1,
+            seed=None,
+            n=1,
+            extra_body={"newer": 2},
+            stream=False,
+        )
+        assert {key: body[key] for key in body if key not in ("model", "messages")} == {
+            "max_tokens": 100,
+            "temperature": 0.5,
+            "top_p": 0.9,
+            "top_k": 5,
+            "metadata": {"user_id": "u"},
+            "brand_new": 1,
+            "newer": 2,
+        }
+
+    @pytest.mark.parametrize(
+        ("stop", "sent"), [("END", ["END"]), (["a", "b"], ["a", "b"]), ([], None), (None, None)], ids=["text", "list", "empty", "none"]
+    )
+    async def test_stop(self, stop, sent):
+        assert (await sent_with(stop=stop)).get("stop_sequences") == sent
+
+    async def test_both_spellings_of_stop(self):
+        assert (await sent_with(stop="b", stop_sequences=["a"]))["stop_sequences"] == ["a", "b"]
+
+    async def test_max_completion_tokens(self):
+        assert (await sent_with(max_tokens=None, max_completion_tokens=7))["max_tokens"] == 7
+
+    async def test_without_a_limit_one_is_sent_and_said_once(self, caplog):
+        async with asked() as (client, server):
+            with caplog.at_level(logging.WARNING, "vfgym"):
+                for _ in range(2):
+                    await client.get_response([UserMessage("hi")], "m", None)
+        assert [body["max_tokens"] for body in server.bodies] == [DEFAULT_MAX_TOKENS] * 2
+        assert [record.getMessage() for record in caplog.records if "max_tokens" in record.getMessage()] == [
+            f"no max_tokens among the sampling arguments: answers are cut after {DEFAULT_MAX_TOKENS} tokens"
+        ]
+
+    async def test_a_large_limit_needs_no_stream(self):
+        assert (await sent_with(max_tokens=128_000))["max_tokens"] == 128_000
+
+    @pytest.mark.parametrize("wrong", [{"n": 2}, {"stream": True}, {"tool_choice": "requird"}])
+    async def test_what_the_api_cannot_do(self, wrong):
+        async with asked() as (client, server):
+            with pytest.raises(ConfigurationError):
+                await client.get_response([UserMessage("hi")], "m", {**SIZE, **wrong})
+            assert server.bodies == []
+
+    async def test_the_arguments_stay_as_they_were(self):
+        given_args = {**SIZE, "stop": ["a"], "tool_choice": "auto", "extra_body": {"x": 1}}
+        before = pickle.dumps(given_args)
+        async with asked() as (client, _):
+            await client.get_response([UserMessage("hi")], "m", given_args)
+        assert pickle.dumps(given_args) == before
+
+
+class TestAnswers:
+    async def test_text(self):
+        response = await answer_of(text("Hello, "), text("you."), usage={"input_tokens": 3, "output_tokens": 2})
+        message = response.message
+        assert (response.id, response.model, message.content, message.finish_reason, message.is_truncated) == (
+            "msg_1",
+            "claude-x",
+            "Hello, you.",
+            "stop",
+            False,
+        )
+        assert response.created > 1_600_000_000
+        assert (message.tool_calls, message.reasoning_content, message.thinking_blocks, response.tokens) == (None, None, None, None)
+
+    async def test_tool_calls(self):
+        response = await answer_of(use(a=1, b={"c": [None, "é"]}), use("stop", "toolu_2"), stop_reason="tool_use")
+        assert response.message.content == ""
+        assert response.message.finish_reason == "tool_calls"
+        assert [(call.id, call.name, call.arguments) for call in response.message.tool_calls] == [
+            ("toolu_1", "add", '{"a": 1, "b": {"c": [null, "é"]}}'),
+            ("toolu_2", "stop", "{}"),
+        ]
+
+    async def test_thinking(self):
+        more = {**THINKING, "thinking": "So."}
+        response = await answer_of(THINKING, REDACTED, more, text("4"))
+        assert response.message.reasoning_content == "Let me see. So."
+        assert response.message.thinking_blocks == [THINKING, REDACTED, more]
+        assert "native_output" not in response.message
+
+    @pytest.mark.parametrize(
+        ("stop_reason", "finish_reason", "is_truncated"),
+        [
+            ("end_turn", "stop", False),
+            ("stop_sequence", "stop", False),
+            ("max_tokens", "length", True),
+            ("model_context_window_exceeded", "length", True),
+            ("tool_use", "tool_calls", False),
+            ("refusal", "stop", False),
+            ("pause_turn", None, False),
+            ("something_new", None, False),
+        ],
+    )
+    async def test_stop_reasons(self, stop_reason, finish_reason, is_truncated):
+        response = await answer_of(text("a"), stop_reason=stop_reason)
+        assert (response.message.finish_reason, response.message.is_truncated, response.is_truncated) == (
+            finish_reason,
+            is_truncated,
+            is_truncated,
+        )
+
+    async def test_usage_counts_the_cache(self):
+        usage = {
+            "input_tokens": 10,
+            "cache_read_input_tokens": 100,
+            "cache_creation_input_tokens": 1000,
+            "output_tokens": 7,
+            "output_tokens_details": {"thinking_tokens": 3},
+        }
+        counted = (await answer_of(text("a"), usage=usage)).usage
+        assert (counted.prompt_tokens, counted.completion_tokens, counted.reasoning_tokens, counted.total_tokens) == (1110, 7, 3, 1117)
+
+    async def test_a_refusal_says_why(self):
+        details = {"type": "refusal", "category": "bio", "explanation": "I may not."}
+        response = await answer_of(stop_reason="refusal", stop_details=details)
+        assert (response.message.content, response.message.finish_reason) == ("I may not.", "stop")
+
+    @pytest.mark.parametrize("blocks", [(), (text(""),)], ids=["no blocks", "empty text"])
+    @pytest.mark.parametrize("stop_reason", ["end_turn", "refusal"])
+    async def test_an_empty_answer_is_an_error(self, blocks, stop_reason):
+        with pytest.raises(EmptyModelResponseError, match=stop_reason):
+            await answer_of(*blocks, stop_reason=stop_reason)
+
+    async def test_thinking_alone_is_an_answer(self):
+        response = await answer_of(REDACTED, stop_reason="max_tokens")
+        assert (response.message.content, response.message.reasoning_content, response.message.thinking_blocks) == ("", None, [REDACTED])
+
+    async def test_a_page_that_is_no_answer(self):
+        async with asked("<html>It works!</html>") as (client, _):
+            with pytest.raises(InvalidModelResponseError, match="It works"):
+                await client.get_response([UserMessage("hi")], "m", SIZE)
+
+
+class TestConversations:
+    async def test_a_tool_loop_with_thinking(self):
+        first = reply(THINKING, REDACTED, text("I add."), use(a=1), use("add", "toolu_2", a=2), stop_reason="tool_use")
+        async with asked(first, reply({**THINKING, "thinking": "Done."}, text("3"))) as (client, server):
+            conversation = [SystemMessage("s"), UserMessage("1+2?")]
+            response = await client.get_response(conversation, "m", SIZE, [TOOL])
+            conversation += [
+                _recorded(response),
+                ToolMessage("1", tool_call_id="toolu_1"),
+                ToolMessage("2", tool_call_id="toolu_2"),
+            ]
+            conversation.append(_recorded(await client.get_response(conversation, "m", SIZE, [TOOL])))
+            conversation.append(UserMessage("sure?"))
+            await client.get_response(conversation, "m", SIZE, [TOOL])
+        assert server.body["messages"] == [
+            {"role": "user", "content": "1+2?"},
+            {"role": "assistant", "content": first["content"]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": "1"},
+                    {"type": "tool_result", "tool_use_id": "toolu_2", "content": "2"},
+                ],
+            },
+            {"role": "assistant", "content": [{**THINKING, "thinking": "Done."}, text("3")]},
+            {"role": "user", "content": "sure?"},
+        ]
+
+    ALTERNATING = (
+        THINKING,
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "é"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"type": "brand_new", "data": {"x": 1}}]},
+        text("It says "),
+        {**THINKING, "thinking": "Now add."},
+        text("so."),
+        {**use(a=1), "caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}},
+    )
+
+    async def test_blocks_that_alternate_come_back_as_they_were(self):
+        response = await answer_of(*self.ALTERNATING, stop_reason="tool_use")
+        message = pickle.loads(pickle.dumps(_recorded(response)))
+        message = as_message(json.loads(json.dumps(message)))
+        assert message.content == "It says so."
+        body = await sent_for(UserMessage("hi"), message, ToolMessage("1", tool_call_id="toolu_1"))
+        assert body["messages"][1]["content"] == list(self.ALTERNATING)
+
+    async def test_an_edited_message_is_sent_as_it_says_now(self):
+        message = _recorded(await answer_of(text("a"), THINKING, text("b")))
+        assert message["native_output"]["api"] == "anthropic_messages"
+        body = await sent_for(UserMessage("hi"), message.replace(content="c"), UserMessage("?"))
+        assert body["messages"][1]["content"] == [THINKING, text("c")]
+
+    async def test_items_of_another_api_are_not_sent(self):
+        message = AssistantMessage("a", native_output={"api": "openai_responses", "items": [{"type": "message"}]})
+        assert (await sent_for(UserMessage("hi"), message, UserMessage("?")))["messages"][1] == {"role": "assistant", "content": "a"}
+
+    async def test_a_direct_caller_is_nothing_to_keep(self):
+        response = await answer_of({**use(a=1), "caller": {"type": "direct"}})
+        assert "native_output" not in response.message
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            refused(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+            refused(
+                400,
+                "invalid_request_error",
+                "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens`",
+            ),
+            refused(413, "request_too_large", "Request exceeds the maximum size"),
+            refused(400, "invalid_request_error", "too many total text bytes: 9000000 > 8000000"),
+            refused(400, "invalid_request_error", "Input is too long for requested model."),
+        ],
+    )
+    async def test_overlong_prompts(self, answer):
+        async with asked(answer) as (client, _):
+            with pytest.raises(OverlongPromptError, match="claude-x"):
+                await client.get_response([UserMessage("hi")], "claude-x", SIZE)
+
+    @pytest.mark.parametrize(
+        ("answer", "cause"),
+        [
+            (refused(400, "invalid_request_error", "max_tokens: 999999 > 64000"), anthropic.BadRequestError),
+            (refused(429, "rate_limit_error", "slow down"), anthropic.RateLimitError),
+            (refused(529, "overloaded_error", "Overloaded"), anthropic.InternalServerError),
+        ],
+    )
+    async def test_other_errors(self, answer, cause):
+        async with asked(answer) as (client, _):
+            with pytest.raises(ModelError) as caught:
+                await client.get_response([UserMessage("hi")], "claude-x", SIZE)
+        assert isinstance(caught.value.__cause__, cause)
+
+    @pytest.mark.parametrize(("status", "error"), [(401, anthropic.AuthenticationError), (403, anthropic.PermissionDeniedError)])
+    async def test_a_refused_key_passes_as_it_is(self, status, error):
+        async with asked(refused(status, "authentication_error", "invalid x-api-key")) as (client, _):
+            with pytest.raises(error) as caught:
+                await client.get_response([UserMessage("hi")], "m", SIZE)
+        assert any("refused the API key" in note for note in caught.value.__notes__)
+
+    async def test_overload_is_tried_again(self):
+        async with asked(refused(529, "overloaded_error", "Overloaded"), OK, max_retries=1) as (client, server):
+            response = await client.get_response([UserMessage("hi")], "m", SIZE)
+        assert (response.message.content, len(server.bodies)) == ("Hello.", 2)
+
+    async def test_nobody_is_there(self):
+        async with asked() as (client, _):
+            pass
+        with pytest.raises(ModelError, match="APIConnectionError"):
+            await client.get_response([UserMessage("hi")], "m", SIZE)
+        await client.close()
+
+
+@pytest.mark.parametrize("sdk_class", [anthropic.AsyncAnthropic, anthropic.Anthropic])
+async def test_an_sdk_client_is_taken_as_it_is(sdk_class):
+    async with recording(OK) as server:
+        client = resolve_client(sdk_class(api_key="k", base_url=server.url, max_retries=0))
+        assert isinstance(client, AnthropicMessagesClient)
+        response = await client.get_response([UserMessage("hi")], "m", SIZE)
+        await client.close()
+    assert response.message.content == "Hello."
+
+
+def _recorded(response: Response) -> Message:
+    """Return the message as an episode records it."""
+    return for_conversation(response.message, MESSAGE_TYPES)

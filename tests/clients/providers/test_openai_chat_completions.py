@@ -1,0 +1,456 @@
+"""The chat completions client: what it sends for each kind of message, tool and argument, and what it makes of each answer.
+
+Every expectation holds for all the ways to the server: without the SDK, through it, and through an SDK's client that was given.
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import logging
+import weakref
+from collections.abc import AsyncIterator
+from typing import Any
+
+import numpy as np
+import openai
+import pytest
+
+from tests.clients.canned_server import COMPLETION, Canned, CannedServer, canned_server, completion
+from vfgym.clients import Client, ClientConfig, resolve_client
+from vfgym.clients.formats import openai_chat as chat_format
+from vfgym.clients.providers import openai_chat_completions
+from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, ModelError, OverlongPromptError
+from vfgym.messages import AssistantMessage, ResponseTokens, SystemMessage, TextMessage, ToolCall, ToolMessage, Usage, UserMessage
+from vfgym.tools import Tool
+
+HELLO = [UserMessage("hello")]
+ADD = Tool(name="add", description="Add.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
+AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+class WithAConversion(OpenAIChatCompletionsClient):
+    """Has a conversion of its own, so it is asked through the SDK."""
+
+    async def to_native_tool(self, tool: Tool) -> dict[str, Any]:
+        return dict(await super().to_native_tool(tool))
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[CannedServer]:
+    async with canned_server() as running:
+        yield running
+
+
+@pytest.fixture(params=["lean", "subclass", "given"])
+async def client(request: pytest.FixtureRequest, server: CannedServer) -> AsyncIterator[Client]:
+    config = ClientConfig(api_base_url=server.url, api_key="secret", max_retries=0)
+    made: Client
+    if request.param == "lean":
+        made = resolve_client(config)
+    elif request.param == "subclass":
+        made = WithAConversion(config)
+    else:
+        made = resolve_client(openai.AsyncOpenAI(api_key="secret", base_url=server.url, max_retries=0))
+    yield made
+    await made.close()
+
+
+CALL = ToolCall("c1", "add", '{"a": 1}')
+NATIVE_CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+
+
+@pytest.mark.parametrize(
+    ("message", "native"),
+    [
+        (SystemMessage("Be kind."), {"role": "system", "content": "Be kind."}),
+        (SystemMessage("Be kind.", role="developer"), {"role": "developer", "content": "Be kind."}),
+        (UserMessage("Grüße 👋 \u2028"), {"role": "user", "content": "Grüße 👋 \u2028"}),
+        (UserMessage("hi", name="ann"), {"role": "user", "content": "hi", "name": "ann"}),
+        (TextMessage("Once"), {"role": "user", "content": "Once"}),
+        (UserMessage([IMAGE]), {"role": "user", "content": [IMAGE]}),
+        (AssistantMessage("yes"), {"role": "assistant", "content": "yes"}),
+        (AssistantMessage(None, tool_calls=[CALL]), {"role": "assistant", "content": None, "tool_calls": [NATIVE_CALL]}),
+        (
+            AssistantMessage("so", reasoning_content="Hm.", thinking_blocks=[{"type": "thinking", "thinking": "Hm.", "signature": "x"}]),
+            {"role": "assistant", "content": "so", "reasoning_content": "Hm."},
+        ),
+        (AssistantMessage(None, reasoning_content="Hm."), {"role": "assistant", "content": "", "reasoning_content": "Hm."}),
+        (AssistantMessage("so", native_output={"api": "responses", "items": []}), {"role": "assistant", "content": "so"}),
+        (AssistantMessage("so", prefix=True), {"role": "assistant", "content": "so", "prefix": True}),
+        (ToolMessage("2", tool_call_id="c1"), {"role": "tool", "content": "2", "tool_call_id": "c1"}),
+        (ToolMessage([IMAGE], tool_call_id="c1"), {"role": "tool", "content": [IMAGE], "tool_call_id": "c1"}),
+    ],
+)
+async def test_each_kind_of_message(client: Client, server: CannedServer, message: Any, native: dict[str, Any]) -> None:
+    await client.get_response([message], "m")
+    assert server.bodies == [{"model": "m", "messages": [native]}]
+    assert server.paths == ["/v1/chat/completions"]
+    assert server.headers[0]["Authorization"] == "Bearer secret"
+
+
+async def test_plain_dicts_and_text_are_messages_too(client: Client, server: CannedServer) -> None:
+    await client.get_response([{"role": "user", "content": "hi"}], "m")  # type: ignore[list-item]
+    await client.get_response("hi", "m")  # type: ignore[arg-type]
+    assert server.bodies[0] == server.bodies[1] == {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+async def test_half_a_surrogate_pair_is_sent_as_json_has_it(server: CannedServer) -> None:
+    client = resolve_client(ClientConfig(api_base_url=server.url, api_key="k"))
+    await client.get_response([UserMessage("cut \ud83d")], "m")
+    assert server.bodies[0]["messages"][0]["content"] == "cut \ud83d"
+    await client.close()
+
+
+async def test_audio_asks_for_text_unless_told_otherwise(client: Client, server: CannedServer) -> None:
+    await client.get_response([UserMessage([AUDIO])], "m")
+    await client.get_response([UserMessage([AUDIO])], "m", {"modalities": ["text", "audio"]})
+    await client.get_response([UserMessage('say "type":"input_audio"')], "m")
+    assert [body.get("modalities") for body in server.bodies] == [["text"], ["text", "audio"], None]
+
+
+async def test_tools(client: Client, server: CannedServer) -> None:
+    strict = ADD.model_copy(update={"strict": True})
+    await client.get_response(HELLO, "m", tools=[ADD])
+    await client.get_response(HELLO, "m", tools=[strict])
+    await client.get_response(HELLO, "m", tools=[])
+    function = {"name": "add", "description": "Add.", "parameters": ADD.parameters}
+    assert server.bodies[0]["tools"] == [{"type": "function", "function": function}]
+    assert server.bodies[1]["tools"] == [{"type": "function", "function": {**function, "strict": True}}]
+    assert "tools" not in server.bodies[2]
+
+
+async def test_sampling_arguments(client: Client, server: CannedServer) -> None:
+    await client.get_response(HELLO, "m", {"max_tokens": 5, "temperature": 0.5, "top_p": None, "stop": ["x"], "top_k": 3})
+    await client.get_response(HELLO, "m", {"max_tokens": 5, "max_completion_tokens": 6})
+    assert server.bodies[0] == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hello"}],
+        "max_completion_tokens": 5,
+        "temperature": 0.5,
+        "stop": ["x"],
+        "top_k": 3,
+    }
+    assert server.bodies[1]["max_completion_tokens"] == 6
+    assert "max_tokens" not in server.bodies[1]
+
+
+async def test_options_of_the_request(client: Client, server: CannedServer) -> None:
+    arguments = {
+        "temperature": 0.5,
+        "extra_body": {"min_p": 0.1, "temperature": 0.7},
+        "extra_headers": {"X-Run": "7", "Authorization": "Bearer other"},
+        "extra_query": {"api-version": "2", "dry": True},
+        "timeout": 30.0,
+    }
+    await client.get_response(HELLO, "m", arguments)
+    assert server.bodies[0] == {"model": "m", "messages": [{"role": "user", "content": "hello"}], "min_p": 0.1, "temperature": 0.7}
+    assert server.paths == ["/v1/chat/completions?api-version=2&dry=true"]
+    assert server.headers[0]["X-Run"] == "7"
+    assert server.headers[0].getall("Authorization") == ["Bearer other"]  # type: ignore[attr-defined]
+    assert arguments["extra_body"] == {"min_p": 0.1, "temperature": 0.7}
+
+
+async def test_a_timeout_of_one_request(client: Client, server: CannedServer) -> None:
+    from tests.clients.canned_server import HANG
+
+    server.answers = [HANG]
+    with pytest.raises(ModelError) as caught:
+        await client.get_response(HELLO, "m", {"timeout": 0.05})
+    assert isinstance(caught.value.__cause__, openai.APITimeoutError)
+
+
+def chunk(delta: dict[str, Any], **choice: Any) -> dict[str, Any]:
+    return {"id": "s1", "created": 5, "model": "sm", "choices": [{"index": 0, "delta": delta, **choice}]}
+
+
+async def test_an_answer_in_pieces_is_put_together(client: Client, server: CannedServer) -> None:
+    import json
+
+    first = {"index": 0, "id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a"'}}
+    chunks = [
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"reasoning_content": "H"}),
+        chunk({"reasoning_content": "m."}),
+        chunk({"content": "Os"}),
+        chunk({"content": "lo"}),
+        chunk({"tool_calls": [first]}),
+        chunk({"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]}),
+        chunk({}, finish_reason="tool_calls"),
+        {"id": "s1", "created": 5, "model": "sm", "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}},
+    ]
+    events = "".join(f"data: {json.dumps(each)}\n\n" for each in chunks) + "data: [DONE]\n\n"
+    server.answers = [Canned(events, content_type="text/event-stream")]
+    response = await client.get_response(HELLO, "m", {"stream": True, "stream_options": {"include_usage": True}})
+    assert server.bodies[0]["stream"] is True
+    message = response.message
+    assert (message.content, message.reasoning_content, message.tool_calls) == ("Oslo", "Hm.", [NATIVE_CALL])
+    assert response.usage == Usage(1, 0, 2, 3)
+    assert (response.id, response.model, message.finish_reason) == ("s1", "sm", "tool_calls")  # type: ignore[attr-defined]
+
+
+async def test_a_plain_answer(client: Client) -> None:
+    response = await client.get_response(HELLO, "m")
+    assert (response.id, response.created, response.model) == ("chatcmpl-7", 1700000000, "served-model")
+    assert response.usage == Usage(7, 0, 3, 10)
+    assert dict(response.message) == {"role": "assistant", "content": "Oslo.", "finish_reason": "stop", "is_truncated": False}
+    assert response.tokens is None
+    assert not response.is_truncated
+
+
+@pytest.mark.parametrize(
+    ("answer", "field", "expected"),
+    [
+        (completion({"content": "a", "reasoning": "r1", "reasoning_content": "r2"}), "reasoning_content", "r1"),
+        (completion({"content": "a", "reasoning_content": "r2"}), "reasoning_content", "r2"),
+        (completion({"content": "a", "reasoning_details": "r3"}), "reasoning_content", "r3"),
+        (
+            completion({"content": "a", "reasoning": None, "reasoning_details": [{"text": "r"}, {"summary": "4"}]}),
+            "reasoning_content",
+            "r4",
+        ),
+        (completion({"content": "a", "reasoning_details": [{"text": "r"}]}), "reasoning_details", [{"text": "r"}]),
+        (completion({"content": "a"}), "reasoning_content", None),
+        (completion({"content": None, "reasoning": "only"}), "reasoning_content", "only"),
+        (completion({"content": None, "refusal": "No."}), "content", "No."),
+        (completion({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), "content", "ab"),
+        (completion({"content": "a", "tool_calls": []}), "tool_calls", None),
+        (completion({"content": None, "tool_calls": [{**NATIVE_CALL, "index": 0}]}), "tool_calls", [NATIVE_CALL]),
+        (completion(finish_reason="stop"), "finish_reason", "stop"),
+        (completion(finish_reason="length"), "finish_reason", "length"),
+        (completion(finish_reason="length"), "is_truncated", True),
+        (completion(finish_reason="tool_calls"), "finish_reason", "tool_calls"),
+        (completion(finish_reason="content_filter"), "finish_reason", None),
+    ],
+)
+async def test_each_field_of_an_answer(client: Client, server: CannedServer, answer: Any, field: str, expected: Any) -> None:
+    server.answers = [answer]
+    response = await client.get_response(HELLO, "m")
+    assert getattr(response.message, field, response.message.get(field)) == expected
+
+
+async def test_malformed_tool_calls_are_left_out_with_a_warning(
+    client: Client, server: CannedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = [
+        {"id": None, "type": "function", "function": {"name": "add", "arguments": "{}"}},
+        {"id": "c2", "type": "function", "function": {"name": "add", "arguments": {"a": 1}}},
+        {"id": "c3", "type": "function"},
+    ]
+    server.answers = [completion({"content": "", "tool_calls": [*bad, NATIVE_CALL]})]
+    with caplog.at_level(logging.WARNING):
+        response = await client.get_response(HELLO, "m")
+    assert response.message.tool_calls == [NATIVE_CALL]
+    assert "3 malformed tool call(s)" in caplog.text
+    server.answers = [completion({"content": "", "tool_calls": bad})]
+    with pytest.raises(EmptyModelResponseError):
+        await client.get_response(HELLO, "m")
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (
+            {"prompt_tokens": 1, "completion_tokens": 9, "total_tokens": 10, "completion_tokens_details": {"reasoning_tokens": 4}},
+            Usage(1, 4, 9, 10),
+        ),
+        ({"input_tokens": 1, "output_tokens": 2}, Usage(1, 0, 2, 3)),
+        ({"prompt_tokens": 1}, None),
+        (None, None),
+    ],
+)
+async def test_usage(client: Client, server: CannedServer, usage: Any, expected: Usage | None) -> None:
+    server.answers = [completion(usage=usage)]
+    assert (await client.get_response(HELLO, "m")).usage == expected
+
+
+async def test_token_data(client: Client, server: CannedServer) -> None:
+    experts = np.arange(12, dtype=np.int32).reshape(3, 2, 2)
+    packed = {"data": base64.b85encode(experts.tobytes()).decode(), "shape": [3, 2, 2]}
+    logprobs = {"content": [{"token": "a", "logprob": -0.5, "top_logprobs": []}, {"token": "b", "logprob": -1.5, "top_logprobs": []}]}
+    server.answers = [completion(prompt_token_ids=[1, 2, 3], token_ids=[4, 5], logprobs=logprobs, routed_experts=packed)]
+    response = await client.get_response(HELLO, "m")
+    assert response.tokens == ResponseTokens([1, 2, 3], [0, 0, 0], [4, 5], [1, 1], [-0.5, -1.5], experts.tolist())
+
+
+@pytest.mark.parametrize("missing", ["prompt_token_ids", "token_ids", "logprobs"])
+async def test_token_data_that_is_not_whole_is_none(client: Client, server: CannedServer, missing: str) -> None:
+    data: dict[str, Any] = {"prompt_token_ids": [1], "token_ids": [4], "logprobs": {"content": [{"logprob": -1.0}]}}
+    server.answers = [completion(**{**data, missing: None})]
+    assert (await client.get_response(HELLO, "m")).tokens is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "says"),
+    [
+        ({**COMPLETION, "choices": []}, EmptyModelResponseError, "without choices"),
+        ({**COMPLETION, "choices": None}, EmptyModelResponseError, "without choices"),
+        ({"error": {"message": "upstream is down", "code": 502}}, EmptyModelResponseError, "upstream is down"),
+        ({**COMPLETION, "choices": COMPLETION["choices"] * 2}, InvalidModelResponseError, "gave 2"),
+        (completion({"content": None}), EmptyModelResponseError, "without text"),
+        (completion({"content": ""}), EmptyModelResponseError, "without text"),
+        ({"error": {"message": "This endpoint's maximum context length is 9 tokens", "code": 400}}, OverlongPromptError, "9 tokens"),
+        (Canned("<html>hello</html>", content_type="text/html"), InvalidModelResponseError, "/v1"),
+    ],
+)
+async def test_answers_that_cannot_be_used(client: Client, server: CannedServer, answer: Any, error: type[Exception], says: str) -> None:
+    server.answers = [answer]
+    with pytest.raises(error, match=says) as caught:
+        await client.get_response(HELLO, "m")
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [
+        (400, openai.BadRequestError),
+        (409, openai.ConflictError),
+        (418, openai.APIStatusError),
+        (422, openai.UnprocessableEntityError),
+        (429, openai.RateLimitError),
+        (500, openai.InternalServerError),
+        (503, openai.InternalServerError),
+    ],
+)
+async def test_status_errors_are_the_sdks_own(client: Client, server: CannedServer, status: int, cause: type[Exception]) -> None:
+    body = {"error": {"message": "no such thing", "type": "some_error", "param": "model", "code": "gone"}}
+    server.answers = [Canned(body, status, {"x-request-id": "r1"})]
+    with pytest.raises(ModelError, match="no such thing") as caught:
+        await client.get_response(HELLO, "m")
+    error: Any = caught.value.__cause__
+    assert type(error) is cause
+    assert (error.status_code, error.code, error.param, error.type, error.request_id) == (status, "gone", "model", "some_error", "r1")
+    assert (error.body, error.message) == (body["error"], f"Error code: {status} - no such thing")
+    assert error.response.json() == body
+
+
+async def test_an_error_that_is_no_json(client: Client, server: CannedServer) -> None:
+    server.answers = [Canned("Bad gateway", 502, content_type="text/plain")]
+    with pytest.raises(ModelError, match="Bad gateway") as caught:
+        await client.get_response(HELLO, "m")
+    assert caught.value.__cause__.body == "Bad gateway"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("status", "cause"), [(401, openai.AuthenticationError), (403, openai.PermissionDeniedError)])
+async def test_a_refused_key_is_raised_as_it_is(client: Client, server: CannedServer, status: int, cause: type[Exception]) -> None:
+    server.answers = [Canned({"error": {"message": "wrong key"}}, status)]
+    with pytest.raises(cause, match="wrong key") as caught:
+        await client.get_response(HELLO, "m")
+    assert "refused the API key" in caught.value.__notes__[0]
+    assert "secret" not in "".join(caught.value.__notes__)
+
+
+async def test_an_overlong_prompt(client: Client, server: CannedServer, caplog: pytest.LogCaptureFixture) -> None:
+    server.answers = [Canned({"error": {"message": "too long", "code": "context_length_exceeded"}}, 400)]
+    with pytest.raises(OverlongPromptError), caplog.at_level(logging.WARNING):
+        await client.get_response(HELLO, "m")
+    assert not [record for record in caplog.records if record.name.startswith("vfgym")]
+
+
+async def test_headers_from_the_state(server: CannedServer) -> None:
+    config = ClientConfig(
+        api_base_url=server.url,
+        api_key="k",
+        extra_headers={"X-Team": "t", "X-Session-ID": "none"},
+        extra_headers_from_state={"X-Session-ID": "example_id", "X-Absent": "absent"},
+    )
+    for client in (resolve_client(config), WithAConversion(config)):
+        await client.get_response(HELLO, "m", state={"example_id": 7, "absent": None})
+        await client.get_response(HELLO, "m")
+        await client.close()
+    for asked, plain in (server.headers[:2], server.headers[2:]):
+        assert (asked["X-Session-ID"], asked["X-Team"], "X-Absent" in asked) == ("7", "t", False)
+        assert plain["X-Session-ID"] == "none"
+
+
+async def test_only_new_messages_are_converted(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def counting(message: Any) -> dict[str, Any]:
+        seen.append(message)
+        return chat_format.native_message(message)
+
+    monkeypatch.setattr(openai_chat_completions, "native_message", counting)
+    config = ClientConfig(api_base_url=server.url, api_key="k")
+    for client in (resolve_client(config), WithAConversion(config)):
+        conversation: list[Any] = [UserMessage(f"{type(client).__name__} {turn}") for turn in range(5)]
+        seen.clear()
+        await client.get_response(conversation, "m")
+        assert len(seen) == 5
+        conversation = [*conversation, AssistantMessage("so"), UserMessage("go on")]
+        await client.get_response(conversation, "m")
+        assert seen[5:] == conversation[5:]
+        assert [message["content"] for message in server.bodies[-1]["messages"]] == [message.content for message in conversation]
+        await client.close()
+
+
+async def test_the_tools_json_is_made_once_a_list(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    converted: list[str] = []
+    to_openai = Tool.to_openai
+
+    def counting(tool: Tool) -> dict[str, Any]:
+        converted.append(tool.name)
+        return to_openai(tool)
+
+    monkeypatch.setattr(Tool, "to_openai", counting)
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
+    other = ADD.model_copy(update={"name": "other"})
+    for tools in ([ADD], [ADD], [ADD, other], [other, ADD], [ADD]):
+        await client.get_response(HELLO, "m", tools=tools)
+        assert server.bodies[-1]["tools"] == [to_openai(tool) for tool in tools]
+    assert converted == ["add", "add", "other", "other", "add"]
+    await client.close()
+
+
+async def test_a_tool_list_for_each_rollout_does_not_grow_without_bound(server: CannedServer) -> None:
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
+    asked = []
+    for number in range(100):
+        tool = ADD.model_copy(update={"name": f"tool{number}"})
+        asked.append(weakref.ref(tool))
+        await client.get_response(HELLO, "m", tools=[tool])
+        assert server.bodies[-1]["tools"][0]["function"]["name"] == f"tool{number}"
+    del tool
+    gc.collect()
+    assert sum(each() is not None for each in asked) <= 64
+    await client.close()
+
+
+@pytest.mark.parametrize("replaced", ["get_native_response", "from_native_response"])
+async def test_a_replaced_step_is_heeded(server: CannedServer, monkeypatch: pytest.MonkeyPatch, replaced: str) -> None:
+    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
+    own = getattr(client, replaced)
+    called = []
+
+    async def instead(*args: Any, **kwargs: Any) -> Any:
+        called.append(replaced)
+        return await own(*args, **kwargs)
+
+    monkeypatch.setattr(client, replaced, instead)
+    assert (await client.get_response(HELLO, "m")).message.content == "Oslo."
+    assert called == [replaced]
+    await client.close()
+
+
+async def test_a_wrapped_create_of_the_sdk_is_called(server: CannedServer) -> None:
+    sdk = openai.AsyncOpenAI(api_key="k", base_url=server.url)
+    own, seen = sdk.chat.completions.create, []
+
+    async def traced(**kwargs: Any) -> Any:
+        seen.append(kwargs)
+        return await own(**kwargs)
+
+    sdk.chat.completions.create = traced  # type: ignore[method-assign, assignment]
+    client = resolve_client(sdk)
+    await client.get_response(HELLO, "m", {"max_tokens": 3})
+    assert seen == [{"model": "m", "messages": [{"role": "user", "content": "hello"}], "max_completion_tokens": 3}]
+    await client.close()
+
+
+async def test_the_url_may_have_a_query_and_a_slash(server: CannedServer) -> None:
+    client = resolve_client(ClientConfig(api_base_url=f"{server.url}/?api-version=3", api_key="k"))
+    await client.get_response(HELLO, "m")
+    assert server.paths == ["/v1/chat/completions?api-version=3"]
+    await client.close()

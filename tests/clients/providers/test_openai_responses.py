@@ -1,0 +1,442 @@
+"""The Responses client over real HTTP: what is sent for every kind of message, tool and sampling argument, how answers are read,
+what goes wrong how, and that the items of an answer come back unchanged."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import openai
+import pytest
+
+from tests.clients.recording import Recorder, recording
+from vfgym.clients import ClientConfig, resolve_client
+from vfgym.clients.formats.openai_responses import _items, native_prompt
+from vfgym.clients.providers.openai_responses import OpenAIResponsesClient
+from vfgym.errors import (
+    ConfigurationError,
+    EmptyModelResponseError,
+    InvalidMessage,
+    InvalidModelResponseError,
+    ModelError,
+    OverlongPromptError,
+)
+from vfgym.messages import (
+    MESSAGE_TYPES,
+    AssistantMessage,
+    Message,
+    Response,
+    SystemMessage,
+    TextMessage,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+    as_message,
+    as_messages,
+)
+from vfgym.messages.responses import for_conversation
+from vfgym.tools import Tool
+
+TOOL = Tool(name="add", description="Add.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
+
+
+def said(*texts: str, refusal: str | None = None, **more: Any) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []} for text in texts]
+    if refusal is not None:
+        parts.append({"type": "refusal", "refusal": refusal})
+    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": parts, **more}
+
+
+def call(name: str = "add", arguments: str = '{"a": 1}', call_id: str = "call_1") -> dict[str, Any]:
+    return {"type": "function_call", "id": "fc_1", "call_id": call_id, "name": name, "arguments": arguments, "status": "completed"}
+
+
+def reasoned(*summary: str, **more: Any) -> dict[str, Any]:
+    texts = [{"type": "summary_text", "text": text} for text in summary]
+    return {"type": "reasoning", "id": "rs_1", "summary": texts, "encrypted_content": "ZW5j", **more}
+
+
+def reply(*items: dict[str, Any], status: str = "completed", **more: Any) -> dict[str, Any]:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1700000000,
+        "model": "gpt-x",
+        "status": status,
+        "error": None,
+        "incomplete_details": None,
+        "output": list(items),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 10,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 5,
+            "output_tokens_details": {"reasoning_tokens": 3},
+            "total_tokens": 15,
+        },
+        **more,
+    }
+
+
+OK = reply(said("Hello."))
+
+
+@asynccontextmanager
+async def asked(*answers: Any) -> AsyncIterator[tuple[OpenAIResponsesClient, Recorder]]:
+    async with recording(*(answers or (OK,))) as server:
+        client = resolve_client(
+            ClientConfig(
+                client_type="openai_responses", api_base_url=f"{server.url}/v1", api_key="k", api_key_var="NO_SUCH", max_retries=0,
+                extra_headers_from_state={"X-B": "trajectory_id"},
+            )
+        )  # fmt: skip
+        assert isinstance(client, OpenAIResponsesClient)
+        try:
+            yield client, server
+        finally:
+            await client.close()
+
+
+async def answer_of(*items: dict[str, Any], **more: Any) -> Response:
+    async with asked(reply(*items, **more)) as (client, _):
+        return await client.get_response([UserMessage("hi")], "gpt-x")
+
+
+async def sent_for(*messages: Any) -> list[Any]:
+    async with asked() as (client, server):
+        await client.get_response(list(messages), "gpt-x")
+        return server.body["input"]
+
+
+async def sent_with(environment_tools: list[Tool] | None = None, /, **sampling_args: Any) -> dict[str, Any]:
+    async with asked() as (client, server):
+        await client.get_response([UserMessage("hi")], "gpt-x", sampling_args, environment_tools)
+        return {key: value for key, value in server.body.items() if key not in ("model", "input")}
+
+
+def message_item(role: str, content: Any) -> dict[str, Any]:
+    return {"type": "message", "role": role, "content": content}
+
+
+def recorded(response: Response) -> Message:
+    """Return the message as an episode records it."""
+    return for_conversation(response.message, MESSAGE_TYPES)
+
+
+class TestPrompt:
+    async def test_a_question(self):
+        async with asked() as (client, server):
+            await client.get_response([UserMessage("hi ü")], "gpt-x", {}, state={"trajectory_id": 7})
+        assert server.paths == ["/v1/responses"]
+        assert server.headers[0]["x-b"] == "7"
+        assert server.body == {"model": "gpt-x", "input": [message_item("user", "hi ü")]}
+
+    async def test_roles(self):
+        messages = [SystemMessage("s"), SystemMessage("d", role="developer"), TextMessage("t"), UserMessage("u"), AssistantMessage("a")]
+        assert await sent_for(*messages) == [
+            message_item("system", "s"),
+            message_item("developer", "d"),
+            message_item("user", "t"),
+            message_item("user", "u"),
+            message_item("assistant", "a"),
+        ]
+
+    PARTS = (
+        {"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}},
+        {"type": "file", "file": {"file_id": "file_1"}},
+        {"type": "input_file", "file_url": "https://example.com/a.pdf"},
+    )
+    SENT_PARTS = (
+        {"type": "input_text", "text": "look"},
+        {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "auto"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"},
+        {"type": "input_file", "file_id": "file_1"},
+        {"type": "input_file", "file_url": "https://example.com/a.pdf"},
+    )
+
+    async def test_parts(self):
+        assert await sent_for(UserMessage(list(self.PARTS))) == [message_item("user", list(self.SENT_PARTS))]
+
+    async def test_parts_of_a_tool_result(self):
+        call_message = AssistantMessage(tool_calls=[ToolCall("c1", "look", "{}")])
+        sent = await sent_for(UserMessage("hi"), call_message, ToolMessage(list(self.PARTS), tool_call_id="c1"))
+        assert sent[-1] == {"type": "function_call_output", "call_id": "c1", "output": list(self.SENT_PARTS)}
+
+    async def test_parts_of_an_answer(self):
+        sent = await sent_for(UserMessage("hi"), AssistantMessage([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]))
+        assert sent[1] == message_item("assistant", [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}])
+
+    async def test_tool_calls_and_results(self):
+        calls = [ToolCall("c1", "add", '{"a": '), ToolCall("c2", "stop", "{}")]
+        sent = await sent_for(
+            UserMessage("hi"),
+            AssistantMessage("So:", tool_calls=calls, reasoning_content="hm"),
+            ToolMessage("1", tool_call_id="c1"),
+            ToolMessage("", tool_call_id="c2"),
+            AssistantMessage(None),
+        )
+        assert sent[1:] == [
+            message_item("assistant", "So:"),
+            {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": '},
+            {"type": "function_call", "call_id": "c2", "name": "stop", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "1"},
+            {"type": "function_call_output", "call_id": "c2", "output": ""},
+        ]
+
+    @pytest.mark.parametrize(
+        ("part", "text"),
+        [({"type": "input_audio", "input_audio": {"data": "AA"}}, "no audio"), ({"type": "image_url", "image_url": {}}, "URL")],
+    )
+    async def test_what_the_api_does_not_take(self, part, text):
+        async with asked() as (client, server):
+            with pytest.raises(InvalidMessage, match=text):
+                await client.get_response([UserMessage([part])], "m")
+            assert server.bodies == []
+
+    def test_only_new_messages_are_converted(self):
+        conversation = as_messages([{"role": "user", "content": str(i)} for i in range(50)])
+        native_prompt(conversation)
+        kept = [message.converted(_items) for message in conversation]
+        native_prompt([*conversation, AssistantMessage("new")])
+        assert all(message.converted(_items) is items for message, items in zip(conversation, kept, strict=True))
+
+
+class TestTools:
+    async def test_tools(self):
+        strict = TOOL.model_copy(update={"strict": False})
+        flat = {"type": "function", "name": "add", "description": "Add.", "parameters": TOOL.parameters}
+        assert await sent_with([TOOL, strict]) == {"tools": [flat, {**flat, "strict": False}]}
+
+    @pytest.mark.parametrize("tools", [None, []])
+    async def test_no_tools(self, tools):
+        assert await sent_with(tools) == {}
+
+    async def test_tools_of_the_provider_are_added(self):
+        assert [tool["type"] for tool in (await sent_with([TOOL], tools=[{"type": "web_search"}]))["tools"]] == ["function", "web_search"]
+
+    @pytest.mark.parametrize(
+        ("choice", "sent"),
+        [
+            ("required", "required"),
+            ({"type": "function", "function": {"name": "add"}}, {"type": "function", "name": "add"}),
+            ({"type": "function", "name": "add"}, {"type": "function", "name": "add"}),
+            ({"type": "web_search"}, {"type": "web_search"}),
+        ],
+    )
+    async def test_tool_choice(self, choice, sent):
+        assert (await sent_with([TOOL], tool_choice=choice))["tool_choice"] == sent
+
+
+class TestSamplingArguments:
+    @pytest.mark.parametrize(
+        ("given", "sent"),
+        [
+            ({"temperature": 0.5, "top_p": 0.9, "seed": None, "n": 1, "stop": None}, {"temperature": 0.5, "top_p": 0.9}),
+            ({"max_tokens": 5}, {"max_output_tokens": 5}),
+            ({"max_completion_tokens": 5}, {"max_output_tokens": 5}),
+            ({"max_output_tokens": 5}, {"max_output_tokens": 5}),
+            ({"reasoning_effort": "low"}, {"reasoning": {"effort": "low"}}),
+            (
+                {"reasoning_effort": "low", "reasoning": {"summary": "auto"}},
+                {"reasoning": {"effort": "low", "summary": "auto"}},
+            ),
+            ({"verbosity": "low"}, {"text": {"verbosity": "low"}}),
+            (
+                {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "object"}, "strict": True}}},
+                {"text": {"format": {"type": "json_schema", "name": "s", "schema": {"type": "object"}, "strict": True}}},
+            ),
+            (
+                {"response_format": {"type": "json_object"}, "text": {"verbosity": "high"}},
+                {"text": {"format": {"type": "json_object"}, "verbosity": "high"}},
+            ),
+            ({"logprobs": True, "top_logprobs": 2}, {"include": ["message.output_text.logprobs"], "top_logprobs": 2}),
+            ({"logprobs": False, "modalities": ["text"], "stop": []}, {}),
+            (
+                {"instructions": "Be brief.", "store": False, "include": ["reasoning.encrypted_content"]},
+                {"instructions": "Be brief.", "store": False, "include": ["reasoning.encrypted_content"]},
+            ),
+            ({"min_p": 0.1, "extra_body": {"newer": 2}}, {"min_p": 0.1, "newer": 2}),
+        ],
+    )
+    async def test_what_is_sent(self, given, sent):
+        before = json.dumps(given)
+        assert await sent_with(**given) == sent
+        assert json.dumps(given) == before
+
+    @pytest.mark.parametrize(
+        ("wrong", "text"),
+        [({"n": 2}, "n=2"), ({"stop": ["END"]}, "stop sequences"), ({"stream": True}, "stream"), ({"modalities": ["audio"]}, "text")],
+    )
+    async def test_what_the_api_cannot_do(self, wrong, text):
+        async with asked() as (client, server):
+            with pytest.raises(ConfigurationError, match=text) as caught:
+                await client.get_response([UserMessage("hi")], "m", wrong)
+            assert server.bodies == []
+        assert isinstance(caught.value, ValueError)
+
+    async def test_options_of_the_request(self):
+        async with asked() as (client, server):
+            await client.get_response([UserMessage("hi")], "m", {"extra_headers": {"X-C": "3"}, "extra_query": {"q": "1"}, "timeout": 30})
+        assert server.headers[0]["x-c"] == "3"
+        assert server.body == {"model": "m", "input": [message_item("user", "hi")]}
+
+
+class TestAnswers:
+    async def test_text(self):
+        response = await answer_of(said("Hello, ", "you"), said(".", refusal=" No."))
+        message = response.message
+        assert (response.id, response.created, response.model) == ("resp_1", 1700000000, "gpt-x")
+        assert (message.content, message.finish_reason, message.is_truncated) == ("Hello, you. No.", "stop", False)
+        assert response.usage == Usage(10, 3, 5, 15)
+        assert (message.tool_calls, message.reasoning_content, response.tokens) == (None, None, None)
+
+    async def test_a_refusal_is_text(self):
+        assert (await answer_of(said(refusal="I may not."))).message.content == "I may not."
+
+    async def test_tool_calls(self):
+        message = (await answer_of(call(), call("stop", "{", "call_2"))).message
+        assert (message.content, message.finish_reason) == (None, "tool_calls")
+        assert [(each.id, each.name, each.arguments) for each in message.tool_calls] == [
+            ("call_1", "add", '{"a": 1}'),
+            ("call_2", "stop", "{"),
+        ]
+
+    async def test_reasoning(self):
+        item = reasoned("First.", "Then.", content=[{"type": "reasoning_text", "text": "All of it."}])
+        assert (await answer_of(item, said("4"))).message.reasoning_content == "First.\nThen.\nAll of it."
+
+    @pytest.mark.parametrize(
+        ("items", "more", "finish_reason", "is_truncated"),
+        [
+            ((said("a"),), {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length", True),
+            ((said("a"),), {"status": "incomplete"}, "length", True),
+            ((call(),), {"status": "incomplete"}, "tool_calls", True),
+            ((reasoned(),), {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length", True),
+            ((reasoned(),), {}, "stop", False),
+            ((said("a"),), {"status": "something_new"}, None, False),
+        ],
+    )
+    async def test_how_it_ended(self, items, more, finish_reason, is_truncated):
+        message = (await answer_of(*items, **more)).message
+        assert (message.finish_reason, message.is_truncated) == (finish_reason, is_truncated)
+
+    async def test_no_usage(self):
+        assert (await answer_of(said("a"), usage=None)).usage is None
+
+    @pytest.mark.parametrize("items", [(), (said(),), (said(""),)], ids=["no items", "no parts", "no text"])
+    async def test_an_empty_answer_is_an_error(self, items):
+        with pytest.raises(EmptyModelResponseError, match="completed"):
+            await answer_of(*items)
+
+    @pytest.mark.parametrize(
+        ("more", "text"),
+        [
+            ({"status": "failed", "error": {"code": "server_error", "message": "Sorry."}}, "server_error: Sorry"),
+            ({"status": "cancelled"}, "cancelled"),
+            ({"status": "queued"}, "background"),
+            ({"status": "in_progress"}, "background"),
+        ],
+    )
+    async def test_an_answer_that_is_none(self, more, text):
+        with pytest.raises(InvalidModelResponseError, match=text):
+            await answer_of(**more)
+
+    async def test_a_failure_that_says_the_prompt_is_too_long(self):
+        with pytest.raises(OverlongPromptError):
+            await answer_of(status="failed", error={"code": "context_length_exceeded", "message": "Too much."})
+
+    async def test_a_page_that_is_no_answer(self):
+        async with asked("<html>It works!</html>") as (client, _):
+            with pytest.raises(InvalidModelResponseError, match="It works"):
+                await client.get_response([UserMessage("hi")], "m")
+
+
+class TestConversations:
+    ITEMS = (
+        reasoned("Let me add."),
+        said("I add.", phase="commentary"),
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "é"}},
+        {"type": "brand_new", "id": "bn_1", "data": {"x": [1, 2]}},
+        {**call(), "async": False},
+    )
+
+    async def test_the_items_come_back_unchanged(self):
+        response = await answer_of(*self.ITEMS)
+        message = pickle.loads(pickle.dumps(recorded(response)))
+        message = as_message(json.loads(json.dumps(message)))
+        sent = await sent_for(UserMessage("hi"), message, ToolMessage("1", tool_call_id="call_1"))
+        assert sent == [message_item("user", "hi"), *self.ITEMS, {"type": "function_call_output", "call_id": "call_1", "output": "1"}]
+
+    async def test_nulls_do_not_come_back(self):
+        response = await answer_of({**reasoned(), "encrypted_content": None, "status": None}, said("a"))
+        sent = await sent_for(UserMessage("hi"), recorded(response))
+        assert sent[1] == {"type": "reasoning", "id": "rs_1", "summary": []}
+
+    @pytest.mark.parametrize("changes", [{"content": "b"}, {"content": "b", "tool_calls": None}, {"reasoning_content": None}])
+    async def test_an_edited_message_is_sent_as_it_says_now(self, changes):
+        message = recorded(await answer_of(reasoned("Hm."), said("a"), call())).replace(**changes)
+        sent = await sent_for(UserMessage("hi"), message)
+        assert [item["type"] for item in sent[1:]] == ["message", *(["function_call"] if message.tool_calls else [])]
+        assert sent[1]["content"] == message.content
+
+    async def test_items_of_another_api_are_not_sent(self):
+        message = AssistantMessage("a", native_output={"api": "anthropic_messages", "items": [{"type": "text", "text": "a"}]})
+        assert (await sent_for(UserMessage("hi"), message))[1] == message_item("assistant", "a")
+
+    async def test_a_tool_loop(self):
+        async with asked(reply(reasoned(), call()), reply(reasoned(), said("1."))) as (client, server):
+            conversation: list[Message] = [UserMessage("1?")]
+            conversation.append(recorded(await client.get_response(conversation, "m", {}, [TOOL])))
+            conversation.append(ToolMessage("1", tool_call_id="call_1"))
+            conversation.append(recorded(await client.get_response(conversation, "m", {}, [TOOL])))
+            conversation.append(UserMessage("sure?"))
+            await client.get_response(conversation, "m", {}, [TOOL])
+        assert [item["type"] for item in server.body["input"]] == [
+            "message",
+            "reasoning",
+            "function_call",
+            "function_call_output",
+            "reasoning",
+            "message",
+            "message",
+        ]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("status", "error", "kind"),
+        [
+            (
+                400,
+                {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"},
+                OverlongPromptError,
+            ),
+            (400, {"message": "Unsupported parameter: 'temperature'", "code": "unsupported_parameter"}, ModelError),
+            (500, {"message": "boom"}, ModelError),
+            (401, {"message": "bad key"}, openai.AuthenticationError),
+            (403, {"message": "not for you"}, openai.PermissionDeniedError),
+        ],
+    )
+    async def test_what_the_server_refuses(self, status, error, kind):
+        async with asked((status, {"error": error})) as (client, _):
+            with pytest.raises(kind) as caught:
+                await client.get_response([UserMessage("hi")], "m")
+        if kind is ModelError:
+            assert isinstance(caught.value.__cause__, openai.APIStatusError)
+
+
+async def test_an_sdk_client_is_taken_as_it_is():
+    async with recording(OK) as server:
+        sdk = openai.AsyncOpenAI(api_key="k", base_url=f"{server.url}/v1")
+        client = resolve_client(sdk, "openai_responses")
+        assert client.client is sdk
+        assert (await client.get_response([UserMessage("hi")], "m")).message.content == "Hello."
+        await client.close()

@@ -1,0 +1,149 @@
+"""What a secret is, and that no spelling, cut or nesting of it is left in a text, an error or data."""
+
+from __future__ import annotations
+
+import copy
+import html
+import json
+import pickle
+import re
+import traceback
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfgym.output import redaction
+from vfgym.output.redaction import REDACTED, Secret, excerpt, redact_error, redacted, redacted_data, redacted_url, secret_url, with_secrets
+
+KEY = "sk-Zu7/+ab=9 \"x'\\q~ü&<_.-end"
+
+keys = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_categories=["Cc", "Zs"]), min_size=12, max_size=60)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        str,
+        repr,
+        lambda key: repr(repr(key)),
+        lambda key: repr(key.encode()),
+        lambda key: repr(key.encode("latin-1")),
+        json.dumps,
+        lambda key: json.dumps(json.dumps({"key": key})),
+        lambda key: json.dumps(key, ensure_ascii=False),
+        lambda key: quote(key, safe=""),
+        lambda key: re.sub("%[0-9A-F]{2}", lambda escape: escape[0].lower(), quote(quote(key, safe=""))),
+        quote_plus,
+        html.escape,
+        lambda key: html.escape(html.escape(key)),
+        ascii,
+    ],
+)
+@given(keys)
+def test_every_spelling(spelled: Any, key: str) -> None:
+    redaction._known.clear()
+    Secret(key)
+    clean = redacted(f"before <{spelled(key)}> after")
+    assert re.fullmatch(r"""before <(\W|b|key)*\*\*\*[\\'"}]*> after""", clean), clean
+
+
+def test_what_is_cut_and_what_is_a_part() -> None:
+    Secret(f"Bearer {KEY[:7]}0123456789abcdef")
+    assert redacted("we got 'Bearer sk-Zu7/0123") == "we got '***"
+    assert redacted(f"there is no {KEY[:7]}0123456789abcdef!") == "there is no ***!"
+    Secret("sk-ant-api03-AAAA1111")
+    Secret("sk-ant-api03-BBBB2222")
+    assert redacted("sk-ant-api03-BBBB2222, sk-ant-api03-BBBB22, sk-ant-api03-AAAA1111") == "***, ***, ***"
+    assert excerpt({"said": "sk-ant-api03-BBBB2222"}, 12) == "{'said': '**"
+
+
+def test_short_words_are_no_secrets_in_texts_but_in_their_places() -> None:
+    data = {"extra_headers": {"X-Mode": "on"}, "password": "on"}
+    assert repr(with_secrets(data)) == "{'extra_headers': {'X-Mode': '***'}, 'password': '***'}"
+    assert redacted("the light is on") == "the light is on"
+
+
+def test_of_too_many_secrets_the_oldest_are_forgotten() -> None:
+    """A process that is given keys without end goes on hiding the newest ones."""
+    given_keys = [f"{number:08}-abcdefgh" for number in range(redaction._MOST_KNOWN + 2)]
+    for key in given_keys:
+        Secret(key)
+    assert [redacted(key) for key in given_keys[:3]] == [*given_keys[:2], REDACTED]
+    assert [redacted(key) for key in given_keys[-3:]] == [REDACTED] * 3
+
+
+def test_a_secret_is_sent_and_does_not_show() -> None:
+    secret = Secret(KEY)
+    assert (secret, f"{secret}", json.loads(json.dumps(secret))) == (KEY, KEY, KEY)
+    assert (repr(secret), repr({"a": [secret]})) == ("'***'", "{'a': ['***']}")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps({"a": [secret]}, protocol)) == {"a": [REDACTED]}
+    assert copy.copy(secret) is copy.deepcopy({"a": secret})["a"] is secret
+
+
+def test_urls() -> None:
+    url = "https://an%6E:pass%2Fword9@example.org:8000/v1?key=hunter2&empty=&v"
+    assert redacted_url(url) == "https://***@example.org:8000/v1?key=***&empty=&v"
+    secret = secret_url(url)
+    assert (secret, repr(secret), pickle.loads(pickle.dumps(secret))) == (url, repr(redacted_url(url)), redacted_url(url))
+    assert redacted("refused: pass/word9, and YW5uOnBhc3Mvd29yZDk=") == "refused: ***, and ***"
+    assert redacted("at http://a:b@example.org/ and mail to me@example.org") == "at http://***@example.org/ and mail to me@example.org"
+    plain = "https://example.org/v1"
+    assert secret_url(plain) is plain
+
+
+def test_data_lose_secrets_by_their_place_and_keep_the_rest() -> None:
+    data = {
+        "temperature": 0.5,
+        "max_tokens": 7,
+        "question": "what is a token?",
+        "extra_headers": {"X-Key": "a", "X-Number": 5},
+        "default_query": {"api": ["b", "c"]},
+        "extra_body": {"top_k": 3, "api_key": "d", "nested": [{"HF_TOKEN": "e", "api_key_var": "NAME"}]},
+        "urls": ("https://u:p@h/v1", "see https://h/?a=b for more"),
+    }
+    assert redacted_data(data) == {
+        **data,
+        "extra_headers": {"X-Key": "***", "X-Number": 5},
+        "default_query": {"api": ["***", "***"]},
+        "extra_body": {"top_k": 3, "api_key": "***", "nested": [{"HF_TOKEN": "***", "api_key_var": "NAME"}]},
+        "urls": ("https://***@h/v1", "see https://h/?a=b for more"),
+    }
+    assert with_secrets(data) == data
+    untouched = {"a": [1, {"b": "text"}]}
+    assert redacted_data(untouched) is untouched
+    assert redacted_data(redacted_data(data)) == redacted_data(data)
+
+
+class OfItsOwn(Exception):
+    """An error whose text is not made of its arguments, as those of some HTTP libraries are not."""
+
+    def __init__(self, secret: str) -> None:
+        super().__init__()
+        self._hidden = [object(), secret]
+
+    def __str__(self) -> str:
+        return f"sent {self._hidden[1]}"
+
+
+def test_errors_with_causes_notes_contexts_and_groups() -> None:
+    Secret(KEY)
+    error = RuntimeError(f"first {KEY}", {"headers": KEY.encode()})
+    error.add_note(f"note {KEY}")
+    error.__cause__ = ExceptionGroup(f"group {KEY}", [ValueError(KEY), OfItsOwn(KEY)])
+    error.__cause__.__context__ = OfItsOwn(KEY)
+    error.__cause__.__context__.__context__ = error
+    redact_error(error)
+    shown = "".join(traceback.format_exception(error)) + repr(error)
+    assert redacted(shown) == shown
+    assert "first ***" in shown
+    assert "note ***" in shown
+
+
+@given(keys, st.integers(12, 60))
+def test_a_text_that_was_cut_has_no_more_than_the_beginning(key: str, length: int) -> None:
+    Secret(key)
+    assert redacted(f"<{key[:length]}") == f"<{REDACTED}"

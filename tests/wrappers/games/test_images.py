@@ -1,0 +1,161 @@
+"""`images`: frames are content parts and come back bit for bit, and clients take them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import sys
+from typing import Any
+
+import gymnasium as gym
+import hypothesis.extra.numpy as arrays
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfgym.clients.formats import anthropic_messages as anthropic_prompt
+from vfgym.clients.formats import openai_chat as chat_format
+from vfgym.clients.formats import openai_responses as responses_prompt
+from vfgym.errors import ConfigurationError, InvalidMessage, MissingExtra
+from vfgym.messages import UserMessage
+from vfgym.wrappers.games.images import frame_of, image_part, is_image_space
+
+Image = pytest.importorskip("PIL.Image")
+
+SIZES = st.tuples(st.integers(1, 24), st.integers(1, 24))
+SHAPES = st.one_of(SIZES, st.tuples(SIZES, st.sampled_from([1, 3, 4])).map(lambda drawn: (*drawn[0], drawn[1])))
+FRAME = np.arange(20 * 30 * 3, dtype=np.uint8).reshape(20, 30, 3)
+
+
+@given(arrays.arrays(np.uint8, SHAPES))
+def test_frames_come_back_bit_for_bit(frame: np.ndarray[Any, Any]) -> None:
+    """Grey, in colours, with opacity; one channel is the same as none."""
+    back = frame_of(image_part(frame))
+    assert back.dtype == np.uint8
+    np.testing.assert_array_equal(back, frame[:, :, 0] if frame.ndim == 3 and frame.shape[2] == 1 else frame)
+
+
+@given(arrays.arrays(np.uint8, SHAPES), st.integers(2, 4))
+def test_pixels_of_a_larger_image_are_squares(frame: np.ndarray[Any, Any], scale: int) -> None:
+    back = frame_of(image_part(frame, scale=scale))
+    np.testing.assert_array_equal(back[::scale, ::scale], frame_of(image_part(frame)))
+    np.testing.assert_array_equal(back, back[::scale, ::scale].repeat(scale, 0).repeat(scale, 1))
+
+
+def test_a_frame_that_is_a_view_of_another_array_is_taken_as_it_looks() -> None:
+    """Renderers flip and crop without copying."""
+    flipped = FRAME[::-1, 3:]
+    flipped.flags.writeable = False
+    np.testing.assert_array_equal(frame_of(image_part(flipped)), flipped)
+
+
+def test_a_part_is_a_png_in_the_openai_format() -> None:
+    part = image_part(FRAME, detail="low")
+    url = part["image_url"].pop("url")
+    assert part == {"type": "image_url", "image_url": {"detail": "low"}}
+    prefix, _, data = url.partition(",")
+    assert prefix == "data:image/png;base64"
+    with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+        assert (image.format, image.size, image.mode) == ("PNG", (30, 20), "RGB")
+    assert image_part(FRAME)["image_url"].keys() == {"url"}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        FRAME.astype(np.float32),
+        FRAME.tolist(),
+        FRAME[:, :, :2],
+        FRAME[0, 0],
+        FRAME[:0],
+        None,
+    ],
+)
+def test_what_is_no_frame_is_refused(frame: Any) -> None:
+    with pytest.raises(ConfigurationError, match="expected a frame"):
+        image_part(frame)
+
+
+@pytest.mark.parametrize(("options", "name"), [({"detail": "best"}, "detail"), ({"scale": 0}, "scale"), ({"scale": 1.5}, "scale")])
+def test_options_out_of_range_are_refused(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        image_part(FRAME, **options)
+
+
+def png(mode: str) -> str:
+    data = io.BytesIO()
+    Image.new(mode, (2, 2)).save(data, format="PNG")
+    return base64.b64encode(data.getvalue()).decode()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "text", "text": "a picture"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,***"}},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png('P')}"}},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png('RGB')[:60]}"}},
+    ],
+)
+def test_what_holds_no_frame_is_no_part(part: dict[str, Any]) -> None:
+    with pytest.raises(InvalidMessage, match="expected"):
+        frame_of(part)
+
+
+@given(st.data())
+def test_a_broken_image_is_an_error_with_a_name(data: st.DataObject) -> None:
+    """Whatever happened to the bytes on their way."""
+    broken = bytearray(base64.b64decode(image_part(FRAME)["image_url"]["url"].partition(",")[2]))
+    place = data.draw(st.integers(0, len(broken) - 1))
+    broken[place] = data.draw(st.integers(0, 255))
+    url = "data:image/png;base64," + base64.b64encode(broken).decode()
+    try:
+        frame = frame_of({"type": "image_url", "image_url": {"url": url}})
+    except InvalidMessage as error:
+        assert "expected" in str(error)
+    else:
+        assert frame.dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    ("space", "is_image"),
+    [
+        (gym.spaces.Box(0, 255, (210, 160, 3), np.uint8), True),
+        (gym.spaces.Box(0, 255, (210, 160), np.uint8), True),
+        (gym.spaces.Box(0, 255, (84, 84, 1), np.uint8), True),
+        (gym.spaces.Box(0, 255, (96, 96, 4), np.uint8), True),
+        (gym.spaces.Box(0, 255, (16, 16, 3), np.uint8), True),
+        (gym.spaces.Box(0, 255, (16, 15, 3), np.uint8), False),
+        (gym.spaces.Box(0, 255, (15, 16, 3), np.uint8), False),
+        (gym.spaces.Box(0, 255, (4, 84, 84), np.uint8), False),
+        (gym.spaces.Box(0, 255, (7, 7, 3), np.uint8), False),
+        (gym.spaces.Box(0, 255, (128,), np.uint8), False),
+        (gym.spaces.Box(0, 1, (96, 96, 3), np.float32), False),
+        (gym.spaces.Discrete(4), False),
+    ],
+)
+def test_image_spaces(space: gym.Space[Any], is_image: bool) -> None:
+    assert is_image_space(space) is is_image
+
+
+def test_clients_take_frames_in_messages_of_users() -> None:
+    """Each provider's own format has the same bytes."""
+    part = image_part(FRAME, detail="high")
+    url = part["image_url"]["url"]
+    message = UserMessage([{"type": "text", "text": "Your move."}, part])
+    assert frame_of(message.content[1]).tolist() == FRAME.tolist()
+    assert chat_format.native_message(message)["content"][1] == part
+    turns, _ = anthropic_prompt.native_prompt([message])
+    image = {"type": "base64", "media_type": "image/png", "data": url.partition(",")[2]}
+    assert turns[0]["content"][1] == {"type": "image", "source": image}
+    items = responses_prompt.native_prompt([message])
+    assert items[0]["content"][1] == {"type": "input_image", "image_url": url, "detail": "high"}
+
+
+def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(MissingExtra, match=r"vfgym\[images\]"):
+        image_part(FRAME)

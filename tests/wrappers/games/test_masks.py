@@ -1,0 +1,76 @@
+"""A mask allows what `gymnasium.Space.sample` may return with it, in every kind of space that has masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from vfgym.codecs import codec_for
+from vfgym.errors import ConfigurationError
+from vfgym.wrappers.games.masks import allows, mask_of
+
+MASKED_SPACES: dict[str, tuple[gym.Space[Any], Any]] = {
+    "Discrete": (spaces.Discrete(3, start=-1), [0, 1, 1]),
+    "Discrete, nothing": (spaces.Discrete(3, start=-1), [0, 0, 0]),
+    "MultiDiscrete": (spaces.MultiDiscrete([2, 3], start=[1, -1]), ([1, 0], [0, 1, 1])),
+    "MultiDiscrete, nothing": (spaces.MultiDiscrete([2, 3]), ([0, 1], [0, 0, 0])),
+    "MultiDiscrete of two axes": (spaces.MultiDiscrete([[2, 2], [2, 3]]), (([1, 0], [1, 1]), ([0, 1], [1, 0, 1]))),
+    "MultiBinary": (spaces.MultiBinary(3), [0, 1, 2]),
+    "MultiBinary of two axes": (spaces.MultiBinary((2, 2)), [[0, 1], [2, 1]]),
+    "Text": (spaces.Text(2, charset="abc"), (None, [1, 0, 1])),
+    "Text of a length": (spaces.Text(2, charset="abc"), (1, None)),
+    "Text of the greatest length": (spaces.Text(2, charset="abc"), (2, None)),
+    "Text, nothing": (spaces.Text(2, min_length=0, charset="abc"), (None, [0, 0, 0])),
+    "Tuple": (spaces.Tuple([spaces.Discrete(3), spaces.Discrete(2)]), ([0, 1, 1], None)),
+    "Dict": (spaces.Dict(a=spaces.Discrete(3), b=spaces.MultiBinary(2)), {"a": [1, 0, 1], "b": [2, 0]}),
+    "OneOf": (spaces.OneOf([spaces.Discrete(3), spaces.MultiBinary(2)]), ([0, 1, 1], [2, 0])),
+    "Sequence": (spaces.Sequence(spaces.Discrete(2)), (np.array([1, 2]), [0, 1])),
+    "Sequence of a length": (spaces.Sequence(spaces.Discrete(2)), (2, None)),
+    "Sequence, stacked": (spaces.Sequence(spaces.Discrete(3), stack=True), ([1, 2], [1, 0, 1])),
+    "Sequence of dicts, stacked": (spaces.Sequence(spaces.Dict(a=spaces.Discrete(3)), stack=True), (1, {"a": [0, 1, 1]})),
+}
+
+
+@pytest.mark.parametrize("name", MASKED_SPACES)
+def test_what_is_allowed_is_what_is_sampled(name: str) -> None:
+    """Of all actions that a space samples without a mask, those that it samples with the mask, and no other."""
+    space, given_mask = MASKED_SPACES[name]
+    codec, mask = codec_for(space), mask_of(space, given_mask)
+    space.seed(0)
+    sampled = {codec.encode(space.sample(mask)) for _ in range(300)}
+    everything = {codec.encode(space.sample()) for _ in range(3000)} | sampled
+    assert sampled < everything
+    assert {text for text in everything if allows(space, mask, codec.decode(text))} == sampled
+
+
+class Even(gym.Space[int]):
+    """Even numbers, whose masks are lists of them."""
+
+    def __init__(self) -> None:
+        super().__init__((), np.int64)
+
+    def sample(self, mask: Any = None, probability: None = None) -> int:
+        return int(self.np_random.choice(mask or [0, 2, 4]))
+
+    def contains(self, x: Any) -> bool:
+        return x % 2 == 0
+
+
+def test_masks_that_only_their_environment_can_read_forbid_nothing() -> None:
+    box = spaces.Box(0, 1, (2,))
+    assert mask_of(box, [1, 0]) is None, "Box.sample takes no masks"
+    assert allows(box, None, box.sample())
+    assert mask_of(Even(), [2]) == [2]
+    assert allows(Even(), [2], 4)
+
+
+@pytest.mark.parametrize("name", MASKED_SPACES)
+@pytest.mark.parametrize("given", [3, [0, 1], ([0, 1, 1], [0, 1, 3]), {"a": [0, 1, 1]}, "mask", [[1], [1, 0], [1]], (-1, None)])
+def test_what_is_no_mask_of_a_space_is_refused(name: str, given: Any) -> None:
+    space, _ = MASKED_SPACES[name]
+    with pytest.raises(ConfigurationError, match="expected an action mask of"):
+        mask_of(space, given)

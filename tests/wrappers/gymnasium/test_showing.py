@@ -1,0 +1,271 @@
+"""`showing`: what a game is shown as, and what of it is explained."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces, wrappers
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vfgym
+from vfgym.errors import ConfigurationError
+from vfgym.wrappers.gymnasium.showing import check_readable, may_change_observations
+
+OTHERWISE = "or do something else"
+
+
+def shown(env: Any, seed: int = 0) -> str:
+    """Return all text of the first observation."""
+    content = env.reset(seed=seed)[0][-1].content
+    return content if isinstance(content, str) else "\n\n".join(part["text"] for part in content if part["type"] == "text")
+
+
+# How much can be read
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Text(1000),
+        spaces.Discrete(100_000),
+        spaces.MultiDiscrete([600, 600]),
+        spaces.Tuple([spaces.Discrete(1000), spaces.Discrete(2)]),
+        spaces.Dict(state=spaces.Discrete(500), hint=spaces.Text(20)),
+        spaces.OneOf([spaces.Box(0, 1, (300,)), spaces.MultiBinary(300)]),
+        spaces.Sequence(spaces.Tuple([spaces.Box(0, 1, (256,)), spaces.Box(0, 1, (256,))])),
+        spaces.Graph(spaces.Box(0, 1, (256,)), spaces.Discrete(600)),
+        spaces.Box(0, 1, (512,)),
+    ],
+    ids=str,
+)
+def test_what_counts_is_how_much_is_written_and_not_how_large_it_may_be(space: gym.Space[Any]) -> None:
+    check_readable(space, "a game", OTHERWISE)
+
+
+@pytest.mark.parametrize(
+    ("space", "size"),
+    [
+        (spaces.Box(0, 1, (27, 19)), 513),
+        (spaces.MultiDiscrete([2] * 600), 600),
+        (spaces.Tuple([spaces.Box(0, 1, (512,)), spaces.Discrete(2)]), 513),
+        (spaces.Dict(first=spaces.MultiBinary(300), second=spaces.Dict(third=spaces.MultiBinary((300, 2)))), 900),
+        (spaces.OneOf([spaces.Discrete(2), spaces.MultiBinary(513)]), 513),
+        (spaces.Sequence(spaces.Box(0, 1, (600,))), 600),
+        (spaces.Graph(spaces.Box(0, 1, (256,)), spaces.Box(0, 1, (257,))), 513),
+    ],
+    ids=str,
+)
+def test_observations_that_no_model_can_read_are_refused(space: gym.Space[Any], size: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"of {size} numbers, which no model can read: .* {OTHERWISE}"):
+        check_readable(space, "a game", OTHERWISE)
+
+
+SHAPES = st.lists(st.integers(1, 30), max_size=2).map(tuple)
+SPACES = st.recursive(
+    st.one_of(
+        st.integers(1, 2000).map(spaces.Discrete),
+        st.builds(lambda shape: spaces.Box(0, 1, shape), SHAPES),
+        st.integers(1, 600).map(spaces.MultiBinary),
+        st.lists(st.integers(1, 2000), min_size=1, max_size=5).map(spaces.MultiDiscrete),
+        st.integers(1, 2000).map(spaces.Text),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3).map(spaces.Tuple), st.dictionaries(st.sampled_from("abc"), inner).map(spaces.Dict)),
+    max_leaves=6,
+)
+
+
+def leaves(value: Any) -> int:
+    """Count the numbers and texts in an observation."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else None
+    return 1 if members is None else sum(map(leaves, members))
+
+
+@given(SPACES)
+def test_the_size_of_a_space_of_one_form_is_that_of_its_elements(space: gym.Space[Any]) -> None:
+    size = leaves(space.sample())
+    if size > 512:
+        with pytest.raises(ConfigurationError, match=f"of {size} numbers"):
+            check_readable(space, "a game", OTHERWISE)
+    else:
+        check_readable(space, "a game", OTHERWISE)
+
+
+# What is said of what is shown
+
+
+@pytest.mark.parametrize("game_id", ["Taxi-v4", "FrozenLake-v1", "CliffWalking-v1", "Blackjack-v1", "CartPole-v1"])
+def test_numbers_beside_an_image_are_explained_as_numbers_alone_are(game_id: str) -> None:
+    """A game that is drawn as an image has no drawing of text, even if it could make one."""
+    pytest.importorskip("pygame")
+    pytest.importorskip("PIL")
+    both = vfgym.to_chat(game_id, observe="both")
+    assert shown(both) == shown(vfgym.to_chat(lambda: gym.make(game_id)))
+    both.close()
+
+
+def test_drawings_are_explained_where_they_are_shown_and_numbers_where_they_are() -> None:
+    drawn, numbers = vfgym.to_chat("Taxi-v4"), vfgym.to_chat(lambda: gym.make("Taxi-v4"))
+    written = vfgym.to_chat("Taxi-v4", obs_to_text=str, rules=None)
+    legend, encoding = "magenta the destination", "Destination"
+    assert legend in shown(drawn)
+    assert legend not in shown(numbers)
+    assert encoding in shown(numbers)
+    assert encoding not in shown(drawn)
+    assert legend not in shown(written)
+    assert encoding not in shown(written)
+    assert legend not in shown(vfgym.to_chat("Taxi-v4", rules="Drive."))
+
+
+def test_what_wrappers_changed_is_not_explained_as_it_was() -> None:
+    rescaled = shown(vfgym.to_chat(wrappers.RescaleAction(gym.make("Pendulum-v1"), np.float32(-1), np.float32(1))))
+    assert "Actions: a list of 1 number from -1 to 1.\n\nAnswer with" in rescaled
+    assert "Angular Velocity: " in rescaled
+    discrete = shown(vfgym.to_chat(wrappers.DiscretizeAction(gym.make("Pendulum-v1"), 3)))
+    assert "Actions: 0, 1, 2.\n\nAnswer with" in discrete
+    flat = shown(vfgym.to_chat(wrappers.FlattenObservation(gym.make("Blackjack-v1"))))
+    assert "3-tuple" not in flat
+    assert "3-tuple" in shown(vfgym.to_chat("Blackjack-v1"))
+    lake = shown(vfgym.to_chat(wrappers.FlattenObservation(gym.make("FrozenLake-v1"))))
+    assert "current_row" not in lake
+    assert "HFFG\n\n" in lake  # the map is the game's, whatever is observed
+
+
+# Drawings
+
+
+class Drawn(gym.Env[Any, Any]):
+    """Draws itself as what it is given."""
+
+    metadata = {"render_modes": ["ansi"]}
+    observation_space = spaces.Discrete(7, start=3)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, drawing: Any, render_mode: str | None = None) -> None:
+        self.drawing = drawing
+        self.render_mode = render_mode
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return 3, {}
+
+    def step(self, action: Any) -> Any:
+        return 4, 0.0, False, False, {}
+
+    def render(self) -> Any:
+        return self.drawing
+
+
+@pytest.mark.parametrize("drawing", ["#\x1b[41m@\x1b[0m", io.StringIO("#\x1b[41m@\x1b[0m")], ids=["str", "StringIO"])
+def test_a_drawing_is_text_or_in_a_file_of_text(drawing: Any) -> None:
+    """Both are in the documentation of `gymnasium.Env.render`, and a file can be shown again."""
+    env = vfgym.to_chat(lambda: Drawn(drawing, "ansi"))
+    assert shown(env).endswith("\n\n#[@]")
+    assert env.step("1").observation[-1].content == "#[@]"
+
+
+@pytest.mark.parametrize("drawing", [None, ["#@"], np.zeros((20, 20, 3), np.uint8)], ids=["nothing", "a list", "an image"])
+def test_what_is_no_text_is_named(drawing: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"must return text, or an io.StringIO with it; got {type(drawing).__name__}"):
+        vfgym.to_chat(lambda: Drawn(drawing, "ansi")).reset()
+
+
+# Drawings show the game, not what wrappers make of it
+
+LAKE = {"is_slippery": False}
+
+
+class Shaped(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """A wrapper whose `step` could do anything."""
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+
+    def step(self, action: Any) -> Any:
+        observation, reward, *rest = self.env.step(action)
+        return (observation, float(reward) - 1, *rest)
+
+
+class Named(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """A wrapper that changes nothing."""
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+
+
+def test_a_delayed_observation_is_shown_with_its_delay() -> None:
+    env = vfgym.to_chat(wrappers.DelayObservation(gym.make("FrozenLake-v1", **LAKE), 2))
+    assert shown(env).endswith("\n\n0")
+    assert [env.step("down").observation[-1].content for _ in range(3)] == ["0", "0", "4\n\nThe game is over."]
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda env: env,
+        lambda env: wrappers.TimeLimit(env, 5),
+        lambda env: wrappers.RecordEpisodeStatistics(env),
+        lambda env: wrappers.ClipReward(wrappers.NormalizeReward(env), -1, 1),
+        lambda env: wrappers.StickyAction(env, 0.1),
+        lambda env: wrappers.RepeatAction(env, 2),
+        Named,
+    ],
+    ids=["bare", "limit", "statistics", "reward", "action", "repeat", "named"],
+)
+def test_wrappers_that_leave_observations_as_they_are_keep_the_drawing(wrapped: Any) -> None:
+    assert shown(vfgym.to_chat(wrapped(gym.make("FrozenLake-v1", **LAKE)))).endswith("\n\n[S]FFF\nFHFH\nFFFH\nHFFG")
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "ending"),
+    [
+        (lambda env: wrappers.FlattenObservation(env), ", 0, 0]"),
+        (lambda env: wrappers.FrameStackObservation(env, 2), "[0, 0]"),
+        (lambda env: wrappers.TransformObservation(env, lambda seen: seen + 1, None), "\n\n1"),
+        (lambda env: wrappers.TimeLimit(wrappers.DelayObservation(env, 1), 5), "\n\n0"),
+    ],
+    ids=["flat", "stacked", "transformed", "delayed"],
+)
+@pytest.mark.parametrize("render_mode", [None, "ansi"])
+def test_wrappers_that_change_observations_are_not_bypassed(wrapped: Any, ending: str, render_mode: str | None) -> None:
+    def make() -> Any:
+        return wrapped(gym.make("FrozenLake-v1", render_mode=render_mode, **LAKE))
+
+    for env in (vfgym.to_chat(make()), vfgym.to_chat(make)):
+        text = shown(env)
+        assert text.endswith(ending)
+        assert "In the drawing" not in text
+
+
+def test_a_wrapper_that_could_change_observations_keeps_the_drawing_of_a_game_that_was_made_for_it() -> None:
+    assert shown(vfgym.to_chat(Shaped(gym.make("FrozenLake-v1", **LAKE)))).endswith("\n\n0")
+    assert shown(vfgym.to_chat(Shaped(gym.make("FrozenLake-v1", render_mode="ansi", **LAKE)))).endswith("HFFG")
+
+
+def test_gymnasiums_wrappers_are_told_apart() -> None:
+    """One that may not change observations hands them on as they are, whatever they are."""
+    classes = [cls for cls in vars(wrappers).values() if isinstance(cls, type) and issubclass(cls, gym.Wrapper)]
+    changing = {cls.__name__ for cls in classes if may_change_observations(cls)}
+    assert {cls.__name__ for cls in classes if issubclass(cls, gym.ObservationWrapper)} <= changing
+    assert changing >= {"FrameStackObservation", "MaxAndSkipObservation", "AtariPreprocessing", "DelayObservation"}
+    assert not changing & {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "Autoreset", "ClipAction"}
+    assert may_change_observations(Shaped)
+    assert not may_change_observations(Named)
+
+
+# Options that contradict each other
+
+
+def test_text_of_ones_own_is_not_ignored_where_only_images_are_shown() -> None:
+    with pytest.raises(ConfigurationError, match='give observe="text" or observe="both"'):
+        vfgym.to_chat("CartPole-v1", observe="image", obs_to_text=str)
+    both = vfgym.to_chat("CartPole-v1", observe="both", obs_to_text=lambda seen: f"{len(seen)} numbers")
+    assert shown(both).endswith("\n\n4 numbers")
+    both.close()

@@ -1,0 +1,592 @@
+"""Curricula of reasoning-gym: levels that rise with success, where they show, and what stays as it is."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import pickle
+import random
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+
+import verifiers_compat as vf
+import vfgym
+from vfgym import AssistantMessage, Client, EnvGroup, OracleAgent, Response, Rubric
+from vfgym.data import reasoning_gym_datasets
+from vfgym.errors import ConfigurationError, ModelError
+from vfgym.wrappers.reasoning_gym import CurriculumConfig, ReasoningGymEnv
+from vfgym.wrappers.reasoning_gym.levels import Share, configurations_by_level
+
+pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
+
+WITHOUT_CURRICULUM = {"acre", "composite", "gsm_symbolic", "knight_swap", "list_functions"}
+WITH_CURRICULUM = sorted(reasoning_gym_datasets().keys() - WITHOUT_CURRICULUM)
+COMPOSITE = ["chain_sum", {"name": "leg_counting", "weight": 2.0}]
+
+
+def graded(gym: Any = "chain_sum", **settings: Any) -> ReasoningGymEnv:
+    """Return an environment with a few tasks whose level changes after three episodes, where `settings` say nothing else."""
+    return ReasoningGymEnv(gym, num_train_examples=20, num_eval_examples=12, curriculum={"window": 3, **settings})
+
+
+def play(env: Any, *, rightly: bool = True, episodes: int = 1, **options: Any) -> list[dict[str, Any]]:
+    """Play training episodes and return the ``info`` of their ends."""
+    infos = []
+    for _ in range(episodes):
+        env.reset(options=options)
+        infos.append(env.step(env.definition.oracle(env.state) if rightly else "zzz").info)
+    return infos
+
+
+# Levels
+
+
+def test_levels_are_those_of_reasoning_gym() -> None:
+    """All attributes of its curriculum rise together."""
+    from reasoning_gym.factory import create_curriculum
+
+    env = graded()
+    curriculum = create_curriculum("chain_sum")
+    for level in range(11):
+        config = curriculum.generate_configuration()
+        env.set_level(level)
+        env.reset(seed=0)
+        made = env.items.dataset(level).config
+        assert (made.min_terms, made.max_terms, made.min_digits, made.max_digits) == (
+            config.min_terms,
+            config.max_terms,
+            config.min_digits,
+            config.max_digits,
+        )
+        assert curriculum.increment_global_level() == (level < 10)
+    assert env.curriculum.usable_levels == {"chain_sum": list(range(11))}
+
+
+def test_harder_tasks_are_harder() -> None:
+    """Sums of level 10 have more and longer terms than those of level 0; the split by index holds at both."""
+    env = graded()
+    easy = [row["question"] for row in env.tasks.rows]
+    env.set_level(10)
+    hard = [row["question"] for row in env.tasks.rows]
+    assert sum(map(len, hard)) > 1.5 * sum(map(len, easy))
+
+
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [
+        ("modulo_grid", [0, 2, 3, 4, 5]),
+        ("caesar_cipher", [0, 1]),
+        ("survo", [0, 1]),
+        ("rubiks_cube", [0, 1, 2, 3]),
+        ("jugs", [0, 1, 2]),
+        ("base_conversion", [0, 1, 2, 3]),
+    ],
+)
+def test_levels_that_cannot_be_played_are_left_out(name: str, levels: list[int]) -> None:
+    """Those whose configuration the dataset refuses, or cannot make items of, or that change nothing."""
+    assert list(configurations_by_level(Share(name))) == levels
+
+
+def test_a_level_that_is_left_out_is_passed_over() -> None:
+    env = graded("modulo_grid", window=1)
+    assert [info["level"] for info in play(env, episodes=6)] == [0, 2, 3, 4, 5, 5]
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_CURRICULUM - {"composite"}))
+def test_datasets_without_levels(name: str) -> None:
+    """The curriculum of knight_swap has no level that its dataset takes; the others have none."""
+    env = graded(name)
+    with pytest.raises(ConfigurationError, match=f"curriculum for (the dataset )?'{name}'"):
+        env.reset(seed=0)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", WITH_CURRICULUM)
+def test_every_level_of_every_dataset(name: str) -> None:
+    """Items can be made, and their right answers score 1.0."""
+    env = ReasoningGymEnv(name, num_train_examples=3, num_eval_examples=1, curriculum=True)
+    for level in env.curriculum.usable_levels[name]:
+        env.set_level(level)
+        for info in play(env, episodes=3):
+            assert (info["level"], info["metrics"]["check_answer_reward_func"]) == (level, 1.0)
+
+
+# Rise and fall
+
+
+def test_the_level_rises_with_success() -> None:
+    """After a full window of right answers, and then the next window begins."""
+    env = graded()
+    infos = play(env, episodes=7)
+    assert [info["level"] for info in infos] == [0, 0, 0, 1, 1, 1, 2]
+    assert [info["metrics"]["level"] for info in infos] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0]
+    assert env.level == 2
+
+
+def test_the_window_slides() -> None:
+    """The mean of the last three scores counts, whatever came before them."""
+    env = graded()
+    play(env, rightly=False, episodes=5)
+    play(env, episodes=2)
+    assert env.level == 0
+    play(env)
+    assert env.level == 1
+
+
+def test_the_window_slides_on_where_a_state_was_loaded() -> None:
+    """Only the last three scores count there too, be they of before or after, and of a longer window the latest."""
+    env = graded()
+    env.curriculum.load_state_dict({"levels": {"chain_sum": 0}, "scores": {"chain_sum": [0.0] * 5}})
+    assert env.curriculum.state_dict()["scores"] == {"chain_sum": [0.0] * 3}
+    play(env, episodes=2)
+    assert env.level == 0
+    play(env)
+    assert env.level == 1
+
+
+def test_the_threshold_is_a_mean() -> None:
+    env = graded(window=4, threshold=0.75)
+    play(env, rightly=False)
+    play(env, episodes=3)
+    assert env.level == 1
+
+
+def test_the_level_falls_below_the_lower_threshold() -> None:
+    """Only where there is one, and not below the easiest."""
+    env = graded(lower_threshold=0.2, level=2)
+    play(env, rightly=False, episodes=3)
+    assert env.level == 1
+    play(env, rightly=False, episodes=9)
+    assert env.level == 0
+    env = graded(level=2)
+    play(env, rightly=False, episodes=9)
+    assert env.level == 2
+
+
+def test_the_hardest_level_stays() -> None:
+    env = graded("spiral_matrix", window=1)
+    hardest = env.curriculum.usable_levels["spiral_matrix"][-1]
+    play(env, episodes=hardest + 3)
+    assert env.level == hardest
+
+
+def test_evaluation_does_not_count() -> None:
+    env = graded(window=1)
+    play(env, episodes=5, split="eval")
+    assert env.level == 0
+
+
+def test_errors_do_not_count() -> None:
+    """That a model could not be asked says nothing about what it can."""
+    env = graded(window=1, lower_threshold=0.5, level=1)
+    env.reset(seed=0)
+    env.fail(ModelError("no connection"))
+    assert env.level == 1
+
+
+def test_episodes_of_another_level_do_not_count() -> None:
+    """Neither one that began before the level changed, nor one that was chosen."""
+    env = graded(window=1)
+    late = env.fork()
+    late.reset(seed=0)
+    answer = env.oracle(late.state)
+    play(env)
+    assert env.level == 1
+    late.step(answer)
+    play(env, example_id=5 * 32)
+    assert env.level == 1
+
+
+def test_only_the_score_of_the_dataset_counts() -> None:
+    """A rubric beside it changes the reward, not the level."""
+    env = graded(window=1, lower_threshold=0.5, level=1)
+    env.add_rubric(Rubric(lambda completion: -1.0))
+    play(env)
+    assert env.level == 2
+
+
+# Tasks
+
+
+def test_ids_name_level_and_index() -> None:
+    """So that each names one task for good, at every level."""
+    env = graded(window=1)
+    seen: dict[int, str] = {}
+    for _ in range(8):
+        conversation, info = env.reset(seed=3 if not seen else None)
+        level, index = divmod(info["example_id"], 32)
+        assert (info["level"], env.state["info"]) == (level, {"source_dataset": "chain_sum", "index": index, "level": level})
+        assert index < 20
+        seen[info["example_id"]] = conversation[-1].content
+        env.step(env.oracle(env.state))
+    assert len({example_id // 32 for example_id in seen}) == 8
+    for example_id, question in seen.items():
+        conversation, info = env.reset(options={"example_id": example_id})
+        assert (conversation[-1].content, info["example_id"]) == (question, example_id)
+
+
+@pytest.mark.parametrize("example_id", [20, 31, 32 * 11, -1, "0", True, None])
+def test_ids_that_are_no_training_tasks(example_id: Any) -> None:
+    """Those of evaluation, of levels that there are not, and what is no number."""
+    with pytest.raises(ConfigurationError, match="no training task with example_id"):
+        graded().reset(options={"example_id": example_id})
+
+
+def test_positions_of_tasks_follow_the_level() -> None:
+    env = graded()
+    assert env.tasks.index_of(7) == 7
+    env.set_level(2)
+    assert env.tasks.index_of(2 * 32 + 7) == 7
+    assert env.tasks.input(7)["example_id"] == 2 * 32 + 7
+    with pytest.raises(ConfigurationError, match="no task with example_id 7 among the 20 tasks at their levels"):
+        env.tasks.index_of(7)
+
+
+@pytest.mark.parametrize("gym", ["chain_sum", COMPOSITE])
+def test_splits_never_overlap(gym: Any) -> None:
+    """Neither the ids nor the indices, at any level."""
+    env = graded(gym)
+    evaluation = {row["info"]["index"]: row["example_id"] for row in env.eval_tasks.rows}
+    for level in range(5):
+        env.set_level(level)
+        training = {row["info"]["index"]: row["example_id"] for row in env.tasks.rows}
+        assert training.keys().isdisjoint(evaluation)
+        assert set(training.values()).isdisjoint(evaluation.values())
+
+
+@pytest.mark.parametrize("gym", ["chain_sum", COMPOSITE])
+def test_the_evaluation_split_is_spread_over_all_levels_and_fixed(gym: Any) -> None:
+    env = graded(gym)
+    before = list(env.eval_tasks.rows)
+    assert len({row["info"]["level"] for row in before}) >= 8
+    assert len({row["example_id"] for row in before}) == 12
+    play(env, episodes=9)
+    assert list(env.eval_tasks.rows) == before
+    example_id = before[4]["example_id"]
+    assert env.reset(options={"split": "eval", "example_id": example_id})[1]["example_id"] == example_id
+
+
+def test_the_evaluation_split_can_have_one_level() -> None:
+    env = graded(eval_level=3)
+    assert {row["info"]["level"] for row in env.eval_tasks.rows} == {3}
+    play(env, episodes=4)
+    assert {row["info"]["level"] for row in env.eval_tasks.rows} == {3}
+
+
+def test_a_seed_replays_the_same_tasks_for_the_same_history_of_levels() -> None:
+    runs = []
+    for _ in range(2):
+        env = graded()
+        env.reset(seed=5)
+        runs.append([(info["example_id"], info["level"]) for info in play(env, episodes=8)])
+    assert runs[0] == runs[1]
+    env.curriculum.load_state_dict({"levels": {"chain_sum": 0}, "scores": {"chain_sum": []}})
+    env.reset(seed=5)
+    assert [(info["example_id"], info["level"]) for info in play(env, episodes=8)] == runs[0]
+
+
+def test_global_random_numbers_are_left_alone() -> None:
+    random.seed(1)
+    np.random.seed(1)
+    expected = random.random(), np.random.rand()
+    random.seed(1)
+    np.random.seed(1)
+    play(graded("pool_matrix", window=1), episodes=3)
+    assert (random.random(), np.random.rand()) == expected
+
+
+def test_a_task_of_a_level_that_there_is_not() -> None:
+    """It cannot be scored, which is told, and counts nothing."""
+    env = graded(window=1)
+    env.reset(options={"task": {"question": "?", "info": {"index": 0, "level": 99, "source_dataset": "chain_sum"}}})
+    env.step("1")
+    assert "must be a level of 'chain_sum', got 99" in env.state["metrics_errors"]["check_answer_reward_func"]
+    assert env.level == 0
+
+
+# Where the level is kept
+
+
+def test_the_level_belongs_to_the_environment() -> None:
+    """Its forks share it; copies have their own."""
+    env = graded()
+    forks = [env.fork() for _ in range(3)]
+    twin = copy.deepcopy(env)
+    for fork in forks:
+        play(fork)
+    assert env.level == 1
+    assert [fork.reset(seed=0)[1]["level"] for fork in forks] == [1, 1, 1]
+    assert twin.level == 0
+    assert pickle.loads(pickle.dumps(env)).level == 1
+
+
+def test_the_state_is_plain_data() -> None:
+    """With the scores of the window that has begun, so that a run goes on where it was."""
+    env = graded()
+    play(env, episodes=5)
+    state = json.loads(json.dumps(env.curriculum.state_dict()))
+    assert state == {"levels": {"chain_sum": 1}, "scores": {"chain_sum": [1.0, 1.0]}}
+    other = graded()
+    other.curriculum.load_state_dict(state)
+    assert other.level == 1
+    play(other)
+    assert other.level == 2
+    assert state["scores"] == {"chain_sum": [1.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        None,
+        {"levels": {"chain_sum": 1}},
+        {"levels": {"leg_counting": 1}, "scores": {"leg_counting": []}},
+        {"levels": {"chain_sum": 99}, "scores": {"chain_sum": []}},
+    ],
+)
+def test_a_state_that_does_not_fit(state: Any) -> None:
+    env = graded()
+    with pytest.raises(ConfigurationError, match=r"the state of this curriculum|no level 99"):
+        env.curriculum.load_state_dict(state)
+    assert env.level == 0
+
+
+def test_setting_the_level() -> None:
+    """It counts from the next episode on, and the window begins anew."""
+    env = graded()
+    play(env, episodes=2)
+    env.set_level(4)
+    assert env.level == 4
+    play(env, episodes=2)
+    assert env.level == 4
+    assert play(env)[0]["level"] == 4
+    assert env.level == 5
+
+
+@pytest.mark.parametrize("level", [-1, 11, 1.5, "1", True])
+def test_a_level_that_there_is_not(level: Any) -> None:
+    with pytest.raises(ConfigurationError, match="'chain_sum' has no level"):
+        graded().set_level(level)
+
+
+def test_without_a_curriculum() -> None:
+    """Nothing is told of levels, and there is none to set."""
+    env = ReasoningGymEnv("chain_sum", num_train_examples=3, num_eval_examples=1)
+    _, info = env.reset(seed=0)
+    assert "level" not in info
+    assert "level" not in info["metrics"]
+    assert (env.level, env.curriculum) == (0, None)
+    with pytest.raises(ConfigurationError, match="curriculum=True"):
+        env.set_level(1)
+
+
+# Composites
+
+
+def test_each_dataset_of_a_composite_has_its_level() -> None:
+    env = graded(COMPOSITE, window=2)
+    of_sums = [row["example_id"] for row in env.tasks.rows if row["info"]["source_dataset"] == "chain_sum"]
+    for example_id in of_sums[:2]:
+        play(env, example_id=example_id)
+    assert env.curriculum.levels == {"chain_sum": 1, "leg_counting": 0}
+    for row in env.tasks.rows:
+        assert row["info"]["level"] == (1 if row["info"]["source_dataset"] == "chain_sum" else 0)
+        assert row["example_id"] == row["info"]["level"] * 32 + row["info"]["index"]
+    with pytest.raises(ConfigurationError, match=r"env\.curriculum\.levels"):
+        _ = env.level
+    env.curriculum.set_levels({"leg_counting": 7})
+    assert env.curriculum.levels == {"chain_sum": 1, "leg_counting": 7}
+    with pytest.raises(ConfigurationError, match="Did you mean `chain_sum`"):
+        env.curriculum.set_levels({"chain_sums": 1})
+
+
+def test_an_item_of_a_composite_is_of_the_same_dataset_at_every_level() -> None:
+    """As reasoning-gym draws it, which the item itself tells; with the configuration of its own level."""
+    env = graded(COMPOSITE)
+    for level in (0, 3, 10):
+        env.set_level(level)
+        for row in env.tasks.rows:
+            entry = env.items.entry(row["example_id"])
+            assert entry["metadata"]["source_dataset"] == env.items.source_of(row["info"]["index"]) == row["info"]["source_dataset"]
+        assert env.items.dataset(level).datasets["chain_sum"].config.max_terms >= 2 + level // 5
+
+
+def test_levels_of_a_composite_need_not_be_equally_many() -> None:
+    env = graded(["spiral_matrix", "chain_sum"], window=1)
+    play(env, episodes=40)
+    assert env.curriculum.levels == {"spiral_matrix": 3, "chain_sum": 10}
+    with pytest.raises(ConfigurationError, match="'spiral_matrix' has no level 7: its levels are 0, 1, 2, 3"):
+        env.set_level(7)
+
+
+def test_the_default_composite_has_levels() -> None:
+    env = graded("composite", window=1)
+    play(env, episodes=20)
+    assert max(env.curriculum.levels.values()) > 0
+
+
+# Elsewhere
+
+
+def test_made_by_id() -> None:
+    """Its settings are plain data, as a spec needs them."""
+    env = gymnasium.make("reasoning-gym/chain_sum-v0", curriculum={"window": 1, "level": 2})
+    env.reset(seed=0)
+    env.step(env.unwrapped.oracle(env.unwrapped.state))
+    assert env.get_wrapper_attr("level") == 3
+
+
+def test_evaluate_leaves_the_level_alone() -> None:
+    """And tells the level of each task."""
+    env = graded(window=1)
+    env.set_level(2)
+    results = vfgym.evaluate(env, OracleAgent(), progress=False)
+    assert env.level == 2
+    levels = {row["example_id"]: row["info"]["level"] for row in env.eval_tasks.rows}
+    assert {row["example_id"]: row["metrics"]["level"] for row in results["outputs"]} == levels
+    assert {row["reward"] for row in results["outputs"]} == {1.0}
+
+
+def test_an_evaluation_is_resumed_at_another_level(tmp_path: Any) -> None:
+    """Its tasks are the same, so nothing is played again."""
+    env = graded(window=1)
+    vfgym.evaluate(env, OracleAgent(), num_examples=6, results_path=tmp_path, progress=False)
+    env.set_level(5)
+    played: list[int] = []
+    vfgym.evaluate(
+        env,
+        OracleAgent(),
+        results_path=tmp_path,
+        resume=True,
+        progress=False,
+        on_progress=lambda row, *rest: played.append(row["example_id"]),
+    )
+    assert len(played) == 6
+
+
+def test_side_by_side() -> None:
+    """Forks in a vector environment learn together."""
+    env = graded(window=4)
+    envs = SyncVectorEnv([env.fork, env.fork])
+    envs.reset(seed=0)
+    levels = []
+    for _ in range(8):
+        seats = [fork.unwrapped for fork in envs.envs]
+        actions = tuple({"role": "assistant", "content": env.oracle(seat.state)} for seat in seats)
+        *_, infos = envs.step(actions)
+        levels.append(list(infos["level"]))
+    assert env.level >= 1
+    assert levels[0] == [0, 0]
+
+
+def test_in_a_group() -> None:
+    """The level of one environment rises without the others'."""
+    sums, legs = graded(window=1), graded("leg_counting", window=1)
+    group = EnvGroup([sums, legs], env_names=["sums", "legs"])
+    for _ in range(3):
+        group.reset(options={"example_id": 0})
+        group.step(sums.oracle(group.state))
+    assert (sums.level, legs.level) == (3, 0)
+
+
+class Knowing(Client):
+    """A model that knows the right answers."""
+
+    def __init__(self, env: ReasoningGymEnv) -> None:
+        self.env = env
+
+    async def get_response(self, prompt: Any, model: str, sampling_args: Any = None, tools: Any = None, **kwargs: Any) -> Response:
+        return Response("", 0, "", None, AssistantMessage(self.env.oracle(kwargs["state"])))
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+@pytest.mark.parametrize("independent_scoring", [False, True])
+async def test_in_the_rollout_api(independent_scoring: bool) -> None:
+    """Rollouts of training rows count, alone or in groups, and the dataset is that of the levels at the moment."""
+    env = vf.ReasoningGymEnv("chain_sum", 6, 4, seed=1, curriculum={"window": 4})
+    client = Knowing(env)
+    for level in range(3):
+        rows = env.get_dataset()
+        assert [row["info"]["level"] for row in rows] == [level] * 6
+        assert env.get_dataset() is rows
+        results = await env.generate(list(rows)[:2] * 2, client, "model", independent_scoring=independent_scoring, use_tqdm=False)
+        assert [row["metrics"]["level"] for row in results["outputs"]] == [float(level)] * 4
+        assert [row["reward"] for row in results["outputs"]] == [1.0] * 4
+    assert env.level == 3
+    evaluation = await env.evaluate(client, "model", use_tqdm=False)
+    assert len({row["metrics"]["level"] for row in evaluation["outputs"]}) == 4
+    assert env.level == 3
+
+
+def test_the_signature_of_the_rollout_api() -> None:
+    """As it is documented, with what is new at its end."""
+    parameters = inspect.signature(vf.ReasoningGymEnv).parameters
+    assert list(parameters)[:6] == ["gym", "num_train_examples", "num_eval_examples", "system_prompt", "parser", "seed"]
+    assert [parameters[name].default for name in ("num_train_examples", "num_eval_examples", "seed", "curriculum")] == [1000, 100, 0, False]
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("curriculum", "message"),
+    [
+        ({"treshold": 0.5}, "Did you mean `threshold`"),
+        ({"threshold": 0}, "above 0 and up to 1"),
+        ({"threshold": 1.5}, "above 0 and up to 1"),
+        ({"threshold": "0.5"}, "above 0 and up to 1"),
+        ({"lower_threshold": 0.8}, "below its threshold 0.8"),
+        ({"lower_threshold": -1}, "below its threshold 0.8"),
+        ({"window": 0}, "positive whole number"),
+        ({"window": 2.5}, "positive whole number"),
+        ({"level": "hard"}, "level of a curriculum"),
+        ({"eval_level": True}, "eval_level of a curriculum"),
+        (CurriculumConfig(level=11), "'chain_sum' has no level 11: its levels are 0, 1"),
+        ({"level": -1}, "'chain_sum' has no level -1"),
+        ({"eval_level": 99}, "'chain_sum' has no level 99"),
+        ("yes", "must be True, False, a CurriculumConfig or a dict"),
+        (None, "must be True, False, a CurriculumConfig or a dict"),
+    ],
+)
+def test_mistakes_are_told_at_construction(curriculum: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        ReasoningGymEnv("chain_sum", curriculum=curriculum)
+
+
+def test_every_part_of_a_composite_must_have_the_level() -> None:
+    with pytest.raises(ConfigurationError, match="'gcd' has no level 4"):
+        ReasoningGymEnv(["chain_sum", "gcd"], curriculum={"eval_level": 4})
+
+
+@pytest.mark.parametrize(("train", "evaluation"), [(0, 5), (5, 0)])
+def test_both_splits_are_needed(train: int, evaluation: int) -> None:
+    """Evaluation would play training tasks, whose level changes, or training those of evaluation."""
+    with pytest.raises(ConfigurationError, match="training tasks and evaluation tasks"):
+        ReasoningGymEnv("chain_sum", num_train_examples=train, num_eval_examples=evaluation, curriculum=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"curriculum": True, "dataset_config": {"min_terms": 2}}, "must not set 'min_terms': its curriculum does"),
+        ({"curriculum": True, "dataset_config": {"no_such_key": 2}}, "refuses the configuration of 'chain_sum'"),
+    ],
+)
+def test_mistakes_that_reasoning_gym_finds(arguments: dict[str, Any], message: str) -> None:
+    """They show with the first task."""
+    env = ReasoningGymEnv("chain_sum", **arguments)
+    with pytest.raises(ConfigurationError, match=message):
+        env.reset(seed=0)
+
+
+def test_what_the_curriculum_does_not_set_can_be_configured() -> None:
+    env = ReasoningGymEnv("chain_sum", curriculum=True, dataset_config={"allow_negation": True})
+    env.reset(seed=0)
+    assert env.items.dataset().config.allow_negation

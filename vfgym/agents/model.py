@@ -1,0 +1,69 @@
+"""`ModelAgent`: a model client as an agent, so that whatever plays environments with agents plays them with models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from vfgym.agents.base import Answering, seat_of
+from vfgym.clients import Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
+from vfgym.errors import ConfigurationError
+from vfgym.messages import Message, Response
+from vfgym.output.redaction import with_secrets
+
+
+class ModelAgent:
+    """Asks a model for each answer.
+
+    The model is shown the observation, so wrappers that change the conversation have their effect, and the tools of the episode.
+    An error of the provider ends the episode, an overlong prompt truncates it; a refused API key and an unknown model are raised (the
+    SDK's own error), since nothing that is asked so can succeed.
+    """
+
+    def __init__(self, client_or_config: Any, model: str, sampling_args: SamplingArgs | None = None) -> None:
+        """Take who is asked.
+
+        Args:
+            client_or_config: A `Client`, a `ClientConfig` (with several endpoints, episodes take them in turn), or a client of
+                the OpenAI or Anthropic SDK.
+            model: Name of the model, and of the agent.
+            sampling_args: Generation parameters, over those of the environment.
+
+        Raises:
+            ConfigurationError: If one of them is something else.
+        """
+        if not isinstance(model, str) or not model:
+            raise ConfigurationError(f"model must be the name of a model, as its provider calls it; got {model!r}")
+        if sampling_args is not None and not isinstance(sampling_args, dict):
+            raise ConfigurationError(f"sampling_args must be a dict of generation parameters, got {type(sampling_args).__name__}")
+        self.name = model
+        self.sampling_args: SamplingArgs = with_secrets(dict(sampling_args or {}))
+        endpoints = client_or_config.endpoints() if isinstance(client_or_config, ClientConfig) else [client_or_config]
+        self.clients: list[Client] = [resolve_client(each) for each in endpoints]
+        """Who is asked: one client for each endpoint."""
+        self.base_urls = client_or_config.base_urls if isinstance(client_or_config, EndpointClientConfig) else ""
+        """Where the model is, where that is known; several URLs are joined by commas."""
+        self._episodes = 0
+
+    def for_episode(self, env: gym.Env[Any, Any]) -> Answering:
+        """Return what answers in this episode. It raises what `Client.get_response` raises.
+
+        Raises:
+            ConfigurationError: If `env` is no chat environment.
+        """
+        seat = seat_of(env)
+        client = self.clients[self._episodes % len(self.clients)]
+        self._episodes += 1
+
+        async def answer(observation: list[Message], info: dict[str, Any]) -> Response:
+            state: Any = seat.state
+            arguments = {**(state["sampling_args"] or {}), **self.sampling_args}
+            return await client.get_response(observation, self.name, arguments, state["tool_defs"] or None, state=state)
+
+        return answer
+
+    async def close(self) -> None:
+        """Release the clients' connections. A second call does nothing."""
+        for client in self.clients:
+            await client.close()

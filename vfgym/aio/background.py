@@ -1,0 +1,180 @@
+"""The one background event loop of the process, and how synchronous code waits for what is asynchronous."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Coroutine
+from typing import Any, TypeVar
+
+from greenlet import getcurrent
+
+from vfgym.aio.bridge import _Bridged, in_bridge
+from vfgym.errors import WouldDeadlock
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class _BackgroundLoop:
+    """The event loop that all synchronous faces of this process share, on a daemon thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, name="vfgym-loop", daemon=True)
+        try:
+            self.thread.start()
+        except RuntimeError:
+            self.loop.close()
+            raise
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.loop.run_forever()
+            except BaseException:  # SystemExit in somebody's task goes through the loop: whoever waits for the task gets it too
+                logger.exception("an exception went through the background event loop; it goes on")
+
+
+_background: _BackgroundLoop | None = None
+
+
+_background_lock = threading.Lock()
+
+
+def _forget_background() -> None:
+    # A forked child (gymnasium.vector.AsyncVectorEnv) inherits the object but not the thread that runs it.
+    global _background, _background_lock
+    _background, _background_lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_background)
+
+
+def background_loop() -> asyncio.AbstractEventLoop:
+    """Return the shared background event loop, started on first use."""
+    global _background
+    if _background is None:
+        with _background_lock:
+            if _background is None:
+                _background = _BackgroundLoop()
+    return _background.loop
+
+
+running_loop = asyncio._get_running_loop
+"""Returns the event loop that runs in this thread, or None."""
+
+
+def in_event_loop() -> bool:
+    """Say whether an event loop runs in this thread, so that blocking here would hold it up."""
+    return running_loop() is not None
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+async def _without_exit(awaitable: Awaitable[Any]) -> Any:
+    """Await something in a task of its own, out of which a `SystemExit` would go through the loop: it is returned."""
+    try:
+        return await awaitable
+    except SystemExit as error:
+        return error
+
+
+def may_wait() -> bool:
+    """Say whether synchronous code that is called here may `wait`: anywhere but on the background loop itself, outside a `bridge`."""
+    return _background is None or threading.current_thread() is not _background.thread or in_bridge()
+
+
+def _check_may_wait() -> None:
+    """Raise if waiting here would wait for the loop that this very thread runs."""
+    if not may_wait():
+        raise WouldDeadlock(
+            "a synchronous call would wait for the event loop it runs on: from async code call the async twin"
+            " (astep, areset, aevaluate, ...), or the synchronous one from another thread"
+        )
+
+
+def close_unawaited(awaitable: object) -> None:
+    """Close something that will not be awaited after all."""
+    close = getattr(awaitable, "close", None)
+    if close is not None:
+        close()
+
+
+def wait(awaitable: Awaitable[T]) -> T:
+    """Wait for an awaitable from synchronous code: on the loop of the surrounding `bridge`, else on the background loop.
+
+    An interruption (Ctrl-C) cancels it, and is raised once it has ended.
+
+    Raises:
+        WouldDeadlock: If the caller runs on the background loop itself, which could then never get there.
+    """
+    current = getcurrent()
+    if isinstance(current, _Bridged):
+        return current.parent.switch(awaitable)  # type: ignore[union-attr, no-any-return]
+    try:
+        _check_may_wait()
+    except WouldDeadlock:
+        close_unawaited(awaitable)
+        raise
+    try:
+        loop = background_loop()
+    except RuntimeError:  # Python 3.12.1 starts no thread while the process exits, when teardown handlers may want a loop
+        return asyncio.run(_awaited(awaitable))
+    result = _run_on(loop, _without_exit(awaitable))
+    try:
+        if isinstance(result, SystemExit):
+            raise result
+        return result  # type: ignore[no-any-return]
+    finally:
+        del result  # else its traceback would keep this frame, which keeps it
+
+
+def _run_on(loop: asyncio.AbstractEventLoop, run: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the loop of another thread. An interruption here cancels it, and is raised once it has ended.
+
+    Its task is asked for what came of it, since between futures of two threads asyncio makes a new `TimeoutError`, without its
+    traceback (Python 3.11).
+    """
+    task: Any = None
+    ended = threading.Event()
+
+    def begin_task() -> None:
+        nonlocal task
+        if task is None:
+            task = loop.create_task(run)
+            task.add_done_callback(lambda _: ended.set())
+
+    def cancel_task() -> None:
+        begin_task()  # an interruption may come before it has begun
+        task.cancel()
+
+    try:
+        try:
+            loop.call_soon_threadsafe(begin_task)
+            ended.wait()
+        except BaseException:
+            loop.call_soon_threadsafe(cancel_task)
+            ended.wait()
+            if not task.cancelled():
+                task.exception()  # else asyncio reports that nobody asked for it
+            raise
+        return task.result()  # type: ignore[no-any-return]
+    finally:
+        task = None  # else the traceback of what it raised would keep this frame, which keeps it
+
+
+def run_to_end(run: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the background loop from synchronous code, also inside a running loop (a notebook cell).
+
+    An interruption (Ctrl-C) cancels it, waits until it has closed what it opened, and is raised then.
+    """
+    loop = background_loop()
+    if in_bridge() or asyncio._get_running_loop() is loop:
+        return wait(run)
+    return _run_on(loop, run)

@@ -1,0 +1,45 @@
+"""The greenlet bridge: synchronous code that waits on the loop of the task that called it, without a thread.
+
+A stock Gymnasium wrapper around a chat environment is such code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+T = TypeVar("T")
+
+P = ParamSpec("P")
+
+
+class _Bridged(greenlet):
+    """A greenlet in which synchronous code runs on behalf of an asyncio task, its parent."""
+
+    def __init__(self, func: Callable[..., Any], parent: greenlet) -> None:
+        super().__init__(func, parent)
+        self.gr_context = parent.gr_context  # the code sees the task's context variables
+
+
+def in_bridge() -> bool:
+    """Say whether the caller runs inside a `bridge`, so that it may `wait` on the running loop."""
+    return isinstance(getcurrent(), _Bridged)
+
+
+async def bridge(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run synchronous code that may `wait`, without blocking the running event loop.
+
+    Cancelling the task raises `asyncio.CancelledError` at the place where the code waits.
+    """
+    child = _Bridged(func, getcurrent())
+    result: Any = child.switch(*args, **kwargs)
+    while not child.dead:
+        try:
+            value = await result
+        except BaseException as error:
+            result = child.throw(type(error), error, error.__traceback__)  # given the error alone, greenlet drops its traceback
+        else:
+            result = child.switch(value)
+    return result  # type: ignore[no-any-return]

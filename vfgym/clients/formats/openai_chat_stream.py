@@ -1,0 +1,67 @@
+"""A streamed chat completion, put together again: for servers that only stream, and callers who ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable
+from typing import Any
+
+from vfgym.clients.formats.openai_chat import as_fields
+
+_TEXTS = ("content", "refusal", "reasoning", "reasoning_content")
+_LISTS = ("token_ids",)
+
+
+async def collect_stream(chunks: AsyncIterable[Any]) -> dict[str, Any]:
+    """Return the completion that the chunks of a stream make, as its JSON would be without streaming.
+
+    Args:
+        chunks: The SDK's ``ChatCompletionChunk`` objects, or their JSON as dicts.
+    """
+    whole: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    async for chunk in chunks:
+        fields = as_fields(chunk)
+        whole.update({name: value for name, value in fields.items() if name != "choices" and value is not None})
+        for part in fields.get("choices") or ():
+            _add(choices.setdefault(part.get("index", 0), {"message": {"role": "assistant", "content": None}}), part)
+    for choice in choices.values():
+        calls = choice["message"].get("tool_calls")
+        if calls:
+            choice["message"]["tool_calls"] = [calls[index] for index in sorted(calls)]
+    return {**whole, "object": "chat.completion", "choices": [choices[index] for index in sorted(choices)]}
+
+
+def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
+    """Add one part of a choice to what came of it before."""
+    for name, value in part.items():
+        if value is None or name == "delta":
+            continue
+        if name in _LISTS:
+            choice[name] = choice.get(name, []) + value
+        elif name == "logprobs":
+            content = choice.setdefault("logprobs", {"content": []})["content"]
+            content.extend(value.get("content") or ())
+        else:
+            choice[name] = value
+    message = choice["message"]
+    for name, value in (part.get("delta") or {}).items():
+        if value is None:
+            continue
+        if name in _TEXTS and isinstance(value, str):
+            message[name] = (message.get(name) or "") + value
+        elif name == "reasoning_details" and isinstance(value, list):
+            message[name] = message.get(name, []) + value
+        elif name == "tool_calls":
+            for call in value:
+                _add_call(message.setdefault("tool_calls", {}), call)
+        else:
+            message[name] = value
+
+
+def _add_call(calls: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
+    index = part.get("index")
+    call = calls.setdefault(len(calls) if index is None else index, {"type": "function", "function": {"arguments": ""}})
+    function = part.get("function") or {}
+    call.update({name: value for name, value in part.items() if name not in ("function", "index") and value is not None})
+    call["function"]["arguments"] += function.get("arguments") or ""
+    call["function"].update({name: value for name, value in function.items() if name != "arguments" and value is not None})

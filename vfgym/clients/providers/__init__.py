@@ -1,0 +1,1 @@
+"""Clients, a module for each provider's API."""

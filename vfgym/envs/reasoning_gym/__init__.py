@@ -1,6 +1,0 @@
-"""reasoning-gym's procedural datasets as single-turn environments."""
-
-from vfgym.envs.reasoning_gym.curriculum import Curriculum, CurriculumConfig, CurriculumState
-from vfgym.envs.reasoning_gym.env import ReasoningGymEnv
-
-__all__ = ["Curriculum", "CurriculumConfig", "CurriculumState", "ReasoningGymEnv"]

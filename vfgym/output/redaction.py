@@ -1,0 +1,287 @@
+"""Secrets, and how they are kept out of what the library records, logs and prints.
+
+A secret is an API key, the value of a header or of a query parameter that somebody gave for requests, or the user and password in
+a URL. Where it comes in it becomes a `Secret`: text that is sent as it is and that copies in memory keep, while its ``repr`` and its
+pickle are `REDACTED`. From then on the process knows it, and `redacted` takes it out of any text: errors (`redact_error`), what is
+recorded of them, log records (`log_records`) and what is printed (`terminal`). Data that are written, such as a run's
+metadata, lose secrets by their place too (`redacted_data`). A client refuses to send `REDACTED`, so whatever comes out of a pickle
+or a file says that its keys have to be given again.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+from urllib.parse import unquote, unquote_plus
+
+REDACTED = "***"
+"""Stands where a secret stood."""
+
+_SHORTEST = 8
+"""Characters that a secret has at least for `redacted` to look for it: shorter ones are parts of ordinary words."""
+
+_SHORTEST_PART = 16
+"""The same for parts of a secret, such as the token after ``Bearer``."""
+
+_MOST_KNOWN = 1000
+"""Secrets that are looked for; the oldest ones are forgotten."""
+
+_LONGEST_BEGINNING = 12
+"""Characters by which a secret is recognized: texts are cut, so what follows may be missing."""
+
+_known: dict[str, str] = {}
+"""What is looked for, oldest first, with the longest word in its beginning: letters and digits stand in every spelling as they are."""
+
+_lock = threading.Lock()
+
+_SECRET_NAMES = re.compile(r"(^|[_-])((api|access|private)[_-]?key|token|secret|password|credentials|authorization)$", re.IGNORECASE)
+"""Names under which text is a secret."""
+
+_TABLES_OF_SECRETS = re.compile(r"(^|[_-])(headers|query|cookies)$", re.IGNORECASE)
+"""Names under which the values of a mapping are secrets: ``extra_headers``, ``default_query``, ..."""
+
+_HTML_NAMES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
+_USER_IN_URL = re.compile(r"(?<=://)[^\s/?#@'\"<>]+@")
+_QUERY_IN_URL = re.compile(r"(?<=[?&;])([^=&;#\s]*=)[^&;#\s]+")
+
+
+class Secret(str):
+    """Text that does not show: ``repr`` and pickle have `REDACTED`, or what `shown` says. Copies in memory are the secret itself.
+
+    >>> key = Secret("sk-0123456789")
+    >>> key, key == "sk-0123456789", {"headers": {"X-Key": key}}
+    ('***', True, {'headers': {'X-Key': '***'}})
+    >>> redacted("401: there is no account for sk-0123456789")
+    '401: there is no account for ***'
+    """
+
+    shown: str
+
+    def __new__(cls, value: str, *, shown: str = REDACTED) -> Self:
+        """Let the process know a secret.
+
+        Args:
+            value: The secret.
+            shown: What stands for it where it is shown. Given, the text has secrets in it that are known already.
+        """
+        self = super().__new__(cls, value)
+        self.shown = shown
+        if shown == REDACTED:
+            _learn(value)
+        return self
+
+    def __repr__(self) -> str:
+        return repr(self.shown)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (self.shown,)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+def secret_url(url: str) -> str:
+    """Return a URL whose user, password and query are secrets; one without any stays as it is.
+
+    >>> secret_url("https://ann:swordfish@example.org/v1?key=opensesame&v=2")
+    'https://***@example.org/v1?key=***&v=***'
+    >>> secret_url("https://example.org/v1")
+    'https://example.org/v1'
+    """
+    shown = redacted_url(url)
+    if shown == url:
+        return url
+    secrets = [match[0].removesuffix("@") for match in _USER_IN_URL.finditer(url)]
+    for pair in secrets.copy():
+        user, _, password = map(unquote, pair.partition(":"))
+        basic = base64.b64encode(f"{user}:{password}".encode()).decode()  # as it is sent
+        secrets += [user, password, basic]
+    secrets += [match[0].partition("=")[2] for match in _QUERY_IN_URL.finditer(url)]
+    for secret in secrets:
+        _learn(unquote(secret))
+        _learn(unquote_plus(secret))
+    return Secret(url, shown=shown)
+
+
+def redacted_url(url: str) -> str:
+    """Return a URL without its user and password and without the values of its query.
+
+    >>> redacted_url("https://ann:swordfish@example.org/v1?key=opensesame&v=2")
+    'https://***@example.org/v1?key=***&v=***'
+    """
+    return _QUERY_IN_URL.sub(rf"\1{REDACTED}", _USER_IN_URL.sub(f"{REDACTED}@", url))
+
+
+def with_secrets(data: Any) -> Any:
+    """Return data (arguments of a request, settings) in which what is a secret by its place is a `Secret`.
+
+    These are the values in a mapping whose name ends in ``headers``, ``query`` or ``cookies``, texts whose name ends in ``api_key``,
+    ``token``, ``password`` and the like, and URLs with a user or a query. Data without any are returned themselves.
+
+    >>> with_secrets({"temperature": 0.5, "extra_headers": {"X-Key": "0123456789"}})
+    {'temperature': 0.5, 'extra_headers': {'X-Key': '***'}}
+    """
+    return _walked(data, _as_secret)
+
+
+def redacted_data(data: Any) -> Any:
+    """Return data without secrets: those by their place (see `with_secrets`), and all that are known, wherever they stand.
+
+    >>> redacted_data({"temperature": 0.5, "extra_query": {"version": "2026-01-01"}})
+    {'temperature': 0.5, 'extra_query': {'version': '***'}}
+    """
+    return _walked(data, _as_text)
+
+
+def _as_secret(text: str, is_secret: bool) -> str:
+    if isinstance(text, Secret):
+        return text
+    if is_secret:
+        return Secret(text) if text != REDACTED else text
+    return secret_url(text) if _URL.fullmatch(text) else text
+
+
+def _as_text(text: str, is_secret: bool) -> str:
+    if isinstance(text, Secret):
+        return text.shown
+    if is_secret:
+        return REDACTED
+    return redacted(redacted_url(text) if _URL.fullmatch(text) else text)
+
+
+def _walked(data: Any, change: Any, is_secret: bool = False) -> Any:
+    """Return data with every text changed; the same object where nothing was."""
+    if isinstance(data, str):
+        return change(data, is_secret)
+    if isinstance(data, Mapping):
+        items = {name: _walked(value, change, is_secret or _is_secret(str(name), value)) for name, value in data.items()}
+        return data if all(items[name] is value for name, value in data.items()) else items
+    if isinstance(data, list | tuple):
+        walked = [_walked(value, change, is_secret) for value in data]
+        if all(new is old for new, old in zip(walked, data, strict=True)):
+            return data
+        return walked if isinstance(data, list) else tuple(walked)
+    return data
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    names = _TABLES_OF_SECRETS if isinstance(value, Mapping) else _SECRET_NAMES
+    return names.search(name) is not None
+
+
+def _learn(secret: str) -> None:
+    """Look for a secret, and for the long parts of it, from now on."""
+    parts = [part for part in re.split(r"[\s,;=]+", secret) if len(part) >= _SHORTEST_PART]
+    for text in (secret, *parts):
+        if len(text) >= _SHORTEST and text not in _known:
+            with _lock:
+                _known[text] = max(re.findall(r"[0-9A-Za-z]*", text[:_LONGEST_BEGINNING]), key=len)
+                while len(_known) > _MOST_KNOWN:
+                    del _known[next(iter(_known))]
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Give the places of secrets: of the beginnings of them, as far as they go on."""
+    for secret, word in list(_known.items()):
+        if word in text:
+            for match in _pattern(secret[:_LONGEST_BEGINNING]).finditer(text):
+                whole = _pattern(secret).match(text, match.start())
+                yield match.start(), _cut_end(secret, text, match.end()) if whole is None else whole.end()
+
+
+def _cut_end(secret: str, text: str, end: int) -> int:
+    """Return where a secret ends that was cut, after its beginning."""
+    for character in secret[_LONGEST_BEGINNING:]:
+        following = _pattern(character).match(text, end)
+        if following is None:
+            break
+        end = following.end()
+    return end
+
+
+@functools.lru_cache(maxsize=2 * _MOST_KNOWN)
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile("".join(map(_spellings, text)))
+
+
+def _spellings(character: str) -> str:
+    """Return a pattern for one character as it may stand in a URL, in JSON, in Python's ``repr`` (of a ``repr``), or in HTML."""
+    if character.isascii() and character.isalnum():
+        return character
+    code, octets = ord(character), character.encode("utf-8", "surrogatepass")
+    spellings = [
+        "(?i:" + "".join(f"%(?:25)*{octet:02x}" for octet in octets) + ")",
+        "(?i:" + "".join(rf"\\+x{octet:02x}" for octet in octets) + ")",
+        rf"(?i:\\+(?:x{code:02x}|u{code:04x}|u{code:08x}))",
+        rf"(?i:&(?:amp;)*\#(?:0*{code}|x0*{code:x});)",
+    ]
+    if character in _HTML_NAMES:
+        spellings.append(rf"&(?:amp;)*{_HTML_NAMES[character]};")
+    if character == " ":
+        spellings.append(r"\+")
+    spellings.append(rf"\\*{re.escape(character)}")  # the last: a percent sign is also the beginning of one that is encoded
+    return f"(?:{'|'.join(dict.fromkeys(spellings))})"
+
+
+def redacted(text: str) -> str:
+    """Return a text without the secrets that this process knows, in whatever spelling, and without users and passwords of URLs."""
+    pieces, done = [], 0
+    for start, end in sorted(_spans(text)):
+        if start >= done:
+            pieces += [text[done:start], REDACTED]
+        done = max(done, end)
+    text = "".join([*pieces, text[done:]]) if pieces else text
+    return _USER_IN_URL.sub(f"{REDACTED}@", text) if "@" in text else text
+
+
+def excerpt(value: object, length: int) -> str:
+    """Return the beginning of a value's ``repr``. It is redacted first, since a part of a secret is not found any more."""
+    return redacted(repr(value))[:length]
+
+
+def redact_error(error: BaseException) -> None:
+    """Take the secrets out of an error, its notes, and its causes: out of all that a traceback shows of them.
+
+    An error whose text is made of something else than its arguments is replaced where it is a cause.
+    """
+    for link in _links(error, set()):
+        link.args = tuple(_redacted_argument(argument) for argument in link.args)
+        for name, value in list(getattr(link, "__dict__", {}).items()):
+            clean = redacted_data(value)
+            if clean is not value and clean != value:
+                link.__dict__[name] = clean
+        for relation in ("__cause__", "__context__"):
+            cause = getattr(link, relation)
+            if cause is not None and any(redacted(text) != text for text in (str(cause), repr(cause))):
+                hides_context = link.__suppress_context__
+                setattr(link, relation, RedactedError(f"{type(cause).__name__}: {redacted(str(cause))}"))
+                link.__suppress_context__ = hides_context
+
+
+class RedactedError(Exception):
+    """Stands for an error whose text had secrets in it that could not be taken out."""
+
+
+def _redacted_argument(argument: Any) -> Any:
+    clean = redacted_data(argument)
+    text = repr(clean)
+    return clean if redacted(text) == text else redacted(text)
+
+
+def _links(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
+    """Give an error and all that led to it, causes before what they caused."""
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    for cause in (error.__cause__, error.__context__, *(error.exceptions if isinstance(error, BaseExceptionGroup) else ())):
+        yield from _links(cause, seen)
+    yield error

@@ -1,0 +1,556 @@
+"""`MultiplayerEnv`: one seat at a game for several players as a chat environment.
+
+The other seats are taken by agents, or by the policy itself (self-play): then the environment shows the conversation of
+whoever's turn it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+
+from vfgym.agents.base import Agent
+from vfgym.agents.loading import as_agent
+from vfgym.agents.random import RandomAgent
+from vfgym.aio.background import may_wait, wait
+from vfgym.aio.bridge import bridge
+from vfgym.aio.steps import Steps, begin_to_end, eager
+from vfgym.calls import Ready, ReadyList, is_awaitable
+from vfgym.errors import ConfigurationError, Error
+from vfgym.lifecycle import foreseen
+from vfgym.messages import AssistantMessage, Content, Message, joined_contents
+from vfgym.rubrics import Rubric
+from vfgym.spaces import Sampler
+from vfgym.state import State
+from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, Told
+from vfgym.wrappers.games.session import GameSessionEnv, Turn, game_reward, turn_of
+from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
+
+Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
+"""Who takes the other seats: an agent or its name for all of them, or one for each; ``"self"`` is the policy itself."""
+
+SELF = "self"
+"""The opponent that is the policy itself."""
+
+NOTHING_NEW = "(nothing new)"
+"""What a player is shown that has to move again and was told nothing."""
+
+
+class OpeningMoves:
+    """Draws moves that may begin a game, from a table of its own that never gets further.
+
+    Samples of an action space know of no episode; so this is what can be said in the game.
+    """
+
+    def __init__(self, env: MultiplayerEnv) -> None:
+        """Sample moves of the game of `env`."""
+        self._env = env
+        self._table: TurnBasedGame | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_env": self._env, "_table": None}  # it is made again where it is needed
+
+    def sample(self, rng: np.random.Generator) -> AssistantMessage:
+        """Return one move."""
+        if self._table is None:
+            self._table = self._env.open_game()
+            self._table.reset(0, None)
+        player = self._table.turn
+        if player is None:
+            return AssistantMessage("")
+        return cast(AssistantMessage, self._env.message_of(self._table.sample_move(player, rng)))
+
+    def close(self) -> None:
+        """Release the table. A second call does nothing."""
+        if self._table is not None:
+            self._table.close()
+            self._table = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpeningMoves) and (type(self._env), self._env.env_id) == (type(other._env), other._env.env_id)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"OpeningMoves({self._env.env_id or type(self._env).__name__})"
+
+
+@foreseen
+def reward_without_a_move(state: State) -> float:
+    """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
+    current = state.current
+    earned: dict[Player, float] = current.get("earned", {})  # there is none where the game could not begin
+    return earned.get(current.get("player"), 0.0)
+
+
+class MultiplayerEnv(GameSessionEnv):
+    """A chat environment around a game for several players. Subclass it and write `open_table`.
+
+    The policy plays one seat. Before each of its turns the opponents make their moves; the reward of a step is what all of that
+    earned the policy's seat, and what it earned everybody stands in ``step["extras"]["rewards"]``. The sums are
+    ``state["rewards"]`` and, once the episode is over, ``info["rewards"]``. ``info["player"]`` tells who the policy plays.
+
+    With ``opponents="self"`` the policy plays every seat: each observation is the conversation of the player whose turn it is
+    (``info["player"]``), and turns name their player in ``step["extras"]["player"]``. The reward is still that of `seat`, whoever
+    moved.
+
+    An opponent that finds no valid move `max_invalid_moves` times in a row ends the episode with an error, as does one whose agent
+    raises an `Error`: whatever it is (an overlong prompt, too), it is recorded as one of the opponent.
+
+    A subclass whose players put their moves into a form (tags, say) overrides `move_of` and `message_of`.
+    """
+
+    def __init__(
+        self,
+        *,
+        seat: int | Literal["random"] = 0,
+        opponents: Opponents = "random",
+        tell_legal_actions: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            seat: Which player the policy is, in order from 0, or ``"random"`` for another one in each episode.
+            opponents: Who takes the other seats: an agent or its name (``"random"``, ``"module:callable"``) for all of them, or a dict
+                with one for each player (a number may be text, as JSON has it); ``"self"`` lets the policy play every seat.
+            tell_legal_actions: Whether ``info["legal_actions"]`` lists the moves that are legal, where the game knows them.
+            **kwargs: Passed to `GameSessionEnv`.
+
+        Raises:
+            ConfigurationError: If the seat or an opponent is none.
+        """
+        if seat != "random" and (not isinstance(seat, int) or isinstance(seat, bool) or seat < 0):
+            raise ConfigurationError(f'seat must be the number of a player, from 0, or "random"; got {seat!r}')
+        self.seat = seat
+        self.is_self_play = isinstance(opponents, str) and opponents == SELF
+        self._opponents: Agent | Mapping[str, Agent] | None = None
+        if isinstance(opponents, Mapping):
+            if SELF in opponents.values():
+                raise ConfigurationError('opponents="self" lets the policy play every seat: it cannot be said of some of them')
+            self._opponents = {str(player): as_agent(agent) for player, agent in opponents.items()}
+        elif not self.is_self_play:
+            self._opponents = as_agent(opponents)
+        self.tell_legal_actions = tell_legal_actions
+        self.has_form = type(self).move_of is not MultiplayerEnv.move_of
+        """Whether players put their moves into a form, so that `move_of` is asked for the move in each message."""
+        if self.is_self_play and kwargs.get("history") is not None:
+            raise ConfigurationError("history cannot be limited in self-play: each player is shown its own conversation")
+        if kwargs.get("rubric") is None:
+            kwargs["rubric"] = rubric = Rubric(reward_without_a_move)
+            rubric.add_step_reward_func(game_reward)
+        super().__init__(**kwargs)
+
+    @abstractmethod
+    def open_table(self) -> TurnBasedGame:
+        """Make a table at which the game is played."""
+
+    def move_of(self, message: Message) -> Message:
+        """Return what of a player's message is handed to the game, whoever plays; by default the message.
+
+        It reads the messages of the policy, of opponents (but for ``"random"``, whose answers are moves) and of `to_pettingzoo`'s agents.
+        What it finds is played, also in a message that was cut off: a form says itself whether a move in it is whole.
+
+        Raises:
+            ActionNotFound: If there is no move in it, with what the player is told. The game does not get it then: it is an invalid one.
+        """
+        return message
+
+    def message_of(self, move: Message) -> Message:
+        """Return a message in which `move_of` finds this move.
+
+        Random agents and samples of action spaces answer with it, and ``info["legal_actions"]`` lists its text.
+        """
+        return move
+
+    def answers_with(self, moves: list[str]) -> list[str]:
+        """Return the texts of the messages with these moves (`message_of`); the moves themselves where not all messages are text."""
+        assistant = self.message_types["assistant"]
+        answers = [self.message_of(assistant(move))["content"] for move in moves]
+        return answers if all(isinstance(answer, str) for answer in answers) else moves
+
+    def open_game(self) -> TurnBasedGame:
+        """Make a table at which the game is played.
+
+        Raises:
+            ConfigurationError: If `open_table` returns none.
+        """
+        table: object = self.open_table()
+        if not isinstance(table, TurnBasedGame):
+            raise ConfigurationError(f"open_table of {type(self).__name__} must return a vfgym.TurnBasedGame, got {type(table).__name__}")
+        return table
+
+    def _overrides(self, name: str) -> bool:
+        if name == "get_prompt_messages" and type(self).get_prompt_messages is MultiplayerEnv.get_prompt_messages:
+            return self.is_self_play or self.history is not None
+        return super()._overrides(name)
+
+    # How it is played
+
+    def check_players(self, players: Sequence[Player]) -> None:
+        """Check that the seat and the opponents fit a game. Subclasses that know who plays call it when they are made.
+
+        Args:
+            players: Everybody who plays, in order of their seats.
+
+        Raises:
+            ConfigurationError: If there is no such seat, or an opponent is missing or is none of the players.
+        """
+        if self.seat != "random" and self.seat >= len(players):
+            raise ConfigurationError(f"seat {self.seat} is none of the {len(players)} seats, which are numbered from 0")
+        if not isinstance(self._opponents, Mapping):
+            return
+        names = [str(player) for player in players]
+        policy = None if self.seat == "random" else names[self.seat]
+        missing = [name for name in names if name != policy and name not in self._opponents]
+        if missing:
+            raise ConfigurationError(f"opponents names no agent for {', '.join(missing)}; the players are {', '.join(names)}")
+        unknown = [name for name in self._opponents if name not in names]
+        if unknown:
+            raise ConfigurationError(
+                f"opponents names agents for {', '.join(unknown)}, who do not play; the players are {', '.join(names)}"
+            )
+
+    @eager
+    def setup_state(self, state: State) -> Steps[State]:
+        """Begin a game, sit the opponents down, and let those move that come before the policy."""
+        session = yield from self._session_of(state)
+        game: TurnBasedGame = session.game
+        task = state["input"]
+        seed = task.get("seed")
+        yield from self._call(session, game.reset, seed, task.get("game_options"))
+        self.check_players(game.players)
+        check_begun(game)
+        player = self._seated(game, state)
+        state.begin_current(player=player, rewards=dict.fromkeys(game.players, 0.0), earned=dict.fromkeys(game.players, 0.0))
+        if self.history is not None:
+            rules = yield from self._call(session, game.rules, player)
+            if rules is not None:
+                state["rules"] = rules
+        if self.is_self_play:
+            state["conversations"] = {each: [] for each in game.players}
+            self._tell(state, *(yield from self._call(session, self._look_around, game)))
+            prompt = state["conversations"][player if game.turn is None else game.turn]
+        else:
+            entropy = seed if seed is not None else int(state.rng.integers(2**63))
+            opponents = yield from _called_to_wait(self._sit_down, game, player, entropy)
+            state.begin_current(opponents=opponents)
+            told = yield from self._call(session, self._look, game, state.current)
+            content, info, legal = yield from self._let_opponents_move(told, state)
+            prompt = [self._message(content)]
+            state.begin_current(game_infos={player: info}, legal_actions=legal)
+        self._begin(state, prompt)
+        if game.turn is None:
+            state["turn"] = Turn([], 0.0, *game.end_flags(player))
+        return state
+
+    def _seated(self, game: TurnBasedGame, state: State) -> Player:
+        players = game.players
+        if self.seat != "random":
+            return players[self.seat]
+        seed = state["input"].get("seed")
+        # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
+        rng = state.rng if seed is None else np.random.default_rng([seed, len(players)])
+        return players[int(rng.integers(len(players)))]
+
+    def _sit_down(self, game: TurnBasedGame, player: Player, entropy: int) -> dict[Player, Opponent]:
+        seated = {}
+        for place, other in enumerate(game.players):
+            if other != player:
+                agent = self._opponents[str(other)] if isinstance(self._opponents, Mapping) else cast(Agent, self._opponents)
+                # Random moves need no form, and not every form (a parser of one's own) can be put around a move.
+                message_of = self.message_of if self.has_form and type(agent) is not RandomAgent else None
+                seated[other] = Opponent(OpponentSeat(self, game, other, [entropy, place], message_of), agent)
+        return seated
+
+    @foreseen
+    def apply_action(self, message: Message, state: State) -> Any:
+        """Make the policy's move, and the opponents' after it."""
+        session = state.session
+        if self.is_self_play:
+            steps = self._move_in_self_play(message, state)
+        elif (self.blocking or session.worker is not None) and self._belongs_on_thread(session):
+            steps = self._play_on_thread(message, state)
+        else:
+            game: TurnBasedGame = session.game
+            current = state.current
+            rewards, is_valid, told = self._play(game, message, current, is_cut_off=state.is_cut_off)
+            if rewards:
+                _add(state, rewards)
+            turn = game.turn
+            if turn is None or turn == current["player"]:
+                self._conclude(is_valid, told, state)
+                return None
+            steps = self._go_on(is_valid, told, state)
+        return begin_to_end(steps)
+
+    def _play_on_thread(self, message: Message, state: State) -> Steps[None]:
+        """Make the policy's move on the table's thread, and the opponents' after it."""
+        session = state.session
+        rewards, is_valid, told = yield session.run(self._play, session.game, message, state.current, False, state.is_cut_off)
+        if rewards:
+            _add(state, rewards)
+        yield from self._go_on(is_valid, told, state)
+
+    def _go_on(self, is_valid: bool, told: Told, state: State) -> Steps[None]:
+        """Let the opponents move, and conclude the turn of the policy's move."""
+        told = yield from self._let_opponents_move(told, state)
+        self._conclude(is_valid, told, state)
+
+    def _conclude(self, is_valid: bool, told: Told, state: State) -> None:
+        """Conclude the turn of a move of the policy with what it is told then."""
+        current, (content, info, legal) = state.current, told
+        player = current["player"]
+        current["game_infos"] = {player: info}
+        current["legal_actions"] = legal
+        self._record(player, is_valid, self._message(content), info, state)
+
+    def _let_opponents_move(self, told: Told, state: State) -> Steps[Told]:
+        """Let opponents move until it is the policy's turn, or the game is over.
+
+        Args:
+            told: What the table tells the player whose turn it is.
+            state: The episode's state.
+
+        Returns:
+            What it tells the policy then.
+
+        Raises:
+            Error: If an opponent cannot answer, or finds no valid move for too long.
+        """
+        session, current = state.session, state.current
+        policy, game = current["player"], session.game
+        on_thread = self._belongs_on_thread(session)
+        while (turn := game.turn) is not None and turn != policy:
+            opponent: Opponent = current["opponents"][turn]
+            shown = self._message(told[0])
+            try:
+                if on_thread and opponent.answers_with_moves:
+                    answer = yield session.run(opponent.answer, shown, told)
+                else:
+                    if opponent.never_waits or may_wait():
+                        answer = opponent.answer(shown, told)
+                    else:
+                        answer = yield bridge(opponent.answer, shown, told)  # see `_called_to_wait`
+                    if is_awaitable(answer):
+                        answer = yield answer
+                message = opponent.take(answer)
+            except Error as error:
+                raise opponent.failure(error) from error
+            except Exception as error:
+                error.add_note(f"The opponent at the seat of {turn!r} raised it.")
+                raise
+            if on_thread:
+                rewards, is_valid, told = yield session.run(
+                    self._play, game, message, current, opponent.answers_with_moves, opponent.is_cut_off
+                )
+            else:
+                rewards, is_valid, told = self._play(game, message, current, opponent.answers_with_moves, opponent.is_cut_off)
+            if rewards:
+                _add(state, rewards)
+            opponent.invalid_moves = 0 if is_valid else opponent.invalid_moves + 1
+            if opponent.invalid_moves >= self.max_invalid_moves and game.turn is not None:
+                raise Error(f"the opponent at the seat of {turn!r} found no valid move in {opponent.invalid_moves} answers")
+        return told
+
+    def _move_in_self_play(self, message: Message, state: State) -> Steps[None]:
+        """Make the move of whoever's turn it is."""
+        session = state.session
+        game: TurnBasedGame = session.game
+        mover = game.turn
+        state["conversations"][mover].append(message)
+        why = ""
+        if self.has_form:
+            played, why = yield from self._call(session, play_in_form, game, message, self.move_of)
+        else:
+            played = yield from self._call(session, game.move_cut_off if state.is_cut_off else game.move, message)
+        try:
+            rewards, is_valid = played.rewards, played.is_valid
+        except AttributeError:
+            raise no_outcome(game, played) from None
+        if rewards:
+            _add(state, rewards)
+        try:
+            contents, infos, legal = yield from self._call(session, self._look_around, game)
+            if why:
+                contents[mover] = _first(why, contents[mover])
+            shown = self._tell(state, contents, infos, legal)
+        except KeyError:
+            check_turn(game)
+            raise
+        self._record(mover, is_valid, shown, infos[mover], state)
+
+    def _record(self, mover: Player, is_valid: bool, shown: Message, info: dict[str, Any], state: State) -> None:
+        """Note what came of a turn: what the policy is shown, and what all moves until its next turn earned everybody."""
+        game: TurnBasedGame = state.session.game
+        # What opponents' moves earned before the policy's first one counts with that.
+        current = state.current
+        earned = current["earned"]
+        reward = earned[current["player"]]
+        if game.turn is None:
+            turn = turn_of([shown], reward, *game.end_flags(current["player"]), info)
+        else:
+            turn = turn_of([shown], reward, False, False, info)
+        turn.is_valid = is_valid
+        self._take(turn, state)
+        extras = state["trajectory"][-1]["extras"]
+        extras["player"], extras["rewards"] = mover, earned
+        current["earned"] = dict.fromkeys(game.players, 0.0)
+
+    # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
+
+    def _play(
+        self, game: TurnBasedGame, message: Message, current: dict[str, Any], is_move: bool = False, is_cut_off: bool = False
+    ) -> tuple[Mapping[Player, float], bool, Told]:
+        """Make a move. Return what it earned whom, whether it was valid, and what is told to whoever is next.
+
+        Args:
+            game: The table.
+            message: The message of the player whose turn it is.
+            current: What the episode knows now.
+            is_move: Whether the message is a move without the form that this environment has.
+            is_cut_off: Whether it was cut off by the limit of its length.
+        """
+        if self.has_form and not is_move:
+            played, why = play_in_form(game, message, self.move_of)
+            if why:
+                content, info, legal = self._look(game, current)
+                return played.rewards, False, (_first(why, content), info, legal)
+        else:
+            played = game.move_cut_off(message) if is_cut_off else game.move(message)
+        try:
+            rewards, is_valid = played.rewards, played.is_valid
+        except AttributeError:
+            raise no_outcome(game, played) from None
+        return rewards, is_valid, self._look(game, current)
+
+    def _look(self, game: TurnBasedGame, current: dict[str, Any]) -> Told:
+        """Return what the table tells whoever is next: the policy, where the game is over."""
+        player, policy = game.turn, current["player"]
+        if player is None:
+            return game.observe(policy), game.info(policy), None
+        if player != policy:
+            try:
+                is_random = current["opponents"][player].answers_with_moves
+            except KeyError:
+                check_turn(game)
+                raise
+            if is_random:  # it draws its moves from the table itself
+                return game.observe(player), {}, None
+        content, info = game.observe(player), game.info(player)
+        if not self.tell_legal_actions:
+            return content, info, None
+        legal = game.legal_moves(player)
+        return content, info, legal if legal is None or not self.has_form else self.answers_with(legal)
+
+    def _look_around(self, game: TurnBasedGame) -> tuple[dict[Player, Content], dict[Player, dict[str, Any]], list[str] | None]:
+        """Return what the table tells whoever's turn it is (everybody, at the end), all infos, and the legal moves."""
+        turn = game.turn
+        contents = {player: game.observe(player) for player in (game.players if turn is None else (turn,))}
+        infos = {player: game.info(player) for player in game.players}
+        legal = game.legal_moves(turn) if self.tell_legal_actions and turn is not None else None
+        return contents, infos, legal if legal is None or not self.has_form else self.answers_with(legal)
+
+    def _tell(
+        self, state: State, contents: Mapping[Player, Content], infos: dict[Player, dict[str, Any]], legal_actions: list[str] | None
+    ) -> Message:
+        """Write what `_look_around` saw into the conversations of self-play, and return what is shown next."""
+        conversations = state["conversations"]
+        for player, content in contents.items():
+            conversations[player].append(self._message(content))
+        state.begin_current(game_infos=infos, legal_actions=legal_actions)
+        turn = state.session.game.turn
+        shown: Message = conversations[state["player"] if turn is None else turn][-1]
+        return shown
+
+    def _message(self, told: Content) -> Message:
+        if type(told) is str:
+            return self.message_types["user"]._of({"role": "user", "content": told or NOTHING_NEW})
+        return self.message_types["user"](told or NOTHING_NEW)
+
+    # What is shown
+
+    def get_prompt_messages(self, state: State) -> Any:
+        """Return the conversation of whoever's turn it is."""
+        if not self.is_self_play:
+            return super().get_prompt_messages(state)
+        turn = state.session.game.turn
+        system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
+        return ReadyList([*system, *state["conversations"][state["player"] if turn is None else turn]])
+
+    def render_completion(self, state: State) -> Any:
+        """Set ``state["completion"]``; in self-play that of the policy's own seat, with its prompt."""
+        if not self.is_self_play or "conversations" not in state:
+            return super().render_completion(state)
+        system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
+        first, *rest = state["conversations"][state["player"]] or [self.message_types["user"](NOTHING_NEW)]
+        state["prompt"], state["completion"] = [*system, first], rest
+        return Ready()
+
+    def step_info(self, state: State) -> dict[str, Any]:
+        """Tell who plays, the legal moves where they are known, and everybody's rewards at the end."""
+        turn, current = state.session.game.turn, state.current
+        is_over = turn is None or state["is_completed"]
+        player = turn if self.is_self_play and not is_over else current["player"]
+        told = {"player": player, "game_info": {**current["game_infos"][player]}}
+        if is_over:
+            told["rewards"] = dict(current["rewards"])
+        elif current["legal_actions"] is not None:
+            told["legal_actions"] = [*current["legal_actions"]]
+        return told
+
+    @functools.cached_property
+    def _opening_moves(self) -> OpeningMoves:
+        return OpeningMoves(self)
+
+    def action_sampler(self) -> Sampler:
+        """Sample moves that may begin a game."""
+        return self._opening_moves
+
+    def _close(self) -> Steps[None]:
+        self._opening_moves.close()
+        yield from super()._close()
+
+    _makes_moves = ("apply_action", "open_game", "open_table")
+    _game_rewards = (game_reward, reward_without_a_move)
+
+    def random_action(self, state: State, rng: np.random.Generator) -> Message | None:
+        """Return a random move of whoever's turn it is: a legal one where the game lets them be found."""
+        session = state.session
+        game: TurnBasedGame = session.game
+        if game.turn is None:
+            return None
+        if session.worker is None:
+            return self.message_of(game.sample_move(game.turn, rng))
+        return self.message_of(wait(session.run(game.sample_move, game.turn, rng)))
+
+
+def _first(why: str, content: Content) -> Content:
+    """Return what a player is told of its message, before what the table tells it."""
+    return joined_contents([why, content]) if content else why
+
+
+def _add(state: State, rewards: Mapping[Player, float]) -> None:
+    """Note what a move earned."""
+    sums, earned = state.current["rewards"], state.current["earned"]
+    try:
+        for player, reward in rewards.items():
+            value = float(reward)
+            sums[player] += value
+            earned[player] += value
+    except (AttributeError, KeyError, TypeError, ValueError):
+        players = ", ".join(map(repr, sums))
+        raise ValueError(
+            f"the rewards of a move must be a dict of numbers, by player; the players are {players}; got {rewards!r}"
+        ) from None
+
+
+def _called_to_wait(func: Callable[..., Any], *args: Any) -> Steps[Any]:
+    """Call an agent's plain code, which may have to `wait`: one that looks ahead plays in an environment of its own."""
+    if may_wait():
+        return func(*args)
+    return (yield bridge(func, *args))

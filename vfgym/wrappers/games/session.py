@@ -1,0 +1,441 @@
+"""`GameSessionEnv`: what chat environments around games share, whether one plays or several.
+
+A game belongs to the player, not to the episode: it is opened once and then reset, so that an unseeded reset continues its own random
+numbers. A `GameSession` keeps it, with the thread that a blocking game lives on.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any, ClassVar
+
+from vfgym.aio.background import in_event_loop
+from vfgym.aio.deadlines import Before, DeadlinePassed
+from vfgym.aio.steps import Steps, eager
+from vfgym.aio.threads import Worker
+from vfgym.calls import Ready, ReadyList
+from vfgym.data import LowestReward
+from vfgym.envs.chat import check_split
+from vfgym.envs.multi_turn import MultiTurnEnv
+from vfgym.errors import ConfigurationError, InvalidMessage
+from vfgym.lifecycle import foreseen, stop
+from vfgym.messages import Content, Message, as_messages, joined_contents
+from vfgym.rubrics import Rubric
+from vfgym.rubrics.rubric_group import rewarding_functions
+from vfgym.state import State, TrajectoryStep
+from vfgym.tasks import ProceduralTasks, Tasks, as_integer
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE = 5.0
+"""Seconds for which a game that is to be closed is waited for, where it is stuck in a move."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a game answers to one move."""
+
+    messages: list[Message]
+    """What the model is shown next."""
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    info: dict[str, Any] = field(default_factory=dict)
+    is_valid: bool = True
+    """Whether the message named a move at all; if not, the game stands as it was."""
+
+    def __post_init__(self) -> None:
+        # A mistake of the game's author is no `Error`, which would end the episode as if it were part of it.
+        try:
+            self.messages = as_messages(self.messages, name="Turn.messages")  # kept, since an iterator can be read once only
+        except InvalidMessage as error:
+            raise TypeError(str(error)) from None
+        if self.reward.__class__ is not float:
+            try:
+                self.reward = float(self.reward)
+            except (TypeError, ValueError):
+                raise TypeError(f"Turn.reward must be a number, got {self.reward!r}") from None
+
+
+_new = object.__new__
+
+
+def turn_of(messages: list[Message], reward: float, terminated: bool, truncated: bool, info: dict[str, Any]) -> Turn:
+    """Return the `Turn` of a valid move, as its constructor does, in less time: the library's own games make one at every step."""
+    turn = _new(Turn)
+    turn.messages = messages
+    turn.reward = reward
+    turn.terminated = terminated
+    turn.truncated = truncated
+    turn.info = info
+    turn.is_valid = True
+    return turn
+
+
+class GameSession:
+    """One player's game, and the thread that a blocking game lives on."""
+
+    __slots__ = ("game", "has_game", "worker")
+
+    def __init__(self) -> None:
+        """Make a session without a game yet."""
+        self.has_game = False
+        self.game: Any = None
+        self.worker: Worker | None = None
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        return None, {"game": self.game, "has_game": self.has_game, "worker": None}  # a copy gets a thread of its own
+
+    async def run(self, func: Callable[..., Any], *args: Any) -> Any:
+        """Call the game on its own thread."""
+        if self.worker is None:
+            self.worker = Worker()
+        return await self.worker.run(func, *args)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the game still makes a move that nobody waits for any longer (at its episode's deadline, say)."""
+        return self.worker is not None and self.worker.is_busy
+
+    def abandon(self, close: Callable[[Any], Any]) -> None:
+        """Leave the game to its thread, which closes it if the move ever ends. The session has no game then."""
+        game, worker = self.game, self.worker
+        self.game, self.has_game, self.worker = None, False, None
+        if worker is not None:
+            worker.send(close, game)
+            worker.close()
+
+
+class GameMonitorRubric(Rubric):
+    """Measures what every game has: ``invalid_answers``."""
+
+    def __init__(self) -> None:
+        """Make the rubric."""
+        super().__init__()
+        self.add_metric(self.invalid_answers)
+
+    @foreseen
+    def invalid_answers(self, state: State) -> float:
+        """Return the number of the model's answers that named no move."""
+        return float(state.current.get("invalid_answers", 0))  # there is none where the game could not begin
+
+
+@foreseen
+def game_reward(step: TrajectoryStep) -> float:
+    """Return what the game itself rewarded this move with."""
+    return step["reward"] or 0.0
+
+
+class GameSessionEnv(MultiTurnEnv):
+    """What all chat environments around games share: games that belong to their players, tasks that are seeds, how episodes end."""
+
+    _refused_arguments: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("dataset", "eval_dataset", "few_shot"), "the tasks of a game are its seeds, and the game writes the prompt"
+    )
+
+    def __init__(
+        self,
+        *,
+        max_turns: int = -1,
+        max_invalid_moves: int = 10,
+        blocking: bool = True,
+        history: int | None = None,
+        rubric: Rubric | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            max_turns: Most moves of one episode; unlimited where it is not positive.
+            max_invalid_moves: Messages in a row that name no move, after which the episode is truncated; `max_turns` where that is less.
+            blocking: Whether a move may take long. In async runs a blocking game lives on a thread of its own, always the
+                same; any other is called in place.
+            history: Moves that the model is shown again, each with what the game answered. None shows all of them; 0 shows
+                nothing but the rules and what the game answered last. Answers that named no move since then are shown after
+                it, since what they are told says nothing of the game. Results hold the whole conversation.
+            rubric: Scores episodes; the default emits the game's own rewards.
+            **kwargs: Passed to `MultiTurnEnv`.
+
+        Raises:
+            ConfigurationError: If a number of moves is none.
+        """
+        self._refuse(kwargs)
+        if rubric is None:
+            rubric = Rubric()
+            rubric.add_step_reward_func(game_reward)
+        shown, invalid = as_integer(history), as_integer(max_invalid_moves)
+        if history is not None and (shown is None or shown < 0):
+            raise ConfigurationError(f"history must be a number of moves from 0, or None for all of them; got {history!r}")
+        if invalid is None or invalid < 1:
+            raise ConfigurationError(f"max_invalid_moves must be a whole number of at least 1, got {max_invalid_moves!r}")
+        self.history, self.max_invalid_moves = shown, invalid
+        super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
+        self.blocking = blocking
+        self._has_own_env_response = type(self).env_response is not GameSessionEnv.env_response
+        self._seeds = Tasks(ProceduralTasks(_seeded_task))
+        self.add_rubric(GameMonitorRubric())
+
+    # What a game is
+
+    @abstractmethod
+    def open_game(self) -> Any:
+        """Make a game."""
+
+    def close_game(self, game: Any) -> None:
+        """Release a game: one that has a `close` is closed."""
+        close = getattr(game, "close", None)
+        if close is not None:
+            close()
+
+    # How it is played
+
+    def _overrides(self, name: str) -> bool:
+        if name == "get_prompt_messages" and type(self).get_prompt_messages is GameSessionEnv.get_prompt_messages:
+            return self.history is not None
+        return super()._overrides(name)
+
+    def tasks_of(self, split: Any) -> Tasks:
+        """Return the tasks of either split: one for each seed."""
+        check_split(split)
+        return self._seeds
+
+    def has_tasks(self, split: str) -> bool:
+        """Say that there are tasks of either split."""
+        return True
+
+    def set_tasks(self, split: str, rows: Any) -> None:
+        """The tasks of a game are its seeds, which nothing can replace."""
+        raise ConfigurationError(f"{type(self).__name__} plays a game, whose tasks are its seeds: they cannot be replaced")
+
+    def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the task that stands for the seed: the one given, or the ``example_id``."""
+        self.tasks_of(options.get("split", "train"))
+        if "task" in options:
+            raise ConfigurationError(f"{type(self).__name__} plays a game, whose tasks are seeds: there is no reset option 'task'")
+        game_options = options.get("game_options")
+        if not isinstance(game_options, Mapping | None):
+            raise ConfigurationError(f"the reset option 'game_options' must be a dict, got {type(game_options).__name__}")
+        if "example_id" in options:
+            seed = as_integer(options["example_id"])
+            if seed is None or seed < 0:
+                raise ConfigurationError(f"the example_id of a game is its seed, an integer from 0; got {options['example_id']!r}")
+        return {**_seeded_task(seed), "game_options": game_options}
+
+    def _begin(self, state: State, prompt: list[Message]) -> None:
+        """Write what an episode begins with into its state."""
+        system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
+        state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
+        state.begin_current(turn=None, invalid_moves=0, invalid_answers=0)
+        if self.history is not None:
+            state["replies"], state["ends_of_moves"] = [], []
+
+    def _take(self, turn: Turn, state: State) -> None:
+        step = state["trajectory"][-1]
+        try:
+            step["reward"] = turn.reward
+        except AttributeError:
+            raise TypeError(f"make_move must be a plain method that returns a Turn, got {type(turn).__name__}") from None
+        step["extras"]["game_info"] = turn.info
+        current = state.current
+        current["turn"] = turn
+        if not turn.is_valid:
+            current["invalid_moves"] += 1
+            self.note_invalid_answer(state)
+            state.may_end = True
+        elif current["invalid_moves"]:
+            current["invalid_moves"] = 0
+        if self.history is not None:
+            state["replies"].append(as_messages(turn.messages, self.message_types, name="make_move"))
+            if turn.is_valid:
+                state["ends_of_moves"].append(len(state["replies"]))
+        if turn.terminated or turn.truncated:
+            state["final_env_response"] = turn.messages
+        if not self._has_own_env_response:
+            state.reply = turn.messages
+
+    def note_invalid_answer(self, state: State) -> None:
+        """Note that the model's last answer named no move, whatever the game makes of it."""
+        state["trajectory"][-1]["extras"]["invalid_answer"] = True
+        state.current["invalid_answers"] += 1
+
+    def _session_of(self, state: State) -> Steps[GameSession]:
+        """Return the player's session with its game, which is opened where there is none yet, or the last one got stuck."""
+        session: GameSession = state.session or GameSession()
+        if session.is_stuck:
+            session.abandon(self.close_game)
+        if not session.has_game:
+            try:
+                session.game = yield from self._call(session, self.open_game)
+            except BaseException:
+                if session.worker is not None:
+                    session.worker.close()
+                    session.worker = None
+                raise
+            session.has_game = True
+            state.session = session
+        return session
+
+    def _call(self, session: GameSession, func: Callable[..., Any], *args: Any) -> Steps[Any]:
+        """Call a game in place, or on its own thread."""
+        if not self._belongs_on_thread(session):
+            return func(*args)
+        return (yield session.run(func, *args))
+
+    def _belongs_on_thread(self, session: GameSession) -> bool:
+        """Say whether a game is called on its thread: once it is there, always; else where blocking would hold up a loop."""
+        return session.worker is not None or (self.blocking and in_event_loop())
+
+    def env_response(self, messages: list[Message], state: State) -> list[Message]:
+        """Show what the game answered."""
+        return state["turn"].messages  # type: ignore[no-any-return]
+
+    def get_prompt_messages(self, state: State) -> Any:
+        """Return what the model answers next: everything, or the rules, the last `history` moves and answers that made none since."""
+        if self.history is None:
+            return super().get_prompt_messages(state)
+        replies: list[list[Message]] = state["replies"]
+        ends: list[int] = state["ends_of_moves"]
+        if len(ends) <= self.history:
+            return ReadyList(self._conversation(state["prompt"], state["trajectory"], replies))
+        first = ends[-1 - self.history]
+        return ReadyList(self._conversation(self._reopened(state, replies[first - 1]), state["trajectory"][first:], replies[first:]))
+
+    def render_completion(self, state: State) -> Any:
+        """Set ``state["completion"]``: the whole conversation after the prompt, however little of it the model was shown at a time.
+
+        It ends with what the game answered to the last move, also where a limit ended the episode.
+        """
+        trajectory, final = state["trajectory"], state["final_env_response"]
+        turn: Turn | None = state.current.get("turn")  # none where the game did not even begin
+        if "replies" in state:
+            completion = self._conversation([], trajectory, state["replies"])
+        elif turn is not None and not self._has_own_env_response and trajectory and "game_info" in trajectory[-1]["extras"]:
+            completion = [*trajectory[-1]["prompt"][len(state["prompt"]) :], *trajectory[-1]["completion"]]
+            completion += as_messages(turn.messages, self.message_types, name="make_move")
+        else:  # the last move was not made, or the author writes what is shown
+            return super().render_completion(state)
+        if final and (turn is None or final is not turn.messages):  # an author's own last words
+            completion += as_messages(final, self.message_types, name="final_env_response")
+        state["completion"] = completion
+        return Ready()
+
+    def _conversation(self, opening: list[Message], steps: list[TrajectoryStep], replies: list[list[Message]]) -> list[Message]:
+        """Return `opening` and some moves, each with what the game answered where that was shown."""
+        moves = zip_longest(steps, replies)
+        return [*opening, *(message for step, reply in moves for message in (*step["completion"], *(reply or ())))]
+
+    def _reopened(self, state: State, reply: list[Message]) -> list[Message]:
+        """Return a prompt that continues a game: the rules, and what the game answered last."""
+        *system, prompt = state["prompt"]
+        rules = state.get("rules", prompt["content"])
+        return [*system, self.message_types["user"](joined_contents([rules, *self.shown_in(reply)]))]
+
+    def shown_in(self, reply: list[Message]) -> list[Content]:
+        """Return what of the messages that answered a move says how the game stands: the contents of all of them."""
+        return [message["content"] for message in reply if message["content"]]
+
+    @stop(priority=50)
+    @foreseen
+    def game_over(self, state: State) -> bool:
+        """Stop when the game is over, before any limit counts."""
+        turn = state["turn"]
+        return turn is not None and bool(turn.terminated or turn.truncated)
+
+    @stop(priority=10)
+    @foreseen
+    def too_many_invalid_moves(self, state: State) -> bool:
+        """Stop when the model did not find a valid move for too long: `max_invalid_moves` answers, or all that `max_turns` allows."""
+        most = min(self.max_invalid_moves, self.max_turns) if self.max_turns > 0 else self.max_invalid_moves
+        return bool(state["invalid_moves"] >= most)
+
+    def end_flags(self, state: State) -> tuple[bool, bool]:
+        """Keep the game's own termination and truncation apart."""
+        stop_condition = state["stop_condition"]
+        if stop_condition == "game_over":
+            turn: Turn = state["turn"]
+            return turn.terminated, turn.truncated
+        if stop_condition == "too_many_invalid_moves":
+            return False, True
+        return super().end_flags(state)
+
+    def oracle(self, state: State) -> Any:
+        """No best move is known."""
+        return None
+
+    # The lowest reward
+
+    _makes_moves: ClassVar[tuple[str, ...]] = ("apply_action",)
+    """Methods of which an author's own may reward moves otherwise than the game does."""
+
+    def _lowest_reward(self) -> float | None:
+        """Return the lowest reward of the game, where it is known and nothing else scores an episode."""
+        functions = rewarding_functions(self.rubric)
+        is_games_own = functions is not None and all(each.plan.func in self._game_rewards and each.weight == 1.0 for each in functions)
+        is_librarys = all(getattr(type(self), name).__module__.startswith("vfgym.") for name in self._makes_moves)
+        return self._lowest_game_reward() if is_games_own and is_librarys else None
+
+    _game_rewards: ClassVar[tuple[Callable[..., Any], ...]] = (game_reward,)
+    """The functions that pass on the game's own rewards."""
+
+    def _lowest_game_reward(self) -> float | None:
+        """Return the lowest sum of rewards that the game itself can give in an episode, or less; None where that is not known."""
+        return None
+
+    def _lowest_of(self, known: LowestReward, moves: int | None, invalid_reward: float, answers: int | None) -> float | None:
+        """Return the lowest sum of rewards of an episode, which follows from its limits.
+
+        Args:
+            known: What is known of the game.
+            moves: Most moves of an episode; None for no limit.
+            invalid_reward: What an answer is rewarded with that names no move.
+            answers: Most such answers of an episode; None for no limit.
+        """
+        lowest = float(known.get("episode", 0.0))
+        for reward, most in ((known.get("move", 0.0), moves), (min(invalid_reward, 0.0), answers)):
+            if reward < 0.0:
+                if most is None:
+                    return None
+                lowest += reward * most
+        return lowest
+
+    @eager
+    def close_session(self, session: GameSession) -> Steps[None]:
+        """Close the player's game, on its own thread, and let the thread end. One that is stuck in a move is not waited for long."""
+        try:
+            if session.is_stuck:
+                yield from self._close_stuck(session)
+            elif session.game is not None:
+                yield from self._call(session, self.close_game, session.game)
+        finally:
+            if session.worker is not None:
+                session.worker.close()
+
+    def _close_stuck(self, session: GameSession) -> Steps[None]:
+        try:
+            yield Before(time.monotonic() + _PATIENCE, session.run(self.close_game, session.game))
+        except DeadlinePassed:
+            logger.warning("a game of %s is stuck in a move: it is left to its thread, and not closed", type(self).__name__)
+            session.abandon(self.close_game)
+
+
+def copied_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy of a game's info. A value that cannot be copied (a lock, a generator) is in it as it is."""
+    return {key: _copied(value) for key, value in info.items()}
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # whatever its __deepcopy__ or __reduce_ex__ raises
+        return value
+
+
+def _seeded_task(seed: int | None) -> dict[str, Any]:
+    """Return the task that stands for a game's seed; -1 names a game that continues its own random numbers."""
+    return {"prompt": [], "example_id": -1 if seed is None else seed, "seed": seed}

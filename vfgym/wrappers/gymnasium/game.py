@@ -1,0 +1,314 @@
+"""`GymnasiumGame`: a Gymnasium environment as a chat environment."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils import EzPickle
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+
+from vfgym.calls import function_name
+from vfgym.codecs import ActionNotFound, codec_for
+from vfgym.data import LowestReward, lowest_reward
+from vfgym.envs.face import EpisodeFace
+from vfgym.episode import Episode
+from vfgym.errors import ConfigurationError, EpisodeNotPicklable
+from vfgym.messages import Content, Message, UserMessage, joined_contents
+from vfgym.spaces import ChoiceSampler, Sampler
+from vfgym.state import State
+from vfgym.wrappers.games.answers import ActionSampler, Answers
+from vfgym.wrappers.games.game import GameEnv
+from vfgym.wrappers.games.masks import mask_of
+from vfgym.wrappers.games.session import Turn, copied_info, turn_of
+from vfgym.wrappers.gymnasium.descriptions import describe
+from vfgym.wrappers.gymnasium.showing import Game, Observe, RenderedText, explanation, shown_by
+
+OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
+"""What an answer that names no action leads to."""
+
+FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
+"""Packages whose games are known not to block: a thread for each would cost more than their moves."""
+
+_GAME_OVER = "The game is over."
+
+
+class GymnasiumEpisode(Episode):
+    """One run of a game of Gymnasium. In the middle of it, it can be pickled and copied if the game can."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        session = self.state.session
+        if session is not None and not (self.is_over or self.is_broken):
+            _check_copies(session.game)
+        return super().__reduce_ex__(protocol)
+
+
+_AS_EZPICKLE = (object.__reduce_ex__, object.__reduce__, EzPickle.__getstate__)
+
+
+def _check_copies(game: Any) -> None:
+    """Raise if a copy of a game, or of a wrapper around it, is a new one that has not begun.
+
+    So it is with MuJoCo's, Box2D's and Atari's (Gymnasium 1.4, ale-py 0.12). A game that says itself how it is copied knows best.
+    """
+    while True:
+        cls: Any = type(game)
+        if (cls.__reduce_ex__, cls.__reduce__, cls.__getstate__) == _AS_EZPICKLE:
+            raise EpisodeNotPicklable(
+                f"{cls.__name__} is pickled and copied by the arguments of its constructor only (gymnasium.utils.EzPickle), so what is"
+                " being played would be lost: pickle or copy the environment before its first reset() or after the end of an episode;"
+                " another one that is reset with the same seed and given the same answers gets to the same place"
+            )
+        if not isinstance(game, gym.Wrapper):
+            return
+        game = game.env
+
+
+class GymnasiumGame(GameEnv):
+    """A Gymnasium environment as a chat environment. Made by `vfgym.to_chat`, which documents the arguments."""
+
+    _episode_type = GymnasiumEpisode
+
+    def __init__(
+        self,
+        make_game: Callable[[], Game],
+        *,
+        name: str | None = None,
+        action_names: Any = None,
+        as_tool: bool = False,
+        observe: Observe | None = None,
+        obs_to_text: Callable[[Any], str] | None = None,
+        rules: str | None = None,
+        prompt: str | None = None,
+        on_invalid: OnInvalid = "feedback",
+        invalid_reward: float = 0.0,
+        noop_action: Any = None,
+        max_invalid_moves: int = 10,
+        **kwargs: Any,
+    ) -> None:
+        """Describe a game.
+
+        Args:
+            make_game: Makes one more of the game.
+            name: What the prompt calls it; the id or the class of what `make_game` makes without it.
+            action_names: Names of the actions: one for each of a `Discrete` space, or a structure that mirrors another space.
+            as_tool: Whether the actions are a tool ``act`` too.
+            observe: Whether observations are shown as text, as images, or both.
+            obs_to_text: A function from an observation to text.
+            rules: The rules; those of the game's docstring without it.
+            prompt: All that is said before the first observation; rules, actions and answer format without it.
+            on_invalid: What an answer that names no action leads to.
+            invalid_reward: What such an answer is rewarded with.
+            noop_action: What is played instead with ``on_invalid="noop"``, where the game's documentation does not say.
+            max_invalid_moves: Answers in a row that name no action, after which the episode is truncated; with
+                ``on_invalid="terminate"`` the first one ends it anyway.
+            **kwargs: Passed to `GameEnv`.
+
+        Raises:
+            ConfigurationError: If the game cannot be shown so, or an argument does not fit it.
+        """
+        if on_invalid not in get_args(OnInvalid):
+            raise ConfigurationError(f"on_invalid must be one of {', '.join(get_args(OnInvalid))}; got {on_invalid!r}")
+        if noop_action is not None and on_invalid != "noop":
+            raise ConfigurationError(f'noop_action is what on_invalid="noop" plays, and on_invalid is {on_invalid!r}')
+        if not isinstance(invalid_reward, int | float | np.integer | np.floating) or isinstance(invalid_reward, bool):
+            raise ConfigurationError(f"invalid_reward must be a number, got {invalid_reward!r}")
+        for option, text in (("rules", rules), ("prompt", prompt)):
+            if not isinstance(text, str | None):
+                raise ConfigurationError(f"{option} must be text, or None for what the game itself says; got {text!r}")
+        source = name or function_name(make_game)
+        game = make_game()
+        if not isinstance(game, gym.Env):
+            raise ConfigurationError(
+                f"{source} made a {type(game).__name__}, which is no gymnasium.Env (PettingZoo's environments are for vfgym.PettingZooEnv)"
+            )
+        try:
+            if isinstance(game.unwrapped, EpisodeFace):
+                raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
+            if name is None:
+                name = game.spec.id if game.spec is not None else type(game.unwrapped).__name__
+            self._shown = shown_by(game, name, observe, obs_to_text)
+            self._rendered = self._shown.render if isinstance(self._shown, RenderedText) else None
+            self._read(game, name, action_names, as_tool, rules, prompt)
+            self.on_invalid = on_invalid
+            self.invalid_reward = float(invalid_reward)
+            self._noop = self._noop_of(game, noop_action) if on_invalid == "noop" else None
+            entry_point = game.spec.entry_point if game.spec is not None else None
+            self._lowest = None if game.spec is None else _lowest_reward(game, game.spec)
+            self._most_moves = None if game.spec is None else game.spec.max_episode_steps
+        finally:
+            game.close()
+        self._make_game = make_game
+        kwargs.setdefault("blocking", not (isinstance(entry_point, str) and entry_point.startswith(FAST_GAMES)))
+        if on_invalid == "terminate":
+            max_invalid_moves = 1
+        super().__init__(max_invalid_moves=max_invalid_moves, tool_defs=self.answers.tools, **kwargs)
+
+    def _read(self, game: Game, name: str, action_names: Any, as_tool: bool, rules: str | None, prompt: str | None) -> None:
+        """Take what the game says about itself."""
+        self.game_action_space: gym.Space[Any] = game.action_space
+        self.game_observation_space: gym.Space[Any] = game.observation_space
+        self.game_metadata = game.metadata
+        self.game_render_mode = game.render_mode
+        described = describe(game)
+        if action_names is None:
+            action_names = described.action_names or described.action_labels or None
+        self.answers = Answers(codec_for(game.action_space, action_names), as_tool=as_tool, game=name)
+        self.codec = self.answers.codec
+        is_discrete = isinstance(game.action_space, gym.spaces.Discrete)
+        self._choices = ChoiceSampler(tuple(self.codec.names)) if is_discrete and self.codec.names else None
+        if prompt is None:
+            parts = (
+                f"You are playing {name}.",
+                described.rules if rules is None else rules,
+                explanation(self._shown, described) if rules is None else "",
+                f"Actions: {self.codec.listing()}.",
+                described.about_actions if rules is None else "",
+                self.answers.instructions,
+            )
+            prompt = "\n\n".join(part for part in parts if part)
+        self._prompt = prompt
+
+    def _noop_of(self, game: Game, given: Any) -> Any:
+        if given is None:
+            given = describe(game).noop
+        if given is None:
+            raise ConfigurationError('on_invalid="noop" needs to know which action does nothing: give noop_action')
+        try:
+            return self.codec.from_json(given) if isinstance(given, str) else self.codec.from_json(self.codec.to_json(given))
+        except (ActionNotFound, KeyError, TypeError, ValueError, IndexError) as error:
+            raise ConfigurationError(f"noop_action must be an action of {game.action_space}, or its name; got {given!r}") from error
+
+    def open_game(self) -> Game:
+        """Make one more of the game."""
+        return self._make_game()
+
+    def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
+        """Reset the game and return rules, actions, answer format and the first observation, as one message."""
+        begun = game.reset(seed=seed, options=None if options is None else dict(options))
+        try:
+            observation, info = begun
+        except (TypeError, ValueError):
+            info = None
+        if not isinstance(info, Mapping):
+            raise ConfigurationError(f"reset of a Gymnasium game must return (observation, info), info being a dict; got {_kinds(begun)}")
+        state.begin_current(game_info=info, observation=observation)
+        state["rules"] = self._prompt
+        if self.on_invalid == "random":
+            # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
+            state["rng_of_moves"] = state.rng if seed is None else np.random.default_rng([seed, 1])
+        return [UserMessage(joined_contents([self._prompt, self._shown(game, observation)]))]
+
+    def make_move(self, game: Game, message: Message, state: State) -> Turn:
+        """Make the move that a message names; what one leads to that names none, ``on_invalid`` says."""
+        note = ""
+        try:
+            action = self.answers.read(message) if not state.is_cut_off else self.answers.read_cut_off(message)
+        except ActionNotFound as error:
+            if self.on_invalid in ("feedback", "terminate"):
+                return Turn(self.answers.reply(message, str(error)), self.invalid_reward, is_valid=False)
+            # A copy each time: a game may write into what it is given.
+            action = copy.deepcopy(self._noop) if self.on_invalid == "noop" else self._random_action(state)
+            self.note_invalid_answer(state)
+            note = f"{error} Instead, {self.codec.encode(action)} was played."
+        played = game.step(action)
+        try:
+            observation, reward, terminated, truncated, info = played
+            reward = float(reward)
+        except (TypeError, ValueError):
+            raise _no_outcome(played) from None
+        kept = info
+        if info.__class__ is not dict or info:
+            if not isinstance(info, Mapping):
+                raise _no_outcome(played)
+            kept = copied_info(info)  # a game may write its next info into the same dict
+        current = state.current
+        current["game_info"] = info
+        current["observation"] = observation
+        shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
+        if note:
+            shown, reward = joined_contents([note, shown]), reward + self.invalid_reward
+        if terminated or truncated:
+            shown = joined_contents([shown, _GAME_OVER])
+        return turn_of(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
+
+    def _random_action(self, state: State) -> Any:
+        space = copy.deepcopy(self.game_action_space)
+        space.seed(int(state["rng_of_moves"].integers(2**31)))
+        try:
+            return space.sample(mask_of(space, state["game_info"].get("action_mask")))
+        except (AssertionError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the game's action_mask is none for {space}: {error}") from error
+
+    def shown_in(self, reply: list[Message]) -> list[Content]:
+        """Return what the game was shown as, without what tool messages say beside it."""
+        return [self.answers.content_of(reply)]
+
+    def end_flags(self, state: State) -> tuple[bool, bool]:
+        """Terminate at the first invalid move where ``on_invalid`` says so; else keep the game's own flags."""
+        if self.on_invalid == "terminate" and state["stop_condition"] == "too_many_invalid_moves":
+            return True, False
+        return super().end_flags(state)
+
+    def step_info(self, state: State) -> dict[str, Any]:
+        """Tell the game's own info, and the legal actions where it masks them."""
+        info = state.current["game_info"]
+        if not info:
+            return {"game_info": {}}
+        told: dict[str, Any] = {"game_info": copied_info(info)}
+        legal = self.codec.legal_texts(info.get("action_mask"))
+        if legal is not None:
+            told["legal_actions"] = legal
+        return told
+
+    _makes_moves = ("apply_action", "open_game", "begin_game", "make_move")
+
+    def _lowest_game_reward(self) -> float | None:
+        if self._lowest is None:
+            return None
+        limits = [limit for limit in (self._most_moves, self.max_turns) if limit is not None and limit > 0]
+        moves = min(limits, default=None)
+        answers = self.max_turns if self.max_turns > 0 else None if moves is None else moves * self.max_invalid_moves
+        return self._lowest_of(self._lowest, moves, self.invalid_reward, answers)
+
+    def action_sampler(self) -> Sampler:
+        """Sample what plays a random action."""
+        return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
+
+
+_KEEP_REWARDS = (gym.ObservationWrapper, OrderEnforcing, PassiveEnvChecker, TimeLimit)
+"""Wrappers with which what is known of a game's rewards holds."""
+
+
+def _lowest_reward(game: gym.Env[Any, Any], spec: EnvSpec) -> LowestReward | None:
+    """Return the lowest reward of a game of Gymnasium's own; None where it is not known with this game's arguments and wrappers."""
+    if not isinstance(spec.entry_point, str) or not spec.entry_point.startswith("gymnasium.envs.") or spec.id not in gym.registry:
+        return None
+    while isinstance(game, gym.Wrapper):
+        if not isinstance(game, _KEEP_REWARDS):
+            return None
+        game = game.env
+    usual = gym.spec(spec.id).kwargs
+    changed = [name for name, value in spec.kwargs.items() if name != "render_mode" and (name not in usual or usual[name] != value)]
+    return lowest_reward("gymnasium", spec.id, changed)
+
+
+def _no_outcome(played: Any) -> TypeError:
+    # No `Error`, which would end the episode as if it were part of it.
+    return TypeError(
+        "step of a Gymnasium game must return (observation, reward, terminated, truncated, info), reward being a number and info a dict;"
+        f" got {_kinds(played)}"
+    )
+
+
+def _kinds(returned: Any) -> str:
+    """Return what came instead of a tuple of certain kinds."""
+    if not isinstance(returned, tuple):
+        return type(returned).__name__
+    return f"({', '.join(type(member).__name__ for member in returned)})"

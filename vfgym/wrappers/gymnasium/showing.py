@@ -1,0 +1,259 @@
+"""How a Gymnasium game is shown to a model: its observations, or its drawings, as text and as images.
+
+What shows a game is a small object and no closure, so that environments can be pickled.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+import gymnasium as gym
+
+from vfgym.codecs import text_renderer
+from vfgym.codecs.observations import TextRenderer, without_colours
+from vfgym.errors import ConfigurationError
+from vfgym.messages import Content, joined_contents
+from vfgym.wrappers.games.images import image_part, is_image_space
+from vfgym.wrappers.gymnasium.descriptions import Description, describe
+from vfgym.wrappers.gymnasium.minigrid import ABOUT_VIEW, is_minigrid, minigrid_text
+
+Game: TypeAlias = gym.Env[Any, Any]
+
+Observe: TypeAlias = Literal["text", "image", "both"]
+"""How a game is shown."""
+
+_MOST_NUMBERS = 512
+"""A longer observation is no text that a model can read."""
+
+
+class Shown(Protocol):
+    """Shows a game after `reset` or `step`."""
+
+    def __call__(self, game: Game, observation: Any) -> Content:
+        """Return what the model sees of the game, which has just given this observation."""
+        ...
+
+
+class RenderedText:
+    """Shows observations as labelled numbers."""
+
+    __slots__ = ("labels", "render", "space")
+
+    def __init__(self, space: gym.Space[Any], labels: Sequence[str]) -> None:
+        """Show observations of `space`, whose elements have these labels if there are as many."""
+        self.space = space
+        self.labels = labels
+        renderer: Any = text_renderer(space, labels)
+        self.render: TextRenderer = renderer.__call__  # a method is called faster than an object
+
+    def __call__(self, game: Game, observation: Any) -> str:
+        """Return the observation as text."""
+        return self.render(observation)
+
+    def __reduce__(self) -> tuple[type[RenderedText], tuple[Any, ...]]:
+        return RenderedText, (self.space, self.labels)
+
+
+@dataclass(frozen=True)
+class WrittenText:
+    """Shows what a function makes of an observation."""
+
+    obs_to_text: Callable[[Any], str]
+
+    def __call__(self, game: Game, observation: Any) -> str:
+        """Return the observation as text."""
+        text = self.obs_to_text(observation)
+        if not isinstance(text, str):
+            raise ConfigurationError(f"obs_to_text must return text, got {type(text).__name__}")
+        return text
+
+
+_MINIGRID_TEXT = WrittenText(minigrid_text)
+
+
+@dataclass(frozen=True)
+class Image:
+    """Shows an image: the observation where it is one, else the game's drawing."""
+
+    is_observation: bool
+
+    def __call__(self, game: Game, observation: Any) -> Content:
+        """Return the image as a content part."""
+        frame: Any = observation if self.is_observation else game.render()
+        return [image_part(frame)]
+
+
+@dataclass(frozen=True)
+class Both:
+    """Shows text and an image."""
+
+    text: Shown
+    image: Shown
+
+    def __call__(self, game: Game, observation: Any) -> Content:
+        """Return text and image as content parts."""
+        return joined_contents([self.text(game, observation), self.image(game, observation)])
+
+
+def drawn_text(game: Game, observation: Any) -> str:
+    """Return the game's own drawing as text."""
+    return drawing_text(game.render())
+
+
+def drawing_text(drawing: Any) -> str:
+    """Return what `render` gave with ``render_mode="ansi"`` as plain text.
+
+    Args:
+        drawing: Text or an `io.StringIO`, as `gymnasium.Env.render` has it.
+
+    Raises:
+        ConfigurationError: If it is neither.
+    """
+    text = drawing.getvalue() if isinstance(drawing, io.StringIO) else drawing
+    if not isinstance(text, str):
+        raise ConfigurationError(
+            f'render() of a game with render_mode="ansi" must return text, or an io.StringIO with it; got {type(drawing).__name__}'
+        )
+    return without_colours(text)
+
+
+def shown_by(game: Game, name: str, observe: Observe | None, obs_to_text: Callable[[Any], str] | None) -> Shown:
+    """Return what shows a game.
+
+    Args:
+        game: The game, which need not have begun.
+        name: What messages of errors call it.
+        observe: Text, image or both; None takes an image where the observations are images, else text.
+        obs_to_text: A function from an observation to text.
+
+    Raises:
+        ConfigurationError: If the game cannot be shown so, or an argument is wrong.
+    """
+    if observe == "image" and obs_to_text is not None:
+        raise ConfigurationError('obs_to_text makes text, of which observe="image" shows none: give observe="text" or observe="both"')
+    if observe is not None and observe not in get_args(Observe):
+        raise ConfigurationError(f"observe must be one of {', '.join(get_args(Observe))}, or None; got {observe!r}")
+    if obs_to_text is not None and not callable(obs_to_text):
+        raise ConfigurationError(f"obs_to_text must be a function from an observation to text, got {obs_to_text!r}")
+    if observe is None:
+        is_drawn = obs_to_text is not None or _shows_drawing(game)
+        observe = "image" if is_image_space(game.observation_space) and not is_drawn else "text"
+    if observe == "text":
+        return _text_of(game, name, obs_to_text)
+    image = _image_of(game, name)
+    return image if observe == "image" else Both(_text_of(game, name, obs_to_text), image)
+
+
+def _text_of(game: Game, name: str, obs_to_text: Callable[[Any], str] | None) -> Shown:
+    if obs_to_text is not None:
+        return WrittenText(obs_to_text)
+    if _shows_drawing(game):
+        return drawn_text
+    if is_minigrid(game):
+        return _MINIGRID_TEXT
+    check_readable(game.observation_space, name, 'or observe="image" if it can be drawn')
+    return RenderedText(game.observation_space, describe(game).observation_labels)
+
+
+def explanation(shown: Shown, described: Description) -> str:
+    """Return what a game's description says of the text that shows it; empty where that explains itself, or is none."""
+    text = shown.text if isinstance(shown, Both) else shown
+    if isinstance(text, RenderedText):
+        return described.about_observations
+    if text == _MINIGRID_TEXT:
+        return ABOUT_VIEW
+    return described.about_drawing if text is drawn_text else ""
+
+
+def check_readable(space: gym.Space[Any], name: str, otherwise: str) -> None:
+    """Check that observations are not more numbers than a model can read.
+
+    Args:
+        space: The space of the observations.
+        name: What messages of errors call the game.
+        otherwise: What the caller can do instead of giving ``obs_to_text``, as the rest of a sentence.
+
+    Raises:
+        ConfigurationError: If they are.
+    """
+    size = _written_size(space)
+    if size > _MOST_NUMBERS:
+        raise ConfigurationError(
+            f"{name} has the observation space {space} of {size} numbers, which no model can read: give obs_to_text, a function from an"
+            f" observation to text, {otherwise}"
+        )
+
+
+def _written_size(space: gym.Space[Any]) -> int:
+    """Return how many numbers or texts are written for an element of a space; what may have any length counts as of length 1."""
+    match space:
+        case gym.spaces.Box() | gym.spaces.MultiBinary() | gym.spaces.MultiDiscrete():
+            return math.prod(space.shape)
+        case gym.spaces.Dict():
+            return sum(map(_written_size, space.spaces.values()))
+        case gym.spaces.Tuple():
+            return sum(map(_written_size, space.spaces))
+        case gym.spaces.OneOf():
+            return max(map(_written_size, space.spaces))
+        case gym.spaces.Sequence():
+            return _written_size(space.feature_space)
+        case gym.spaces.Graph():
+            return _written_size(space.node_space) + (0 if space.edge_space is None else _written_size(space.edge_space))
+    return 1
+
+
+# Which wrappers leave observations as they are
+
+_HANDING_ON = (
+    gym.Wrapper,
+    gym.ActionWrapper,
+    gym.RewardWrapper,
+    gym.wrappers.Autoreset,
+    gym.wrappers.HumanRendering,
+    gym.wrappers.NormalizeReward,
+    gym.wrappers.OrderEnforcing,
+    gym.wrappers.PassiveEnvChecker,
+    gym.wrappers.RecordEpisodeStatistics,
+    gym.wrappers.RecordVideo,
+    gym.wrappers.RenderCollection,
+    gym.wrappers.RepeatAction,
+    gym.wrappers.StickyAction,
+    gym.wrappers.TimeLimit,
+)
+"""Gymnasium's wrappers whose own `reset` or `step` returns the observation of the environment inside (Gymnasium 1.4)."""
+
+_METHODS_HANDING_ON = {method for wrapper in _HANDING_ON for method in (wrapper.reset, wrapper.step)}
+
+
+def may_change_observations(wrapper: type[gym.Wrapper[Any, Any, Any, Any]]) -> bool:
+    """Say whether a class of wrappers may change observations.
+
+    One that inherits its `reset` and `step` from those of Gymnasium that do not (`RewardWrapper`, `TimeLimit`, ...) does not either; what
+    others do in theirs cannot be known.
+    """
+    return not {wrapper.reset, wrapper.step} <= _METHODS_HANDING_ON
+
+
+def _shows_drawing(game: Game) -> bool:
+    """Say whether the text that shows a game is its drawing: where it was made for that, and no wrapper shows the player something else."""
+    if game.render_mode != "ansi":
+        return False
+    while isinstance(game, gym.Wrapper):
+        if isinstance(game, gym.ObservationWrapper) or game.observation_space != game.env.observation_space:
+            return False
+        game = game.env
+    return True
+
+
+def _image_of(game: Game, name: str) -> Shown:
+    is_observation = is_image_space(game.observation_space)
+    if not is_observation and game.render_mode != "rgb_array":
+        raise ConfigurationError(
+            f"{name} has no images to show: its observations are none, and its render mode is {game.render_mode!r}. If it can draw itself,"
+            " make it so: to_chat(gymnasium.make(..., render_mode='rgb_array'), ...), or give a function that does"
+        )
+    return Image(is_observation)
