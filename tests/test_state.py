@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -108,20 +109,26 @@ def test_a_state_survives_copies_with_its_random_numbers(duplicate: Callable[[St
 # Items that change at every move
 
 
+@dataclass
+class Board:
+    turn: int = 1
+    observation: Any = None
+
+
 def playing() -> State:
     state = example()
     state["turn"] = "written before the game began"
-    state.begin_current(turn=1, observation=[0])
+    state.begin_game(Board(observation=[0]))
     return state
 
 
 def test_what_changes_at_every_move_reads_and_writes_like_other_items() -> None:
     state = playing()
-    state.current["turn"] = 2
+    state.game_state.turn = 2
     assert (state["turn"], state.get("turn"), state.setdefault("turn", 9)) == (2, 2, 2)
     state["turn"] = 3
     state.update(observation=[1])
-    assert (state.current["turn"], state["observation"]) == (3, [1])
+    assert (state.game_state.turn, state["observation"]) == (3, [1])
     assert "turn" not in state
     with pytest.raises(KeyError, match="absent"):
         state["absent"]
@@ -140,22 +147,9 @@ def test_a_copy_goes_on_by_itself(duplicate: Callable[[State], State]) -> None:
 
 def test_a_state_in_the_place_of_another_takes_over_what_its_game_wrote() -> None:
     state = playing()
-    state["error"] = ValueError()
     other = State(state)
-    other.begin_current(observation=[5])
     other.take_over(state)
-    assert (other["turn"], other["observation"], other.may_end) == (1, [5], True)
-
-
-@pytest.mark.parametrize("item", ["error", "final_env_response", "prompt_too_long", "timed_out"])
-@pytest.mark.parametrize("value", [None, "x"])
-def test_an_item_that_ends_an_episode_is_noticed(item: str, value: Any) -> None:
-    state = example()
-    assert not state.may_end
-    state[item] = value
-    assert state.may_end
-    made = State({item: value})
-    assert made.may_end is (value is not None or item in ("prompt_too_long", "timed_out"))
+    assert (other["turn"], other["observation"]) == (1, [0])
 
 
 def test_a_state_without_a_player_has_random_numbers_too() -> None:

@@ -70,25 +70,6 @@ advantage = _Decorator("advantage", "Mark a method that computes the advantages 
 teardown = _Decorator("teardown", "Mark a method that runs once, when the environment is closed or the process exits.")
 
 
-_FORESEEN = "__vfgym_foreseen__"
-
-
-def foreseen(func: F) -> F:
-    """Mark a function of the library's own that the episode machine need not watch.
-
-    It is plain and quick, so that it holds up no event loop, and it ends no episode but where `State.may_end` or the machine itself
-    (`MultiTurnEnv.may_stop`) knows of it. The mark is for this very function: what `functools.wraps` makes of it is another one.
-    """
-    setattr(func, _FORESEEN, func)
-    return func
-
-
-def is_foreseen(func: Callable[..., Any]) -> bool:
-    """Say whether a function is marked with `foreseen`."""
-    func = getattr(func, "__func__", func)
-    return getattr(func, _FORESEEN, None) is func
-
-
 _BLOCKING = "__vfgym_blocking__"
 
 

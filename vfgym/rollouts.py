@@ -10,15 +10,15 @@ import functools
 from typing import TYPE_CHECKING, Any, cast
 
 from vfgym.aio.deadlines import DeadlinePassed
-from vfgym.aio.steps import begin, run_async, run_each
+from vfgym.aio.steps import begin, run_async
 from vfgym.calls import ends_run, rollout_failure
 from vfgym.envs.chat import ChatEnv
-from vfgym.envs.face import closing_steps
 from vfgym.envs.multi_turn import MultiTurnEnv
-from vfgym.episode import BaseEpisode, Episode, error_stop, made_states, note_error, play
+from vfgym.episode import BaseEpisode, Episode, play
+from vfgym.episode.inversion import in_time, made_states
+from vfgym.episode.sessions import Sessions
+from vfgym.episode.stops import note_end
 from vfgym.errors import Error
-from vfgym.hooks import ROLLED_OUT, complete
-from vfgym.inversion import in_time
 from vfgym.state import State, unbegun
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Player:
 
     def __init__(self) -> None:
         """Make a player without games."""
-        self._sessions: list[tuple[ChatEnv, Any]] = []
+        self._sessions = Sessions()
 
     async def play(self, env: ChatEnv, task: dict[str, Any], client: Client, model: str, sampling_args: dict[str, Any] | None) -> State:
         """Play one episode, without scoring it.
@@ -62,23 +62,17 @@ class Player:
         return await play_authored(env, task, client, model, sampling_args)
 
     async def _play_turns(self, env: MultiTurnEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any) -> State:
-        session = None
-        for owner, kept in self._sessions:
-            if owner is env:
-                session = kept
-        episode = Episode(env, session)
+        episode = Episode(env, self._sessions.of(env))
         try:
             return cast(State, await begin(play(episode, task, client, model, sampling_args)))
         except BaseException as error:
             raise RolloutFailed(episode.state) from rollout_failure(error)
         finally:
-            if session is None and episode.state.session is not None:
-                self._sessions.append((env, episode.state.session))
+            self._sessions.keep(episode)
 
     async def close(self) -> None:
         """Close the games, the newest first. One that fails to close keeps none of the others open."""
-        kept, self._sessions = self._sessions[::-1], []
-        await run_async(run_each([closing_steps(env, session) for env, session in kept]))
+        await run_async(self._sessions.close())
 
 
 async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, model: str, sampling_args: dict[str, Any] | None) -> State:
@@ -97,8 +91,7 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
         if not isinstance(state, State):
             raise TypeError(f"{type(env).__name__}.rollout() must return a State, got {type(state).__name__}")
         episode.state = state
-        if state["stop_condition"] is None:
-            complete(state, ROLLED_OUT)
+        note_end(state, None)
     except BaseException as raised:
         if ends_run(raised):
             if made:
@@ -111,16 +104,10 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
         except Exception:
             raise RolloutFailed(unbegun(task, error)) from error
         episode.state = state
-        if isinstance(error, DeadlinePassed):
-            state["timed_out"] = True
-            if state["stop_condition"] is None:
-                complete(state, "timeout_reached")
-        elif not isinstance(error, Error):
-            failure = error
+        if isinstance(error, Error | DeadlinePassed):
+            note_end(state, error)
         else:
-            note_error(state, error)
-            if state["stop_condition"] is None:
-                complete(state, error_stop(state))
+            failure = error
     finally:
         made_states.reset(token)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ class State(dict[str, Any]):
     """Everything about one episode, by documented names.
 
     The input's fields (`INPUT_FIELDS`) are read from and written to ``state["input"]`` where it has them, and what changes at
-    every move of a game (its ``turn``, ``observation``, ...) in `current`; ``in``, iteration, ``pop``, ``del`` and copies as a
+    every move of a game (its ``turn``, ``observation``, ...) in `game_state`; ``in``, iteration, ``pop``, ``del`` and copies as a
     ``dict`` do not look there.
 
     >>> state = State(input={"answer": "4"}, reward=None)
@@ -38,12 +39,11 @@ class State(dict[str, Any]):
     INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
     __slots__ = (
         "_rng",
-        "current",
         "emitted",
+        "game_state",
         "has_reward_error",
         "is_cleaned_up",
         "is_cut_off",
-        "may_end",
         "reply",
         "rewards",
         "session",
@@ -51,8 +51,8 @@ class State(dict[str, Any]):
         "time_limit",
     )
 
-    current: dict[str, Any]
-    """Items that a game writes at every move, at a tenth of the price of an item of the state itself (see `begin_current`)."""
+    game_state: Any
+    """What a game changes at every move, as one object: its attributes are items of the state too. None where no game is played."""
     emitted: list[float]
     """What the step functions gave so far, one number for each step."""
     rewards: list[float]
@@ -71,16 +71,11 @@ class State(dict[str, Any]):
     """Messages with which the game answered the move just recorded. While set, `env_response` is not called."""
     is_cut_off: bool
     """Whether the answer that is being recorded was cut off, by the limit of its length."""
-    may_end: bool
-    """Whether something may have ended the episode, so that the stop conditions have to be asked: an item was assigned that does (`error`,
-    `final_env_response`, an item of `current`), though it may have been written back since; an author's function saw the turn; a game
-    did not understand a move. What ``dict.update(state, ...)`` writes past the state is not noticed.
-    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make a state of the given items, like a ``dict``."""
         super().__init__(*args, **kwargs)
-        self.current = {}
+        self.game_state = None
         self.emitted = []
         self.rewards = []
         self.step_metrics = {}
@@ -90,12 +85,6 @@ class State(dict[str, Any]):
         self.time_limit = None
         self.reply = None
         self.is_cut_off = False
-        self.may_end = (
-            dict.get(self, "error") is not None
-            or dict.get(self, "final_env_response") is not None
-            or "prompt_too_long" in self
-            or "timed_out" in self
-        )
         self._rng: np.random.Generator | None = None
 
     def begin(self, session: Any, rng: np.random.Generator | None) -> None:
@@ -106,14 +95,13 @@ class State(dict[str, Any]):
     def take_over(self, other: State) -> None:
         """Take what belongs to the player and to its game from another state, in whose place this one comes."""
         self.begin(other.session, other._rng)
-        self.current = {**other.current, **self.current}
-        self.may_end |= other.may_end
+        self.game_state = self.game_state or other.game_state
 
-    def begin_current(self, **items: Any) -> None:
-        """Keep items in `current` from now on."""
-        for key in items:
+    def begin_game(self, game_state: Any) -> None:
+        """Keep what a game changes at every move in `game_state` from now on."""
+        for key in vars(game_state):
             dict.pop(self, key, None)  # one that was written before would hide it
-        self.current |= items
+        self.game_state = game_state
 
     def __copy__(self) -> State:
         made = type(self).__new__(type(self))
@@ -121,7 +109,7 @@ class State(dict[str, Any]):
         parts: Any = self.__reduce_ex__(2)
         for name, value in parts[2][1].items():  # the slots
             setattr(made, name, value)
-        made.current = self.current.copy()
+        made.game_state = copy.copy(self.game_state)
         return made
 
     @property
@@ -140,7 +128,9 @@ class State(dict[str, Any]):
             source = dict.get(self, "input")
             if source is not None and key in source:
                 return source[key]
-        return self.current[key]
+        if self.game_state is None:
+            raise KeyError(key)
+        return vars(self.game_state)[key]
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return an item, the input's fields included, or `default`."""
@@ -155,19 +145,16 @@ class State(dict[str, Any]):
             return default
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key in _NOTED_ITEMS:
-            if key in _ENDING_ITEMS:
-                self.may_end = True
-            else:
-                source = dict.get(self, "input")
-                if source is not None and key in source:
-                    source[key] = value
-                    return
-        elif key in getattr(self, "current", ()):  # a state that is being unpickled has none yet
-            self.current[key] = value
-            self.may_end = True  # a game's turn may be its last
-            return
-        dict.__setitem__(self, key, value)
+        if key in _INPUT_FIELDS:
+            source = dict.get(self, "input")
+            if source is not None and key in source:
+                source[key] = value
+                return
+        game_state = getattr(self, "game_state", None)  # a state that is being unpickled has no attributes yet
+        if game_state is not None and key in vars(game_state):
+            setattr(game_state, key, value)
+        else:
+            dict.__setitem__(self, key, value)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Write items, the input's fields included."""
@@ -199,10 +186,6 @@ def unbegun(task: dict[str, Any], error: BaseException | None = None) -> State:
 
 
 _INPUT_FIELDS = frozenset(State.INPUT_FIELDS)
-_ENDING_ITEMS = frozenset({"error", "final_env_response", "prompt_too_long", "timed_out"})
-"""Items that end an episode: one that is not None or, of the last two, that is there at all."""
-_NOTED_ITEMS = _INPUT_FIELDS | _ENDING_ITEMS
-"""Items that are not just written."""
 
 
 write = dict.update

@@ -12,7 +12,7 @@ from typing import Any
 
 from vfgym.aio.steps import Pending
 from vfgym.calls import Ready, ReadyList
-from vfgym.hooks import Handler
+from vfgym.episode.hooks import Handler
 
 
 class _Finished:

@@ -7,8 +7,8 @@ from verifiers_compat.envs.environment import Environment
 from vfgym.calls import is_awaitable
 from vfgym.envs import multi_turn
 from vfgym.envs.multi_turn import MultiTurnMonitorRubric
-from vfgym.episode import new_step
-from vfgym.hooks import Handler
+from vfgym.episode.hooks import Handler
+from vfgym.episode.prompt import new_step
 from vfgym.lifecycle import Kind
 from vfgym.messages import Message, Response
 from vfgym.state import State

@@ -25,7 +25,7 @@ from vfgym.calls import rollout_failure
 from vfgym.clients import Client
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import route_of, with_route
-from vfgym.episode_scoring import score_alone, score_together
+from vfgym.episode.scoring import score_alone, score_together
 from vfgym.errors import ConfigurationError
 from vfgym.evaluation.failures import FailureLog
 from vfgym.results import (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 
 from vfgym.agents.base import Answering
+from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import EpisodeFace
 from vfgym.messages import Message
 from vfgym.spaces import MessageSpace
@@ -56,7 +57,7 @@ class _RandomAnswers:
         episode = None if self._seat is None else self._seat.episode
         if episode is None:  # as at an opponent's seat, where samples are moves that the table draws
             return self._sample()
-        move = episode.definition.random_action(episode.state, self._rng)
+        move = cast(ChatEnv, episode.definition).random_action(episode.state, self._rng)
         if move is not None:
             return move
         legal = info.get("legal_actions")

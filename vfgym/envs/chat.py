@@ -14,10 +14,11 @@ from vfgym.aio.steps import Steps, run_async, run_each, run_handlers, run_sync
 from vfgym.aio.threads import is_off_loop, off_loop
 from vfgym.calls import CallPlan
 from vfgym.envs.face import EpisodeFace
-from vfgym.episode import BaseEpisode, made_states
+from vfgym.episode import BaseEpisode
+from vfgym.episode.hooks import Handler, Hooks, NamedCall
+from vfgym.episode.inversion import InvertedEpisode, made_states
+from vfgym.episode.stops import TRUNCATING_STOPS, check_stops
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
-from vfgym.hooks import Handler, Hooks, NamedCall, check_stops
-from vfgym.inversion import InvertedEpisode
 from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, is_blocking, register_teardown
 from vfgym.messages import MESSAGE_TYPES, MessageTypes, Response, as_messages
 from vfgym.output.redaction import with_secrets
@@ -499,12 +500,6 @@ class ChatEnv(EpisodeFace):
         forget_teardown(self)
         yield self.rubric.teardown()
         yield from run_handlers([(name, method) for name, method, _ in discover_decorated(self, "teardown")])
-
-
-TRUNCATING_STOPS = frozenset(
-    {"max_turns_reached", "max_total_completion_tokens_reached", "timeout_reached", "prompt_too_long", "truncated"}
-)
-"""Stop conditions that are limits: they truncate an episode, all others terminate it."""
 
 
 def check_split(split: Any) -> None:

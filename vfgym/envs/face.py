@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import gymnasium as gym
 
 from vfgym.aio.steps import Steps, drive_on, run_async, run_each, run_sync
-from vfgym.calls import is_awaitable
 from vfgym.episode import BaseEpisode, Outcome
+from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message, Response, as_message
 from vfgym.output.terminal import echo, escaped
@@ -81,9 +81,9 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         return {}
 
     @functools.cached_property
-    def _sessions(self) -> list[tuple[ChatEnv, Any]]:
+    def _sessions(self) -> Sessions:
         """What each environment that played keeps for this player between episodes."""
-        return []
+        return Sessions()
 
     def _draw(self, split: str) -> dict[str, Any]:
         """Return the next task of a split."""
@@ -250,8 +250,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         if isinstance(self.action_space, MessageSpace):
             self.action_space.sampler = definition.action_sampler()  # tools may have been added since
         playing, task = definition.routed(task)
-        kept = next((kept for kept in self._sessions if kept[0] is playing), (playing, None))
-        self._episode = episode = playing.new_episode(kept[1], self.np_random)
+        self._episode = episode = playing.new_episode(self._sessions.of(playing), self.np_random)
         try:
             yield from episode.open(task)
             error = episode.state["error"]
@@ -261,8 +260,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             episode.is_broken = True
             raise
         finally:
-            if kept[1] is None and episode.state.session is not None:
-                self._sessions.append((playing, episode.state.session))
+            self._sessions.keep(episode)
         self._printed = ()
         observation, _, _, _, info = self._shown_outcome(episode)
         return observation, info
@@ -310,21 +308,12 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             yield from self._episode.finish()
 
     def _close(self) -> Steps[None]:
-        kept = self._sessions[::-1]
-        self._sessions.clear()
-        yield from run_each([self._abandon(), *(closing_steps(owner, session) for owner, session in kept)])
+        yield from run_each([self._abandon(), self._sessions.close()])
 
     def _print(self, conversation: list[Message]) -> None:
         """Print what has come since the last step."""
         echo(transcript(new_since(self._printed, conversation)))
         self._printed = conversation.copy()
-
-
-def closing_steps(owner: ChatEnv, session: Any) -> Steps[None]:
-    """Release what an environment kept for a player (see `ChatEnv.close_session`), as steps."""
-    closing = owner.close_session(session)
-    if is_awaitable(closing):
-        yield closing
 
 
 class Fork(EpisodeFace):

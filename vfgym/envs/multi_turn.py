@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,10 @@ from vfgym.aio.steps import Steps, eager, run_async
 from vfgym.calls import Ready, is_awaitable
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode, Episode, play
+from vfgym.episode.inversion import InvertedEpisode
+from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError
-from vfgym.inversion import InvertedEpisode
-from vfgym.lifecycle import cleanup, foreseen, is_foreseen, stop
+from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message, as_messages
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
@@ -30,7 +30,6 @@ class MultiTurnMonitorRubric(Rubric):
         super().__init__()
         self.add_metric(self.num_turns)
 
-    @foreseen
     def num_turns(self, state: State) -> float:
         """Return the number of answers of the model."""
         return float(len(state["trajectory"]))
@@ -59,6 +58,17 @@ class MultiTurnEnv(ChatEnv):
         "apply_action",
     )
 
+    _known_stops: ClassVar[frozenset[str]] = frozenset(
+        {
+            "has_error",
+            "prompt_too_long",
+            "max_turns_reached",
+            "timeout_reached",
+            "max_total_completion_tokens_reached",
+            "has_final_env_response",
+        }
+    )
+    """Stop conditions that `may_stop` looks up."""
     _episode_type: ClassVar[type[Episode]] = Episode
     """What plays an episode with the library's own loop."""
 
@@ -77,9 +87,8 @@ class MultiTurnEnv(ChatEnv):
         self.max_turns = max_turns
         self.timeout_seconds = timeout_seconds
         self.max_total_completion_tokens = -1
-        watched: list[Callable[..., Any]] = [self.apply_action, *(call for _, call in self.hooks.stops)]
-        self._asks_at_every_turn = not all(map(is_foreseen, watched))
-        """Whether stop conditions of the author's may hold, or an `apply_action` of the author's may write to a game's turn."""
+        self._has_own_stops = any(name not in self._known_stops or self._overrides(name) for name, _ in self.hooks.stops)
+        """Whether there are stop conditions that `may_stop` does not know."""
         self.add_rubric(MultiTurnMonitorRubric())
 
     def set_max_total_completion_tokens(self, max_total_completion_tokens: int) -> None:
@@ -137,7 +146,6 @@ class MultiTurnEnv(ChatEnv):
         return Ready()
 
     @hook
-    @foreseen
     def apply_action(self, message: Message, state: State) -> Any:
         """Carry out the model's move in a game, as the turn is recorded and before the stop conditions. Plain or async."""
         return Ready()
@@ -146,13 +154,13 @@ class MultiTurnEnv(ChatEnv):
 
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
         """Play one episode by asking `client`, and return its state, not scored."""
-        episode = Episode(self)
+        episode, sessions = Episode(self), Sessions()
         try:
             return await run_async(play(episode, self.tasks_of("train").own_input(input), client, model, sampling_args))
         finally:
-            session, episode.state.session = episode.state.session, None
-            if session is not None and is_awaitable(closing := self.close_session(session)):
-                await closing
+            sessions.keep(episode)
+            episode.state.session = None
+            await run_async(sessions.close())
 
     def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun; an inverted one where the author wrote `rollout`."""
@@ -162,52 +170,46 @@ class MultiTurnEnv(ChatEnv):
     # Stop conditions
 
     @stop(priority=100)
-    @foreseen
     def has_error(self, state: State) -> bool:
         """Stop when an error was recorded."""
         return state["error"] is not None
 
     @stop
-    @foreseen
     def prompt_too_long(self, state: State) -> bool:
         """Stop when the model's context was too short for the conversation."""
         return "prompt_too_long" in state
 
     @stop
-    @foreseen
     def max_turns_reached(self, state: State) -> bool:
         """Stop after `max_turns` answers."""
         return 0 < self.max_turns <= len(state["trajectory"])
 
     @stop
-    @foreseen
     def timeout_reached(self, state: State) -> bool:
         """Stop when the time was up."""
         return "timed_out" in state
 
     @stop
-    @foreseen
     def max_total_completion_tokens_reached(self, state: State) -> bool:
         """Stop when the model wrote as many tokens as it may."""
         limit = self.max_total_completion_tokens
         return limit > 0 and state["usage_tracker"].seen and state["usage_tracker"]["output_tokens"] >= limit
 
     @stop
-    @foreseen
     def has_final_env_response(self, state: State) -> bool:
         """Stop when the environment said its last."""
         return state["final_env_response"] is not None
 
     def may_stop(self, state: State) -> bool:
-        """Say whether the stop conditions have to be checked: false where all are the library's own, and none holds.
-
-        Asked at every turn; much less work than to ask each condition.
-        """
+        """Say whether any stop condition may hold, by plain look-ups: asked at every turn, before the conditions themselves."""
         return (
-            state.may_end
-            or self._asks_at_every_turn
+            self._has_own_stops
+            or state["error"] is not None
+            or state["final_env_response"] is not None
             or 0 < self.max_turns <= len(state["trajectory"])
             or self.max_total_completion_tokens > 0
+            or "prompt_too_long" in state
+            or "timed_out" in state
         )
 
     @cleanup(priority=100)

@@ -66,7 +66,7 @@ def play(replica: Replica, begin: Begin, rollout: Rollout) -> Played:
     except BaseException as error:
         return Played(rollout, seat.definition, None, 0.0, rollout_failure(error))
     answer = begin(env)
-    definition = cast(BaseEpisode, seat.episode).definition
+    definition = cast(ChatEnv, cast(BaseEpisode, seat.episode).definition)
     state = cast(State, seat.state)
     seen_return = 0.0
     failure: Exception | None = None

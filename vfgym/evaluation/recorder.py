@@ -14,7 +14,7 @@ from vfgym.aio.steps import run_sync
 from vfgym.calls import rollout_failure
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import with_route
-from vfgym.episode_scoring import score_together
+from vfgym.episode.scoring import score_together
 from vfgym.errors import did_you_mean
 from vfgym.evaluation.counting import Declared
 from vfgym.evaluation.failures import FailureLog

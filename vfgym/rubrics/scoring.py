@@ -17,7 +17,7 @@ from vfgym.aio.steps import Steps, Together
 from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import CallPlan, is_awaitable, rollout_failure
 from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import is_blocking, is_foreseen
+from vfgym.lifecycle import is_blocking
 from vfgym.state import State, TrajectoryStep, write
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"
 class RewardFunction:
     """A reward function as it was registered: its call plan, its weight, and what it scores."""
 
-    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "is_foreseen", "name", "only", "plan", "weight", "when")
+    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "name", "plan", "weight", "when")
 
     def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
         """Read the signature of `func`.
@@ -60,8 +60,6 @@ class RewardFunction:
         self.weight = float(weight)
         self.has_failed = False
         self.is_blocking = is_blocking(func)
-        self.only = self.plan.only
-        self.is_foreseen = is_foreseen(func) and not self.is_blocking
         self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
 
@@ -148,15 +146,9 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
     for function in functions:
         if function.when == "group":
             continue
-        if function.only == "state" and function.is_foreseen:  # its metrics, which nearly every environment has
-            try:
-                value = function.plan.func(state)
-            except Exception as error:
-                value = zero(function, error, state)
-        else:
-            if names is None:
-                names = namespace_of(state, class_objects)
-            value = value_of(function, names, state)
+        if names is None:
+            names = namespace_of(state, class_objects)
+        value = value_of(function, names, state)
         if value.__class__ is not float:
             value = yield from number_from(function, value, state)
         score.metrics[function.name] = value
@@ -184,7 +176,6 @@ def value_of(function: RewardFunction, names: Mapping[str, Any], state: State) -
 def value_of_turn(function: RewardFunction, class_objects: Mapping[str, Any], state: State, step: TrajectoryStep) -> Any:
     """Return a step function's number for one turn, as `value_of` does for an episode's."""
     names = namespace_of(state, class_objects) if function.asks_for_task else {}
-    state.may_end = True  # whatever the function does to the state
     return value_of(function, {**names, "state": state, "step": step, "completion": step["completion"]}, state)
 
 

@@ -455,17 +455,17 @@ def test_a_state_that_takes_the_place_of_the_games_keeps_the_game() -> None:
     assert (env.state["mine"], env.state["reward"]) == (1, 1.5)
 
 
-@pytest.mark.parametrize("way", ["its turn", "its current turn", "another turn"])
+@pytest.mark.parametrize("way", ["its turn", "the turn of its game state", "another turn"])
 def test_a_turn_that_an_own_apply_action_ends_is_the_last(way: str) -> None:
     class Ending(Counting):
         def apply_action(self, message: vfgym.Message, state: State) -> Any:
             done = super().apply_action(message, state)
             if way == "its turn":
                 state["turn"].terminated = True
-            elif way == "its current turn":
-                state.current["turn"].terminated = True
+            elif way == "the turn of its game state":
+                state.game_state.turn.terminated = True
             else:
-                state.current["turn"] = Turn([], terminated=True)
+                state.game_state.turn = Turn([], terminated=True)
             return done
 
     env = Ending(blocking=False)

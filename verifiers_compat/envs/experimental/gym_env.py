@@ -14,7 +14,7 @@ import gymnasium
 from verifiers_compat.envs.awaitables import awaitable_stop
 from verifiers_compat.envs.seeded_game import SeededGameEnv
 from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import foreseen, stop
+from vfgym.lifecycle import stop
 from vfgym.messages import Message, as_messages, content_text
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric
@@ -113,12 +113,10 @@ class EpisodicSumRubric(Rubric):
         self.add_reward_func(_not_emitted, weight)
 
 
-@foreseen
 def _emitted(step: TrajectoryStep) -> float:
     return step["reward"] or 0.0
 
 
-@foreseen
 def _not_emitted(state: State) -> float:
     return sum_step_rewards(state) - state.step_metrics.get(sum_step_rewards.__name__, 0.0)
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from vfgym.aio.steps import Steps, eager
-from vfgym.lifecycle import foreseen
 from vfgym.messages import Message
 from vfgym.state import State
-from vfgym.wrappers.games.session import GameSession, GameSessionEnv, Turn
+from vfgym.wrappers.games.session import GameSession, GameSessionEnv, GameState, Turn
 
 
 class GameEnv(GameSessionEnv):
     """A chat environment around a game. Subclass it and write `open_game`, `begin_game` and `make_move`, as plain methods."""
+
+    _game_state_type: ClassVar[type[GameState]] = GameState
 
     @abstractmethod
     def begin_game(self, game: Any, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
@@ -36,12 +37,12 @@ class GameEnv(GameSessionEnv):
     def setup_state(self, state: State) -> Steps[State]:
         """Open the player's game where there is none yet, and begin it."""
         session = yield from self._session_of(state)
+        state.begin_game(self._game_state_type())
         task = state["input"]
         prompt = yield from self._call(session, self.begin_game, session.game, state, task.get("seed"), task.get("game_options"))
         self._begin(state, prompt)
         return state
 
-    @foreseen
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the model's move."""
         session = state.session

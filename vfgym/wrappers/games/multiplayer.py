@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -21,13 +22,12 @@ from vfgym.aio.bridge import bridge
 from vfgym.aio.steps import Steps, begin_to_end, eager
 from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.errors import ConfigurationError, Error
-from vfgym.lifecycle import foreseen
 from vfgym.messages import AssistantMessage, Content, Message, joined_contents
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
 from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, Told
-from vfgym.wrappers.games.session import GameSessionEnv, Turn, game_reward, turn_of
+from vfgym.wrappers.games.session import GameSessionEnv, GameState, Turn, game_reward, turn_of
 from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
@@ -79,12 +79,26 @@ class OpeningMoves:
         return f"OpeningMoves({self._env.env_id or type(self._env).__name__})"
 
 
-@foreseen
+@dataclass
+class TableState(GameState):
+    """What a game for several players changes at every move."""
+
+    player: Player = None
+    """Whom the policy plays."""
+    rewards: dict[Player, float] = field(default_factory=dict)
+    """What the episode earned everybody so far."""
+    earned: dict[Player, float] = field(default_factory=dict)
+    """What was earned since the policy's last turn."""
+    opponents: dict[Player, Opponent] = field(default_factory=dict)
+    game_infos: dict[Player, dict[str, Any]] = field(default_factory=dict)
+    legal_actions: list[str] | None = None
+    """Moves that are legal now; None where they are not known."""
+
+
 def reward_without_a_move(state: State) -> float:
     """Return what a game earned the policy that was over before its first turn (the opponent folded, say); 0.0 for all others."""
-    current = state.current
-    earned: dict[Player, float] = current.get("earned", {})  # there is none where the game could not begin
-    return earned.get(current.get("player"), 0.0)
+    table: TableState | None = state.game_state  # none where the game could not begin
+    return 0.0 if table is None else table.earned.get(table.player, 0.0)
 
 
 class MultiplayerEnv(GameSessionEnv):
@@ -226,7 +240,8 @@ class MultiplayerEnv(GameSessionEnv):
         self.check_players(game.players)
         check_begun(game)
         player = self._seated(game, state)
-        state.begin_current(player=player, rewards=dict.fromkeys(game.players, 0.0), earned=dict.fromkeys(game.players, 0.0))
+        table = TableState(player=player, rewards=dict.fromkeys(game.players, 0.0), earned=dict.fromkeys(game.players, 0.0))
+        state.begin_game(table)
         if self.history is not None:
             rules = yield from self._call(session, game.rules, player)
             if rules is not None:
@@ -237,15 +252,14 @@ class MultiplayerEnv(GameSessionEnv):
             prompt = state["conversations"][player if game.turn is None else game.turn]
         else:
             entropy = seed if seed is not None else int(state.rng.integers(2**63))
-            opponents = yield from _called_to_wait(self._sit_down, game, player, entropy)
-            state.begin_current(opponents=opponents)
-            told = yield from self._call(session, self._look, game, state.current)
+            table.opponents = yield from _called_to_wait(self._sit_down, game, player, entropy)
+            told = yield from self._call(session, self._look, game, table)
             content, info, legal = yield from self._let_opponents_move(told, state)
             prompt = [self._message(content)]
-            state.begin_current(game_infos={player: info}, legal_actions=legal)
+            table.game_infos, table.legal_actions = {player: info}, legal
         self._begin(state, prompt)
         if game.turn is None:
-            state["turn"] = Turn([], 0.0, *game.end_flags(player))
+            table.turn = Turn([], 0.0, *game.end_flags(player))
         return state
 
     def _seated(self, game: TurnBasedGame, state: State) -> Player:
@@ -267,7 +281,6 @@ class MultiplayerEnv(GameSessionEnv):
                 seated[other] = Opponent(OpponentSeat(self, game, other, [entropy, place], message_of), agent)
         return seated
 
-    @foreseen
     def apply_action(self, message: Message, state: State) -> Any:
         """Make the policy's move, and the opponents' after it."""
         session = state.session
@@ -277,12 +290,12 @@ class MultiplayerEnv(GameSessionEnv):
             steps = self._play_on_thread(message, state)
         else:
             game: TurnBasedGame = session.game
-            current = state.current
-            rewards, is_valid, told = self._play(game, message, current, is_cut_off=state.is_cut_off)
+            table: TableState = state.game_state
+            rewards, is_valid, told = self._play(game, message, table, is_cut_off=state.is_cut_off)
             if rewards:
                 _add(state, rewards)
             turn = game.turn
-            if turn is None or turn == current["player"]:
+            if turn is None or turn == table.player:
                 self._conclude(is_valid, told, state)
                 return None
             steps = self._go_on(is_valid, told, state)
@@ -291,7 +304,7 @@ class MultiplayerEnv(GameSessionEnv):
     def _play_on_thread(self, message: Message, state: State) -> Steps[None]:
         """Make the policy's move on the table's thread, and the opponents' after it."""
         session = state.session
-        rewards, is_valid, told = yield session.run(self._play, session.game, message, state.current, False, state.is_cut_off)
+        rewards, is_valid, told = yield session.run(self._play, session.game, message, state.game_state, False, state.is_cut_off)
         if rewards:
             _add(state, rewards)
         yield from self._go_on(is_valid, told, state)
@@ -303,11 +316,11 @@ class MultiplayerEnv(GameSessionEnv):
 
     def _conclude(self, is_valid: bool, told: Told, state: State) -> None:
         """Conclude the turn of a move of the policy with what it is told then."""
-        current, (content, info, legal) = state.current, told
-        player = current["player"]
-        current["game_infos"] = {player: info}
-        current["legal_actions"] = legal
-        self._record(player, is_valid, self._message(content), info, state)
+        table: TableState = state.game_state
+        content, info, legal = told
+        table.game_infos = {table.player: info}
+        table.legal_actions = legal
+        self._record(table.player, is_valid, self._message(content), info, state)
 
     def _let_opponents_move(self, told: Told, state: State) -> Steps[Told]:
         """Let opponents move until it is the policy's turn, or the game is over.
@@ -322,11 +335,12 @@ class MultiplayerEnv(GameSessionEnv):
         Raises:
             Error: If an opponent cannot answer, or finds no valid move for too long.
         """
-        session, current = state.session, state.current
-        policy, game = current["player"], session.game
+        session = state.session
+        table: TableState = state.game_state
+        policy, game = table.player, session.game
         on_thread = self._belongs_on_thread(session)
         while (turn := game.turn) is not None and turn != policy:
-            opponent: Opponent = current["opponents"][turn]
+            opponent: Opponent = table.opponents[turn]
             shown = self._message(told[0])
             try:
                 if on_thread and opponent.answers_with_moves:
@@ -346,10 +360,10 @@ class MultiplayerEnv(GameSessionEnv):
                 raise
             if on_thread:
                 rewards, is_valid, told = yield session.run(
-                    self._play, game, message, current, opponent.answers_with_moves, opponent.is_cut_off
+                    self._play, game, message, table, opponent.answers_with_moves, opponent.is_cut_off
                 )
             else:
-                rewards, is_valid, told = self._play(game, message, current, opponent.answers_with_moves, opponent.is_cut_off)
+                rewards, is_valid, told = self._play(game, message, table, opponent.answers_with_moves, opponent.is_cut_off)
             if rewards:
                 _add(state, rewards)
             opponent.invalid_moves = 0 if is_valid else opponent.invalid_moves + 1
@@ -388,37 +402,37 @@ class MultiplayerEnv(GameSessionEnv):
         """Note what came of a turn: what the policy is shown, and what all moves until its next turn earned everybody."""
         game: TurnBasedGame = state.session.game
         # What opponents' moves earned before the policy's first one counts with that.
-        current = state.current
-        earned = current["earned"]
-        reward = earned[current["player"]]
+        table: TableState = state.game_state
+        earned = table.earned
+        reward = earned[table.player]
         if game.turn is None:
-            turn = turn_of([shown], reward, *game.end_flags(current["player"]), info)
+            turn = turn_of([shown], reward, *game.end_flags(table.player), info)
         else:
             turn = turn_of([shown], reward, False, False, info)
         turn.is_valid = is_valid
         self._take(turn, state)
         extras = state["trajectory"][-1]["extras"]
         extras["player"], extras["rewards"] = mover, earned
-        current["earned"] = dict.fromkeys(game.players, 0.0)
+        table.earned = dict.fromkeys(game.players, 0.0)
 
     # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
 
     def _play(
-        self, game: TurnBasedGame, message: Message, current: dict[str, Any], is_move: bool = False, is_cut_off: bool = False
+        self, game: TurnBasedGame, message: Message, table: TableState, is_move: bool = False, is_cut_off: bool = False
     ) -> tuple[Mapping[Player, float], bool, Told]:
         """Make a move. Return what it earned whom, whether it was valid, and what is told to whoever is next.
 
         Args:
             game: The table.
             message: The message of the player whose turn it is.
-            current: What the episode knows now.
+            table: How the game stands.
             is_move: Whether the message is a move without the form that this environment has.
             is_cut_off: Whether it was cut off by the limit of its length.
         """
         if self.has_form and not is_move:
             played, why = play_in_form(game, message, self.move_of)
             if why:
-                content, info, legal = self._look(game, current)
+                content, info, legal = self._look(game, table)
                 return played.rewards, False, (_first(why, content), info, legal)
         else:
             played = game.move_cut_off(message) if is_cut_off else game.move(message)
@@ -426,16 +440,16 @@ class MultiplayerEnv(GameSessionEnv):
             rewards, is_valid = played.rewards, played.is_valid
         except AttributeError:
             raise no_outcome(game, played) from None
-        return rewards, is_valid, self._look(game, current)
+        return rewards, is_valid, self._look(game, table)
 
-    def _look(self, game: TurnBasedGame, current: dict[str, Any]) -> Told:
+    def _look(self, game: TurnBasedGame, table: TableState) -> Told:
         """Return what the table tells whoever is next: the policy, where the game is over."""
-        player, policy = game.turn, current["player"]
+        player, policy = game.turn, table.player
         if player is None:
             return game.observe(policy), game.info(policy), None
         if player != policy:
             try:
-                is_random = current["opponents"][player].answers_with_moves
+                is_random = table.opponents[player].answers_with_moves
             except KeyError:
                 check_turn(game)
                 raise
@@ -462,9 +476,10 @@ class MultiplayerEnv(GameSessionEnv):
         conversations = state["conversations"]
         for player, content in contents.items():
             conversations[player].append(self._message(content))
-        state.begin_current(game_infos=infos, legal_actions=legal_actions)
+        table: TableState = state.game_state
+        table.game_infos, table.legal_actions = infos, legal_actions
         turn = state.session.game.turn
-        shown: Message = conversations[state["player"] if turn is None else turn][-1]
+        shown: Message = conversations[table.player if turn is None else turn][-1]
         return shown
 
     def _message(self, told: Content) -> Message:
@@ -493,14 +508,15 @@ class MultiplayerEnv(GameSessionEnv):
 
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell who plays, the legal moves where they are known, and everybody's rewards at the end."""
-        turn, current = state.session.game.turn, state.current
+        turn = state.session.game.turn
+        table: TableState = state.game_state
         is_over = turn is None or state["is_completed"]
-        player = turn if self.is_self_play and not is_over else current["player"]
-        told = {"player": player, "game_info": {**current["game_infos"][player]}}
+        player = turn if self.is_self_play and not is_over else table.player
+        told: dict[str, Any] = {"player": player, "game_info": {**table.game_infos[player]}}
         if is_over:
-            told["rewards"] = dict(current["rewards"])
-        elif current["legal_actions"] is not None:
-            told["legal_actions"] = [*current["legal_actions"]]
+            told["rewards"] = dict(table.rewards)
+        elif table.legal_actions is not None:
+            told["legal_actions"] = [*table.legal_actions]
         return told
 
     @functools.cached_property
@@ -536,7 +552,7 @@ def _first(why: str, content: Content) -> Content:
 
 def _add(state: State, rewards: Mapping[Player, float]) -> None:
     """Note what a move earned."""
-    sums, earned = state.current["rewards"], state.current["earned"]
+    sums, earned = state.game_state.rewards, state.game_state.earned
     try:
         for player, reward in rewards.items():
             value = float(reward)

@@ -24,7 +24,7 @@ from vfgym.data import LowestReward
 from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, InvalidMessage
-from vfgym.lifecycle import foreseen, stop
+from vfgym.lifecycle import stop
 from vfgym.messages import Content, Message, as_messages, joined_contents
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.rubric_group import rewarding_functions
@@ -78,6 +78,18 @@ def turn_of(messages: list[Message], reward: float, terminated: bool, truncated:
     return turn
 
 
+@dataclass
+class GameState:
+    """What a game changes at every move. Its attributes are items of the episode's state too: ``state["turn"]``."""
+
+    turn: Turn | None = None
+    """What the game answered to the last move; None before the first."""
+    invalid_moves: int = 0
+    """Answers in a row that named no move."""
+    invalid_answers: int = 0
+    """All answers that named no move, whatever the game made of them."""
+
+
 class GameSession:
     """One player's game, and the thread that a blocking game lives on."""
 
@@ -120,13 +132,11 @@ class GameMonitorRubric(Rubric):
         super().__init__()
         self.add_metric(self.invalid_answers)
 
-    @foreseen
     def invalid_answers(self, state: State) -> float:
         """Return the number of the model's answers that named no move."""
-        return float(state.current.get("invalid_answers", 0))  # there is none where the game could not begin
+        return float(getattr(state.game_state, "invalid_answers", 0))  # there is none where the game could not begin
 
 
-@foreseen
 def game_reward(step: TrajectoryStep) -> float:
     """Return what the game itself rewarded this move with."""
     return step["reward"] or 0.0
@@ -231,7 +241,6 @@ class GameSessionEnv(MultiTurnEnv):
         """Write what an episode begins with into its state."""
         system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
         state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
-        state.begin_current(turn=None, invalid_moves=0, invalid_answers=0)
         if self.history is not None:
             state["replies"], state["ends_of_moves"] = [], []
 
@@ -242,14 +251,13 @@ class GameSessionEnv(MultiTurnEnv):
         except AttributeError:
             raise TypeError(f"make_move must be a plain method that returns a Turn, got {type(turn).__name__}") from None
         step["extras"]["game_info"] = turn.info
-        current = state.current
-        current["turn"] = turn
-        if not turn.is_valid:
-            current["invalid_moves"] += 1
+        game_state: GameState = state.game_state
+        game_state.turn = turn
+        if turn.is_valid:
+            game_state.invalid_moves = 0
+        else:
+            game_state.invalid_moves += 1
             self.note_invalid_answer(state)
-            state.may_end = True
-        elif current["invalid_moves"]:
-            current["invalid_moves"] = 0
         if self.history is not None:
             state["replies"].append(as_messages(turn.messages, self.message_types, name="make_move"))
             if turn.is_valid:
@@ -262,7 +270,7 @@ class GameSessionEnv(MultiTurnEnv):
     def note_invalid_answer(self, state: State) -> None:
         """Note that the model's last answer named no move, whatever the game makes of it."""
         state["trajectory"][-1]["extras"]["invalid_answer"] = True
-        state.current["invalid_answers"] += 1
+        state.game_state.invalid_answers += 1
 
     def _session_of(self, state: State) -> Steps[GameSession]:
         """Return the player's session with its game, which is opened where there is none yet, or the last one got stuck."""
@@ -312,7 +320,7 @@ class GameSessionEnv(MultiTurnEnv):
         It ends with what the game answered to the last move, also where a limit ended the episode.
         """
         trajectory, final = state["trajectory"], state["final_env_response"]
-        turn: Turn | None = state.current.get("turn")  # none where the game did not even begin
+        turn: Turn | None = state.get("turn")  # none where the game did not even begin
         if "replies" in state:
             completion = self._conversation([], trajectory, state["replies"])
         elif turn is not None and not self._has_own_env_response and trajectory and "game_info" in trajectory[-1]["extras"]:
@@ -340,15 +348,22 @@ class GameSessionEnv(MultiTurnEnv):
         """Return what of the messages that answered a move says how the game stands: the contents of all of them."""
         return [message["content"] for message in reply if message["content"]]
 
+    _known_stops = MultiTurnEnv._known_stops | {"game_over", "too_many_invalid_moves"}
+
+    def may_stop(self, state: State) -> bool:
+        """Say whether any stop condition may hold (see `MultiTurnEnv.may_stop`)."""
+        if state.game_state is None:  # the game could not begin
+            return True
+        turn = state.game_state.turn
+        return (turn is not None and (turn.terminated or turn.truncated or not turn.is_valid)) or super().may_stop(state)
+
     @stop(priority=50)
-    @foreseen
     def game_over(self, state: State) -> bool:
         """Stop when the game is over, before any limit counts."""
         turn = state["turn"]
         return turn is not None and bool(turn.terminated or turn.truncated)
 
     @stop(priority=10)
-    @foreseen
     def too_many_invalid_moves(self, state: State) -> bool:
         """Stop when the model did not find a valid move for too long: `max_invalid_moves` answers, or all that `max_turns` allows."""
         most = min(self.max_invalid_moves, self.max_turns) if self.max_turns > 0 else self.max_invalid_moves

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
@@ -24,7 +25,7 @@ from vfgym.state import State
 from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import mask_of
-from vfgym.wrappers.games.session import Turn, copied_info, turn_of
+from vfgym.wrappers.games.session import GameState, Turn, copied_info, turn_of
 from vfgym.wrappers.gymnasium.descriptions import describe
 from vfgym.wrappers.gymnasium.showing import Game, Observe, RenderedText, explanation, shown_by
 
@@ -70,10 +71,19 @@ def _check_copies(game: Any) -> None:
         game = game.env
 
 
+@dataclass
+class GymnasiumState(GameState):
+    """What a game of Gymnasium changes at every move."""
+
+    observation: Any = None
+    game_info: Mapping[str, Any] = field(default_factory=dict)
+
+
 class GymnasiumGame(GameEnv):
     """A Gymnasium environment as a chat environment. Made by `vfgym.to_chat`, which documents the arguments."""
 
     _episode_type = GymnasiumEpisode
+    _game_state_type = GymnasiumState
 
     def __init__(
         self,
@@ -198,7 +208,8 @@ class GymnasiumGame(GameEnv):
             info = None
         if not isinstance(info, Mapping):
             raise ConfigurationError(f"reset of a Gymnasium game must return (observation, info), info being a dict; got {_kinds(begun)}")
-        state.begin_current(game_info=info, observation=observation)
+        game_state: GymnasiumState = state.game_state
+        game_state.game_info, game_state.observation = info, observation
         state["rules"] = self._prompt
         if self.on_invalid == "random":
             # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
@@ -228,9 +239,8 @@ class GymnasiumGame(GameEnv):
             if not isinstance(info, Mapping):
                 raise _no_outcome(played)
             kept = copied_info(info)  # a game may write its next info into the same dict
-        current = state.current
-        current["game_info"] = info
-        current["observation"] = observation
+        game_state: GymnasiumState = state.game_state
+        game_state.game_info, game_state.observation = info, observation
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
             shown, reward = joined_contents([note, shown]), reward + self.invalid_reward
@@ -258,7 +268,7 @@ class GymnasiumGame(GameEnv):
 
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell the game's own info, and the legal actions where it masks them."""
-        info = state.current["game_info"]
+        info = state.game_state.game_info
         if not info:
             return {"game_info": {}}
         told: dict[str, Any] = {"game_info": copied_info(info)}

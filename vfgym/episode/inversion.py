@@ -14,26 +14,30 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from vfgym.aio.deadlines import DeadlinePassed, ends_at
 from vfgym.aio.steps import Steps
 from vfgym.clients import Client, SamplingArgs
-from vfgym.episode import BaseEpisode, error_stop, made_states, model_failure, note_error
+from vfgym.episode.definition import Definition
+from vfgym.episode.machine import BaseEpisode
+from vfgym.episode.stops import complete, model_failure, note_end
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
-from vfgym.hooks import ROLLED_OUT, complete
 from vfgym.messages import Message, Response, as_messages
 from vfgym.state import State, unbegun
 from vfgym.tools import Tool
 
-if TYPE_CHECKING:
-    from vfgym.envs.chat import ChatEnv
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+made_states: contextvars.ContextVar[tuple[Definition, list[State]] | None] = contextvars.ContextVar("made_states", default=None)
+"""The environment whose `rollout` is running, and the states that it has made: one that raises takes its state with it.
+
+Other environments, of which that rollout may play episodes too, keep theirs to themselves.
+"""
 
 
 async def in_time(rollout: Callable[[], Awaitable[Any]], timeout_seconds: float | None, made: Sequence[State]) -> Any:
@@ -126,7 +130,7 @@ class InvertedEpisode(BaseEpisode):
     )
 
     def __init__(
-        self, definition: ChatEnv, session: Any = None, rng: np.random.Generator | None = None, timeout_seconds: float | None = None
+        self, definition: Definition, session: Any = None, rng: np.random.Generator | None = None, timeout_seconds: float | None = None
     ) -> None:
         """Make an episode that has not begun (see `BaseEpisode`), with a time limit (see `in_time`)."""
         super().__init__(definition, session, rng)
@@ -312,25 +316,20 @@ class InvertedEpisode(BaseEpisode):
     async def _collect(self, task: asyncio.Task[Any]) -> None:
         """Take the result of the rollout that ended."""
         await self._cancel()
-        stop_condition = ROLLED_OUT
         if self._made:
             self._adopt(self._made[-1])
+        failure: Exception | None = None
         try:
             state = task.result()
             if isinstance(state, SystemExit):
                 raise state
-        except Error as error:
-            note_error(self.state, error)
-            stop_condition = error_stop(self.state)
-        except DeadlinePassed:
-            self.state["timed_out"] = True
-            stop_condition = "timeout_reached"
+        except (Error, DeadlinePassed) as error:
+            failure = error
         else:
             if not isinstance(state, State):
                 raise TypeError(f"{type(self.definition).__name__}.rollout() must return a State, got {type(state).__name__}")
             self._adopt(state)
-        if self.state["stop_condition"] is None:
-            complete(self.state, stop_condition)
+        note_end(self.state, failure)
 
     async def _drain(self) -> None:
         """Fail every call until the rollout ends."""

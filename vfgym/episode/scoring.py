@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from vfgym.aio.steps import Steps
 from vfgym.calls import rollout_failure
+from vfgym.episode.definition import Definition
 from vfgym.rubrics.rubric import scored_by_author
-from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
-from vfgym.state import State
-
-if TYPE_CHECKING:
-    from vfgym.envs.chat import ChatEnv
+from vfgym.rubrics.scoring import Score, StepScorer, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
+from vfgym.state import State, TrajectoryStep
 
 
-def _score_turns(definition: ChatEnv, state: State) -> Steps[None]:
+def score_turn(scorers: Iterable[StepScorer], state: State, step: TrajectoryStep) -> Steps[float]:
+    """Call the step functions on one turn, and return what it emits."""
+    reward, sums = 0.0, state.step_metrics
+    for function, class_objects in scorers:
+        value = value_of_turn(function, class_objects, state, step)
+        if value.__class__ is not float:
+            value = yield from number_from(function, value, state)
+        sums[function.name] += value
+        if function.weight:
+            reward += function.weight * value
+    return reward
+
+
+def _score_turns(definition: Definition, state: State) -> Steps[None]:
     """Call the step functions on each turn of an author's own loop; the library's calls them while it plays."""
     scorers = definition.rubric.step_scorers()
-    state.step_metrics = sums = {function.name: 0.0 for function, _ in scorers}
+    state.step_metrics = {function.name: 0.0 for function, _ in scorers}
     for step in state["trajectory"]:
-        reward = 0.0
-        for function, class_objects in scorers:
-            value = yield from number_from(function, value_of_turn(function, class_objects, state, step), state)
-            sums[function.name] += value
-            if function.weight:
-                reward += function.weight * value
-        state.emitted.append(reward)
+        state.emitted.append((yield from score_turn(scorers, state, step)))
 
 
-def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
+def score_alone(definition: Definition, state: State) -> Steps[None]:
     """Score one episode that was played. The rubric cleans up after it, also where that fails."""
     timing = state["timing"]
     timing.generation.start = timing.generation.start or timing.start_time
@@ -49,7 +54,7 @@ def score_alone(definition: ChatEnv, state: State) -> Steps[None]:
     scoring.end = time.time()
 
 
-def _scored_alone(definition: ChatEnv, state: State) -> Steps[None]:
+def _scored_alone(definition: Definition, state: State) -> Steps[None]:
     rubric = definition.rubric
     if not state.emitted:
         yield from _score_turns(definition, state)
@@ -61,7 +66,7 @@ def _scored_alone(definition: ChatEnv, state: State) -> Steps[None]:
             apply_score(state, (yield from by_author)[0])
 
 
-def score_together(definition: ChatEnv, states: list[State]) -> Steps[list[Exception | None]]:
+def score_together(definition: Definition, states: list[State]) -> Steps[list[Exception | None]]:
     """Score the episodes of one task that were played, with their advantages.
 
     Returns:

@@ -8,7 +8,7 @@ import pytest
 
 from vfgym import Rubric, RubricGroup, SingleTurnEnv
 from vfgym.aio.steps import Steps, run_async
-from vfgym.episode_scoring import score_together
+from vfgym.episode.scoring import score_together
 from vfgym.rollouts import Player
 from vfgym.rubrics.scoring import Score
 from vfgym.state import State

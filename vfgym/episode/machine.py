@@ -12,27 +12,21 @@ only if none holds let the environment respond.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfgym.aio.background import running_loop
 from vfgym.aio.deadlines import Before, DeadlinePassed
 from vfgym.aio.steps import Steps, run_handlers
 from vfgym.calls import is_awaitable
-from vfgym.episode_scoring import score_alone
-from vfgym.errors import Error, ModelError, OverlongPromptError
-from vfgym.hooks import check_stops, complete
+from vfgym.episode.definition import Definition, TurnDefinition
+from vfgym.episode.prompt import add_messages, new_step, recorded_conversation, rewritten_conversation
+from vfgym.episode.scoring import score_alone, score_turn
+from vfgym.episode.stops import check_stops, complete, error_stop, model_failure, note_error
+from vfgym.errors import Error
 from vfgym.messages import Message, Response, as_messages
-from vfgym.messages.responses import for_conversation
-from vfgym.rubrics.scoring import number_from, value_of_turn, zero
-from vfgym.state import MessagesView, State, TrajectoryStep, step_tokens, unbegun, view_of
-
-if TYPE_CHECKING:
-    from vfgym.envs.chat import ChatEnv
-    from vfgym.envs.multi_turn import MultiTurnEnv
+from vfgym.state import State, unbegun, view_of
 
 
 class Outcome(NamedTuple):
@@ -47,61 +41,6 @@ class Outcome(NamedTuple):
 
 _made: Callable[..., Any] = tuple.__new__
 """Makes a named tuple of a tuple; its constructor takes twice as long."""
-
-made_states: ContextVar[tuple[ChatEnv, list[State]] | None] = ContextVar("made_states", default=None)
-"""The environment whose `rollout` is running, and the states that it has made: one that raises takes its state with it.
-
-Other environments, of which that rollout may play episodes too, keep theirs to themselves.
-"""
-
-
-def note_error(state: State, error: Error) -> None:
-    """Record an error that ends the episode. An overlong prompt is a truncation and no error."""
-    if isinstance(error, OverlongPromptError):
-        state["prompt_too_long"] = True
-        state["is_truncated"] = True
-    else:
-        state["error"] = error
-
-
-def model_failure(error: BaseException) -> Error | DeadlinePassed:
-    """Return why whoever answers could not, as what ends an episode: a time that passed, or an `Error`."""
-    if isinstance(error, Error):
-        return error
-    if isinstance(error, TimeoutError):
-        return DeadlinePassed(*error.args)
-    failure = ModelError(f"the model failed: {error!r}")
-    failure.__cause__ = error
-    return failure
-
-
-def error_stop(state: State) -> str:
-    """Return the stop condition that stands for the error that was noted last."""
-    return "has_error" if state["error"] is not None else "prompt_too_long"
-
-
-def new_step(definition: ChatEnv, state: State, prompt: Sequence[Message], response: Response) -> TrajectoryStep:
-    """Return the turn that an answer to `prompt` makes. It is not recorded yet."""
-    message: Any = response.message
-    tokens, is_truncated, is_cut_off = None, False, False
-    if type(message) is not definition.message_types["assistant"]:  # what else a client says of its answer stays here
-        if response.tokens is not None:
-            tokens = step_tokens(response.tokens, definition.max_seq_len)
-        is_cut_off = response.is_truncated
-        is_truncated = is_cut_off or (tokens is not None and tokens["is_truncated"])
-        message = for_conversation(message, definition.message_types)
-    state.is_cut_off = is_cut_off
-    return {
-        "prompt": prompt,
-        "completion": [message],
-        "response": response,
-        "tokens": tokens,
-        "reward": None,
-        "advantage": None,
-        "is_truncated": is_truncated,
-        "trajectory_id": state["trajectory_id"],
-        "extras": {},
-    }
 
 
 class BaseEpisode:
@@ -121,7 +60,7 @@ class BaseEpisode:
         "state",
     )
 
-    def __init__(self, definition: ChatEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
+    def __init__(self, definition: Definition, session: Any = None, rng: np.random.Generator | None = None) -> None:
         """Make an episode that has not begun.
 
         Args:
@@ -237,7 +176,7 @@ class BaseEpisode:
             "metrics": {**metrics, **state["metrics"]} if self.is_scored else metrics.copy(),
             "stop_condition": state["stop_condition"] if self.is_over else None,
         }
-        if state.may_end and state["error"] is not None:
+        if state["error"] is not None:
             info["error"] = repr(state["error"])
         extra = self.definition.step_info(state)
         if extra:
@@ -254,13 +193,14 @@ class BaseEpisode:
 class Episode(BaseEpisode):
     """One run of a `MultiTurnEnv`."""
 
-    __slots__ = ("_deadline", "_log", "_overridden", "_rebuilds", "_step_scorers", "_timing")
-    definition: MultiTurnEnv
+    __slots__ = ("_answered", "_conversation", "_deadline", "_overridden", "_rebuilds", "_step_scorers", "_timing")
+    definition: TurnDefinition
 
-    def __init__(self, definition: MultiTurnEnv, session: Any = None, rng: np.random.Generator | None = None) -> None:
+    def __init__(self, definition: TurnDefinition, session: Any = None, rng: np.random.Generator | None = None) -> None:
         """Make an episode that has not begun (see `BaseEpisode`)."""
         super().__init__(definition, session, rng)
-        self._log: list[Message] = []
+        self._conversation: list[Message] = []
+        self._answered = 0.0
         self._deadline: float | None = None
         self._overridden = definition.hooks.overridden
         self._rebuilds = self._overridden["get_prompt_messages"] or self._overridden["add_trajectory_step"]
@@ -366,7 +306,7 @@ class Episode(BaseEpisode):
     def conversation(self) -> list[Message]:
         """Return the whole conversation: the prompt to answer, and at the end prompt and completion."""
         if not self.is_over:
-            return self._log.copy()
+            return self._conversation.copy()
         types = self.definition.message_types
         messages = as_messages(self.state["prompt"], types)
         messages += as_messages(self.state["completion"] or [], types)
@@ -377,7 +317,7 @@ class Episode(BaseEpisode):
         if self.is_over:
             return super().outcome()
         emitted = self.state.emitted
-        return _made(Outcome, (self._log.copy(), emitted[-1] if emitted else 0.0, False, False, self.info()))  # type: ignore[no-any-return]
+        return _made(Outcome, (self._conversation.copy(), emitted[-1] if emitted else 0.0, False, False, self.info()))  # type: ignore[no-any-return]
 
     def _bounded(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
         return awaitable if self._deadline is None else Before(self._deadline, awaitable)
@@ -389,94 +329,15 @@ class Episode(BaseEpisode):
 
     def _turn(self, response: Response | None) -> Steps[None]:
         """Play from an answer (None: from the beginning) to the next prompt, or to the end."""
-        # A turn is one generator, since each further one would cost as much as all of its plain hooks.
-        definition, state, overridden = self.definition, self.state, self._overridden
-        must_stop, answered, is_emitted, state.reply = "", 0.0, response is None, None
         self.is_busy = True
         try:
             try:
                 if response is not None:
-                    if self._deadline is not None and time.monotonic() >= self._deadline:
-                        yield from self._time_out()
-                        return
-                    try:
-                        log, answered = self._log, time.time()
-                        times = self._timing.model.times
-                        times.append(self._shown)
-                        times.append(answered)
-                        step = new_step(definition, state, view_of(log), response)
-                        log.append(step["completion"][0])
-                        if overridden["add_trajectory_step"]:
-                            result = definition.add_trajectory_step(state, step)
-                            if is_awaitable(result):
-                                yield self._bounded(result)
-                        else:
-                            state["trajectory"].append(step)
-                        if overridden["apply_action"]:
-                            result = definition.apply_action(step["completion"][0], state)
-                            if result is not None and is_awaitable(result):
-                                yield self._bounded(result)
-                        if self._step_scorers:
-                            reward, sums = 0.0, state.step_metrics
-                            for function, class_objects in self._step_scorers:
-                                if function.only == "step" and (function.is_foreseen or running_loop() is None):  # what most games have
-                                    try:
-                                        value = function.plan.func(step)
-                                    except Exception as error:
-                                        value = zero(function, error, state)
-                                else:
-                                    value = value_of_turn(function, class_objects, state, step)
-                                if value.__class__ is not float:
-                                    value = yield from number_from(function, value, state)
-                                sums[function.name] += value
-                                if function.weight:
-                                    reward += function.weight * value
-                            state.emitted.append(reward)
-                            is_emitted = True
-                    except Error as error:
-                        note_error(state, error)
-                while True:
-                    if must_stop or overridden["is_completed"] or definition.may_stop(state):
-                        is_completed = yield from self._is_completed()
-                        if is_completed or must_stop:
-                            if not state["is_completed"]:  # the author's own is_completed() said so, or an error that it does not look at
-                                complete(state, must_stop or None)
-                            yield from self.finish()
-                            return
-                    try:
-                        shown = state.reply
-                        if shown is None or self._rebuilds:
-                            shown = self._ask()
-                            if is_awaitable(shown):
-                                shown = yield self._bounded(shown)
-                        if overridden["get_prompt_messages"]:
-                            self._rewrite(shown)
-                        elif (response is not None and not self._rebuilds) or state["trajectory"]:
-                            types = definition.message_types
-                            if shown.__class__ is list and len(shown) == 1 and type(shown[0]) in types.taken:
-                                self._log.append(shown[0])  # as nearly always
-                            else:
-                                self._log += as_messages(shown, types, name="env_response")
-                        else:
-                            self._log = as_messages(shown, definition.message_types, name="prompt")
-                    except Error as error:
-                        note_error(state, error)
-                        must_stop = error_stop(state)
-                        continue
-                    self._shown = time.time()
-                    if response is not None:
-                        times = self._timing.env.times
-                        times.append(answered)
-                        times.append(self._shown)
-                    if not state.may_end or state["final_env_response"] is None:
-                        return
-                    must_stop = "has_final_env_response"
+                    yield from self._record(response)
+                if not (yield from self._ends()) and (stop_condition := (yield from self._show())):
+                    yield from self._ends(stop_condition)
             except DeadlinePassed:
                 yield from self._time_out()
-                return
-            finally:
-                if not is_emitted:
-                    state.emitted.append(0.0)
         except GeneratorExit:
             self.is_broken = True
             raise
@@ -486,6 +347,87 @@ class Episode(BaseEpisode):
             raise
         finally:
             self.is_busy = False
+
+    def _record(self, response: Response) -> Steps[None]:
+        """Record the turn that an answer makes, carry out its move, and call the step functions."""
+        definition, state, conversation = self.definition, self.state, self._conversation
+        state.emitted.append(0.0)  # a step that fails emits this
+        state.reply = None
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise DeadlinePassed
+        self._answered = time.time()
+        self._timing.model.add(self._shown, self._answered)
+        try:
+            step = new_step(definition, state, view_of(conversation), response)
+            message = step["completion"][0]
+            conversation.append(message)
+            if not self._overridden["add_trajectory_step"]:
+                state["trajectory"].append(step)
+            elif is_awaitable(result := definition.add_trajectory_step(state, step)):
+                yield self._bounded(result)
+            if self._overridden["apply_action"] and is_awaitable(result := definition.apply_action(message, state)):
+                yield self._bounded(result)
+            if self._step_scorers:
+                state.emitted[-1] = yield from score_turn(self._step_scorers, state, step)
+        except Error as error:
+            note_error(state, error)
+
+    def _ends(self, stop_condition: str = "") -> Steps[bool]:
+        """End the episode if a stop condition holds.
+
+        Args:
+            stop_condition: What ends it anyway, unless a condition of higher priority holds.
+        """
+        if not (stop_condition or self._overridden["is_completed"] or self.definition.may_stop(self.state)):
+            return False
+        if not (yield from self._is_completed()) and not stop_condition:
+            return False
+        if not self.state["is_completed"]:  # the author's own is_completed() said so, or an error that it does not look at
+            complete(self.state, stop_condition or None)
+        yield from self.finish()
+        return True
+
+    def _show(self) -> Steps[str]:
+        """Take what the model is shown next.
+
+        Returns:
+            The stop condition that ends the episode then: the environment failed, or said its last. Empty if nothing does.
+        """
+        state = self.state
+        try:
+            shown = state.reply
+            if shown is None or self._rebuilds:
+                shown = self._ask()
+                if is_awaitable(shown):
+                    shown = yield self._bounded(shown)
+            self._take(shown)
+        except Error as error:
+            note_error(state, error)
+            return error_stop(state)
+        self._shown = time.time()
+        if self._answered:
+            self._timing.env.add(self._answered, self._shown)
+        return "" if state["final_env_response"] is None else "has_final_env_response"
+
+    def _ask(self) -> Any:
+        """Call the hook that says what the model is shown next; the result may have to be awaited."""
+        state = self.state
+        if self._overridden["get_prompt_messages"]:
+            return self.definition.get_prompt_messages(state)
+        if not state["trajectory"]:
+            return state["prompt"]
+        self._conversation = conversation = recorded_conversation(state, self._conversation)
+        return self.definition.env_response(conversation.copy(), state)
+
+    def _take(self, shown: Any) -> None:
+        """Take what a hook returned, or a game answered, into the conversation."""
+        types = self.definition.message_types
+        if self._overridden["get_prompt_messages"]:
+            self._conversation = rewritten_conversation(self._conversation, shown, types)
+        elif self.state["trajectory"]:
+            add_messages(self._conversation, shown, types)
+        else:
+            self._conversation = as_messages(shown, types, name="prompt")
 
     def _is_completed(self) -> Steps[bool]:
         """Check the stop conditions; an `Error` that one raises ends the episode."""
@@ -501,29 +443,6 @@ class Episode(BaseEpisode):
             note_error(self.state, error)
             complete(self.state, error_stop(self.state))
             return True
-
-    def _ask(self) -> Any:
-        """Call the hook that says what the model is shown next; the result may have to be awaited."""
-        state = self.state
-        if self._overridden["get_prompt_messages"]:
-            return self.definition.get_prompt_messages(state)
-        if not state["trajectory"]:
-            return state["prompt"]
-        last, log = state["trajectory"][-1], self._log
-        prompt = last["prompt"]
-        if prompt.__class__ is not MessagesView or prompt._messages is not log or last["completion"][0] is not log[-1]:
-            # The author recorded another turn than the one that was played: go on from what is recorded.
-            self._log = log = [*prompt, *last["completion"]]
-        return self.definition.env_response(log.copy(), state)
-
-    def _rewrite(self, shown: Any) -> None:
-        """Take the conversation that the author's own `get_prompt_messages` returned."""
-        log, types = self._log, self.definition.message_types
-        known = len(log)
-        if known and isinstance(shown, list) and shown[:known] == log:
-            log.extend(as_messages(shown[known:], types, name="get_prompt_messages"))
-        else:  # history was rewritten
-            self._log = as_messages(shown, types, name="get_prompt_messages")
 
 
 def play(episode: Episode, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> Steps[State]:

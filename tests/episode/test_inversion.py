@@ -13,10 +13,10 @@ import pytest
 from vfgym import ChatEnv, Client, MultiTurnEnv, Response, Rubric, State, Usage, cleanup
 from vfgym.aio.steps import run_async
 from vfgym.clients import SamplingArgs
-from vfgym.episode import new_step
-from vfgym.episode_scoring import score_alone, score_together
+from vfgym.episode.prompt import new_step
+from vfgym.episode.scoring import score_alone, score_together
+from vfgym.episode.stops import complete
 from vfgym.errors import EpisodeNotPicklable, InfraError, InvalidAction, ModelError, OverlongPromptError, ResetNeeded
-from vfgym.hooks import complete
 from vfgym.messages import AssistantMessage, Message, ResponseMessage, TextMessage, UserMessage
 from vfgym.rollouts import Player
 

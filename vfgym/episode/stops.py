@@ -1,0 +1,95 @@
+"""What ends an episode: stop conditions, errors, and how an author's own rollout ended; and how that is recorded in the state."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from vfgym.aio.deadlines import DeadlinePassed
+from vfgym.aio.steps import Steps
+from vfgym.calls import is_awaitable
+from vfgym.episode.hooks import Handler
+from vfgym.errors import Error, ModelError, OverlongPromptError
+from vfgym.state import State, write
+
+ROLLED_OUT = "rollout_completed"
+"""Stop condition of an author's `rollout()` that names none itself."""
+
+TRUNCATING_STOPS = frozenset(
+    {"max_turns_reached", "max_total_completion_tokens_reached", "timeout_reached", "prompt_too_long", "truncated"}
+)
+"""Stop conditions that are limits: they truncate an episode, all others terminate it."""
+
+
+def check_stops(stops: list[Handler], state: State, bounded: Callable[[Awaitable[Any]], Awaitable[Any]] | None = None) -> Steps[bool]:
+    """Check stop conditions in order; the first that holds completes the state and names itself in it.
+
+    Args:
+        stops: The conditions.
+        state: The episode.
+        bounded: Bounds what is awaited, where the episode has a deadline.
+    """
+    for name, call in stops:
+        holds = call(state)
+        if holds is False:  # what nearly every condition says nearly every time
+            continue
+        if is_awaitable(holds):
+            holds = yield (holds if bounded is None else bounded(holds))
+        if holds:
+            complete(state, name)
+            return True
+    return False
+
+
+def complete(state: State, stop_condition: str | None) -> None:
+    """Mark a state as completed, and as truncated where some answer of the model was cut.
+
+    Args:
+        state: The episode.
+        stop_condition: What ended it; None where that has no name.
+    """
+    is_truncated = state["is_truncated"] or any([step["is_truncated"] for step in state["trajectory"]])
+    write(state, {"is_completed": True, "stop_condition": stop_condition, "is_truncated": is_truncated})
+
+
+def note_error(state: State, error: Error) -> None:
+    """Record an error that ends the episode. An overlong prompt is a truncation and no error."""
+    if isinstance(error, OverlongPromptError):
+        state["prompt_too_long"] = True
+        state["is_truncated"] = True
+    else:
+        state["error"] = error
+
+
+def model_failure(error: BaseException) -> Error | DeadlinePassed:
+    """Return why whoever answers could not, as what ends an episode: a time that passed, or an `Error`."""
+    if isinstance(error, Error):
+        return error
+    if isinstance(error, TimeoutError):
+        return DeadlinePassed(*error.args)
+    failure = ModelError(f"the model failed: {error!r}")
+    failure.__cause__ = error
+    return failure
+
+
+def error_stop(state: State) -> str:
+    """Return the stop condition that stands for the error that was noted last."""
+    return "has_error" if state["error"] is not None else "prompt_too_long"
+
+
+def note_end(state: State, error: Exception | None) -> None:
+    """Record how an author's own rollout ended, unless it has named its stop condition itself.
+
+    Args:
+        state: The episode.
+        error: An `Error` or a `DeadlinePassed` that the rollout raised; None where it returned.
+    """
+    stop_condition = ROLLED_OUT
+    if isinstance(error, DeadlinePassed):
+        state["timed_out"] = True
+        stop_condition = "timeout_reached"
+    elif isinstance(error, Error):
+        note_error(state, error)
+        stop_condition = error_stop(state)
+    if state["stop_condition"] is None:
+        complete(state, stop_condition)
