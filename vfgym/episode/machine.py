@@ -12,7 +12,7 @@ only if none holds let the environment respond.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from vfgym.episode.scoring import score_alone, score_turn
 from vfgym.episode.stops import check_stops, complete, error_stop, model_failure, note_error
 from vfgym.errors import Error
 from vfgym.messages import Message, Response, as_messages
-from vfgym.state import State, unbegun, view_of
+from vfgym.state import MessagesView, State, unbegun
 
 
 class Outcome(NamedTuple):
@@ -37,10 +37,6 @@ class Outcome(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
-
-
-_made: Callable[..., Any] = tuple.__new__
-"""Makes a named tuple of a tuple; its constructor takes twice as long."""
 
 
 class BaseEpisode:
@@ -317,7 +313,7 @@ class Episode(BaseEpisode):
         if self.is_over:
             return super().outcome()
         emitted = self.state.emitted
-        return _made(Outcome, (self._conversation.copy(), emitted[-1] if emitted else 0.0, False, False, self.info()))  # type: ignore[no-any-return]
+        return Outcome(self._conversation.copy(), emitted[-1] if emitted else 0.0, False, False, self.info())
 
     def _bounded(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
         return awaitable if self._deadline is None else Before(self._deadline, awaitable)
@@ -358,7 +354,7 @@ class Episode(BaseEpisode):
         self._answered = time.time()
         self._timing.model.add(self._shown, self._answered)
         try:
-            step = new_step(definition, state, view_of(conversation), response)
+            step = new_step(definition, state, MessagesView(conversation, len(conversation)), response)
             message = step["completion"][0]
             conversation.append(message)
             if not self._overridden["add_trajectory_step"]:

@@ -27,7 +27,7 @@ from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
 from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, Told
-from vfgym.wrappers.games.session import GameSessionEnv, GameState, Turn, game_reward, turn_of
+from vfgym.wrappers.games.session import GameSessionEnv, GameState, Turn, game_reward
 from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
@@ -406,9 +406,9 @@ class MultiplayerEnv(GameSessionEnv):
         earned = table.earned
         reward = earned[table.player]
         if game.turn is None:
-            turn = turn_of([shown], reward, *game.end_flags(table.player), info)
+            turn = Turn([shown], reward, *game.end_flags(table.player), info)
         else:
-            turn = turn_of([shown], reward, False, False, info)
+            turn = Turn([shown], reward, False, False, info)
         turn.is_valid = is_valid
         self._take(turn, state)
         extras = state["trajectory"][-1]["extras"]

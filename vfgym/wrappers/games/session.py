@@ -63,21 +63,6 @@ class Turn:
                 raise TypeError(f"Turn.reward must be a number, got {self.reward!r}") from None
 
 
-_new = object.__new__
-
-
-def turn_of(messages: list[Message], reward: float, terminated: bool, truncated: bool, info: dict[str, Any]) -> Turn:
-    """Return the `Turn` of a valid move, as its constructor does, in less time: the library's own games make one at every step."""
-    turn = _new(Turn)
-    turn.messages = messages
-    turn.reward = reward
-    turn.terminated = terminated
-    turn.truncated = truncated
-    turn.info = info
-    turn.is_valid = True
-    return turn
-
-
 @dataclass
 class GameState:
     """What a game changes at every move. Its attributes are items of the episode's state too: ``state["turn"]``."""

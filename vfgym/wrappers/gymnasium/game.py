@@ -25,7 +25,7 @@ from vfgym.state import State
 from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import mask_of
-from vfgym.wrappers.games.session import GameState, Turn, copied_info, turn_of
+from vfgym.wrappers.games.session import GameState, Turn, copied_info
 from vfgym.wrappers.gymnasium.descriptions import describe
 from vfgym.wrappers.gymnasium.showing import Game, Observe, RenderedText, explanation, shown_by
 
@@ -246,7 +246,7 @@ class GymnasiumGame(GameEnv):
             shown, reward = joined_contents([note, shown]), reward + self.invalid_reward
         if terminated or truncated:
             shown = joined_contents([shown, _GAME_OVER])
-        return turn_of(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
+        return Turn(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
 
     def _random_action(self, state: State) -> Any:
         space = copy.deepcopy(self.game_action_space)
