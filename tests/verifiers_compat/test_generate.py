@@ -987,7 +987,7 @@ async def test_a_client_that_a_rollout_made_of_a_configuration_is_kept_and_close
     env.reset(seed=0)
     assert env.state is not None
     env.state.session = "a game"
-    env._sessions.append((env, "a game"))
+    env._sessions.keep(env.episode)
     with pytest.raises(OSError, match="stuck"):
         env.close()
     assert [client.closed for client in made] == [True, True]
