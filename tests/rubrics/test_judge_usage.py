@@ -14,6 +14,7 @@ import pytest
 
 import verifiers_compat as vf
 import vfgym
+from vfgym import lifecycle
 from vfgym.aio.background import wait
 from vfgym.model_server import ModelServer
 from vfgym.results import load_results
@@ -23,6 +24,15 @@ JUDGE_KEYS = {"judge_input_tokens", "judge_output_tokens", "judge_requests"}
 POLICY_KEYS = {"input_tokens", "output_tokens", "final_input_tokens", "final_output_tokens"}
 TEMPLATE = "{question}{response}{answer}"
 ROWS = [{"question": "q", "answer": "a"}]
+
+
+@pytest.fixture(autouse=True)
+def _closes_its_judges() -> Iterator[None]:
+    """A rubric keeps the connections of its judge until it is torn down, at the latest when the process ends."""
+    before = set(lifecycle._to_tear_down)
+    yield
+    for each in [owner for key, owner in lifecycle._to_tear_down.items() if key not in before]:
+        each.run_teardown()
 
 
 @pytest.fixture
