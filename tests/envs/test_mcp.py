@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -480,3 +481,13 @@ def test_nothing_is_left_on_the_background_loop(server: dict[str, Any]) -> None:
     assert count() > before
     env.close()
     assert count() == before
+
+
+def test_the_repr_of_a_configuration_and_its_label_hold_no_secret() -> None:
+    web = MCPServerConfig(url="https://ann:swordfish@example.org/mcp?key=opensesame", headers={"Authorization": "Bearer opensesame"})
+    program = MCPServerConfig(command="serve", args=("--fast",), env={"SOME_KEY": "opensesame"})
+    for config in (web, program):
+        assert not {"swordfish", "opensesame"} & set(re.findall(r"\w+", f"{config!r} {config} {config.label}"))
+    assert "example.org/mcp" in repr(web)
+    assert "--fast" in repr(program)
+    assert (web.headers["Authorization"], program.env["SOME_KEY"]) == ("Bearer opensesame", "opensesame")

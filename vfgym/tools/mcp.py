@@ -10,7 +10,7 @@ import asyncio
 import logging
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from vfgym.aio.background import background_loop
 from vfgym.errors import ConfigurationError, InfraError, MissingExtra, ToolCallError
+from vfgym.output.redaction import redacted_url
 from vfgym.tools.definition import Tool
 from vfgym.tools.results import compact_json
 
@@ -46,14 +47,15 @@ class MCPServerConfig(BaseModel):
     command: str | None = None
     """Program to start."""
     args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    """Environment variables of the program, besides the few that the SDK passes on (``PATH``, ``HOME``, ...)."""
+    env: dict[str, str] = Field(default={}, repr=False)
+    """Environment variables of the program, besides the few that the SDK passes on (``PATH``, ``HOME``, ...). They may be secrets, so
+    ``repr`` leaves them out."""
     cwd: str | None = None
     """Directory to start the program in."""
     url: str | None = None
-    """Endpoint of a server that speaks streamable HTTP."""
-    headers: dict[str, str] = {}
-    """HTTP headers of every request to `url`."""
+    """Endpoint of a server that speaks streamable HTTP. Errors and ``repr`` leave out user, password and query."""
+    headers: dict[str, str] = Field(default={}, repr=False)
+    """HTTP headers of every request to `url`. They may be secrets, so ``repr`` leaves them out."""
     description: str = ""
     """What the server is there for, for whoever reads the configuration."""
     tool_prefix: str = ""
@@ -75,7 +77,10 @@ class MCPServerConfig(BaseModel):
     @property
     def label(self) -> str:
         """The server's name; its URL or command where it has none."""
-        return self.name or self.url or str(self.command)
+        return self.name or (redacted_url(self.url) if self.url else str(self.command))
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        return [(name, redacted_url(value) if name == "url" and value else value) for name, value in super().__repr_args__()]
 
     @classmethod
     def of(cls, value: object) -> MCPServerConfig:
