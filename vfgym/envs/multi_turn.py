@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,17 +59,6 @@ class MultiTurnEnv(ChatEnv):
         "apply_action",
     )
 
-    _known_stops: ClassVar[frozenset[str]] = frozenset(
-        {
-            "has_error",
-            "prompt_too_long",
-            "max_turns_reached",
-            "timeout_reached",
-            "max_total_completion_tokens_reached",
-            "has_final_env_response",
-        }
-    )
-    """Stop conditions that `may_stop` looks up."""
     _episode_type: ClassVar[type[Episode]] = Episode
     """What plays an episode with the library's own loop."""
 
@@ -87,7 +77,7 @@ class MultiTurnEnv(ChatEnv):
         self.max_turns = max_turns
         self.timeout_seconds = timeout_seconds
         self.max_total_completion_tokens = -1
-        self._has_own_stops = any(name not in self._known_stops or self._overrides(name) for name, _ in self.hooks.stops)
+        self._has_own_stops = any(getattr(call, "__func__", None) not in self._known_stops for _, call in self.hooks.stops)
         """Whether there are stop conditions that `may_stop` does not know."""
         self.add_rubric(MultiTurnMonitorRubric())
 
@@ -145,6 +135,10 @@ class MultiTurnEnv(ChatEnv):
         state["trajectory"].append(trajectory_step)
         return Ready()
 
+    def record_turn(self, state: State, step: TrajectoryStep) -> Any:
+        """Record one turn, where the author wrote the hook that does it."""
+        return self.add_trajectory_step(state, step)
+
     @hook
     def apply_action(self, message: Message, state: State) -> Any:
         """Carry out the model's move in a game, as the turn is recorded and before the stop conditions. Plain or async."""
@@ -199,6 +193,18 @@ class MultiTurnEnv(ChatEnv):
     def has_final_env_response(self, state: State) -> bool:
         """Stop when the environment said its last."""
         return state["final_env_response"] is not None
+
+    _known_stops: ClassVar[frozenset[Callable[..., Any]]] = frozenset(
+        {
+            has_error,
+            prompt_too_long,
+            max_turns_reached,
+            timeout_reached,
+            max_total_completion_tokens_reached,
+            has_final_env_response,
+        }
+    )
+    """Stop conditions that `may_stop` looks up."""
 
     def may_stop(self, state: State) -> bool:
         """Say whether any stop condition may hold, by plain look-ups: asked at every turn, before the conditions themselves."""

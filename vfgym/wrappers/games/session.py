@@ -333,15 +333,6 @@ class GameSessionEnv(MultiTurnEnv):
         """Return what of the messages that answered a move says how the game stands: the contents of all of them."""
         return [message["content"] for message in reply if message["content"]]
 
-    _known_stops = MultiTurnEnv._known_stops | {"game_over", "too_many_invalid_moves"}
-
-    def may_stop(self, state: State) -> bool:
-        """Say whether any stop condition may hold (see `MultiTurnEnv.may_stop`)."""
-        if state.game_state is None:  # the game could not begin
-            return True
-        turn = state.game_state.turn
-        return (turn is not None and (turn.terminated or turn.truncated or not turn.is_valid)) or super().may_stop(state)
-
     @stop(priority=50)
     def game_over(self, state: State) -> bool:
         """Stop when the game is over, before any limit counts."""
@@ -353,6 +344,16 @@ class GameSessionEnv(MultiTurnEnv):
         """Stop when the model did not find a valid move for too long: `max_invalid_moves` answers, or all that `max_turns` allows."""
         most = min(self.max_invalid_moves, self.max_turns) if self.max_turns > 0 else self.max_invalid_moves
         return bool(state["invalid_moves"] >= most)
+
+    _known_stops = MultiTurnEnv._known_stops | {game_over, too_many_invalid_moves}
+
+    def may_stop(self, state: State) -> bool:
+        """Say whether any stop condition may hold (see `MultiTurnEnv.may_stop`)."""
+        game_state: GameState | None = state.game_state
+        if game_state is None or game_state.invalid_moves:  # a game that could not begin has no state
+            return True
+        turn = game_state.turn
+        return (turn is not None and (turn.terminated or turn.truncated)) or super().may_stop(state)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""
