@@ -49,7 +49,7 @@ def described(env_id: str) -> Row:
     import vfgym
     from vfgym.agents.base import seat_of
     from vfgym.errors import Error
-    from vfgym.evaluation.replicas import make_env
+    from vfgym.runs.replicas import make_env
     from vfgym.wrappers.games.multiplayer import MultiplayerEnv
     from vfgym.wrappers.gymnasium.game import GymnasiumGame
     from vfgym.wrappers.textarena import textarena_games

@@ -227,7 +227,7 @@ def test_eval_tells_of_errors_and_strict_raises_them() -> None:
     assert "my_agents:fails: the first error is KeyError('a bug of mine')" in done.stdout
     stderr = run("eval", DATASET, "--agent", "my_agents:fails", "--no-save", "--strict", exit_code=2).stderr
     assert stderr.splitlines()[-1] == "KeyError: 'a bug of mine'"
-    assert not re.search(r"typer|asyncio|vfgym/evaluation", stderr)
+    assert not re.search(r"typer|asyncio|vfgym/runs", stderr)
 
 
 def test_eval_isolates_agents() -> None:

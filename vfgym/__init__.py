@@ -3,7 +3,6 @@
 from vfgym.agents import HumanAgent, ModelAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client, ClientConfig
 from vfgym.envs import ChatEnv, EnvGroup, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
-from vfgym.evaluation import aevaluate, evaluate
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.messages import (
     AssistantMessage,
@@ -22,6 +21,7 @@ from vfgym.output.log_records import protect_log_records
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
 from vfgym.rubrics import JudgeRubric, MathRubric, Rubric, RubricGroup
+from vfgym.runs import aevaluate, evaluate
 from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks

@@ -29,8 +29,8 @@ from vfgym.aio.background import in_event_loop, wait
 from vfgym.aio.bridge import bridge
 from vfgym.calls import is_awaitable
 from vfgym.errors import ConfigurationError, ModelError
-from vfgym.evaluation import evaluate
 from vfgym.messages import Message
+from vfgym.runs import evaluate
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
 

@@ -18,7 +18,7 @@ from vfgym.episode.scoring import score_alone, score_together
 from vfgym.episode.stops import complete
 from vfgym.errors import EpisodeNotPicklable, InfraError, InvalidAction, ModelError, OverlongPromptError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, ResponseMessage, TextMessage, UserMessage
-from vfgym.rollouts import Player
+from vfgym.runs.client_player import Rollouts
 
 ROWS = [{"question": "first?", "answer": "1"}, {"question": "second?", "answer": "2"}]
 PATIENCE = 2
@@ -326,7 +326,7 @@ class OwnLoop(MultiTurnEnv):
 
 async def rolled_out(env: ChatEnv, *answers: str) -> State:
     """Play an episode as a run that asks a client does, and score it."""
-    state = await Player().play(env, env.tasks.input(0), ScriptedClient(*answers), "m", None)
+    state = await Rollouts().play(env, env.tasks.input(0), ScriptedClient(*answers), "m", None)
     await run_async(score_alone(env, state))
     return state
 
@@ -362,7 +362,7 @@ async def test_functions_for_single_turns_score_a_group_of_own_loops() -> None:
     rubric = Rubric()
     rubric.add_step_reward_func(length)
     env = OwnLoop(rubric=rubric)
-    states = [await Player().play(env, env.tasks.input(0), ScriptedClient(*said), "m", None) for said in (("a", "b"), ("a", "bbb"))]
+    states = [await Rollouts().play(env, env.tasks.input(0), ScriptedClient(*said), "m", None) for said in (("a", "b"), ("a", "bbb"))]
     await run_async(score_together(env, states))
     assert [(state["reward"], state["advantage"]) for state in states] == [(2.0, -1.0), (4.0, 1.0)]
 
@@ -751,13 +751,13 @@ async def test_a_rollout_that_is_cut_off_has_ended_before_its_cleanup_runs() -> 
             raise AssertionError
 
     env = Limited(timeout_seconds=0.01)
-    state = await Player().play(env, env.tasks.input(0), Mute(), "m", None)
+    state = await Rollouts().play(env, env.tasks.input(0), Mute(), "m", None)
     assert state["stop_condition"] == "timeout_reached"
     assert env.events.index("main") < env.events.index("cleanup")
     env.aside.cancel()
     unlimited = Lingering()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(Player().play(unlimited, unlimited.tasks.input(0), Mute(), "m", None), 0.01)
+        await asyncio.wait_for(Rollouts().play(unlimited, unlimited.tasks.input(0), Mute(), "m", None), 0.01)
     assert unlimited.events == ["main", "cleanup"]
     unlimited.aside.cancel()
 

@@ -9,8 +9,8 @@ import pytest
 from vfgym import Rubric, RubricGroup, SingleTurnEnv
 from vfgym.aio.steps import Steps, run_async
 from vfgym.episode.scoring import score_together
-from vfgym.rollouts import Player
 from vfgym.rubrics.scoring import Score
+from vfgym.runs.client_player import Rollouts
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
 
@@ -39,7 +39,7 @@ async def test_advantages_are_the_rubrics_own_where_it_scores_and_the_machines_w
     """Every state of a group has an advantage, whoever computes it."""
     own: Rubric = RubricGroup([Rubric(), Ranking(length)]) if is_grouped else Ranking(length)
     env = SingleTurnEnv([{"question": "?"}], rubric=own, score_rollouts=score_rollouts)
-    states = [await Player().play(env, env.tasks.input(0), ScriptedClient([said]), "m", None) for said in ("a", "bbb")]
+    states = [await Rollouts().play(env, env.tasks.input(0), ScriptedClient([said]), "m", None) for said in ("a", "bbb")]
     await run_async(score_together(env, states))
     assert [state["reward"] for state in states] == rewards
     assert [state["advantage"] for state in states] == advantages

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import vfgym
 from vfgym import Rubric, SingleTurnEnv
 from vfgym.cli.compare import _print_comparison
-from vfgym.evaluation import evaluate
 from vfgym.messages import Message, UserMessage
 from vfgym.results import GenerateOutputs, load_results, summarize
 from vfgym.results.statistics import pass_all, pass_at
+from vfgym.runs import evaluate
 from vfgym.state import State
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.session import Turn

@@ -230,7 +230,7 @@ def test_a_refused_api_key_stops_the_run_at_once() -> None:
 
 
 def test_only_what_failed_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     failures = {
         "1": [vf.SandboxError("gone"), vf.EmptyModelResponseError("nothing")],
         "2": [vf.InfraError("down")] * 9,
@@ -250,7 +250,7 @@ def test_only_what_failed_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_repeated_rollout_starts_from_a_fresh_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
 
     class Writes(vf.SingleTurnEnv):
         async def setup_state(self, state: vf.State) -> None:
@@ -700,7 +700,7 @@ def test_tools_of_a_task_that_are_none_are_the_error_of_its_rollout(kind: type[U
 
 @pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
 def test_an_infrastructure_that_was_not_there_at_first_is_asked_again(kind: type[Unbegun], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     outputs = kind(vf.InfraError("down")).evaluate_sync(Model(lambda number, state: "2"), "m", max_retries=1, use_tqdm=False)["outputs"]
     assert [(output["error"], output["reward"]) for output in outputs] == [(None, 0.0), (None, 0.0), (None, 1.0), (None, 0.0)]
 

@@ -210,7 +210,7 @@ async def test_a_text_message_reaches_a_chat_api_as_a_user_message() -> None:
 
 
 async def test_retries_with_a_sandbox_error_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     client = Model(lambda number, state: vf.SandboxError("gone") if number == 0 else "2")
     (output,) = (await single().evaluate(client, "m", max_retries=3, use_tqdm=False))["outputs"]
     assert (client.calls, output["error"], output["reward"]) == (2, None, 1.0)

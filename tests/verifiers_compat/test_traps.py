@@ -588,7 +588,7 @@ def test_trap_23_a_configuration_refuses_what_it_does_not_know() -> None:
 
 
 async def test_trap_24_a_retry_plays_what_failed_and_an_exception_is_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verifiers_compat.generation.retrying._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     client = Model(lambda number, state: vf.InfraError("down") if number == 1 else "2")
     outputs = (await single().evaluate(client, "m", rollouts_per_example=3, max_concurrent=1, max_retries=2, **QUIET))["outputs"]
     assert (client.calls, [output["reward"] for output in outputs]) == (4, [1.0] * 3)

@@ -10,7 +10,7 @@ import functools
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from verifiers_compat.envs.dataset_access import DatasetAccess
 from verifiers_compat.generation import Callbacks, Inputs, ListedInputs, Settings, TaskInputs, generate
@@ -146,7 +146,7 @@ class RolloutAPI(DatasetAccess):
             independent_scoring=not as_group,
             callbacks=Callbacks(shows_progress=False),
         )
-        return (await self._generated(inputs, client, settings)).outputs
+        return (await self._generated(inputs, client, settings, calls_author=False)).outputs
 
     # Many
 
@@ -170,6 +170,7 @@ class RolloutAPI(DatasetAccess):
         *,
         strict: bool = False,
         redo_errors: bool = False,
+        seed: int | None = None,
         **older: Any,
     ) -> GenerateOutputs:
         """Roll out every input and score the rollouts: those with the same ``example_id`` together.
@@ -196,6 +197,8 @@ class RolloutAPI(DatasetAccess):
             on_log: Called with messages about saving and resuming; the log by default.
             strict: Raise the first exception that is no `vf.Error`, instead of recording it.
             redo_errors: When resuming, play those again that ended with an error.
+            seed: Seed of the rollouts' random numbers (``state.rng``): each follows from it and from the rollout's place alone. Fresh
+                ones without it.
             **older: Arguments of older versions: ``max_concurrent_generation``, ``max_concurrent_scoring``, ``use_tqdm``,
                 ``save_every`` (rows are written as they finish) and ``interleave_scoring`` (groups are scored as they finish).
 
@@ -221,6 +224,7 @@ class RolloutAPI(DatasetAccess):
             max_retries=max_retries,
             strict=strict,
             redo_errors=redo_errors,
+            seed=seed,
             callbacks=callbacks,
             **limits,
         )
@@ -245,6 +249,9 @@ class RolloutAPI(DatasetAccess):
         on_start: StartCallback | None = None,
         on_progress: ProgressCallback | list[ProgressCallback] | None = None,
         on_log: LogCallback | None = None,
+        *,
+        split: Literal["train", "eval"] = "eval",
+        example_ids: Iterable[int] | None = None,
         **kwargs: Any,
     ) -> GenerateOutputs:
         """Roll out and score the evaluation tasks; the training tasks where there are no others.
@@ -266,13 +273,15 @@ class RolloutAPI(DatasetAccess):
             on_start: See `generate`.
             on_progress: See `generate`.
             on_log: See `generate`.
+            split: Play the tasks of this split.
+            example_ids: Play the tasks with these ids, instead of the first `num_examples`.
             **kwargs: Further arguments of `generate`.
 
         Returns:
             The outputs by example and rollout, and the run's metadata.
         """
         return await self.generate(
-            self._evaluation_inputs(num_examples, rollouts_per_example),
+            self._evaluation_inputs(num_examples, rollouts_per_example, split, example_ids),
             client,
             model,
             sampling_args,
@@ -293,8 +302,12 @@ class RolloutAPI(DatasetAccess):
     generate_sync = sync_twin(generate)
     evaluate_sync = sync_twin(evaluate)
 
-    def _evaluation_inputs(self, num_examples: int, rollouts_per_example: int) -> Any:
-        tasks = self.definition.tasks_of("eval")
+    def _evaluation_inputs(
+        self, num_examples: int, rollouts_per_example: int, split: Literal["train", "eval"], example_ids: Iterable[int] | None
+    ) -> Any:
+        tasks = self.definition.tasks_of(split)
+        if split != "eval" or example_ids is not None:
+            return TaskInputs(tasks, num_examples, rollouts_per_example, None if example_ids is None else list(example_ids))
         own = _AUTHORS_CHOICE if self.definition.has_tasks("eval") else (*_AUTHORS_CHOICE, "get_dataset", "build_dataset")
         if any(getattr(type(self), name) is not getattr(RolloutAPI, name) for name in own):
             rows = list(self.get_eval_dataset(n=num_examples))
@@ -348,15 +361,18 @@ class RolloutAPI(DatasetAccess):
     async def stop_server(self) -> None:
         """There is no server process to stop, so nothing is done."""
 
-    async def _generated(self, inputs: Inputs, client: Any, settings: Settings) -> GenerateOutputs:
-        """Carry a run out."""
+    async def _generated(self, inputs: Inputs, client: Any, settings: Settings, *, calls_author: bool = True) -> GenerateOutputs:
+        """Carry a run out, through the author's own `run_group` or `run_rollout` where there is one."""
+        method = "run_rollout" if settings.independent_scoring else "run_group"
+        is_authored = calls_author and getattr(type(self), method) is not getattr(RolloutAPI, method)
         if settings.independent_scoring and self.definition.requires_group_rollouts:
             names = ", ".join(self.definition.rubric.group_function_names)
             raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")
         clients, own = self._clients(client)
         try:
             run = self._run(inputs, client, settings)
-            outputs = await generate(self.definition, inputs, clients, settings, run, Teller(settings.callbacks))
+            own_method = getattr(self, method) if is_authored else None
+            outputs = await generate(self.definition, inputs, clients, settings, run, Teller(settings.callbacks), own_method)
         finally:
             for each in own:
                 await each.close()
@@ -398,7 +414,7 @@ class RolloutAPI(DatasetAccess):
             rollouts_per_example=inputs.rollouts_per_example,
             pass_threshold=definition.pass_threshold,
             version_info=version_info(definition),
-            seed=None,
+            seed=settings.seed,
             state_columns=list(settings.state_columns),
             max_concurrent=settings.max_concurrent,
             mean_of="reward",

@@ -1,6 +1,7 @@
 """`MultiTurnEnv` with the rollout API."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from verifiers_compat.envs.awaitables import asked_plainly, awaitable_stop
 from verifiers_compat.envs.environment import Environment
@@ -11,7 +12,7 @@ from vfgym.episode.hooks import Handler
 from vfgym.episode.prompt import new_step
 from vfgym.lifecycle import Kind
 from vfgym.messages import Message, Response
-from vfgym.state import State
+from vfgym.state import State, TrajectoryStep
 
 
 class MultiTurnEnv(Environment, multi_turn.MultiTurnEnv):
@@ -27,8 +28,21 @@ class MultiTurnEnv(Environment, multi_turn.MultiTurnEnv):
     def _handlers(self, kind: Kind) -> list[Handler]:
         return [asked_plainly(handler) for handler in super()._handlers(kind)]
 
+    def _overrides(self, name: str) -> bool:
+        return super()._overrides(name) or (name == "add_trajectory_step" and self._has_own_add_model_response)
+
+    @property
+    def _has_own_add_model_response(self) -> bool:
+        return type(self).add_model_response is not MultiTurnEnv.add_model_response
+
+    def record_turn(self, state: State, step: TrajectoryStep) -> Any:
+        """Record one turn by the author's own `add_model_response`, where there is one, else by `add_trajectory_step`."""
+        if self._has_own_add_model_response:
+            return self.add_model_response(state, list(step["prompt"]), step["response"])
+        return super().record_turn(state, step)
+
     async def add_model_response(self, state: State, prompt_messages: Sequence[Message], response: Response) -> None:
-        """Record a turn, for whoever writes the loop by hand: the library's own loop does it itself.
+        """Record a turn. An override is called for each turn, and calls this (or `add_trajectory_step`) to have it recorded.
 
         Args:
             state: The rollout.

@@ -42,6 +42,7 @@ class Settings:
     hf_hub_dataset_name: str | None = None
     independent_scoring: bool = False
     max_retries: int = 0
+    seed: int | None = None
     strict: bool = False
     redo_errors: bool = False
     callbacks: Callbacks = field(default_factory=Callbacks)

@@ -8,13 +8,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verifiers_compat.generation.inputs import Example, Inputs
 from verifiers_compat.generation.settings import Callbacks
-from vfgym.evaluation.progress import reporting
 from vfgym.results import RolloutOutput, Run
+from vfgym.runs.inputs import Example, Inputs
+from vfgym.runs.progress import reporting
 
 if TYPE_CHECKING:
-    from verifiers_compat.generation.engine import Group
+    from vfgym.runs.engine import Group
 
 logger = logging.getLogger("verifiers_compat")
 

@@ -207,11 +207,11 @@ class Env(Environment):
             show(state, episode)
         return episode
 
-    async def _generated(self, inputs: Any, client: Any, settings: Any) -> Any:
+    async def _generated(self, inputs: Any, client: Any, settings: Any, **how: Any) -> Any:
         groups = {example.example_id: GroupSlots(example.num_rollouts) for example in inputs.examples()}
         token = _groups.set(groups)
         try:
-            return await super()._generated(inputs, client, settings)
+            return await super()._generated(inputs, client, settings, **how)
         finally:
             _groups.reset(token)
 

@@ -25,9 +25,9 @@ from vfgym.clients.scripted import ScriptedClient
 from vfgym.envs import ChatEnv
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, InvalidAction, OverlongPromptError
-from vfgym.evaluation.replicas import as_env, make_env
 from vfgym.messages import AssistantMessage, Response, ToolCall
 from vfgym.rubrics.scoring import Score, apply_score
+from vfgym.runs.replicas import as_env, make_env
 from vfgym.state import State
 
 logger = logging.getLogger(__name__)

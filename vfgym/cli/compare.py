@@ -24,12 +24,12 @@ from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
 from vfgym.clients.config import NO_KEY, check_client_type, checked_config, provider_named
 from vfgym.clients.http.reachable import check_reachable
 from vfgym.errors import ConfigurationError, Error, MissingExtra
-from vfgym.evaluation import evaluate
 from vfgym.output.redaction import REDACTED
 from vfgym.output.terminal import echo
 from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
 from vfgym.results.counting import UNREADABLE
 from vfgym.results.files import METADATA, default_results_path
+from vfgym.runs import evaluate
 
 FAILED = 1
 """Exit code where the failures of an agent leave it without a mean, and where all rollouts of all agents failed."""
@@ -39,7 +39,7 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What all agents play, and how (see `vfgym.evaluation.evaluate`)."""
+    """What all agents play, and how (see `vfgym.evaluate`)."""
 
     env_id: str
     env_args: dict[str, Any]

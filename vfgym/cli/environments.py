@@ -18,8 +18,8 @@ from vfgym.data import (
 )
 from vfgym.envs.face import EpisodeFace
 from vfgym.errors import ConfigurationError
-from vfgym.evaluation.replicas import make_env
 from vfgym.registration import nearest_ids
+from vfgym.runs.replicas import make_env
 from vfgym.wrappers.textarena import why_not
 
 

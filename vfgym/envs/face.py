@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
@@ -61,6 +61,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
     """The conversation that was printed last, where ``render_mode="human"``."""
     defers_scoring = False
     """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
+    throws_away: Callable[[State], bool] | None = None
+    """Says of an episode that was played whether it is thrown away without being scored, for somebody who plays it again then."""
 
     @property
     def definition(self) -> ChatEnv:
@@ -281,12 +283,13 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         return episode.outcome()  # without anything new to print: nobody said anything
 
     def _score(self, episode: BaseEpisode) -> Steps[None]:
-        if not self.defers_scoring:
-            episode.is_busy = True
-            try:
-                yield from episode.score()
-            finally:
-                episode.is_busy = False
+        if self.defers_scoring or (self.throws_away is not None and self.throws_away(episode.state)):
+            return
+        episode.is_busy = True
+        try:
+            yield from episode.score()
+        finally:
+            episode.is_busy = False
 
     def _shown_outcome(self, episode: BaseEpisode) -> Outcome:
         outcome = episode.outcome()

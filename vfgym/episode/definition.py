@@ -62,8 +62,8 @@ class TurnDefinition(Definition, Protocol):
         """Ask the state's client for the next message."""
         ...
 
-    def add_trajectory_step(self, state: State, trajectory_step: TrajectoryStep) -> Any:
-        """Record one turn."""
+    def record_turn(self, state: State, step: TrajectoryStep) -> Any:
+        """Record one turn by the author's hook."""
         ...
 
     def apply_action(self, message: Message, state: State) -> Any:

@@ -359,7 +359,7 @@ class Episode(BaseEpisode):
             conversation.append(message)
             if not self._overridden["add_trajectory_step"]:
                 state["trajectory"].append(step)
-            elif is_awaitable(result := definition.add_trajectory_step(state, step)):
+            elif is_awaitable(result := definition.record_turn(state, step)):
                 yield self._bounded(result)
             if self._overridden["apply_action"] and is_awaitable(result := definition.apply_action(message, state)):
                 yield self._bounded(result)

@@ -117,6 +117,9 @@ def rollout_output(
     reward = item("reward") or 0.0
     metrics = item("metrics") or {}
     row = RolloutOutput(example_id=item("example_id", 0), prompt=_listed(item("prompt")), completion=_listed(item("completion")))
+    label = (dict.get(state, "input") or {}).get("task")
+    if isinstance(label, str):
+        row["task"] = label
     for key in ("answer", "info"):
         value = item(key)
         if value:

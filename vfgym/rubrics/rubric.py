@@ -262,13 +262,17 @@ def marked_functions(obj: object) -> list[RewardFunction]:
 def scored_by_author(rubric: Rubric, states: list[State], *, as_group: bool) -> Steps[list[Score]] | None:
     """Return the steps that score with an author's own `score_rollout` or `score_group`; None if they are the library's.
 
-    A group (of one, too) is scored by `score_group` where the author wrote it, else one by one.
+    A group (of one, too) is scored by `score_group` where the author wrote it, else one by one. Either may be replaced on the object, too.
     """
-    if as_group and type(rubric).score_group is not Rubric.score_group:
+    if as_group and _is_authors(rubric, "score_group"):
         return _scored_apart(rubric.score_group, states, states)
-    if type(rubric).score_rollout is not Rubric.score_rollout:
+    if _is_authors(rubric, "score_rollout"):
         return _scored_one_by_one(rubric, states)
     return None
+
+
+def _is_authors(rubric: Rubric, name: str) -> bool:
+    return name in vars(rubric) or getattr(type(rubric), name) is not getattr(Rubric, name)
 
 
 def _scored_one_by_one(rubric: Rubric, states: list[State]) -> Steps[list[Score]]:

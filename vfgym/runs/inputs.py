@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from vfgym.errors import ConfigurationError
 from vfgym.tasks import Row, Tasks, as_integer
@@ -18,6 +20,25 @@ class Example:
     rows: list[Row] | int
     """The row of each rollout; or the position of the one row in the tasks."""
     num_rollouts: int
+    place: int = 0
+    """Its place among all examples, from which the seeds of its rollouts follow."""
+
+
+class Seeds:
+    """The seeds of a run's rollouts: each follows from the run's, its example's place and its number alone, whatever else is played."""
+
+    def __init__(self, seed: int) -> None:
+        """Take the seed of the run, from 0."""
+        self._seed = seed
+        self._known: dict[int, list[int]] = {}
+
+    def of(self, example: Example, number: int) -> int:
+        """Return the seed of a rollout, from its `number` within the example."""
+        known = self._known.get(number, [])
+        if example.place >= len(known):
+            known = np.random.SeedSequence([self._seed, number]).generate_state(2 * example.place + 64).tolist()
+            self._known[number] = known
+        return known[example.place]
 
 
 class Inputs(Protocol):
@@ -39,28 +60,43 @@ class Inputs(Protocol):
 class TaskInputs:
     """The first tasks of an environment, each rolled out several times. Nothing is made before it is played."""
 
-    def __init__(self, tasks: Tasks, num_examples: int, rollouts_per_example: int) -> None:
-        """Take the first `num_examples` of `tasks` (-1 for all of them).
+    def __init__(self, tasks: Tasks, num_examples: int, rollouts_per_example: int, example_ids: Sequence[int] | None = None) -> None:
+        """Take the first `num_examples` of `tasks` (-1 for all of them), or those with certain ids.
 
         Raises:
-            ConfigurationError: If there are none, or a number does not fit.
+            ConfigurationError: If there are none, or a number or an id does not fit.
         """
         if rollouts_per_example < 1:
             raise ConfigurationError(f"rollouts_per_example must be positive, got {rollouts_per_example}")
-        if tasks.is_endless and num_examples <= 0:
+        if example_ids is not None:
+            self._places = self._places_of(tasks, example_ids, num_examples)
+        elif tasks.is_endless and num_examples <= 0:
             raise ConfigurationError("the tasks have no end: say how many to play with num_examples")
-        available = len(tasks)
-        if available == 0:
-            raise ConfigurationError("there are no examples to play: the dataset is empty")
+        else:
+            available = len(tasks)
+            if available == 0:
+                raise ConfigurationError("there are no examples to play: the dataset is empty")
+            self._places = range(available if num_examples <= 0 else min(num_examples, available))
         self._tasks = tasks
-        self.num_examples = available if num_examples <= 0 else min(num_examples, available)
+        self.num_examples = len(self._places)
         self.rollouts_per_example = rollouts_per_example
         self.num_rollouts = self.num_examples * rollouts_per_example
 
+    @staticmethod
+    def _places_of(tasks: Tasks, example_ids: Sequence[int], num_examples: int) -> Sequence[int]:
+        if num_examples > 0:
+            raise ConfigurationError("num_examples and example_ids both say what is played: give one of them")
+        places = [tasks.index_of(example_id) for example_id in example_ids]
+        if not places:
+            raise ConfigurationError("example_ids names no examples")
+        if len(set(places)) < len(places):
+            raise ConfigurationError("example_ids names an example twice: rollouts_per_example says how often each is played")
+        return places
+
     def examples(self) -> Iterator[Example]:
         """Give the examples in order."""
-        for position in range(self.num_examples):
-            yield Example(self._tasks.example_id_of(position), position, self.rollouts_per_example)
+        for place in self._places:
+            yield Example(self._tasks.example_id_of(place), place, self.rollouts_per_example, place)
 
     def task(self, example: Example, number: int) -> dict[str, Any]:
         """Return the task of one rollout, as its own."""
@@ -96,8 +132,8 @@ class ListedInputs:
         """Give the examples in the order in which they were first met."""
         taken = {key for key in self._groups if isinstance(key, int)}  # other groups take the numbers that are free
         free = (number for number in range(self.num_rollouts + len(taken)) if number not in taken)
-        for key, rows in self._groups.items():
-            yield Example(key if isinstance(key, int) else next(free), rows, len(rows))
+        for place, (key, rows) in enumerate(self._groups.items()):
+            yield Example(key if isinstance(key, int) else next(free), rows, len(rows), place)
 
     def task(self, example: Example, number: int) -> dict[str, Any]:
         """Return the task of one rollout, as its own."""

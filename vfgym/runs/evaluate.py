@@ -1,16 +1,14 @@
-"""The engine: a fixed number of workers takes rollouts from one iterator and plays each to its end."""
+"""`evaluate`: an agent plays the tasks of an environment, many episodes at once, and every one of them is kept."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import dataclasses
 import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,21 +16,21 @@ from vfgym.agents.base import Agent, per_episode
 from vfgym.agents.human import HumanAgent
 from vfgym.agents.loading import agent_name, as_agent
 from vfgym.agents.model import ModelAgent
-from vfgym.aio.background import run_to_end, wait
+from vfgym.aio.background import run_to_end
 from vfgym.aio.bridge import bridge
-from vfgym.aio.loop_watch import watched_loop
-from vfgym.aio.steps import all_of
-from vfgym.clients import is_permanent_refusal
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
-from vfgym.evaluation.counting import Declared
-from vfgym.evaluation.play import Begin, Rollout, play
-from vfgym.evaluation.progress import ProgressCallback, reporting
-from vfgym.evaluation.recorder import Recorder
-from vfgym.evaluation.replicas import EnvLike, Replicas
-from vfgym.results import Earlier, GenerateOutputs, ResultsError, ResultsWriter, Run, Slot, fingerprint_of
+from vfgym.results import GenerateOutputs, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
+from vfgym.runs.counting import Declared
+from vfgym.runs.engine import Engine, Group
+from vfgym.runs.inputs import Seeds, TaskInputs
+from vfgym.runs.left_to_play import left_to_play, task_fingerprint
+from vfgym.runs.progress import ProgressCallback, reporting
+from vfgym.runs.recorder import Recorder
+from vfgym.runs.replicas import EnvLike, Replicas
+from vfgym.runs.step_player import Stepping, StepPlayer
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +48,10 @@ def evaluate(
     resume: bool = False,
     redo_errors: bool = False,
     state_columns: Iterable[str] = (),
+    split: Literal["train", "eval"] = "eval",
+    example_ids: Iterable[int] | None = None,
+    independent_scoring: bool | None = None,
+    max_retries: int = 0,
     strict: bool = False,
     pass_threshold: float | None = None,
     env_id: str | None = None,
@@ -80,6 +82,12 @@ def evaluate(
             scored together is played again as a whole where a rollout of it is missing.
         redo_errors: Play rollouts of that run that have an error again; they count as done otherwise.
         state_columns: Items of each episode's state to keep in its row.
+        split: Play these tasks: ``"eval"``, or ``"train"``.
+        example_ids: Play the tasks with these ids, in this order; instead of `num_examples`.
+        independent_scoring: False scores the rollouts of each example together, so that they have advantages (the reward minus the
+            group's mean), and keeps them together. None does so where a reward function needs it; True never does.
+        max_retries: How often a rollout is repeated where an `vfgym.errors.InfraError` or an unusable response of the model ended
+            it. An attempt that is repeated is not scored.
         strict: Raise the first exception that is not a `vfgym.errors.Error`, instead of recording it as its rollout's
             error.
         pass_threshold: Reward from which a rollout passes, in pass@k; the environment's own by default.
@@ -109,6 +117,10 @@ def evaluate(
         resume=resume,
         redo_errors=redo_errors,
         state_columns=state_columns,
+        split=split,
+        example_ids=example_ids,
+        independent_scoring=independent_scoring,
+        max_retries=max_retries,
         strict=strict,
         pass_threshold=pass_threshold,
         env_id=env_id,
@@ -133,6 +145,10 @@ async def aevaluate(
     resume: bool = False,
     redo_errors: bool = False,
     state_columns: Iterable[str] = (),
+    split: Literal["train", "eval"] = "eval",
+    example_ids: Iterable[int] | None = None,
+    independent_scoring: bool | None = None,
+    max_retries: int = 0,
     strict: bool = False,
     pass_threshold: float | None = None,
     env_id: str | None = None,
@@ -145,147 +161,87 @@ async def aevaluate(
     num_examples = _integer("num_examples", num_examples, "a positive integer, or -1 for no limit", least=1, or_all=True)
     rollouts_per_example = _integer("rollouts_per_example", rollouts_per_example, "a positive integer", least=1)
     max_concurrent = _integer("max_concurrent", max_concurrent, "a positive integer, or -1 for no limit", least=1, or_all=True)
+    max_retries = _integer("max_retries", max_retries, "an integer from 0", least=0)
     seed = _integer("seed", seed, "an integer from 0", least=0)
     columns = _names("state_columns", state_columns)
-    if resume and results_path is None:
-        raise ConfigurationError("resume needs results_path: the directory of the run that is to be resumed")
-    if redo_errors and not resume:
-        raise ConfigurationError("redo_errors says what a resumed run plays again: give resume=True too")
-    model = model or agent_name(agent)
-    agent = as_agent(agent)
+    _check_resume(resume, redo_errors, results_path)
+    given, agent = agent, as_agent(agent)
     if isinstance(agent, HumanAgent):
         max_concurrent, progress = 1, False
-    begin = per_episode(agent)
     replicas = Replicas()
     try:
         definition = await bridge(replicas.open, env, dict(env_args or {}))
-        spec = definition.spec
-        example_ids = await bridge(_example_ids, definition, num_examples)
-        name = env_id or (spec.id if spec is not None else definition.env_id) or type(definition).__name__
-        is_model = isinstance(agent, ModelAgent)
-        path = (
-            Path(results_path)
-            if results_path is not None
-            else default_results_path(name, model, is_model=is_model)
-            if save_results
-            else None
-        )
+        in_groups = _scores_in_groups(definition, independent_scoring)
+        inputs = await bridge(_inputs, definition, split, num_examples, rollouts_per_example, example_ids)
         run = Run(
-            env_id=name,
-            env_args=dict(env_args or (spec.kwargs if spec is not None else definition.env_args)),
-            model=model,
-            num_examples=len(example_ids),
+            **_identity(definition, agent, env_id, env_args, model or agent_name(given)),
+            num_examples=inputs.num_examples,
             rollouts_per_example=rollouts_per_example,
             pass_threshold=definition.pass_threshold if pass_threshold is None else pass_threshold,
-            version_info=version_info(definition),
             seed=seed,
             state_columns=columns,
             max_concurrent=max_concurrent,
-            path_to_save=path,
-            is_model=is_model,
-            base_url=agent.base_urls if isinstance(agent, ModelAgent) else "",
-            sampling_args=dict(agent.sampling_args) if isinstance(agent, ModelAgent) else {},
+            path_to_save=None if results_path is None else Path(results_path),
         )
-        declared = Declared(definition)
-        fingerprint = _fingerprints(definition)
+        if results_path is None and save_results:
+            run = dataclasses.replace(run, path_to_save=default_results_path(run.env_id, run.model, is_model=run.is_model))
+        declared = Declared(definition, split)
+        fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
+        groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
         earlier = None
-        if resume and path is not None:
-            slots = (
-                Slot(rollout.example_id, rollout.number, fingerprint(rollout.example_id))
-                for rollout in _rollouts(seed, rollouts_per_example, example_ids)
-            )
-            whole_groups = definition.requires_group_rollouts
+        if resume and run.path_to_save is not None:
+            load = functools.partial(left_to_play, run.path_to_save, run, groups, lambda example, number: fingerprint(example))
             types = definition.message_types
-            earlier = await bridge(
-                Earlier.load,
-                path,
-                run,
-                slots,
-                redo_errors=redo_errors,
-                whole_groups=whole_groups,
-                types=types,
-                failure_reward=declared.failure_reward,
-            )
+            groups, earlier = await bridge(load, in_groups=in_groups, redo_errors=redo_errors, types=types, declared=declared)
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-        rollouts = _rollouts(seed, rollouts_per_example, example_ids)
-        return await _carry_out(
-            run,
-            definition,
-            declared,
-            replicas,
-            rollouts,
-            begin,
-            fingerprint,
-            earlier,
-            strict=strict,
-            progress=progress,
-            on_progress=on_progress,
-        )
+        stepping = Stepping(per_episode(agent), split, Seeds(seed), declared, fingerprint, max_retries)
+        defers_scoring = definition.requires_group_rollouts or (in_groups and definition.rubric.provides_advantages)
+
+        async def new_player() -> StepPlayer:
+            return StepPlayer(stepping, await bridge(replicas.take, defers_scoring=defers_scoring))
+
+        done = [] if earlier is None else earlier.rows
+        num_workers = min(n for n in (inputs.num_rollouts - len(done), max_concurrent, replicas.most) if n != -1)
+        with (
+            Recorder(run, earlier, declared=declared) as recorder,
+            reporting(inputs.num_rollouts, f"{run.env_id} {run.model}", is_shown=progress, callback=on_progress, done=done) as on_row,
+        ):
+            recorder.on_rows = lambda rows: [on_row(row) for row in rows]
+            await Engine(new_player, in_groups=in_groups, strict=strict).play(groups, num_workers, recorder.add)
+            return recorder.finish()
     finally:
         await bridge(replicas.close)
 
 
-async def _carry_out(
-    run: Run,
-    definition: ChatEnv,
-    declared: Declared,
-    replicas: Replicas,
-    rollouts: Iterator[Rollout],
-    begin: Begin,
-    fingerprint: Callable[[int], str | None],
-    earlier: Earlier | None,
-    *,
-    strict: bool,
-    progress: bool,
-    on_progress: ProgressCallback | None,
-) -> GenerateOutputs:
-    """Play and record all rollouts that are not done yet, and return what came of them."""
-    total = run.num_examples * run.rollouts_per_example
-    done = [] if earlier is None else earlier.rows
-    to_play = (rollout for rollout in rollouts if earlier is None or earlier.row_of(rollout.example_id, rollout.number) is None)
-    with contextlib.ExitStack() as stack:
-        writer = None
-        if run.path_to_save is not None:
-            writer = stack.enter_context(ResultsWriter(run.path_to_save, run.metadata(done), earlier=earlier))
-        title = f"{run.env_id} {run.model}"
-        on_row = stack.enter_context(reporting(total, title, is_shown=progress, callback=on_progress, done=done))
-        recorder = Recorder(definition, declared, run, writer, on_row, done)
-
-        def work() -> None:
-            replica = replicas.take()
-            for rollout in to_play:
-                # Taken before the episode, whose hooks may write to what it starts from.
-                played = play(replica, begin, rollout._replace(fingerprint=fingerprint(rollout.example_id)))
-                if played.error is not None and (strict or is_permanent_refusal(played.error)):
-                    raise played.error
-                recorder.add(played)
-                wait(asyncio.sleep(0))  # where nothing else waits, other workers and a cancellation still get their turn
-
-        num_workers = min(n for n in (total - len(done), run.max_concurrent, replicas.most) if n != -1)
-        try:
-            with watched_loop():
-                await all_of([bridge(work) for _ in range(num_workers)])
-            recorder.end()
-            outputs = run.outputs(recorder.outputs)
-            if writer is not None:
-                writer.finish(outputs["metadata"], outputs["outputs"])
-            return outputs
-        except BaseException as error:
-            _save_what_is_finished(run, recorder, writer, error)
-            raise
+def _check_resume(resume: bool, redo_errors: bool, results_path: object) -> None:
+    if resume and results_path is None:
+        raise ConfigurationError("resume needs results_path: the directory of the run that is to be resumed")
+    if redo_errors and not resume:
+        raise ConfigurationError("redo_errors says what a resumed run plays again: give resume=True too")
 
 
-def _save_what_is_finished(run: Run, recorder: Recorder, writer: ResultsWriter | None, error: BaseException) -> None:
-    """Hand on what a run that broke off has given, in the error that says that results cannot be written, and on disk."""
-    outputs = run.outputs(recorder.outputs)
-    if isinstance(error, ResultsError):
-        error.outputs = outputs
-    elif writer is not None:
-        try:
-            writer.write_metadata(outputs["metadata"])
-        except ResultsError:
-            logger.exception("the metadata of the run that broke off could not be written")
+def _identity(definition: ChatEnv, agent: Agent, env_id: str | None, env_args: dict[str, Any] | None, model: str) -> dict[str, Any]:
+    """Return what a run's metadata say of the environment and of who answers."""
+    spec = definition.spec
+    asked = agent if isinstance(agent, ModelAgent) else None
+    return {
+        "env_id": env_id or (spec.id if spec is not None else definition.env_id) or type(definition).__name__,
+        "env_args": dict(env_args or (spec.kwargs if spec is not None else definition.env_args)),
+        "model": model,
+        "version_info": version_info(definition),
+        "is_model": asked is not None,
+        "base_url": "" if asked is None else asked.base_urls,
+        "sampling_args": {} if asked is None else dict(asked.sampling_args),
+    }
+
+
+def _scores_in_groups(definition: ChatEnv, independent_scoring: bool | None) -> bool:
+    """Say whether the rollouts of an example are scored together."""
+    if independent_scoring and definition.requires_group_rollouts:
+        names = ", ".join(definition.rubric.group_function_names)
+        raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")
+    return definition.requires_group_rollouts if independent_scoring is None else not independent_scoring
 
 
 def _integer(name: str, value: Any, allowed: str, *, least: int, or_all: bool = False) -> int:
@@ -312,9 +268,11 @@ def _names(name: str, value: Any) -> list[str]:
     return names
 
 
-def _example_ids(definition: ChatEnv, num_examples: int) -> list[int]:
-    """Return the ids of the examples to play."""
-    tasks = definition.eval_tasks
+def _inputs(definition: ChatEnv, split: Any, num_examples: int, rollouts_per_example: int, example_ids: Iterable[int] | None) -> TaskInputs:
+    """Return what is played."""
+    tasks = definition.tasks_of(split)
+    if example_ids is not None:
+        return TaskInputs(tasks, num_examples, rollouts_per_example, list(example_ids))
     if tasks.is_endless and num_examples == -1:
         raise ConfigurationError(f"the tasks of {type(definition).__name__} have no end: say how many to play with num_examples")
     available = len(tasks)
@@ -322,37 +280,10 @@ def _example_ids(definition: ChatEnv, num_examples: int) -> list[int]:
         raise ConfigurationError(f"{type(definition).__name__} has no tasks to evaluate: its dataset is empty")
     if num_examples > available:
         logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, available)
-    count = available if num_examples == -1 else min(num_examples, available)
-    example_ids = [tasks.example_id_of(position) for position in range(count)]
-    twice = next((example_id for example_id, times in Counter(example_ids).items() if times > 1), None)
+    inputs = TaskInputs(tasks, num_examples, rollouts_per_example)
+    twice = next((id for id, times in Counter(example.example_id for example in inputs.examples()).items() if times > 1), None)
     if twice is not None:
         raise ConfigurationError(
             f"several tasks have the same example_id, {twice!r} among them: give each its own, or leave the ids out to count from 0"
         )
-    return example_ids
-
-
-def _rollouts(seed: int, rollouts_per_example: int, example_ids: Sequence[int]) -> Iterator[Rollout]:
-    """Give each rollout of each example, one example after the other.
-
-    A rollout's seed follows from its example's place, its number and the run's seed alone, whatever else is played.
-    """
-    numbers = range(rollouts_per_example)
-    seeds = [np.random.SeedSequence([seed, number]).generate_state(len(example_ids)).tolist() for number in numbers]
-    for position, example_id in enumerate(example_ids):
-        for number in numbers:
-            yield Rollout(example_id, number, seeds[number][position])
-
-
-def _fingerprints(definition: ChatEnv) -> Callable[[int], str | None]:
-    """Return the function that gives the fingerprint of an example's task; None for one that cannot be read."""
-    tasks = definition.eval_tasks
-
-    @functools.cache
-    def fingerprint(example_id: int) -> str | None:
-        try:
-            return fingerprint_of(tasks.input(tasks.index_of(example_id)))
-        except Exception:  # the episode that begins with it records what is wrong
-            return None
-
-    return fingerprint
+    return inputs

@@ -1,4 +1,4 @@
-"""`Player`: what becomes of rollouts that break off, and of the games that it opened."""
+"""`Rollouts`: what becomes of rollouts that break off, and of the games that it opened."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from vfgym import ChatEnv, MultiTurnEnv, State, cleanup
 from vfgym.errors import InfraError
 from vfgym.messages import Message
-from vfgym.rollouts import Player, RolloutFailed
+from vfgym.runs.client_player import RolloutFailed, Rollouts
 from vfgym.testing import ScriptedClient
 
 
@@ -37,7 +37,7 @@ class Arcade(MultiTurnEnv):
 
 async def test_a_player_keeps_its_games_and_closes_all_of_them_newest_first() -> None:
     log: list[str] = []
-    player = Player()
+    player = Rollouts()
     envs = [Arcade("a", log), Arcade("b", log, fails=True), Arcade("c", log)]
     for env in (*envs, *envs):
         await player.play(env, env.tasks.input(0), ScriptedClient(["x"]), "m", None)
@@ -72,7 +72,7 @@ class Own(ChatEnv):
 async def test_a_rollout_that_breaks_off_is_cleaned_up_and_its_cause_is_kept(result: Any) -> None:
     env = Own(result)
     with pytest.raises(RolloutFailed) as caught:
-        await Player().play(env, env.tasks.input(0), ScriptedClient([]), "m", None)
+        await Rollouts().play(env, env.tasks.input(0), ScriptedClient([]), "m", None)
     cause = caught.value.__cause__
     if isinstance(result, Exception):
         assert cause is result
@@ -85,6 +85,6 @@ async def test_a_rollout_that_breaks_off_is_cleaned_up_and_its_cause_is_kept(res
 
 async def test_an_error_of_the_library_is_in_the_state_and_names_the_end() -> None:
     env = Own(InfraError("down"))
-    state = await Player().play(env, env.tasks.input(0), ScriptedClient([]), "m", None)
+    state = await Rollouts().play(env, env.tasks.input(0), ScriptedClient([]), "m", None)
     assert (state["stop_condition"], state["error"], env.cleaned) == ("has_error", env.result, ["has_error"])
-    assert (await Player().play(Own("state"), env.tasks.input(0), ScriptedClient([]), "m", None))["stop_condition"] == "rollout_completed"
+    assert (await Rollouts().play(Own("state"), env.tasks.input(0), ScriptedClient([]), "m", None))["stop_condition"] == "rollout_completed"

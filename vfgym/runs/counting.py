@@ -9,9 +9,10 @@ from vfgym.envs.group import EnvGroup, route_of
 class Declared:
     """Knows by which environment of a group an example is played, and what its failed rollouts count with."""
 
-    def __init__(self, definition: ChatEnv) -> None:
-        """Look at an environment, which may be a group."""
+    def __init__(self, definition: ChatEnv, split: str) -> None:
+        """Look at an environment, which may be a group, and at the tasks of a split."""
         self._definition = definition
+        self._split = split
         self._is_group = isinstance(definition, EnvGroup)
         self._of_all = definition.failure_reward
         self._known: dict[int, tuple[list[str], float | None]] = {}
@@ -29,7 +30,8 @@ class Declared:
             route: list[str] = []
             declared = None
             try:
-                task = self._definition.eval_tasks.input(self._definition.eval_tasks.index_of(example_id))
+                tasks = self._definition.tasks_of(self._split)
+                task = tasks.input(tasks.index_of(example_id))
                 route = route_of(task)
                 declared = self._definition.routed(task)[0].failure_reward
             except Exception:  # the rollout that begins with it records what is wrong

@@ -48,7 +48,7 @@ class Replicas:
         """How many replicas there can be; -1 for any number."""
         self._made: list[gym.Env[Any, Any]] = []
         self._ready: list[gym.Env[Any, Any]] = []
-        self._grouped: list[EpisodeFace] = []
+        self._taken: list[EpisodeFace] = []
 
     def open(self, source: EnvLike, env_args: dict[str, Any]) -> ChatEnv:
         """Get ready to replicate `source`, and return its definition (of a function: that of the first environment).
@@ -90,13 +90,16 @@ class Replicas:
             self._ready.append(env)
         return definition
 
-    def take(self) -> Replica:
-        """Return an environment that no other worker has."""
+    def take(self, *, defers_scoring: bool) -> Replica:
+        """Return an environment that no other worker has.
+
+        Args:
+            defers_scoring: Whether its episodes are scored by somebody else (see `EpisodeFace.defers_scoring`).
+        """
         env = self._ready.pop() if self._ready else self._keep(self._make())
         seat = seat_of(env)
-        if seat.definition.requires_group_rollouts:
-            seat.defers_scoring = True
-            self._grouped.append(seat)
+        seat.defers_scoring = defers_scoring
+        self._taken.append(seat)
         return Replica(env, seat)
 
     def _keep(self, made: object) -> gym.Env[Any, Any]:
@@ -111,8 +114,8 @@ class Replicas:
 
     def close(self) -> None:
         """Close what was made, the newest first. One that fails to close is logged and does not keep the others open."""
-        for seat in self._grouped:
-            seat.defers_scoring = False
+        for seat in self._taken:
+            seat.defers_scoring, seat.throws_away = False, None
         while self._made:
             env = self._made.pop()
             try:

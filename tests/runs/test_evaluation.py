@@ -45,12 +45,12 @@ from vfgym import (
 from vfgym.agents import ScriptedAgent
 from vfgym.aio.background import background_loop, run_to_end
 from vfgym.errors import ConfigurationError, InfraError, ModelError, OverlongPromptError, WouldDeadlock
-from vfgym.evaluation import Progress, aevaluate
-from vfgym.evaluation import evaluate as shown_evaluate
-from vfgym.evaluation.replicas import replicate, why_not_replicable
 from vfgym.messages import AssistantMessage, Message
 from vfgym.model_server import Faults, ModelRequest, ModelServer, RequestRefused
 from vfgym.results import GenerateOutputs, ResultsError, RolloutOutput, load_results
+from vfgym.runs import Progress, aevaluate
+from vfgym.runs import evaluate as shown_evaluate
+from vfgym.runs.replicas import replicate, why_not_replicable
 from vfgym.state import State
 
 ENV_ID = "evaluation-tests/Sums-v0"
@@ -812,7 +812,7 @@ def test_a_group_that_cannot_be_scored_is_recorded_with_the_reason(caplog: pytes
     assert keys_of(results) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert [str(row["error"]).count("a bug of the rubric") > 0 for row in results["outputs"]] == [False, True, True, True]
     assert "a bug of the agent" in str(results["outputs"][0]["error"])
-    assert "scoring the group of example 1 failed" in caplog.text
+    assert "scoring the rollouts of example 1 failed" in caplog.text
     assert results["metadata"]["avg_error"] == 1.0
 
 
@@ -953,7 +953,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys
 INTERRUPTED_RUN = """
 import asyncio, sys
 from vfgym import Rubric, SingleTurnEnv, cleanup, teardown
-from vfgym.evaluation import evaluate
+from vfgym.runs import evaluate
 
 class Slow(SingleTurnEnv):
     @cleanup

@@ -1,0 +1,384 @@
+"""What a run can do, whichever way it plays: by stepping for an agent (`evaluate`) and by asking a client (`generate`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+import verifiers_compat as vf
+import vfgym
+from vfgym.clients import Client
+from vfgym.errors import InfraError
+from vfgym.messages import AssistantMessage, Response
+from vfgym.results import load_results
+from vfgym.runs import retries
+from vfgym.runs.engine import Engine, Group, Played
+from vfgym.runs.inputs import Example
+
+ROWS = [{"question": f"question {number}", "answer": str(number)} for number in range(4)]
+EVAL_ROWS = [{"question": f"eval {number}", "answer": str(number)} for number in range(3)]
+
+Answer: TypeAlias = Callable[[str], str]
+Run: TypeAlias = Callable[..., Awaitable[Any]]
+
+
+class Answers(Client):
+    """Answers by a function of the last message."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+
+    async def get_response(self, prompt: Any, model: Any, sampling_args: Any = None, tools: Any = None, **kwargs: Any) -> Response:
+        return Response("", 0, "m", message=AssistantMessage(self.answer(prompt[-1]["content"])))
+
+
+async def by_steps(env: vfgym.ChatEnv, answer: Answer, **options: Any) -> Any:
+    async def agent(observation: Any, info: Any) -> str:
+        return answer(observation[-1]["content"])
+
+    return await vfgym.aevaluate(env, agent, progress=False, **options)
+
+
+async def by_client(env: Any, answer: Answer, **options: Any) -> Any:
+    options.pop("resume", None)
+    return await env.evaluate(Answers(answer), "m", use_tqdm=False, **options)
+
+
+both = pytest.mark.parametrize("run", [by_steps, by_client])
+
+
+def said(text: str) -> str:
+    return text
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "_FIRST_WAIT", 0.0)
+
+
+def environment(**options: Any) -> Any:
+    return vf.SingleTurnEnv(**{"dataset": ROWS, "eval_dataset": EVAL_ROWS, **options})
+
+
+def questions(results: Any) -> list[str]:
+    return [row["prompt"][-1]["content"] for row in results["outputs"]]
+
+
+@both
+async def test_max_retries_repeat_a_rollout_and_every_reward_function_is_called_once(run: Run) -> None:
+    asked: Counter[str] = Counter()
+    scored: Counter[str] = Counter()
+
+    def failing(text: str) -> str:
+        asked[text] += 1
+        if asked[text] < 3:
+            raise InfraError("not now")
+        return text
+
+    def counted(completion: Any, state: Any) -> float:
+        scored[state["prompt"][-1]["content"]] += 1
+        return 1.0
+
+    results = await run(environment(rubric=vf.Rubric(counted)), failing, max_retries=2)
+    assert [row["error"] for row in results["outputs"]] == [None] * 3
+    assert [row["reward"] for row in results["outputs"]] == [1.0] * 3
+    assert asked == dict.fromkeys(questions(results), 3)
+    assert scored == dict.fromkeys(questions(results), 1)
+
+
+@both
+async def test_the_last_attempt_keeps_its_error(run: Run) -> None:
+    def failing(text: str) -> str:
+        raise InfraError("never")
+
+    results = await run(environment(), failing, max_retries=1)
+    assert all(row["failed"] and "never" in str(row["error"]) for row in results["outputs"])
+
+
+@both
+async def test_state_columns_are_kept_and_an_unknown_one_is_named(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    results = await run(environment(), said, state_columns=["trajectory_id", "trajectory_idd"])
+    assert all(row["trajectory_id"] and row["trajectory_idd"] is None for row in results["outputs"])
+    assert "no episode's state has the column 'trajectory_idd'" in caplog.text
+    assert "Did you mean `trajectory_id`" in caplog.text
+
+
+class Drawing(vf.MultiTurnEnv):
+    """Shows a random number."""
+
+    def env_response(self, messages: Any, state: Any) -> Any:
+        return [{"role": "user", "content": str(state.rng.integers(10**9))}]
+
+
+@both
+async def test_the_random_numbers_of_rollouts_follow_from_the_seed(run: Run) -> None:
+    async def drawn(**options: Any) -> list[str]:
+        env = Drawing(eval_dataset=EVAL_ROWS, max_turns=2)
+        results = await run(env, said, rollouts_per_example=2, **options)
+        rows = sorted(results["outputs"], key=lambda row: (row["example_id"], row["rollout"]))
+        return [row["completion"][1]["content"] for row in rows]
+
+    first = await drawn(seed=1)
+    assert len(set(first)) == 6
+    assert await drawn(seed=1, max_concurrent=1) == first
+    assert await drawn(seed=1, example_ids=[2]) == first[4:]
+    assert not set(await drawn(seed=2)) & set(first)
+
+
+@both
+async def test_a_split_and_single_examples_can_be_played(run: Run) -> None:
+    env = environment()
+    assert questions(await run(env, said)) == ["eval 0", "eval 1", "eval 2"]
+    assert questions(await run(env, said, split="train", num_examples=2)) == ["question 0", "question 1"]
+    assert sorted(questions(await run(env, said, split="train", example_ids=[3, 1]))) == ["question 1", "question 3"]
+    for wrong in ([7], [], [1, 1]):
+        with pytest.raises(vfgym.errors.ConfigurationError, match="example_id"):
+            await run(env, said, example_ids=wrong)
+    with pytest.raises(vfgym.errors.ConfigurationError, match="num_examples and example_ids"):
+        await run(env, said, example_ids=[1], num_examples=1)
+
+
+@both
+async def test_group_rewards_and_advantages(run: Run) -> None:
+    def rank(completions: list[Any]) -> list[float]:
+        return [float(number) for number, _ in enumerate(completions)]
+
+    results = await run(environment(rubric=vf.Rubric(rank)), said, rollouts_per_example=3, state_columns=["advantage"])
+    assert sorted(row["advantage"] for row in results["outputs"]) == [-1.0] * 3 + [0.0] * 3 + [1.0] * 3
+
+
+@both
+async def test_rollouts_scored_one_by_one_have_advantages_where_they_are_kept_together(run: Run) -> None:
+    length = iter("aaabbbcccc")
+    rewards = {"a": 1.0, "b": 2.0, "c": 6.0}
+
+    def reward(completion: Any) -> float:
+        return rewards[completion[-1]["content"]]
+
+    env = environment(rubric=vf.Rubric(reward), eval_dataset=EVAL_ROWS[:1])
+    answers = iter("abc")
+    results = await run(env, lambda text: next(answers), rollouts_per_example=3, independent_scoring=False, state_columns=["advantage"])
+    assert sorted(row["advantage"] for row in results["outputs"]) == [-2.0, -1.0, 3.0]
+    alone = await run(env, lambda text: next(length), rollouts_per_example=3, independent_scoring=True, state_columns=["advantage"])
+    assert [row["advantage"] for row in alone["outputs"]] == [None] * 3
+
+
+@both
+async def test_a_rubric_that_scores_groups_cannot_score_alone(run: Run) -> None:
+    def rank(completions: list[Any]) -> list[float]:
+        return [0.0 for _ in completions]
+
+    with pytest.raises(vfgym.errors.ConfigurationError, match="rank scores whole groups"):
+        await run(environment(rubric=vf.Rubric(rank)), said, independent_scoring=True)
+
+
+@both
+async def test_strict_raises_the_first_exception(run: Run) -> None:
+    def broken(text: str) -> str:
+        raise LookupError("a bug")
+
+    with pytest.raises(LookupError, match="a bug"):
+        await run(environment(), broken, strict=True)
+    results = await run(environment(), broken)
+    assert all("a bug" in str(row["error"]) for row in results["outputs"])
+
+
+@both
+async def test_a_run_is_resumed_and_errors_are_redone(run: Run, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def failing(text: str) -> str:
+        asked.append(text)
+        if text == "eval 1" and len(asked) <= 3:
+            raise InfraError("not now")
+        return text
+
+    env = environment()
+    await run(env, failing, results_path=tmp_path)
+    await run(env, failing, results_path=tmp_path, resume=True)
+    assert sorted(asked) == ["eval 0", "eval 1", "eval 2"]
+    await run(env, failing, results_path=tmp_path, resume=True, redo_errors=True)
+    assert asked[3:] == ["eval 1"]
+    assert [row["error"] for row in load_results(tmp_path)["outputs"]] == [None] * 3
+
+
+@both
+async def test_no_more_rollouts_at_once_than_asked_for(run: Run) -> None:
+    most = running = 0
+
+    class Slow(vf.SingleTurnEnv):
+        async def setup_state(self, state: Any) -> Any:
+            nonlocal most, running
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.001)
+            running -= 1
+            return state
+
+    env = Slow(dataset=ROWS * 3)
+    await run(env, said, max_concurrent=2)
+    assert most == 2
+
+
+@both
+async def test_progress_is_told(run: Run) -> None:
+    told: list[Any] = []
+    await run(environment(), said, on_progress=lambda *what: told.append(what))
+    assert len(told) == 3
+
+
+# The engine
+
+
+class Numbers:
+    """Plays without an environment."""
+
+    def __init__(self, played: list[int]) -> None:
+        self.played = played
+
+    async def play(self, group: Group, number: int) -> Played:
+        self.played.append(group.example.example_id)
+        await asyncio.sleep(0)
+        return Played(number, None, vfgym.State(), rows=[])  # type: ignore[arg-type]
+
+    async def close(self) -> None: ...
+
+
+def endless() -> Any:
+    place = 0
+    while True:
+        yield Group(Example(place, place, 2, place), range(2))
+        place += 1
+
+
+async def test_groups_without_end_are_given_as_they_finish_and_nobody_plays_far_ahead() -> None:
+    played: list[int] = []
+
+    async def new_player() -> Numbers:
+        return Numbers(played)
+
+    engine = Engine(new_player, in_groups=True)
+    finished: AsyncIterator[Group] = engine.finished(endless(), num_workers=3, most_waiting=2)
+    taken = []
+    async for group in finished:
+        taken.append(group.example.example_id)
+        assert len(group.played) == 2
+        for _ in range(50):  # whoever takes is slow
+            await asyncio.sleep(0)
+        assert max(played) <= len(taken) + 2 + 3
+        if len(taken) == 20:
+            break
+    await finished.aclose()  # type: ignore[attr-defined]
+    assert sorted(taken) == list(range(20))
+    so_far = len(played)
+    await asyncio.sleep(0.01)
+    assert len(played) == so_far
+
+
+async def test_what_a_player_raises_comes_out_of_the_groups() -> None:
+    class Broken(Numbers):
+        async def play(self, group: Group, number: int) -> Played:
+            if group.example.example_id == 3:
+                raise LookupError("a bug")
+            return await super().play(group, number)
+
+    async def new_player() -> Numbers:
+        return Broken([])
+
+    finished = Engine(new_player, in_groups=True).finished(endless(), 1)
+    assert [(await anext(finished)).example.example_id for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(LookupError, match="a bug"):
+        await anext(finished)
+
+
+# An author's own methods
+
+
+async def test_an_authors_run_group_plays_groups_and_its_rows_are_kept(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    class Own(vf.SingleTurnEnv):
+        async def run_group(self, group_inputs: Any, client: Any, model: str, *args: Any, **kwargs: Any) -> Any:
+            calls.append(len(group_inputs))
+            rows = await super().run_group(group_inputs, client, model, *args, **kwargs)
+            for row in rows:
+                row["reward"] += 1.0
+            return rows
+
+    env = Own(dataset=ROWS, rubric=vf.Rubric(lambda completion: 0.5))
+    results = await env.evaluate(Answers(said), "m", rollouts_per_example=2, use_tqdm=False, results_path=tmp_path)
+    assert calls == [2] * 4
+    assert [row["reward"] for row in results["outputs"]] == [1.5] * 8
+    assert [(row["example_id"], row["rollout"]) for row in results["outputs"]] == [(i, r) for i in range(4) for r in range(2)]
+    await env.evaluate(Answers(said), "m", rollouts_per_example=2, use_tqdm=False, results_path=tmp_path)
+    assert calls == [2] * 4  # all of it was done
+    await env.evaluate(Answers(said), "m", independent_scoring=True, use_tqdm=False)
+    assert calls == [2] * 4
+
+
+async def test_an_authors_run_rollout_plays_rollouts_that_are_scored_alone() -> None:
+    class Own(vf.SingleTurnEnv):
+        async def run_rollout(self, input: Any, *args: Any, **kwargs: Any) -> Any:
+            if input["answer"] == "2":
+                raise LookupError("a bug")
+            return {"reward": float(input["answer"]), "metrics": {"mine": 1.0}}
+
+    results = await Own(dataset=ROWS).evaluate(Answers(said), "m", independent_scoring=True, use_tqdm=False)
+    rows = results["outputs"]
+    assert [row["reward"] for row in rows] == [0.0, 1.0, 0.0, 3.0]
+    assert ["a bug" in str(row["error"]) for row in rows] == [False, False, True, False]
+    assert results["metadata"]["avg_error"] == 0.25
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_an_authors_add_model_response_is_called_for_each_turn(is_async: bool) -> None:
+    seen: list[tuple[int, str]] = []
+
+    def note(prompt_messages: Any, response: Response) -> None:
+        seen.append((len(prompt_messages), str(response.message["content"])))
+
+    class Own(vf.MultiTurnEnv):
+        async def env_response(self, messages: Any, state: Any) -> Any:
+            return [{"role": "user", "content": "go on"}]
+
+    class Awaited(Own):
+        async def add_model_response(self, state: Any, prompt_messages: Any, response: Response) -> None:
+            note(prompt_messages, response)
+            await super().add_model_response(state, prompt_messages, response)
+            state["trajectory"][-1]["extras"]["mine"] = True
+
+    class Plain(Own):
+        def add_model_response(self, state: Any, prompt_messages: Any, response: Response) -> Any:  # type: ignore[override]
+            note(prompt_messages, response)
+            return super().add_model_response(state, prompt_messages, response)
+
+    env = (Awaited if is_async else Plain)(dataset=ROWS[:1], max_turns=2)
+    results = await env.evaluate(Answers(said), "m", use_tqdm=False, state_columns=["trajectory"])
+    row = results["outputs"][0]
+    assert seen == [(1, "question 0"), (3, "go on")]
+    assert [message["content"] for message in row["completion"]] == ["question 0", "go on", "go on"]
+    assert [step["extras"].get("mine") for step in row["trajectory"]] == [is_async or None] * 2
+
+
+@both
+async def test_scoring_methods_that_were_replaced_on_the_rubric_are_called(run: Run) -> None:
+    env = environment()
+
+    async def score_group(states: list[Any]) -> None:
+        for state in states:
+            state["reward"], state["metrics"] = 7.0, {"mine": 1.0}
+
+    async def score_rollout(state: Any) -> None:
+        await score_group([state])
+        state["reward"] = 5.0
+
+    env.rubric.score_rollout = score_rollout
+    assert [row["reward"] for row in (await run(env, said, independent_scoring=True))["outputs"]] == [5.0] * 3
+    env.rubric.score_group = score_group
+    results = await env.evaluate(Answers(said), "m", use_tqdm=False)
+    assert [(row["reward"], row["metrics"]) for row in results["outputs"]] == [(7.0, {"mine": 1.0})] * 3

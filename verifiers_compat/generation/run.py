@@ -1,0 +1,94 @@
+"""One run of `generate`, on the engine of all runs: clients are asked, and the documented callbacks are told."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from verifiers_compat.generation.authored_player import AuthoredPlayer
+from verifiers_compat.generation.settings import Settings
+from verifiers_compat.generation.telling import Teller
+from vfgym.clients import Client
+from vfgym.envs.chat import ChatEnv
+from vfgym.results import GenerateOutputs, Run
+from vfgym.runs.client_player import Asking, ClientPlayer
+from vfgym.runs.engine import Engine, Group, Player
+from vfgym.runs.inputs import Inputs, Seeds
+from vfgym.runs.left_to_play import left_to_play, task_fingerprint
+from vfgym.runs.recorder import Recorder
+
+
+async def generate(
+    definition: ChatEnv,
+    inputs: Inputs,
+    clients: Sequence[Client],
+    settings: Settings,
+    run: Run,
+    teller: Teller,
+    authors_method: Callable[..., Awaitable[Any]] | None = None,
+) -> GenerateOutputs:
+    """Play all inputs, and return their rows with the run's metadata.
+
+    What was finished is on disk, where results are saved, whatever ends the run.
+
+    Args:
+        definition: Whose rollouts.
+        inputs: What is played.
+        clients: Who is asked: groups (rollouts, where they are scored alone) take them in turn.
+        settings: How it goes.
+        run: What is written about it.
+        teller: Whom it is told to.
+        authors_method: The author's own `run_group` (`run_rollout`, where rollouts are scored alone), which plays then.
+
+    Raises:
+        ConfigurationError: If the results of another run are in the way.
+        vfgym.results.ResultsError: If results cannot be written; its ``outputs`` are what was finished.
+    """
+    in_groups = not settings.independent_scoring
+    groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
+    path, earlier = run.path_to_save, None
+    if path is not None:
+        groups, earlier = left_to_play(
+            path,
+            run,
+            groups,
+            lambda example, number: task_fingerprint(inputs, example, number),
+            in_groups=in_groups,
+            redo_errors=settings.redo_errors,
+            types=definition.message_types,
+        )
+        if earlier is not None:
+            run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
+            teller.log(f"resuming {path}: {len(earlier.rows)} of {inputs.num_rollouts} rollouts are done")
+    asking = Asking(
+        definition,
+        inputs,
+        clients,
+        settings.model,
+        settings.sampling_args,
+        in_groups=in_groups,
+        max_retries=settings.max_retries,
+        strict=settings.strict,
+        is_saved=path is not None,
+        seeds=None if settings.seed is None else Seeds(settings.seed),
+    )
+
+    async def new_player() -> Player:
+        if authors_method is not None:
+            return AuthoredPlayer(authors_method, asking, settings.state_columns)
+        return ClientPlayer(asking)
+
+    engine = Engine(new_player, in_groups=in_groups, max_concurrent_scoring=settings.max_concurrent_scoring, strict=settings.strict)
+    left = sum(len(group.numbers) for group in groups)
+    # An author's `run_group` plays a group at once.
+    jobs = groups if authors_method is None or not in_groups else [Group(group.example, group.numbers[:1]) for group in groups]
+    with Recorder(run, earlier) as recorder:
+        if groups:
+            with teller.started(inputs, groups, run, in_groups=in_groups):
+                recorder.on_rows = lambda rows: teller.finished(recorder.outputs, rows, run)
+                await engine.play(jobs, left if settings.max_concurrent <= 0 else min(settings.max_concurrent, left), recorder.add)
+        outputs = recorder.finish()
+    if path is not None:
+        teller.log(f"results saved to {path}")
+    return outputs

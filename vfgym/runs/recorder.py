@@ -1,0 +1,125 @@
+"""What becomes of played rollouts: rows are made, kept, written and told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from vfgym.envs.group import with_route
+from vfgym.errors import did_you_mean
+from vfgym.results import Earlier, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, rollout_output
+from vfgym.results.counting import settle
+from vfgym.results.left_out import LeftOutLog
+from vfgym.results.rows import STANDARD_KEYS
+from vfgym.runs.counting import Declared
+from vfgym.runs.engine import Group, Played
+from vfgym.state import State
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Turns played rollouts into rows. A state is let go as soon as its row is made.
+
+    It is a context: what was finished is on disk, where results are saved, whatever ends the run inside it.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        earlier: Earlier | None,
+        *,
+        declared: Declared | None = None,
+        on_rows: Callable[[list[RolloutOutput]], object] | None = None,
+    ) -> None:
+        """Record a run.
+
+        Args:
+            run: What the run is, and where it is saved.
+            earlier: What was finished of it before.
+            declared: What failed rollouts count with. Without it, means are of rewards.
+            on_rows: Called with the rows of each group that was kept.
+        """
+        self.outputs: list[RolloutOutput] = [] if earlier is None else earlier.rows
+        self.on_rows = on_rows
+        self._run = run
+        self._declared = declared
+        self._earlier = earlier
+        self._writer: ResultsWriter | None = None
+        self._left_out = LeftOutLog()
+        self._unseen = set(run.state_columns)
+        """State columns that no rollout had so far."""
+        self._known: list[str] = []
+        """What the last rollout had instead."""
+
+    def __enter__(self) -> Self:
+        if self._run.path_to_save is not None:
+            self._writer = ResultsWriter(self._run.path_to_save, self._run.metadata(self.outputs), earlier=self._earlier)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            if isinstance(error, ResultsError):
+                error.outputs = self._run.outputs(self.outputs)
+            elif error is not None and self._writer is not None:
+                self._write_metadata(self._writer)
+        finally:
+            if self._writer is not None:
+                self._writer.close()
+
+    def _write_metadata(self, writer: ResultsWriter) -> None:
+        try:
+            writer.write_metadata(self._run.metadata(self.outputs))
+        except ResultsError:  # what ended the run is what is raised
+            logger.exception("the metadata of the run that broke off could not be written")
+
+    def add(self, group: Group) -> None:
+        """Record the rollouts of a group that are done.
+
+        Raises:
+            vfgym.results.ResultsError: If a row cannot be written.
+        """
+        rows: list[RolloutOutput] = []
+        for played in group.played:
+            rows += [self._row(group.example.example_id, played)] if played.rows is None else played.rows
+        self.outputs += rows
+        if self._writer is not None:
+            for row in rows:
+                self._writer.append(row)
+            self._writer.update_metadata(lambda: self._run.metadata(self.outputs))
+        if self.on_rows is not None:
+            self.on_rows(rows)
+
+    def finish(self) -> GenerateOutputs:
+        """Settle what failed rollouts count with, and return what came of the run."""
+        for name in sorted(self._unseen) if self._known else ():
+            logger.warning("no episode's state has the column %r, so it is None in all rows.%s", name, did_you_mean(name, self._known))
+        if self._declared is not None:
+            settle(self.outputs)
+        outputs = self._run.outputs(self.outputs)
+        if self._writer is not None:
+            self._writer.finish(outputs["metadata"], () if self._declared is None else outputs["outputs"])
+        return outputs
+
+    def _row(self, example_id: int, played: Played) -> RolloutOutput:
+        state, declared = played.state, self._declared
+        row = rollout_output(
+            state,
+            rollout=played.number,
+            seen_return=played.seen_return,
+            error=played.failure,
+            state_columns=self._run.state_columns,
+            fingerprint=played.fingerprint,
+            failure_reward=None if declared is None else declared.failure_reward(example_id),
+            is_counted=declared is not None,
+            left_out=self._left_out,
+        )
+        row["example_id"] = example_id
+        if played.route:
+            row["info"] = with_route(row, played.route)["info"]
+        if self._unseen and played.failure is None:
+            self._known = [*state, *State.INPUT_FIELDS, *row["metrics"]]
+            self._unseen = {name for name in self._unseen if name not in STANDARD_KEYS.union(self._known) and state.get(name) is None}
+        return row

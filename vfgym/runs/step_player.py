@@ -1,0 +1,163 @@
+"""The player that steps: an agent answers, and any Gymnasium wrapper around the environment is stepped as it is.
+
+An episode is plain synchronous code inside a `vfgym.aio.bridge`, so agents and hooks wait on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import gymnasium as gym
+
+from vfgym.agents.base import Answering
+from vfgym.agents.human import HumanAnswers
+from vfgym.aio.background import wait
+from vfgym.aio.bridge import bridge
+from vfgym.aio.deadlines import Before, DeadlinePassed
+from vfgym.aio.threads import in_place, on_thread
+from vfgym.calls import function_name, is_awaitable, rollout_failure
+from vfgym.envs.chat import ChatEnv
+from vfgym.episode import BaseEpisode
+from vfgym.errors import Error, InvalidAction, ModelError
+from vfgym.lifecycle import is_blocking
+from vfgym.messages import Message
+from vfgym.runs.counting import Declared
+from vfgym.runs.engine import Group, Played
+from vfgym.runs.inputs import Example, Seeds
+from vfgym.runs.replicas import Replica
+from vfgym.runs.retries import is_retryable, seconds_before_retry
+from vfgym.state import State, unbegun
+
+Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
+"""Gives what answers in the episode that an environment has just begun."""
+
+
+@dataclass(slots=True)
+class Stepping:
+    """What is played in a run by stepping, who answers, and how often."""
+
+    begin: Begin
+    split: str
+    seeds: Seeds
+    declared: Declared
+    fingerprint: Callable[[Example], str | None]
+    """Gives the fingerprint of an example's task; None for one that cannot be read."""
+    max_retries: int = 0
+    """How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it."""
+
+
+class StepPlayer:
+    """Plays rollouts by stepping an environment for an agent, inside a bridge: any Gymnasium wrapper is stepped as it is."""
+
+    def __init__(self, stepping: Stepping, replica: Replica) -> None:
+        """Play what is asked for, on this environment."""
+        self._stepping = stepping
+        self._env, self._seat = replica
+
+    async def play(self, group: Group, number: int) -> Played:
+        """Play one rollout, again where what ended it may go away by itself."""
+        return await bridge(self._play, group.example, number)
+
+    async def close(self) -> None:
+        """Leave the environment to whoever made it."""
+
+    def _play(self, example: Example, number: int) -> Played:
+        stepping, seat = self._stepping, self._seat
+        fingerprint = stepping.fingerprint(example)  # before the episode, whose hooks may write to what it starts from
+        route = stepping.declared.route(example.example_id)
+        for attempt in range(stepping.max_retries + 1):
+            is_last = attempt == stepping.max_retries
+            # One that will be thrown away ends without being scored, so that every reward function is called once.
+            seat.throws_away = None if is_last else is_retryable
+            played = self._attempt(example, number)
+            if is_last or played.failure is not None or not is_retryable(played.state):
+                break
+            wait(asyncio.sleep(seconds_before_retry(attempt)))
+        played.route, played.fingerprint = route, fingerprint
+        return played
+
+    def _attempt(self, example: Example, number: int) -> Played:
+        """Play one episode to its end.
+
+        What the environment or the agent raises becomes the episode's error, unless it ends the run (see `ends_run`); but not what
+        ``begin(env)`` raises: it would recur in every episode, so it stops the run.
+        """
+        stepping, env, seat = self._stepping, self._env, self._seat
+        try:
+            options = {"example_id": example.example_id, "split": stepping.split}
+            observation, info = env.reset(seed=stepping.seeds.of(example, number), options=options)
+        except BaseException as error:
+            failure = rollout_failure(error)
+            return Played(number, seat.definition, unbegun({"example_id": example.example_id}), failure, seen_return=0.0)
+        answer = stepping.begin(env)
+        episode = cast(BaseEpisode, seat.episode)
+        played = Played(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
+        is_over = played.state["is_completed"]
+        seen_return = 0.0
+        try:
+            while not is_over:
+                try:
+                    action = asked_in_time(answer, observation, info, cast(BaseEpisode, seat.episode).deadline)
+                except BaseException as raised:
+                    of_agent = raised if isinstance(raised, DeadlinePassed) else rollout_failure(raised)
+                    if not isinstance(of_agent, Error | DeadlinePassed):
+                        played.failure = of_agent
+                    observation, last_reward, _, _, info = seat.fail(_agent_error(of_agent))
+                    seen_return += last_reward
+                    break
+                try:
+                    observation, reward, terminated, truncated, info = env.step(action)
+                except InvalidAction as error:
+                    observation, last_reward, _, _, info = seat.fail(error)
+                    seen_return += last_reward
+                    break
+                seen_return += float(reward)
+                is_over = terminated or truncated
+                played.state = cast(State, seat.state)
+            if played.state["reward"] is None or not played.state["is_completed"]:
+                seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
+        except BaseException as error:
+            played.failure, played.seen_return = rollout_failure(error), seen_return
+            return played
+        played.state, played.seen_return = cast(State, seat.state), seen_return
+        if isinstance(answer, HumanAnswers):
+            own_info = cast(BaseEpisode, seat.episode).info()  # a wrapper may have passed on something else
+            answer.show_end(observation, own_info, None if seat.defers_scoring else seen_return)
+        return played
+
+
+def asked_in_time(answer: Answering, observation: list[Message], info: dict[str, Any], deadline: float | None) -> Any:
+    """Return what an agent answers, if it answers before the deadline of its episode.
+
+    A blocking agent is asked on a thread, so that others go on meanwhile. A plain one holds up its caller, and so cannot be bounded.
+
+    Args:
+        answer: The agent.
+        observation: What it is shown.
+        info: What it is told besides.
+        deadline: A time of `time.monotonic`; None for none (see `BaseEpisode.deadline`).
+
+    Raises:
+        DeadlinePassed: If it did not answer in time: it was cancelled, or its thread given up.
+    """
+    if is_blocking(answer):
+        action: Any = _in_time(on_thread(answer, observation, info), deadline)
+    else:
+        action = in_place(function_name(answer), answer, observation, info)
+    return _in_time(action, deadline) if is_awaitable(action) else action
+
+
+def _in_time(awaitable: Awaitable[Any], deadline: float | None) -> Any:
+    return wait(awaitable if deadline is None else Before(deadline, awaitable))
+
+
+def _agent_error(error: Exception) -> Error | DeadlinePassed:
+    """Return what an agent raised as what ends its episode. A `TimeoutError` of its own is an error as any other, not the deadline."""
+    if isinstance(error, Error | DeadlinePassed):
+        return error
+    failure = ModelError(f"the agent failed: {error!r}")
+    failure.__cause__ = error
+    return failure
