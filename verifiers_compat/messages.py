@@ -1,22 +1,20 @@
 """Messages that can be written to.
 
 Published environments edit messages of a conversation in place (they shorten an earlier tool result, say) and expect the next
-prompt to show it. So the messages of this package's environments are writable subclasses of `vfgym.messages`; what a client
-keeps of a message is dropped when it is written to.
+prompt to show it. So the messages of this package's environments are writable subclasses of `vfgym.messages`, with plain data in
+them: lists, dicts whose items are attributes too, and tool calls. A client goes on using what it made of a message only while the
+message equals what it was then (`vfgym.messages.chat.converted_all`).
 
 They offer what the documented models do, too: an answer's field that is absent reads None as an item (`vfgym` raises KeyError),
 and there are the methods of pydantic's models. As data they stay dicts of the fields that they have.
-
-What is inside a message (its parts: lists, dicts and tool calls) can be written to as well, and tells the message. So it belongs to
-one message, which it does not keep alive; what is put into a second message is copied for it.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self, SupportsIndex, TypeAlias
-from weakref import ref
+from collections.abc import Mapping, MutableMapping
+from operator import is_
+from typing import Any, ClassVar, Self
 
 import vfgym.messages.chat as frozen
 import vfgym.messages.responses as responses
@@ -27,155 +25,35 @@ from vfgym.messages.frozen import FrozenDict
 from vfgym.messages.responses import Model
 from vfgym.messages.tool_calls import fields_of, short
 
-_Owner: TypeAlias = "ref[Message] | None"
 
+class _ByAttribute:
+    """Makes the items of a dict attributes, too."""
 
-class PartList(list[Any]):
-    """A list inside a message."""
+    __slots__ = ()
 
-    __slots__ = ("_owner",)
-    _owner: _Owner
-
-    def __init__(self, items: Iterable[Any] = (), owner: _Owner = None) -> None:
-        """Make a list of items that belong to the same message already, or to none."""
-        super().__init__(items)
-        self._owner = owner
-
-    def append(self, item: Any) -> None:
-        """Write an item at the end."""
-        _tell(self)
-        super().append(_owned(item, self._owner))
-
-    def extend(self, items: Iterable[Any]) -> None:
-        """Write items at the end."""
-        _tell(self)
-        super().extend([_owned(item, self._owner) for item in items])
-
-    def insert(self, index: SupportsIndex, item: Any) -> None:
-        """Write an item before another."""
-        _tell(self)
-        super().insert(index, _owned(item, self._owner))
-
-    def remove(self, item: Any) -> None:
-        """Remove the first item that equals this one."""
-        _tell(self)
-        super().remove(item)
-
-    def pop(self, index: SupportsIndex = -1) -> Any:
-        """Remove an item and return it."""
-        _tell(self)
-        return super().pop(index)
-
-    def clear(self) -> None:
-        """Remove all items."""
-        _tell(self)
-        super().clear()
-
-    def sort(self, **how: Any) -> None:
-        """Sort in place, as lists do."""
-        _tell(self)
-        super().sort(**how)
-
-    def reverse(self) -> None:
-        """Reverse in place."""
-        _tell(self)
-        super().reverse()
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        _tell(self)
-        owner = self._owner
-        super().__setitem__(index, [_owned(item, owner) for item in value] if isinstance(index, slice) else _owned(value, owner))
-
-    def __delitem__(self, index: SupportsIndex | slice) -> None:
-        _tell(self)
-        super().__delitem__(index)
-
-    def __iadd__(self, items: Iterable[Any]) -> Self:  # type: ignore[misc]
-        self.extend(items)
-        return self
-
-    def __imul__(self, count: SupportsIndex) -> Self:
-        _tell(self)
-        return super().__imul__(count)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> PartList:
-        return PartList([copy.deepcopy(item, memo) for item in self])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PartList, (list(self),)
-
-
-class PartDict(dict[str, Any]):
-    """A dict inside a message. Its items are attributes, too."""
-
-    __slots__ = ("_owner",)
-    _owner: _Owner
-
-    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), owner: _Owner = None) -> None:
-        """Make a dict of items that belong to the same message already, or to none."""
-        super().__init__(items)
-        self._owner = owner
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        _tell(self)
-        super().__setitem__(key, _owned(value, self._owner))
-
-    def __delitem__(self, key: str) -> None:
-        _tell(self)
-        super().__delitem__(key)
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        """Write items."""
-        for key, value in dict(*args, **kwargs).items():
-            self[key] = value
-
-    def __ior__(self, other: Any) -> Self:  # type: ignore[override, misc]
-        self.update(other)
-        return self
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return an item; write `default` first where it is missing."""
-        if key not in self:
-            self[key] = default
-        return self[key]
-
-    def pop(self, key: str, *default: Any) -> Any:
-        """Remove an item and return it, or `default`."""
-        _tell(self)
-        return super().pop(key, *default)
-
-    def popitem(self) -> tuple[str, Any]:
-        """Remove the last item and return it."""
-        _tell(self)
-        return super().popitem()
-
-    def clear(self) -> None:
-        """Remove all items."""
-        _tell(self)
-        super().clear()
-
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self: Any, name: str) -> Any:
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"this part of a message has no field {name!r} (it has {', '.join(self)})") from None
+            raise AttributeError(f"{type(self).__name__} has no field {name!r} (it has {', '.join(self)})") from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_owner":
-            super().__setattr__(name, value)
-        else:
-            self[name] = value
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        self[name] = value
 
-    def __delattr__(self, name: str) -> None:
-        if name not in self:
-            raise AttributeError(name)
-        del self[name]
+    def __delattr__(self: Any, name: str) -> None:
+        try:
+            del self[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> PartDict:
-        return _part_dict({key: copy.deepcopy(value, memo) for key, value in self.items()}, None)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _part_dict, (dict(self), None)
+class PartDict(_ByAttribute, dict[str, Any]):
+    """A dict inside a message."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, _writable(value))
 
 
 class _ContentPart(Model, PartDict):
@@ -197,7 +75,7 @@ class _ContentPart(Model, PartDict):
         """
         if isinstance(value, cls):
             return value
-        made = _owned({"type": cls._TYPE, **(fields_of(value) or {})}, None)
+        made = _writable({"type": cls._TYPE, **(fields_of(value) or {})})
         if not isinstance(made, cls):
             raise InvalidMessage(f"expected the fields of a {cls.__name__}, got {type(value).__name__}: {short(value)}")
         return made
@@ -211,7 +89,7 @@ class TextContentPart(_ContentPart):
 
     def __init__(self, text: str, type: str = "text", **fields: Any) -> None:
         """Make a part of its fields."""
-        super().__init__({"type": type, "text": text, **fields})
+        super().__init__(_writable({"type": type, "text": text, **fields}))
 
 
 class ImageUrlContentPart(_ContentPart):
@@ -222,7 +100,7 @@ class ImageUrlContentPart(_ContentPart):
 
     def __init__(self, image_url: Mapping[str, Any], type: str = "image_url", **fields: Any) -> None:
         """Make a part of its fields; the image is ``{"url": ...}``."""
-        super().__init__({"type": type, "image_url": image_url, **fields})
+        super().__init__(_writable({"type": type, "image_url": image_url, **fields}))
 
 
 class InputAudioContentPart(_ContentPart):
@@ -233,91 +111,44 @@ class InputAudioContentPart(_ContentPart):
 
     def __init__(self, input_audio: Mapping[str, Any], type: str = "input_audio", **fields: Any) -> None:
         """Make a part of its fields; the audio is ``{"data": ..., "format": ...}``."""
-        super().__init__({"type": type, "input_audio": input_audio, **fields})
+        super().__init__(_writable({"type": type, "input_audio": input_audio, **fields}))
 
 
-_PART_TYPES: tuple[type[_ContentPart], ...] = (TextContentPart, ImageUrlContentPart, InputAudioContentPart)
+_PART_TYPES: dict[Any, type[PartDict]] = {cls._TYPE: cls for cls in (TextContentPart, ImageUrlContentPart, InputAudioContentPart)}
 
 
-def _part_dict(items: Mapping[str, Any], owner: _Owner) -> PartDict:
-    """Return items that belong to a message already as a dict of the class that their ``type`` says."""
-    kind = items.get("type")
-    cls: type[PartDict] = next((cls for cls in _PART_TYPES if kind == cls._TYPE and kind in items), PartDict)
-    made = cls.__new__(cls)
-    PartDict.__init__(made, items, owner)
-    return made
-
-
-def _tell(part: PartList | PartDict | ToolCall) -> None:
-    """Tell the message of a part that it is written to."""
-    message = _message_of(part._owner)
-    if message is not None:
-        message.forget_converted()
-
-
-def _message_of(owner: _Owner) -> Message | None:
-    return None if owner is None else owner()
-
-
-def _owned(value: Any, owner: _Owner) -> Any:
-    """Return `value` as a part of a message: itself, if it belongs to this one or to none yet, or else a copy.
-
-    Args:
-        value: Anything that may be inside a message.
-        owner: The message; None for a part that is not in one.
-    """
-    if isinstance(value, PartList | PartDict | ToolCall):
-        message, current = _message_of(owner), _message_of(value._owner)
-        if current is message:
-            return value
-        if current is None:
-            return _taken(value, owner)
-    if isinstance(value, tool_calls.ToolCall):
-        return _taken((type(value) if isinstance(value, ToolCall) else ToolCall)._of(value), owner)
+def _writable(value: Any) -> Any:
+    """Return a value as what can be written to: dicts as parts, tool calls as `ToolCall`. What is that already is not copied."""
+    if value.__class__ is str or isinstance(value, PartDict | ToolCall):
+        return value
     if isinstance(value, Mapping):
-        return _part_dict({key: _owned(item, owner) for key, item in value.items()}, owner)
+        items = {key: _writable(item) for key, item in value.items()}
+        if isinstance(value, tool_calls.ToolCall):
+            return ToolCall._of(items)
+        kind = items.get("type")
+        cls = _PART_TYPES.get(kind, PartDict) if isinstance(kind, str) and kind in items else PartDict
+        made = cls.__new__(cls)
+        dict.update(made, items)
+        return made
     if isinstance(value, list | tuple):
-        return PartList([_owned(item, owner) for item in value], owner)
+        held = [_writable(item) for item in value]
+        return value if value.__class__ is list and all(map(is_, held, value)) else held
     return value
 
 
-def _taken(part: Any, owner: _Owner) -> Any:
-    """Make a part that belongs to no message one of this message, with all that is inside it."""
-    if isinstance(part, ToolCall):
-        _set_owner(part, owner)
-    else:
-        part._owner = owner
-    if isinstance(part, list):
-        list.__setitem__(part, slice(None), [_owned(item, owner) for item in part])
-    else:
-        dict.update(part, {key: _owned(item, owner) for key, item in part.items()})
-    return part
-
-
-_MISSING = object()
-
-
-class _Writable(Model, FrozenDict):
-    """Makes a frozen dict writable, by items and by attributes."""
+class _Writable(_ByAttribute, Model, FrozenDict):
+    """Gives a frozen dict back what dicts can do. What is put in becomes something that can be written to as well."""
 
     __slots__ = ()
+    _held = staticmethod(_writable)
+    __delitem__ = dict.__delitem__
+    clear = dict.clear
+    pop = dict.pop
+    popitem = dict.popitem
+    update = MutableMapping.update
 
-    def __delitem__(self, key: str) -> None:
-        self._changed()
-        dict.__delitem__(self, key)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
-
-    def __delattr__(self, name: str) -> None:
-        if not dict.__contains__(self, name):
-            raise AttributeError(name)
-        del self[name]
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        """Write items."""
-        for key, value in dict(*args, **kwargs).items():
-            self[key] = value
+    def __setitem__(self, key: str, value: Any) -> None:
+        dict.__setitem__(self, key, _writable(value))
 
     def __ior__(self, other: Any) -> Self:  # type: ignore[override, misc]
         self.update(other)
@@ -329,37 +160,14 @@ class _Writable(Model, FrozenDict):
             self[key] = default
         return self[key]
 
-    def pop(self, key: str, *default: Any) -> Any:
-        """Remove an item and return it, or `default`."""
-        self._changed()
-        return dict.pop(self, key, *default)
-
-    def popitem(self) -> tuple[str, Any]:
-        """Remove the last item and return it."""
-        self._changed()
-        return dict.popitem(self)
-
-    def clear(self) -> None:
-        """Remove all items."""
-        self._changed()
-        dict.clear(self)
-
     def __copy__(self) -> Self:
-        return self._made(self)
+        return self._of(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self._made({key: copy.deepcopy(value, memo) for key, value in self.items()})
+        return self._of({key: copy.deepcopy(value, memo) for key, value in self.items()})
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._made, (dict(self),)
 
-    @classmethod
-    def _made(cls, data: Mapping[str, Any]) -> Self:
-        """Make one of another's data."""
-        return cls._of(data)
-
-    def _changed(self) -> None:
-        """Do what a write asks for."""
+_MISSING = object()
 
 
 class ToolCall(_Writable, tool_calls.ToolCall):
@@ -368,29 +176,12 @@ class ToolCall(_Writable, tool_calls.ToolCall):
     Its data is the nested form of OpenAI; `model_dump` gives the documented fields: ``id``, ``name`` and ``arguments``.
     """
 
-    __slots__ = ("_owner",)
-    _owner: _Owner
-
-    def __init__(self, *args: Any, **fields: Any) -> None:
-        """Validate one call (see `vfgym.ToolCall`)."""
-        tool_calls.ToolCall.__init__(self, *args, **fields)
-        _taken(self, None)
-
-    @classmethod
-    def _of(cls, data: Mapping[str, Any]) -> Self:
-        made = super()._of(data)
-        _set_owner(made, None)
-        return made
-
-    @classmethod
-    def _made(cls, data: Mapping[str, Any]) -> Self:
-        # Name and arguments are the call's own fields, so a copy has its own.
-        return cls._of({key: PartDict(value) if key == "function" else value for key, value in data.items()})
+    __slots__ = ()
 
     @classmethod
     def model_validate(cls, value: Any) -> Self:
         """Return `value`, or a call made of any form that `vfgym.messages.as_tool_call` takes."""
-        return value if isinstance(value, cls) else cls._made(as_tool_call(value))
+        return value if isinstance(value, cls) else cls._of(_writable(as_tool_call(value)))
 
     def _defaults(self) -> dict[str, Any]:
         return {"id": None}
@@ -399,12 +190,6 @@ class ToolCall(_Writable, tool_calls.ToolCall):
         own = {key: value for key, value in self.items() if key != "function" and (key, value) != ("type", "function")}
         return {"id": own.pop("id", None), **self["function"], **own}
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"this tool call has no field {name!r} (it has name, arguments, {', '.join(self)})") from None
-
     def __contains__(self, key: object) -> bool:
         return key in self._FLAT or dict.__contains__(self, key)
 
@@ -412,36 +197,24 @@ class ToolCall(_Writable, tool_calls.ToolCall):
         if key in self._FLAT:
             self["function"][key] = value
         else:
-            self._changed()
-            dict.__setitem__(self, key, _owned(value, self._owner))
+            super().__setitem__(key, value)
 
-    def _changed(self) -> None:
-        _tell(self)
-
-
-_set_owner = ToolCall.__dict__["_owner"].__set__  # the slot itself: assignment writes an item
+    def __copy__(self) -> Self:
+        # Name and arguments are the call's own fields, so a copy has its own.
+        return self._of({**self, "function": copy.copy(self["function"])})
 
 
 class _WritableMessage(_Writable, Message):
     """Makes a message writable."""
 
-    __slots__ = ("__weakref__",)
-
-    @classmethod
-    def _made(cls, data: Mapping[str, Any]) -> Self:
-        made = cls._of(data)
-        for key, value in data.items():
-            if isinstance(value, list | dict):
-                dict.__setitem__(made, key, _owned(value, ref(made)))
-        return made
+    __slots__ = ()
+    __getattr__ = Message.__getattr__  # which reads an empty slot as None
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key == "tool_calls" and value is not None:
-            value = self._checked_field(key, value)
-        elif isinstance(value, list | tuple | dict):
-            value = _owned(value, ref(self))
-        self._changed()
-        dict.__setitem__(self, key, value)
+        dict.__setitem__(self, key, None if value is None else self._checked_field(key, value))
+
+    def _original(self) -> Self:
+        return self._of({key: _copied(value) for key, value in self.items()})
 
     @classmethod
     def model_validate(cls, value: Any) -> Self:
@@ -463,19 +236,17 @@ class _WritableMessage(_Writable, Message):
     def _given(self) -> dict[str, Any]:
         return dict(self)
 
-    def _changed(self) -> None:
-        self.forget_converted()
 
-    def _checked_content(self, content: Any) -> Any:
-        checked = super()._checked_content(content)
-        return checked if checked.__class__ is str or checked is None else _owned(checked, ref(self))
-
-    def _checked_field(self, key: str, value: Any) -> Any:
-        if key != "tool_calls":
-            return _owned(value, ref(self)) if isinstance(value, list | tuple | Mapping) else value
-        if isinstance(value, PartList) and _message_of(value._owner) is self:
-            return value
-        return _owned(list(super()._checked_field(key, value)), ref(self))
+def _copied(value: Any) -> Any:
+    """Return dicts and lists copied, all the way down; anything else as it is."""
+    if value.__class__ is str:
+        return value
+    if isinstance(value, dict):
+        cls = value.__class__ if isinstance(value, PartDict | tool_calls.ToolCall) else PartDict
+        made = cls.__new__(cls)
+        dict.update(made, {key: _copied(item) for key, item in value.items()})
+        return made
+    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 class SystemMessage(_WritableMessage, frozen.SystemMessage):

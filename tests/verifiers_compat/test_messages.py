@@ -14,10 +14,10 @@ import pytest
 
 import verifiers_compat as vf
 from tests.clients.canned_server import CannedServer, canned_server
-from vfgym.clients.formats import joined
 from vfgym.clients.formats import openai_chat as chat_format
 from vfgym.clients.providers import openai_chat_completions
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.messages.chat import converted_all
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
@@ -28,12 +28,6 @@ class ThroughTheSdk(OpenAIChatCompletionsClient):
 
     async def to_native_tool(self, tool: Any) -> Any:
         return await super().to_native_tool(tool)
-
-
-@pytest.fixture(autouse=True, params=[0, 9, joined._SHORT])
-def short(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conversations of a few messages are joined from the first turn on, from a later one on, and not at all."""
-    monkeypatch.setattr(joined, "_SHORT", request.param)
 
 
 @pytest.fixture
@@ -135,7 +129,7 @@ async def test_what_is_written_to_an_earlier_message_is_in_the_next_prompt_and_n
     change(conversation[index])
     await client.get_response(conversation, "m")
     shown = server.bodies[-1]["messages"]
-    assert [message is conversation[index] for message in converted] == [True]
+    assert converted == [conversation[index]]
     assert shown == [chat_format.native_message(message) for message in conversation]
     assert shown != untouched
     await client.get_response(conversation, "m")
@@ -211,88 +205,113 @@ async def test_audio_in_an_old_message_still_asks_for_text(client: OpenAIChatCom
     assert [body.get("modalities") for body in server.bodies] == [["text"], ["text"], ["text"], None]
 
 
-# Whose part it is
-
-
-def test_what_is_put_into_a_second_message_is_copied_for_it() -> None:
-    one = episode()
-    two: list[Any] = [
-        vf.UserMessage(one[1]["content"]),
-        vf.AssistantMessage(None, tool_calls=one[2].tool_calls),
-        vf.AssistantMessage(None, tool_calls=[one[2].tool_calls[0]]),
-        copy.copy(one[1]),
-        one[1].replace(name="ann"),
+async def test_a_part_that_several_messages_share_shows_its_edit_in_each(
+    client: OpenAIChatCompletionsClient, server: CannedServer, converted: list[Any]
+) -> None:
+    part, call = vf.TextContentPart(text="long"), vf.ToolCall(id="c1", name="look", arguments="{}")
+    conversation = [
+        *[vf.UserMessage([part]), vf.AssistantMessage(None, tool_calls=[call])],
+        *[vf.ToolMessage([part], tool_call_id="c1"), vf.AssistantMessage("so", tool_calls=[call]), vf.UserMessage("go on")],
     ]
-    late = vf.UserMessage("x")
-    late["content"] = [one[1]["content"][0]]
-    late["content"].append(one[1]["content"][1])
-    before = copy.deepcopy([*two, late])
-    one[1]["content"][0]["text"] = "changed"
-    one[1]["content"][1]["image_url"]["url"] = "changed"
-    one[2].tool_calls[0].arguments = "changed"
-    assert [*two, late] == before
+    await client.get_response(conversation, "m")
+    converted.clear()
+    part.text, call.arguments = "short", '{"at": 1}'
+    await client.get_response(conversation, "m")
+    shown = server.bodies[-1]["messages"]
+    assert shown == [chat_format.native_message(message) for message in conversation]
+    assert [shown[0]["content"][0]["text"], shown[2]["content"][0]["text"]] == ["short", "short"]
+    assert [shown[at]["tool_calls"][0]["function"]["arguments"] for at in (1, 3)] == ['{"at": 1}', '{"at": 1}']
+    assert converted == conversation[:4]
 
 
-def test_a_part_stays_itself_within_its_message() -> None:
-    message = episode()[1]
-    text, image = message["content"]
-    message["content"] = [image, text]
-    message["content"] += [{"type": "text", "text": "more"}]
-    assert (message["content"][0] is image, message["content"][1] is text) == (True, True)
+async def test_parts_that_were_taken_out_are_in_no_prompt(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
+    conversation = episode()
+    await client.get_response(conversation, "m")
+    taken_out = conversation[3]["content"]
+    conversation[3]["content"] = copy.deepcopy(taken_out)
+    taken_out[0].text = "changed"
+    await client.get_response(conversation, "m")
+    assert server.bodies[1]["messages"] == server.bodies[0]["messages"]
+
+
+# What is inside
+
+
+def test_parts_and_calls_stay_themselves() -> None:
+    text, image = vf.TextContentPart(text="a"), vf.ImageUrlContentPart(image_url=IMAGE["image_url"])
     call = vf.ToolCall(id="c1", name="look", arguments="{}")
-    said = vf.AssistantMessage(None, tool_calls=[call])
-    call.arguments = '{"a": 1}'
-    assert said.tool_calls[0] is call
+    said = vf.AssistantMessage([text], tool_calls=[call], notes=(text,))
+    asked = vf.UserMessage([text, image]).replace(name="ann")
+    parts = asked["content"] = [image, text]
+    calls = said["tool_calls"]
+    parts.append(text)
+    calls.append(call)
+    assert all(one is other for one, other in zip([*asked["content"], *said["content"]], [image, text, text, text], strict=True))
+    assert all(each is call for each in said.tool_calls)
+    assert (said["notes"][0] is text, asked["content"] is parts, len(said.tool_calls)) == (True, True, 2)
 
 
-@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
-def test_copies_are_equal_and_their_own(twin_of: Callable[[Any], Any]) -> None:
+def test_plain_dicts_become_parts_and_are_themselves_left_alone() -> None:
+    given = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, {"type": "file", "file": {"file_id": "f"}}]
+    untouched = copy.deepcopy(given)
+    message = vf.UserMessage("x", notes={"deep": [{"at": 1}]})
+    message.content = given
+    message.content[0].text = message.content[0].cache_control.type = message.content[1].file.file_id = "b"
+    message.notes.deep[0].at = 2
+    message.update(seen=[{"by": {"name": "ann"}}])
+    assert message.seen[0].by.name == "ann"
+    assert message == {
+        **{"role": "user", "notes": {"deep": [{"at": 2}]}, "seen": [{"by": {"name": "ann"}}]},
+        "content": [{"type": "text", "text": "b", "cache_control": {"type": "b"}}, {"type": "file", "file": {"file_id": "b"}}],
+    }
+    assert given == untouched
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_deep_copies_are_equal_and_their_own(twin_of: Callable[[Any], Any]) -> None:
     for message in episode():
+        [native] = converted_all([message], chat_format.native_message)
         twin = twin_of(message)
         assert (twin, type(twin)) == (message, type(message))
         assert json.loads(json.dumps(twin)) == json.loads(json.dumps(message)) == message
-        twin.converted(chat_format.native_message)
         if message["role"] == "assistant" and message.tool_calls:
             assert type(twin.tool_calls[0]) is vf.ToolCall
             twin.tool_calls[0].arguments = "{}"
-            assert message.tool_calls[0].arguments == '{"at": 1}'
-            assert twin.converted(chat_format.native_message)["tool_calls"][0]["function"]["arguments"] == "{}"
+            twin["notes"][0].deep.append(2)
+            assert (message.tool_calls[0].arguments, message["notes"]) == ('{"at": 1}', [{"deep": [1]}])
         elif isinstance(message["content"], list):
-            kept = twin.converted(chat_format.native_message)
-            assert isinstance(twin["content"][0], dict)
-            twin["content"][0]["text"] = "changed"
+            assert type(twin["content"][0]) is vf.TextContentPart
+            twin["content"][0].text = "changed"
             assert message["content"][0]["text"] != "changed"
-            assert twin.converted(chat_format.native_message) is not kept
+        else:
+            twin["content"] = "changed"
+        assert twin != message
+        assert converted_all([message, twin], chat_format.native_message) == [native, chat_format.native_message(twin)]
 
 
-def test_parts_keep_no_message_alive_and_make_no_cycle() -> None:
-    gc.disable()
-    try:
-        for make in (
-            lambda: vf.UserMessage([IMAGE]),
-            lambda: vf.AssistantMessage(None, tool_calls=[vf.ToolCall(name="f", arguments="{}")]),
-        ):
-            message: Any = make()
-            message.converted(chat_format.native_message)
-            part = (message["content"] or message.tool_calls)[0]
-            gone = weakref.ref(message)
-            del message
-            assert gone() is None
-            part["type"] = "of nobody"
-    finally:
-        gc.enable()
+def test_a_copy_has_its_own_fields_and_shares_what_is_in_them() -> None:
+    message = episode()[2]
+    twin = copy.copy(message)
+    twin["content"] = "so"
+    assert (message["content"], twin["tool_calls"] is message["tool_calls"]) == (None, True)
+    call = copy.copy(message.tool_calls[0])
+    call.name = "see"
+    assert (type(call), call["function"]["name"], message.tool_calls[0].name) == (vf.ToolCall, "see", "look")
 
 
 async def test_an_episode_is_let_go_without_the_garbage_collector(client: OpenAIChatCompletionsClient) -> None:
-    conversation = episode()
+    class Text(str):
+        """A text that can be watched."""
+
+    conversation = [vf.UserMessage([{"type": "text", "text": Text("u")}]), vf.AssistantMessage(Text("a")), vf.UserMessage(Text("go on"))]
     for _ in range(3):
         await client.get_response(conversation, "m")
         taking_turns(conversation, 1)
-    gone = [weakref.ref(message) for message in conversation]
+    gone = [weakref.ref(text) for text in (conversation[0].content[0].text, conversation[1].content, conversation[2].content)]
     gc.disable()
     try:
         del conversation
-        assert [each() for each in gone] == [None] * len(gone)
+        assert [each() for each in gone] == [None] * 3
     finally:
         gc.enable()
 

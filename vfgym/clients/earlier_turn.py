@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vfgym.messages import Message, as_message
+from vfgym.messages import Message, as_messages
+from vfgym.messages.chat import converted_all
 
 
 def earlier_turn(
@@ -27,7 +28,7 @@ def earlier_turn(
         length = len(step["prompt"]) + len(step["completion"])
         if not step["completion"] or length <= longest or length >= len(prompt):
             continue
-        messages = [as_message(message).converted(native) for message in (*step["prompt"], *step["completion"])]
+        messages = converted_all(as_messages([*step["prompt"], *step["completion"]]), native)
         if all(map(_is_same, messages, prompt)):
             best, longest = step, length
     return None if best is None else (longest, best)

@@ -13,11 +13,10 @@ from vfgym.calls import is_awaitable
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, is_unknown_model, named_key
-from vfgym.clients.formats.joined import conversation
 from vfgym.clients.http.retries import given_up_because
 from vfgym.clients.http.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
-from vfgym.messages import Message, Response
+from vfgym.messages import Message, Response, as_messages
 from vfgym.output.redaction import REDACTED, excerpt, redact_error, redacted_url, with_secrets
 from vfgym.state import MessagesView
 from vfgym.tools import Tool
@@ -173,7 +172,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         """
         sampling_args = sampling_args or {}
         try:
-            messages = conversation(list(prompt) if isinstance(prompt, MessagesView) else prompt)
+            messages = as_messages(list(prompt) if isinstance(prompt, MessagesView) else prompt)
             of_the_run, of_the_state = sampling_args.get("extra_headers") or {}, self.state_headers(kwargs.get("state"))
             headers = {**of_the_run, **of_the_state, **(kwargs.pop("extra_headers", None) or {})}
             if headers:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from vfgym.errors import InvalidMessage
-from vfgym.messages.frozen import Field, FrozenDict, FrozenList, freeze
+from vfgym.messages.frozen import Field, FrozenDict
 from vfgym.messages.tool_calls import ToolCall, as_tool_call, fields_of, short
 
 T = TypeVar("T")
@@ -48,29 +48,16 @@ class MessageTypes(dict[str, "type[Message]"]):
         return self.taken.issuperset(classes)
 
 
-class Kept:
-    """What a client keeps with a message."""
+class Converted:
+    """What a client made of a message."""
 
-    __slots__ = ("convert", "joined", "made", "writes")
+    __slots__ = ("convert", "made", "original")
 
-    def __init__(self, convert: Callable[[Message], Any], made: Any) -> None:
-        """Keep what `convert` made of the message."""
+    def __init__(self, message: Message, convert: Callable[[Message], Any]) -> None:
+        """Convert the message; one that can be written to, from a copy of it, since what is made may share its parts."""
+        self.original = message._original()
         self.convert = convert
-        self.made = made
-        self.joined: Any = None
-        """What was made of all the messages before this one (`vfgym.clients.formats.joined`)."""
-        self.writes: Writes | None = None
-        """Counts when the message is written to, for those who joined it to others."""
-
-
-class Writes:
-    """Counts the writes to messages that were joined."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        """Start at none."""
-        self.count = 0
+        self.made = convert(message if self.original is None else self.original)
 
 
 class Message(FrozenDict):
@@ -80,8 +67,8 @@ class Message(FrozenDict):
     """
 
     __slots__ = ("_converted",)
-    _converted: Kept | None
-    """What a client keeps with the message; None (by `__getattr__`) while the slot is empty."""
+    _converted: Converted | None
+    """What `converted_all` made of it; None (by `__getattr__`) while the slot is empty."""
     ROLES: ClassVar[tuple[str, ...]] = ()
     """Roles that this class stands for; the first one is its default."""
     _is_text_enough: ClassVar[bool] = True
@@ -156,37 +143,23 @@ class Message(FrozenDict):
         """
         return type(self).of_fields({**self, **changes})
 
-    def converted(self, convert: Callable[[Message], T]) -> T:
-        """Return what `convert` makes of the message, made once (see `converted_all`)."""
-        return cast(T, self.kept(convert).made)
-
-    def kept(self, convert: Callable[[Message], Any]) -> Kept:
-        """Return what is kept with the message, which has what `convert` makes of it."""
-        kept = self._converted
-        if kept is None or kept.convert is not convert:
-            writes = None if kept is None else kept.writes
-            kept = Kept(convert, convert(self))
-            kept.writes = writes
-            _set_converted(self, kept)
-        return kept
-
     def forget_converted(self) -> None:
-        """Let go of what is kept with the message; what it was joined to is told."""
-        kept = self._converted
-        if kept is not None:
-            _set_converted(self, None)
-            if kept.writes is not None:
-                kept.writes.count += 1
+        """Let go of what `converted_all` made of the message."""
+        _set_converted(self, None)
+
+    def _original(self) -> Self | None:
+        """Return a copy that tells whether the message was written to since; None, as it cannot be."""
+        return None
 
     def _checked_content(self, content: Any) -> Any:
         if isinstance(content, str):
             return content
         if content is None:
             raise InvalidMessage(f"a {self.ROLES[0]} message needs content (text, or a list of parts), got None")
-        return _checked_parts(content)
+        return self._held(_checked_parts(content))
 
     def _checked_field(self, key: str, value: Any) -> Any:
-        return freeze(value)
+        return self._held(value)
 
 
 _set_converted = Message.__dict__["_converted"].__set__  # the slot itself: assignment is refused
@@ -195,13 +168,17 @@ _set_converted = Message.__dict__["_converted"].__set__  # the slot itself: assi
 def converted_all(messages: Iterable[Message], convert: Callable[[Message], T]) -> list[T]:
     """Return what `convert` makes of each message.
 
-    It is made once for each, and again once the message was written to (`verifiers_compat` has messages that can be): so a
-    client converts the new messages of a conversation only.
+    It is kept with the message, so a client converts the new messages of a conversation only. It is made again if the message was
+    written to since (those of `verifiers_compat` can be), or if another function asked last.
     """
-    return [
-        kept.made if (kept := message._converted) is not None and kept.convert is convert else message.converted(convert)
-        for message in messages
-    ]
+    made = []
+    for message in messages:
+        kept = message._converted
+        if kept is None or kept.convert is not convert or (kept.original is not None and kept.original != message):
+            kept = Converted(message, convert)
+            _set_converted(message, kept)
+        made.append(kept.made)
+    return made
 
 
 class SystemMessage(Message):
@@ -240,14 +217,14 @@ class AssistantMessage(Message):
     tool_calls = Field()
 
     def _checked_content(self, content: Any) -> Any:
-        return content if content is None or isinstance(content, str) else _checked_parts(content)
+        return None if content is None else super()._checked_content(content)
 
     def _checked_field(self, key: str, value: Any) -> Any:
-        if key != "tool_calls":
-            return freeze(value)
-        if not isinstance(value, list | tuple):
-            raise InvalidMessage(f"tool_calls must be a list of tool calls, got {type(value).__name__}")
-        return FrozenList([as_tool_call(call) for call in value])
+        if key == "tool_calls":
+            if not isinstance(value, list | tuple):
+                raise InvalidMessage(f"tool_calls must be a list of tool calls, got {type(value).__name__}")
+            value = [as_tool_call(call) for call in value]
+        return self._held(value)
 
 
 class ToolMessage(Message):
@@ -271,7 +248,7 @@ MESSAGE_TYPES = MessageTypes(SystemMessage, UserMessage, AssistantMessage, ToolM
 _REQUIRED_IN_PART = {"text": "text", "image_url": "image_url", "input_audio": "input_audio"}
 
 
-def _checked_parts(content: Any) -> FrozenList:
+def _checked_parts(content: Any) -> list[Mapping[str, Any]]:
     if not isinstance(content, list | tuple):
         raise InvalidMessage(f"content must be text or a list of parts, got {type(content).__name__}: {short(content)}")
     for index, part in enumerate(content):
@@ -283,8 +260,13 @@ def _checked_parts(content: Any) -> FrozenList:
         expected = str if kind == "text" else Mapping
         if field and not isinstance(value, expected):
             raise InvalidMessage(f"content part {index} of type {kind!r} needs {field!r} ({expected.__name__}), got {short(part)}")
+    return [_without_none(part) for part in content]
+
+
+def _without_none(part: Mapping[str, Any]) -> Mapping[str, Any]:
     # Arrow fills the fields that other parts have with None.
-    return cast(FrozenList, freeze([{key: value for key, value in part.items() if value is not None} for part in content]))
+    is_filled = any([value is None for value in part.values()])
+    return {key: value for key, value in part.items() if value is not None} if is_filled else part
 
 
 def as_message(value: Any, types: MessageTypes = MESSAGE_TYPES) -> Message:

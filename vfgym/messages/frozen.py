@@ -57,6 +57,11 @@ class FrozenDict(dict[str, Any]):
         dict.update(made, data)
         return made
 
+    @staticmethod
+    def _held(value: Any) -> Any:
+        """Return a value as it is held in a dict of this class."""
+        return freeze(value)
+
 
 def _rebuild(cls: type[FrozenDict], data: dict[str, Any]) -> FrozenDict:
     return cls._of(data)

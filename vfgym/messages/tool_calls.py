@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from vfgym.errors import InvalidMessage
-from vfgym.messages.frozen import Field, FrozenDict, freeze
+from vfgym.messages.frozen import Field, FrozenDict
 
 
 class ToolCall(FrozenDict):
@@ -57,8 +57,8 @@ class ToolCall(FrozenDict):
             raise InvalidMessage(f"a tool call needs the name of a tool (a string), got name={name!r}")
         if not isinstance(arguments, str):
             raise InvalidMessage(f"the arguments of tool call {name!r} must be JSON text (a string), got {arguments!r}")
-        call = FrozenDict._of({"name": name, "arguments": arguments, **freeze(inner)})
-        dict.update(self, {"id": id if isinstance(id, str) else name, "type": type or "function", "function": call, **freeze(extra)})
+        call = self._held({"name": name, "arguments": arguments, **inner})
+        dict.update(self, {"id": id if isinstance(id, str) else name, "type": type or "function", "function": call, **self._held(extra)})
 
     @property
     def name(self) -> str:

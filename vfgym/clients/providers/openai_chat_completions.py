@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig
-from vfgym.clients.formats.joined import joined
 from vfgym.clients.formats.openai_chat import (
     REQUEST_OPTIONS,
     as_fields,
@@ -30,6 +29,7 @@ from vfgym.clients.http.chat_sdk import create_completion
 from vfgym.clients.http.json_http import JsonRoute, encode_json
 from vfgym.clients.provider import ProviderClient
 from vfgym.messages import Message, Response
+from vfgym.messages.chat import converted_all
 from vfgym.tools import Tool
 
 if TYPE_CHECKING:
@@ -65,8 +65,9 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[ChatMessages, dict[str, Any]]:
         """Return the conversation as the API takes it. One with audio asks for an answer in text."""
-        native, has = joined(list(messages), native_message, _with_audio)
-        return native, {"modalities": ["text"]} if has else {}
+        native = converted_all(messages, native_message)
+        with_audio = any([has_audio(message) for message in messages if isinstance(message["content"], list)])
+        return native, {"modalities": ["text"]} if with_audio else {}
 
     async def to_native_tool(self, tool: Tool) -> ChatTool:
         """Return a tool as the API takes it."""
@@ -109,10 +110,10 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
         """Return the request's JSON. The parameters win, as the SDK has it with ``extra_body``."""
         parts = [b""]
         if "messages" not in parameters:
-            encoded, has = joined(messages, _message_json, _json_with_audio)
-            if has and "modalities" not in parameters:
-                parameters["modalities"] = ["text"]
-            parts += b',"messages":[', b",".join(encoded), b"]"
+            encoded = b",".join(converted_all(messages, _message_json))
+            if _AUDIO_PART in encoded:
+                parameters.setdefault("modalities", ["text"])
+            parts += b',"messages":[', encoded, b"]"
         if tools and "tools" not in parameters:
             parts += b',"tools":', self._tools_as_json(tools)
         parts[0] = encode_json(parameters)[:-1]
@@ -164,17 +165,5 @@ def request_arguments(sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) ->
     return parameters, options
 
 
-def _with_audio(before: tuple[ChatMessages, bool] | None, made: ChatMessages) -> tuple[ChatMessages, bool]:
-    """Return a prompt with further messages, and whether one has audio."""
-    has = any([has_audio(each) for each in made])
-    return (made, has) if before is None else (before[0] + made, before[1] or has)
-
-
 def _message_json(message: Message) -> bytes:
     return encode_json(native_message(message))
-
-
-def _json_with_audio(before: tuple[list[bytes], bool] | None, made: list[bytes]) -> tuple[list[bytes], bool]:
-    """Return the JSON of a prompt's messages with that of further ones, and whether one has audio."""
-    has = any([_AUDIO_PART in each for each in made])
-    return (made, has) if before is None else (before[0] + made, before[1] or has)
