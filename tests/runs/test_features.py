@@ -131,6 +131,14 @@ async def test_the_random_numbers_of_rollouts_follow_from_the_seed(run: Run) -> 
 
 
 @both
+async def test_an_example_far_into_tasks_without_end_is_played_with_its_seed(run: Run) -> None:
+    """Nothing is made of the examples before it."""
+    env = vf.as_environment(vfgym.to_chat("FrozenLake-v1", max_turns=1))
+    results = await run(env, lambda text: "<action>down</action>", example_ids=[2**31 - 1], seed=3)
+    assert [(row["example_id"], row["error"]) for row in results["outputs"]] == [(2**31 - 1, None)]
+
+
+@both
 async def test_a_split_and_single_examples_can_be_played(run: Run) -> None:
     env = environment()
     assert questions(await run(env, said)) == ["eval 0", "eval 1", "eval 2"]
@@ -319,6 +327,36 @@ async def test_an_authors_run_group_plays_groups_and_its_rows_are_kept(tmp_path:
     assert calls == [2] * 4  # all of it was done
     await env.evaluate(Answers(said), "m", independent_scoring=True, use_tqdm=False)
     assert calls == [2] * 4
+
+
+@pytest.mark.parametrize(("max_concurrent", "most"), [(4, 2), (1, 1), (-1, 4)])
+async def test_groups_of_an_authors_run_group_count_with_all_their_rollouts(max_concurrent: int, most: int) -> None:
+    running = seen = 0
+
+    class Own(vf.SingleTurnEnv):
+        async def run_group(self, group_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal running, seen
+            running += 1
+            seen = max(seen, running)
+            await asyncio.sleep(0.001)
+            running -= 1
+            return [{"reward": 1.0} for _ in group_inputs]
+
+    await Own(dataset=ROWS).evaluate(Answers(said), "m", rollouts_per_example=2, max_concurrent=max_concurrent, use_tqdm=False)
+    assert seen == most
+
+
+async def test_a_run_group_that_raises_is_logged_and_recorded_and_strict_raises_it(caplog: pytest.LogCaptureFixture) -> None:
+    class Own(vf.SingleTurnEnv):
+        async def run_group(self, group_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            raise LookupError("a bug")
+
+    env = Own(dataset=ROWS)
+    results = await env.evaluate(Answers(said), "m", rollouts_per_example=2, use_tqdm=False)
+    assert ["a bug" in str(row["error"]) for row in results["outputs"]] == [True] * 8
+    assert "LookupError('a bug')" in caplog.text
+    with pytest.raises(LookupError, match="a bug"):
+        await env.generate(ROWS, Answers(said), "m", strict=True, use_tqdm=False)
 
 
 async def test_an_authors_run_rollout_plays_rollouts_that_are_scored_alone() -> None:

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from vfgym.calls import rollout_failure
-from vfgym.clients import is_permanent_refusal
 from vfgym.results import RolloutOutput, rollout_output
-from vfgym.runs.client_player import Asking
+from vfgym.runs.client_player import ClientPlayerConfig
 from vfgym.runs.engine import Group, Played
 from vfgym.runs.left_to_play import task_fingerprint
 from vfgym.state import unbegun
@@ -17,40 +16,40 @@ from vfgym.state import unbegun
 class AuthoredPlayer:
     """Plays by calling an author's method: `run_group` for the rollouts of an example, or `run_rollout` for each."""
 
-    def __init__(self, method: Callable[..., Awaitable[Any]], asking: Asking, state_columns: Sequence[str]) -> None:
+    def __init__(self, method: Callable[..., Awaitable[Any]], config: ClientPlayerConfig, state_columns: Sequence[str]) -> None:
         """Call `method`, with what is asked for."""
         self._method = method
-        self._asking = asking
+        self._config = config
         self._state_columns = list(state_columns)
 
     async def play(self, group: Group, number: int) -> Played:
         """Call the method for the rollouts of an example (for one rollout, where they are scored alone)."""
-        asking, example = self._asking, group.example
-        numbers = range(example.num_rollouts) if asking.in_groups else [number]
+        config, example = self._config, group.example
+        numbers = range(example.num_rollouts) if config.in_groups else [number]
+        failure: Exception | None = None
         try:
-            tasks = [asking.inputs.task(example, each) for each in numbers]
+            tasks = [config.inputs.task(example, each) for each in numbers]
             made = await self._method(
-                tasks if asking.in_groups else tasks[0],
-                asking.client_of(group),
-                asking.model,
-                asking.sampling_args,
-                asking.max_retries,
+                tasks if config.in_groups else tasks[0],
+                config.client_of(group),
+                config.model,
+                config.sampling_args,
+                config.max_retries,
                 self._state_columns,
             )
-            rows = list(made) if asking.in_groups else [made]
+            rows = list(made) if config.in_groups else [made]
             if len(rows) != len(numbers) or not all(isinstance(row, Mapping) for row in rows):
                 name = getattr(self._method, "__qualname__", "the author's method")
                 raise TypeError(f"{name} must return a row (a dict) for each of {len(numbers)} rollouts, got {made!r}")
         except BaseException as raised:
-            error = rollout_failure(raised)
-            if asking.strict or is_permanent_refusal(error):
-                raise error from error.__cause__
-            rows = [rollout_output(unbegun({"example_id": example.example_id}), error=error, is_counted=False) for _ in numbers]
-        for each, row in zip(numbers, rows, strict=True):
+            failure = rollout_failure(raised)
+            rows = [rollout_output(unbegun({}), error=failure, is_counted=False) for _ in numbers]
+        completed = [_complete(row) for row in rows]
+        for each, row in zip(numbers, completed, strict=True):
             row["rollout"], row["example_id"] = each, example.example_id
-            if asking.is_saved and row.get("fingerprint") is None:
-                row["fingerprint"] = task_fingerprint(asking.inputs, example, each)
-        return Played(number, asking.definition, unbegun({}), rows=[_complete(row) for row in rows])
+            if config.is_saved and row.get("fingerprint") is None:
+                row["fingerprint"] = task_fingerprint(config.inputs, example, each)
+        return Played(number, config.definition, unbegun({}), failure, rows=completed)
 
     async def close(self) -> None:
         """Nothing is kept between rollouts."""

@@ -12,7 +12,7 @@ from verifiers_compat.generation.telling import Teller
 from vfgym.clients import Client
 from vfgym.envs.chat import ChatEnv
 from vfgym.results import GenerateOutputs, Run
-from vfgym.runs.client_player import Asking, ClientPlayer
+from vfgym.runs.client_player import ClientPlayer, ClientPlayerConfig
 from vfgym.runs.engine import Engine, Group, Player
 from vfgym.runs.inputs import Inputs, Seeds
 from vfgym.runs.left_to_play import left_to_play, task_fingerprint
@@ -61,7 +61,7 @@ async def generate(
         if earlier is not None:
             run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
             teller.log(f"resuming {path}: {len(earlier.rows)} of {inputs.num_rollouts} rollouts are done")
-    asking = Asking(
+    config = ClientPlayerConfig(
         definition,
         inputs,
         clients,
@@ -76,18 +76,20 @@ async def generate(
 
     async def new_player() -> Player:
         if authors_method is not None:
-            return AuthoredPlayer(authors_method, asking, settings.state_columns)
-        return ClientPlayer(asking)
+            return AuthoredPlayer(authors_method, config, settings.state_columns)
+        return ClientPlayer(config)
 
     engine = Engine(new_player, in_groups=in_groups, max_concurrent_scoring=settings.max_concurrent_scoring, strict=settings.strict)
-    left = sum(len(group.numbers) for group in groups)
-    # An author's `run_group` plays a group at once.
-    jobs = groups if authors_method is None or not in_groups else [Group(group.example, group.numbers[:1]) for group in groups]
+    jobs, most = groups, settings.max_concurrent
+    if authors_method is not None and in_groups:  # it plays a group at once
+        jobs = [Group(group.example, group.numbers[:1]) for group in groups]
+        most = most if most <= 0 else max(1, most // inputs.rollouts_per_example)
+    left = sum(len(group.numbers) for group in jobs)
     with Recorder(run, earlier) as recorder:
         if groups:
             with teller.started(inputs, groups, run, in_groups=in_groups):
                 recorder.on_rows = lambda rows: teller.finished(recorder.outputs, rows, run)
-                await engine.play(jobs, left if settings.max_concurrent <= 0 else min(settings.max_concurrent, left), recorder.add)
+                await engine.play(jobs, left if most <= 0 else min(most, left), recorder.add)
         outputs = recorder.finish()
     if path is not None:
         teller.log(f"results saved to {path}")

@@ -37,6 +37,7 @@ STANDARD_KEYS = frozenset(
         *(
             "failed",
             "counted_reward",
+            "task",
             "stop_condition",
             "metrics",
             "metrics_errors",

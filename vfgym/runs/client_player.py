@@ -142,7 +142,7 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
 
 
 @dataclass(slots=True)
-class Asking:
+class ClientPlayerConfig:
     """Who is asked in a run, for what, and how often."""
 
     definition: ChatEnv
@@ -170,39 +170,39 @@ class Asking:
 
 
 class ClientPlayer:
-    """Plays rollouts by asking a client, and keeps the games that it opened until it is closed."""
+    """Plays rollouts by config a client, and keeps the games that it opened until it is closed."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, config: ClientPlayerConfig) -> None:
         """Play what is asked for."""
-        self._asking = asking
+        self._config = config
         self._rollouts = Rollouts()
 
     async def play(self, group: Group, number: int) -> Played:
         """Play one rollout, again where what ended it may go away by itself."""
-        asking, example = self._asking, group.example
+        config, example = self._config, group.example
         fingerprint = None
         try:
-            task = asking.inputs.task(example, number)
-            if asking.is_saved:  # before the rollout, whose hooks may write to what it starts from
+            task = config.inputs.task(example, number)
+            if config.is_saved:  # before the rollout, whose hooks may write to what it starts from
                 fingerprint = fingerprint_of(task)
             route = route_of(task)
-            env, task = asking.definition.routed(task)
+            env, task = config.definition.routed(task)
         except Exception as error:  # a row that cannot be read, or that belongs nowhere
-            return Played(number, asking.definition, unbegun({"example_id": example.example_id}), error, fingerprint=fingerprint)
-        client = asking.client_of(group)
-        for attempt in range(asking.max_retries + 1):
+            return Played(number, config.definition, unbegun({"example_id": example.example_id}), error, fingerprint=fingerprint)
+        client = config.client_of(group)
+        for attempt in range(config.max_retries + 1):
             failure: Exception | None = None
-            rng = None if asking.seeds is None else np.random.default_rng(asking.seeds.of(example, number))
+            rng = None if config.seeds is None else np.random.default_rng(config.seeds.of(example, number))
             if attempt:
-                task = asking.definition.routed(asking.inputs.task(example, number))[1]
+                task = config.definition.routed(config.inputs.task(example, number))[1]
             try:
-                state = await self._rollouts.play(env, task, client, asking.model, asking.sampling_args, rng)
+                state = await self._rollouts.play(env, task, client, config.model, config.sampling_args, rng)
             except RolloutFailed as failed:
                 failure = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
                 state = failed.state
-                if asking.strict or is_permanent_refusal(failure) or not isinstance(failure, Error):
+                if config.strict or is_permanent_refusal(failure) or not isinstance(failure, Error):
                     break
-            if attempt == asking.max_retries or not is_retryable(state):
+            if attempt == config.max_retries or not is_retryable(state):
                 break
             await asyncio.sleep(seconds_before_retry(attempt))
         return Played(number, env, state, failure, route=route, fingerprint=fingerprint)

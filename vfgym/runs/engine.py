@@ -122,16 +122,17 @@ class Engine:
         """
         done: asyncio.Queue[Group] = asyncio.Queue(most_waiting)
         playing = asyncio.ensure_future(self.play(groups, num_workers, done.put))
+        taking: asyncio.Future[Group] | None = None
         try:
             while not (playing.done() and done.empty()):
                 taking = asyncio.ensure_future(done.get())
                 await asyncio.wait({taking, playing}, return_when=asyncio.FIRST_COMPLETED)
                 if taking.done():
                     yield taking.result()
-                else:
-                    taking.cancel()
             playing.result()
         finally:
+            if taking is not None:
+                taking.cancel()
             playing.cancel()
             await asyncio.wait({playing})
 

@@ -30,7 +30,7 @@ from vfgym.runs.left_to_play import left_to_play, task_fingerprint
 from vfgym.runs.progress import ProgressCallback, reporting
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.replicas import EnvLike, Replicas
-from vfgym.runs.step_player import Stepping, StepPlayer
+from vfgym.runs.step_player import StepPlayer, StepPlayerConfig
 
 logger = logging.getLogger(__name__)
 
@@ -195,11 +195,11 @@ async def aevaluate(
             groups, earlier = await bridge(load, in_groups=in_groups, redo_errors=redo_errors, types=types, declared=declared)
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-        stepping = Stepping(per_episode(agent), split, Seeds(seed), declared, fingerprint, max_retries)
+        config = StepPlayerConfig(per_episode(agent), split, Seeds(seed), declared, fingerprint, max_retries)
         defers_scoring = definition.requires_group_rollouts or (in_groups and definition.rubric.provides_advantages)
 
         async def new_player() -> StepPlayer:
-            return StepPlayer(stepping, await bridge(replicas.take, defers_scoring=defers_scoring))
+            return StepPlayer(config, await bridge(replicas.take, defers_scoring=defers_scoring))
 
         done = [] if earlier is None else earlier.rows
         num_workers = min(n for n in (inputs.num_rollouts - len(done), max_concurrent, replicas.most) if n != -1)

@@ -24,21 +24,25 @@ class Example:
     """Its place among all examples, from which the seeds of its rollouts follow."""
 
 
+_SEEDS_IN_BLOCK = 1024
+
+
 class Seeds:
     """The seeds of a run's rollouts: each follows from the run's, its example's place and its number alone, whatever else is played."""
 
     def __init__(self, seed: int) -> None:
         """Take the seed of the run, from 0."""
         self._seed = seed
-        self._known: dict[int, list[int]] = {}
+        self._blocks: dict[int, tuple[int, np.ndarray[Any, Any]]] = {}
+        """For each number, the block of seeds that was used last: making one alone takes 10 µs."""
 
     def of(self, example: Example, number: int) -> int:
         """Return the seed of a rollout, from its `number` within the example."""
-        known = self._known.get(number, [])
-        if example.place >= len(known):
-            known = np.random.SeedSequence([self._seed, number]).generate_state(2 * example.place + 64).tolist()
-            self._known[number] = known
-        return known[example.place]
+        block, index = divmod(example.place, _SEEDS_IN_BLOCK)
+        if number not in self._blocks or self._blocks[number][0] != block:
+            seeds = np.random.SeedSequence([self._seed, number, block]).generate_state(_SEEDS_IN_BLOCK)
+            self._blocks[number] = block, seeds
+        return int(self._blocks[number][1][index])
 
 
 class Inputs(Protocol):

@@ -36,8 +36,8 @@ Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
 
 
 @dataclass(slots=True)
-class Stepping:
-    """What is played in a run by stepping, who answers, and how often."""
+class StepPlayerConfig:
+    """What is played in a run by config, who answers, and how often."""
 
     begin: Begin
     split: str
@@ -50,11 +50,11 @@ class Stepping:
 
 
 class StepPlayer:
-    """Plays rollouts by stepping an environment for an agent, inside a bridge: any Gymnasium wrapper is stepped as it is."""
+    """Plays rollouts by config an environment for an agent, inside a bridge: any Gymnasium wrapper is stepped as it is."""
 
-    def __init__(self, stepping: Stepping, replica: Replica) -> None:
+    def __init__(self, config: StepPlayerConfig, replica: Replica) -> None:
         """Play what is asked for, on this environment."""
-        self._stepping = stepping
+        self._config = config
         self._env, self._seat = replica
 
     async def play(self, group: Group, number: int) -> Played:
@@ -65,11 +65,11 @@ class StepPlayer:
         """Leave the environment to whoever made it."""
 
     def _play(self, example: Example, number: int) -> Played:
-        stepping, seat = self._stepping, self._seat
-        fingerprint = stepping.fingerprint(example)  # before the episode, whose hooks may write to what it starts from
-        route = stepping.declared.route(example.example_id)
-        for attempt in range(stepping.max_retries + 1):
-            is_last = attempt == stepping.max_retries
+        config, seat = self._config, self._seat
+        fingerprint = config.fingerprint(example)  # before the episode, whose hooks may write to what it starts from
+        route = config.declared.route(example.example_id)
+        for attempt in range(config.max_retries + 1):
+            is_last = attempt == config.max_retries
             # One that will be thrown away ends without being scored, so that every reward function is called once.
             seat.throws_away = None if is_last else is_retryable
             played = self._attempt(example, number)
@@ -85,14 +85,14 @@ class StepPlayer:
         What the environment or the agent raises becomes the episode's error, unless it ends the run (see `ends_run`); but not what
         ``begin(env)`` raises: it would recur in every episode, so it stops the run.
         """
-        stepping, env, seat = self._stepping, self._env, self._seat
+        config, env, seat = self._config, self._env, self._seat
         try:
-            options = {"example_id": example.example_id, "split": stepping.split}
-            observation, info = env.reset(seed=stepping.seeds.of(example, number), options=options)
+            options = {"example_id": example.example_id, "split": config.split}
+            observation, info = env.reset(seed=config.seeds.of(example, number), options=options)
         except BaseException as error:
             failure = rollout_failure(error)
             return Played(number, seat.definition, unbegun({"example_id": example.example_id}), failure, seen_return=0.0)
-        answer = stepping.begin(env)
+        answer = config.begin(env)
         episode = cast(BaseEpisode, seat.episode)
         played = Played(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
         is_over = played.state["is_completed"]
