@@ -170,7 +170,7 @@ class ClientPlayerConfig:
 
 
 class ClientPlayer:
-    """Plays rollouts by config a client, and keeps the games that it opened until it is closed."""
+    """Plays rollouts by asking a client, and keeps the games that it opened until it is closed."""
 
     def __init__(self, config: ClientPlayerConfig) -> None:
         """Play what is asked for."""

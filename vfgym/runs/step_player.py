@@ -37,7 +37,7 @@ Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
 
 @dataclass(slots=True)
 class StepPlayerConfig:
-    """What is played in a run by config, who answers, and how often."""
+    """What is played in a run by stepping, who answers, and how often."""
 
     begin: Begin
     split: str
@@ -50,7 +50,7 @@ class StepPlayerConfig:
 
 
 class StepPlayer:
-    """Plays rollouts by config an environment for an agent, inside a bridge: any Gymnasium wrapper is stepped as it is."""
+    """Plays rollouts by stepping an environment for an agent, inside a bridge: any Gymnasium wrapper is stepped as it is."""
 
     def __init__(self, config: StepPlayerConfig, replica: Replica) -> None:
         """Play what is asked for, on this environment."""
