@@ -329,8 +329,9 @@ async def test_workers_end_with_the_process_that_asked(number: signal.Signals) -
         try:
             assert process.stdout.readline() == "42\n"
             assert process.stderr.readline() == "at work\n"
-            pids = descendants(process.pid)
-            assert len(pids) >= 7  # three at work at least, their keepers, and the program that forks them
+            async with asyncio.timeout(60):
+                while len(pids := descendants(process.pid)) < 7:  # three at work, their keepers, and the program that forks them
+                    await asyncio.sleep(0.05)
             os.killpg(process.pid, number)  # as a terminal does, to the whole group
             process.wait(60)
             await end_of(pids)
