@@ -155,13 +155,13 @@ def main() -> None:
     """Write the page."""
     import platform
 
-    from vfgym.registration import registered_ids
+    from vfgym.registration import list_registered_ids
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="ids that begin so; the page is printed, not written")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    ids = [env_id for env_id in registered_ids() if env_id.startswith(arguments.only) and not env_id.endswith(("-train", "-raw"))]
+    ids = [env_id for env_id in list_registered_ids() if env_id.startswith(arguments.only) and not env_id.endswith(("-train", "-raw"))]
     text = page(list(rows(ids, arguments.workers)), platform.python_version().rpartition(".")[0])
     if arguments.only:
         print(text)

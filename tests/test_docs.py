@@ -18,7 +18,7 @@ import pytest
 
 from scripts import catalogue
 from scripts.markdown_blocks import Block, markdown_blocks
-from vfgym.registration import registered_ids
+from vfgym.registration import list_registered_ids
 from vfgym.wrappers.textarena import textarena_games
 
 ROOT = Path(__file__).parent.parent
@@ -57,7 +57,7 @@ def test_the_catalogue_has_every_id() -> None:
     """Made by ``scripts/catalogue.py``. The variants of TextArena's ids play the same games, so they have no lines of their own."""
     lines = (ROOT / "docs" / "catalogue.md").read_text().splitlines()
     listed = [line.split("`")[1] for line in lines if line.startswith("| `")]
-    assert listed == [env_id for env_id in registered_ids() if not env_id.endswith(("-train", "-raw"))]
+    assert listed == [env_id for env_id in list_registered_ids() if not env_id.endswith(("-train", "-raw"))]
 
 
 def test_the_catalogue_says_which_games_need_a_later_python() -> None:

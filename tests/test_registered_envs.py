@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from tests.sampling import SEED
 from vfgym import AssistantMessage, ChatEnv, Response, ToolCall
 from vfgym.data import textarena_environments
-from vfgym.registration import register_all, registered_ids
+from vfgym.registration import list_registered_ids, register_all
 from vfgym.wrappers.textarena.catalogue import why_not
 
 for module in ("Box2D", "mujoco", "pettingzoo", "reasoning_gym", "textarena"):
@@ -25,7 +25,7 @@ for module in ("Box2D", "mujoco", "pettingzoo", "reasoning_gym", "textarena"):
 register_all()
 
 MISSING = {f"textarena/{game.replace('/', '-')}" for game in textarena_environments() if why_not(game) is not None}
-IDS = [env_id for env_id in registered_ids() if env_id not in MISSING]
+IDS = [env_id for env_id in list_registered_ids() if env_id not in MISSING]
 DATASETS = [env_id for env_id in IDS if env_id.startswith("reasoning-gym/")]
 GAMES = [env_id for env_id in IDS if env_id not in DATASETS]
 RNG = random.Random(SEED)

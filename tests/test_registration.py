@@ -30,19 +30,19 @@ def test_every_dataset_and_game_of_the_data_files_is_registered() -> None:
         *(f"pettingzoo/{game.removeprefix('classic/').replace('_v', '-v')}" for game in pettingzoo_environments()),
         *(f"textarena/{game.replace('/', '-')}" for game in textarena_environments()),
     }
-    assert set(registration.registered_ids()) == expected
+    assert set(registration.list_registered_ids()) == expected
     assert len(expected) >= 106 + 27 + 9 + 712
     assert {"reasoning-gym/leg_counting-v0", "reasoning-gym/composite-v0", "gymnasium/FrozenLake-v1"} <= expected
 
 
 def test_ids_have_no_limit_of_their_own() -> None:
     """A `TimeLimit` would end an episode without a score."""
-    assert all(gymnasium.spec(env_id).max_episode_steps is None for env_id in registration.registered_ids())
+    assert all(gymnasium.spec(env_id).max_episode_steps is None for env_id in registration.list_registered_ids())
 
 
 def test_specs_are_plain_data() -> None:
     """A spec survives JSON."""
-    for env_id in registration.registered_ids():
+    for env_id in registration.list_registered_ids():
         spec = gymnasium.spec(env_id)
         assert EnvSpec.from_json(spec.to_json()) == spec
         assert json.loads(spec.to_json())["id"] == env_id
@@ -57,9 +57,9 @@ def test_registering_again_changes_nothing() -> None:
 
 def test_registering_imports_nothing_behind_the_ids() -> None:
     """The packages are imported when an environment is made."""
-    program = "import sys, vfgym.registration as r; r.register_all(); print('reasoning_gym' in sys.modules, len(r.registered_ids()))"
+    program = "import sys, vfgym.registration as r; r.register_all(); print('reasoning_gym' in sys.modules, len(r.list_registered_ids()))"
     result = run_python(program)
-    assert result.stdout.split() == ["False", str(len(registration.registered_ids()))], result.stderr
+    assert result.stdout.split() == ["False", str(len(registration.list_registered_ids()))], result.stderr
 
 
 @pytest.mark.parametrize(

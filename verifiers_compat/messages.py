@@ -3,7 +3,7 @@
 Published environments edit messages of a conversation in place (they shorten an earlier tool result, say) and expect the next
 prompt to show it. So the messages of this package's environments are writable subclasses of `vfgym.messages`, with plain data in
 them: lists, dicts whose items are attributes too, and tool calls. A client goes on using what it made of a message only while the
-message equals what it was then (`vfgym.messages.chat.converted_all`).
+message equals what it was then (`vfgym.messages.chat.convert_all`).
 
 They offer what the documented models do, too: an answer's field that is absent reads None as an item (`vfgym` raises KeyError),
 and there are the methods of pydantic's models. As data they stay dicts of the fields that they have.
@@ -211,7 +211,7 @@ class _WritableMessage(_Writable, Message):
     __getattr__ = Message.__getattr__  # which reads an empty slot as None
 
     def __setitem__(self, key: str, value: Any) -> None:
-        dict.__setitem__(self, key, None if value is None else self._checked_field(key, value))
+        dict.__setitem__(self, key, None if value is None else self._validate_field(key, value))
 
     def _original(self) -> Self:
         return self._of({key: _copied(value) for key, value in self.items()})

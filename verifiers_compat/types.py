@@ -28,7 +28,7 @@ from verifiers_compat.stand_ins import StandsFor
 from vfgym.clients import ClientConfig, ClientType, EndpointClientConfig, SamplingArgs
 from vfgym.messages import FinishReason
 from vfgym.messages.frozen import FrozenDict, freeze
-from vfgym.messages.responses import Items
+from vfgym.messages.responses import ItemAccess
 from vfgym.results import ErrorInfo, GenerateMetadata, ProcessedOutputs, RolloutOutput, VersionInfo
 from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
 from vfgym.state import RolloutInput, TokenUsage, TrajectoryStep, TrajectoryStepTokens
@@ -108,7 +108,7 @@ class Response(_Open, responses.Response, metaclass=StandsFor):
     message_type = ResponseMessage
 
 
-class Tool(Items, tools.Tool):
+class Tool(ItemAccess, tools.Tool):
     """What a model is told about a tool. It can be written to, and keeps further fields."""
 
     model_config = ConfigDict(frozen=False, extra="allow")
@@ -127,7 +127,7 @@ class Tool(Items, tools.Tool):
     __hash__ = None  # type: ignore[assignment]
 
 
-class TimeSpan(Items, state.TimeSpan):
+class TimeSpan(ItemAccess, state.TimeSpan):
     """A span of wall-clock time, in seconds since the epoch."""
 
     __slots__ = ()
@@ -165,7 +165,7 @@ class _SpanOf(TimeSpan):
         self._spans.times[self._at + 1] = end
 
 
-class TimeSpans(Items, state.TimeSpans):
+class TimeSpans(ItemAccess, state.TimeSpans):
     """Spans of one kind of work, in order."""
 
     __slots__ = ()
@@ -182,7 +182,7 @@ class TimeSpans(Items, state.TimeSpans):
 _MILLISECONDS = {"generation_ms": "generation", "scoring_ms": "scoring"}
 
 
-class RolloutTiming(Items, state.RolloutTiming):
+class RolloutTiming(ItemAccess, state.RolloutTiming):
     """Where the time of one rollout went, in seconds.
 
     The older items ``generation_ms``, ``scoring_ms`` and ``total_ms`` (milliseconds) can be read too.

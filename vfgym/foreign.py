@@ -15,7 +15,7 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 @contextlib.contextmanager
-def unheard() -> Iterator[None]:
+def mute_warnings() -> Iterator[None]:
     """Ignore all warnings inside a ``with`` block."""
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")

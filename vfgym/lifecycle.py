@@ -123,7 +123,7 @@ def discover_decorated(obj: object, kind: Kind) -> list[Marked]:
     return [Marked(name, getattr(obj, name), mark) for name, _, mark in discover_marks(type(obj), kind)]
 
 
-class TearsDown(Protocol):
+class SupportsTeardown(Protocol):
     """Something that holds resources until the process ends or it is closed."""
 
     def run_teardown(self) -> Any:
@@ -132,11 +132,11 @@ class TearsDown(Protocol):
 
 
 # Strong references on purpose: what is registered holds a resource that only its teardown handler can release.
-_to_tear_down: dict[int, TearsDown] = {}
+_to_tear_down: dict[int, SupportsTeardown] = {}
 _lock = threading.Lock()
 
 
-def register_teardown(owner: TearsDown) -> None:
+def register_teardown(owner: SupportsTeardown) -> None:
     """Have ``owner.run_teardown()`` called when the process exits, unless `forget_teardown` comes first.
 
     No signal handler is installed: an application that wants teardown on SIGTERM turns the signal into `SystemExit`.
@@ -147,7 +147,7 @@ def register_teardown(owner: TearsDown) -> None:
         _to_tear_down[id(owner)] = owner
 
 
-def forget_teardown(owner: TearsDown) -> None:
+def forget_teardown(owner: SupportsTeardown) -> None:
     """Take `owner` off the registry."""
     with _lock:
         _to_tear_down.pop(id(owner), None)

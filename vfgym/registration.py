@@ -47,7 +47,7 @@ def _register(env_id: str, entry_point: str, kwargs: dict[str, Any]) -> None:
         gymnasium.registry[env_id] = EnvSpec(env_id, entry_point=entry_point, kwargs=kwargs)
 
 
-def registered_ids() -> list[str]:
+def list_registered_ids() -> list[str]:
     """Return the ids of this library, in alphabetical order."""
     return sorted(env_id for env_id, spec in gymnasium.registry.items() if spec.namespace in NAMESPACES)
 
@@ -62,7 +62,7 @@ def nearest_ids(env_id: str) -> list[str]:
     """
     given = env_id.lower()
     forms: dict[str, list[str]] = {}
-    for candidate in registered_ids():
+    for candidate in list_registered_ids():
         if not candidate.endswith(_VARIANTS) or given.endswith(_VARIANTS):
             for form in (candidate.lower(), _short_form(candidate)):
                 forms.setdefault(form, []).append(candidate)

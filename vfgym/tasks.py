@@ -224,7 +224,7 @@ class Tasks:
     def example_id_of(self, index: int) -> int:
         """Return the ``example_id`` of task number `index`: the row's own, where the rows have some."""
         rows = self.rows
-        return self._own_id(rows, index) if self._own_ids else index
+        return self._choose_id(rows, index) if self._own_ids else index
 
     def index_of(self, example_id: int) -> int:
         """Return the position of the task with this ``example_id``.
@@ -238,13 +238,13 @@ class Tasks:
             if self._index_of_id is None:
                 self._index_of_id = {}
                 for position in range(len(self)):
-                    self._index_of_id.setdefault(self._own_id(rows, position), position)
+                    self._index_of_id.setdefault(self._choose_id(rows, position), position)
             index = None if index is None else self._index_of_id.get(index)
         if index is None or not 0 <= index < len(self):
             raise ConfigurationError(f"there is no task with example_id {example_id!r} among the {len(self)} tasks")
         return index
 
-    def _own_id(self, rows: Rows, index: int) -> int:
+    def _choose_id(self, rows: Rows, index: int) -> int:
         example_id = as_integer(rows[index].get("example_id") if self._known_ids is None else self._known_ids[index])
         if example_id is None:
             raise ConfigurationError(f"row {index} of the dataset needs an integer example_id, as the first row has one")
@@ -260,7 +260,7 @@ class Tasks:
         where = f"row {index} of the dataset"
         if not isinstance(row, Mapping):
             raise ConfigurationError(f"{where} must be a dict, got {type(row).__name__}")
-        task = self.own_input(row, where)
+        task = self.copy_input(row, where)
         for column in self.dropped:
             task.pop(column, None)
         if not self._own_ids:
@@ -271,7 +271,7 @@ class Tasks:
             raise ConfigurationError(f"{where} needs an integer example_id, as the first row has one; got {task.get('example_id')!r}")
         return task
 
-    def own_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
+    def copy_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
         """Return the input of one episode made of any row, with nothing shared that can be written to.
 
         Args:
@@ -287,23 +287,23 @@ class Tasks:
         except InvalidMessage as error:
             raise ConfigurationError(f"{where}: {error}") from None
         if "info" in task:
-            task["info"] = parsed_info(task["info"], where)
+            task["info"] = parse_info(task["info"], where)
         return task
 
     def _prompt(self, task: dict[str, Any]) -> list[Message]:
         if task.get("prompt") is not None:
-            prompt = self._own(as_messages(task["prompt"], self._types, name="prompt"))
+            prompt = self._copy_messages(as_messages(task["prompt"], self._types, name="prompt"))
             has_system = bool(prompt) and prompt[0]["role"] in ("system", "developer")
-            return prompt if has_system else [*self._own(self._system), *prompt]
+            return prompt if has_system else [*self._copy_messages(self._system), *prompt]
         question = task.get("question")
         if question is None and "question" in task:
             raise InvalidMessage("the question is None, and there is no prompt")
         if question is None:
             raise InvalidMessage(f"a row needs a 'prompt' (messages) or a 'question' (text), got the keys {', '.join(task) or '(none)'}")
         system = self._system if self._system and self._system[0]["content"] else []
-        return [*self._own([*system, *self._few_shot]), self._types["user"](question)]
+        return [*self._copy_messages([*system, *self._few_shot]), self._types["user"](question)]
 
-    def _own(self, messages: list[Message]) -> list[Message]:
+    def _copy_messages(self, messages: list[Message]) -> list[Message]:
         """Return messages that nobody else holds, where the environment's messages can be written to."""
         return copy.deepcopy(messages) if messages and self._types is not MESSAGE_TYPES else messages
 
@@ -313,7 +313,7 @@ def as_integer(value: Any) -> int | None:
     return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool | np.bool) else None
 
 
-def parsed_info(info: Any, where: str) -> dict[str, Any]:
+def parse_info(info: Any, where: str) -> dict[str, Any]:
     """Return a row's ``info``, given as a dict or as JSON text.
 
     Raises:

@@ -16,7 +16,7 @@ import verifiers_compat as vf
 import vfgym
 from vfgym import Rubric, aevaluate, evaluate
 from vfgym.aio import loop_watch
-from vfgym.aio.loop_watch import author_function, watched_loop
+from vfgym.aio.loop_watch import author_function, watch_loop
 from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
@@ -139,8 +139,8 @@ def watchers() -> list[threading.Thread]:
 
 async def test_runs_on_one_loop_share_a_watch_which_ends_with_the_last(named: Named) -> None:
     before = watchers()
-    with watched_loop():
-        with watched_loop():
+    with watch_loop():
+        with watch_loop():
             [watcher] = [each for each in watchers() if each not in before]
         assert watcher.is_alive()
     await asyncio.to_thread(watcher.join, PATIENCE)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from vfgym import MultiTurnEnv, Response, Rubric, Usage
 from vfgym.messages import AssistantMessage, Message, ResponseMessage, ResponseTokens, ToolCall, UserMessage
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 from vfgym.results import ResultsWriter, RolloutOutput, load_results, rollout_output
 from vfgym.results.rows import row_line
 from vfgym.results.trajectory import KeptStep, decoded, encoded
@@ -165,9 +165,9 @@ def test_a_row_does_not_keep_the_live_state_or_what_clients_converted() -> None:
         return {"native": message["content"]}
 
     message = state["completion"][0]
-    assert converted_all([message], convert)[0] is converted_all([message], convert)[0]
+    assert convert_all([message], convert)[0] is convert_all([message], convert)[0]
     row = rollout_output(state, state_columns=["trajectory"])
-    converted_all([message], convert)
+    convert_all([message], convert)
     assert len(made) == 2, "what was converted was let go"
     row["trajectory"][0]["reward"] = 5.0
     row["completion"].clear()

@@ -435,10 +435,10 @@ def test_seeds_differ_over_runs_examples_and_rollouts() -> None:
     seeds: list[int] = []
 
     class Seeded(Sums):
-        def chosen_task(self, seed: int | None, options: Any) -> Any:
+        def choose_task(self, seed: int | None, options: Any) -> Any:
             assert seed is not None
             seeds.append(seed)
-            return super().chosen_task(seed, options)
+            return super().choose_task(seed, options)
 
     env = Seeded(size=4)
     for seed in range(3):

@@ -17,7 +17,7 @@ from vfgym.errors import InfraError
 from vfgym.messages import AssistantMessage, Response
 from vfgym.results import load_results
 from vfgym.runs import retries
-from vfgym.runs.engine import Engine, Group, Played
+from vfgym.runs.engine import Engine, Group, PlayedRollout
 from vfgym.runs.inputs import Example
 
 ROWS = [{"question": f"question {number}", "answer": str(number)} for number in range(4)]
@@ -249,10 +249,10 @@ class Numbers:
     def __init__(self, played: list[int]) -> None:
         self.played = played
 
-    async def play(self, group: Group, number: int) -> Played:
+    async def play(self, group: Group, number: int) -> PlayedRollout:
         self.played.append(group.example.example_id)
         await asyncio.sleep(0)
-        return Played(number, None, vfgym.State(), rows=[])  # type: ignore[arg-type]
+        return PlayedRollout(number, None, vfgym.State(), rows=[])  # type: ignore[arg-type]
 
     async def close(self) -> None: ...
 
@@ -290,7 +290,7 @@ async def test_groups_without_end_are_given_as_they_finish_and_nobody_plays_far_
 
 async def test_what_a_player_raises_comes_out_of_the_groups() -> None:
     class Broken(Numbers):
-        async def play(self, group: Group, number: int) -> Played:
+        async def play(self, group: Group, number: int) -> PlayedRollout:
             if group.example.example_id == 3:
                 raise LookupError("a bug")
             return await super().play(group, number)

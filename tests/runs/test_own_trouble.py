@@ -492,4 +492,4 @@ async def test_steps_of_a_rubric_pass_it_on() -> None:
         raise SystemExit
 
     with pytest.raises(SystemExit):
-        await run_async(Rubric([exits]).scored_alone(State(input={}, completion=[])))
+        await run_async(Rubric([exits]).score_alone_steps(State(input={}, completion=[])))

@@ -17,7 +17,7 @@ from tests.clients.canned_server import CannedServer, canned_server
 from vfgym.clients.formats import openai_chat as chat_format
 from vfgym.clients.providers import openai_chat_completions
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
@@ -270,7 +270,7 @@ def test_plain_dicts_become_parts_and_are_themselves_left_alone() -> None:
 @pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
 def test_deep_copies_are_equal_and_their_own(twin_of: Callable[[Any], Any]) -> None:
     for message in episode():
-        [native] = converted_all([message], chat_format.native_message)
+        [native] = convert_all([message], chat_format.native_message)
         twin = twin_of(message)
         assert (twin, type(twin)) == (message, type(message))
         assert json.loads(json.dumps(twin)) == json.loads(json.dumps(message)) == message
@@ -286,7 +286,7 @@ def test_deep_copies_are_equal_and_their_own(twin_of: Callable[[Any], Any]) -> N
         else:
             twin["content"] = "changed"
         assert twin != message
-        assert converted_all([message, twin], chat_format.native_message) == [native, chat_format.native_message(twin)]
+        assert convert_all([message, twin], chat_format.native_message) == [native, chat_format.native_message(twin)]
 
 
 def test_a_copy_has_its_own_fields_and_shares_what_is_in_them() -> None:

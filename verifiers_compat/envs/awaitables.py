@@ -12,7 +12,7 @@ from typing import Any
 
 from vfgym.aio.steps import Pending
 from vfgym.calls import Ready, ReadyList
-from vfgym.episode.hooks import Handler
+from vfgym.episode.hooks import MarkedMethod
 
 
 class _Finished:
@@ -108,7 +108,7 @@ def awaitable_stop(condition: Callable[..., bool]) -> Callable[..., Any]:
     return call
 
 
-def asked_plainly(handler: Handler) -> Handler:
+def asked_plainly(handler: MarkedMethod) -> MarkedMethod:
     """Return a stop condition as the machine asks it: where it is an `awaitable_stop`, the plain one behind it."""
     condition = _plain_stops.get(getattr(handler.call, "__func__", None))  # type: ignore[arg-type]
-    return handler if condition is None else Handler(handler.name, MethodType(condition, handler.call.__self__))  # type: ignore[attr-defined]
+    return handler if condition is None else MarkedMethod(handler.name, MethodType(condition, handler.call.__self__))  # type: ignore[attr-defined]

@@ -54,7 +54,7 @@ def _fingerprint(dataset: Dataset, tasks: Tasks) -> str:
     """
     from datasets.fingerprint import Hasher
 
-    samples = [tasks.own_input(row)["prompt"] for row in ({"question": "?"}, {"prompt": [{"role": "user", "content": "?"}]})]
+    samples = [tasks.copy_input(row)["prompt"] for row in ({"question": "?"}, {"prompt": [{"role": "user", "content": "?"}]})]
     name: str = Hasher.hash(json.dumps([__version__, dataset._fingerprint, as_json(samples), sorted(tasks.dropped)]))
     return name
 

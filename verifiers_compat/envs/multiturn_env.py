@@ -8,7 +8,7 @@ from verifiers_compat.envs.environment import Environment
 from vfgym.calls import is_awaitable
 from vfgym.envs import multi_turn
 from vfgym.envs.multi_turn import MultiTurnMonitorRubric
-from vfgym.episode.hooks import Handler
+from vfgym.episode.hooks import MarkedMethod
 from vfgym.episode.prompt import new_step
 from vfgym.lifecycle import Kind
 from vfgym.messages import Message, Response
@@ -25,7 +25,7 @@ class MultiTurnEnv(Environment, multi_turn.MultiTurnEnv):
     max_total_completion_tokens_reached = awaitable_stop(multi_turn.MultiTurnEnv.max_total_completion_tokens_reached)
     has_final_env_response = awaitable_stop(multi_turn.MultiTurnEnv.has_final_env_response)
 
-    def _handlers(self, kind: Kind) -> list[Handler]:
+    def _handlers(self, kind: Kind) -> list[MarkedMethod]:
         return [asked_plainly(handler) for handler in super()._handlers(kind)]
 
     def _overrides(self, name: str) -> bool:

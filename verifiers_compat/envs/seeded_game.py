@@ -78,7 +78,7 @@ class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
         system_prompt = self.system_prompt or None
         return GameTasks(rows, self.seed_of, system_prompt=system_prompt, few_shot=self.few_shot, types=self.message_types)
 
-    def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:  # type: ignore[override]
+    def choose_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:  # type: ignore[override]
         """Return the task that reset options or the seed choose; None to take the next one.
 
         Raises:
@@ -92,7 +92,7 @@ class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
             row = options["task"]
             if not isinstance(row, Mapping):
                 raise ConfigurationError(f"the reset option 'task' must be a row (a dict), got {type(row).__name__}")
-            task = {"example_id": -1, **tasks.own_input(row, "the reset option 'task'")}
+            task = {"example_id": -1, **tasks.copy_input(row, "the reset option 'task'")}
         elif "example_id" in options:
             task = tasks.input(tasks.index_of(options["example_id"]))
         elif seed is not None:
@@ -200,7 +200,7 @@ class GameTasks(Tasks):
         super().__init__(rows, **kwargs)
         self._seed_of = seed_of
 
-    def own_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
+    def copy_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
         """Return the input of an episode, with its seed.
 
         Raises:
@@ -210,5 +210,5 @@ class GameTasks(Tasks):
         if seed is None or seed < 0:
             raise ConfigurationError(f"{where} must have the seed of its game in its answer, as text; got {row.get('answer')!r}")
         has_prompt = bool(row.get("prompt")) or row.get("question") is not None
-        task = super().own_input(row if has_prompt else {**row, "prompt": []}, where)
+        task = super().copy_input(row if has_prompt else {**row, "prompt": []}, where)
         return {**task, "seed": seed} if has_prompt else {**task, "seed": seed, "prompt": []}

@@ -55,7 +55,7 @@ class ToolEnv(MultiTurnEnv, tool.ToolEnv):
             tool_call_id: Which call it answers.
             **kwargs: Accepted for overrides.
         """
-        return await run_async(self._called(tool_name, tool_args, tool_call_id))
+        return await run_async(self._call(tool_name, tool_args, tool_call_id))
 
     def _overrides(self, name: str) -> bool:
         return super()._overrides(name) and getattr(type(self), name) is not vars(ToolEnv).get(name)

@@ -8,9 +8,9 @@ from typing import Any
 from vfgym.calls import rollout_failure
 from vfgym.results import RolloutOutput, rollout_output
 from vfgym.runs.client_player import ClientPlayerConfig
-from vfgym.runs.engine import Group, Played
-from vfgym.runs.left_to_play import task_fingerprint
-from vfgym.state import unbegun
+from vfgym.runs.engine import Group, PlayedRollout
+from vfgym.runs.remaining import task_fingerprint
+from vfgym.state import make_failed_state
 
 
 class AuthoredPlayer:
@@ -22,7 +22,7 @@ class AuthoredPlayer:
         self._config = config
         self._state_columns = list(state_columns)
 
-    async def play(self, group: Group, number: int) -> Played:
+    async def play(self, group: Group, number: int) -> PlayedRollout:
         """Call the method for the rollouts of an example (for one rollout, where they are scored alone)."""
         config, example = self._config, group.example
         numbers = range(example.num_rollouts) if config.in_groups else [number]
@@ -43,13 +43,13 @@ class AuthoredPlayer:
                 raise TypeError(f"{name} must return a row (a dict) for each of {len(numbers)} rollouts, got {made!r}")
         except BaseException as raised:
             failure = rollout_failure(raised)
-            rows = [rollout_output(unbegun({}), error=failure, is_counted=False) for _ in numbers]
+            rows = [rollout_output(make_failed_state({}), error=failure, is_counted=False) for _ in numbers]
         completed = [_complete(row) for row in rows]
         for each, row in zip(numbers, completed, strict=True):
             row["rollout"], row["example_id"] = each, example.example_id
             if config.is_saved and row.get("fingerprint") is None:
                 row["fingerprint"] = task_fingerprint(config.inputs, example, each)
-        return Played(number, config.definition, unbegun({}), failure, rows=completed)
+        return PlayedRollout(number, config.definition, make_failed_state({}), failure, rows=completed)
 
     async def close(self) -> None:
         """Nothing is kept between rollouts."""
@@ -57,4 +57,4 @@ class AuthoredPlayer:
 
 def _complete(row: Mapping[str, Any]) -> RolloutOutput:
     """Return a row with everything that rows have."""
-    return RolloutOutput({**rollout_output(unbegun({}), is_counted=False), **row})
+    return RolloutOutput({**rollout_output(make_failed_state({}), is_counted=False), **row})

@@ -15,8 +15,8 @@ from vfgym.results import GenerateOutputs, Run
 from vfgym.runs.client_player import ClientPlayer, ClientPlayerConfig
 from vfgym.runs.engine import Engine, Group, Player
 from vfgym.runs.inputs import Inputs, Seeds
-from vfgym.runs.left_to_play import left_to_play, task_fingerprint
 from vfgym.runs.recorder import Recorder
+from vfgym.runs.remaining import find_remaining, task_fingerprint
 
 
 async def generate(
@@ -49,7 +49,7 @@ async def generate(
     groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
     path, earlier = run.path_to_save, None
     if path is not None:
-        groups, earlier = left_to_play(
+        groups, earlier = find_remaining(
             path,
             run,
             groups,

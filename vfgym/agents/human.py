@@ -65,7 +65,7 @@ class HumanAnswers:
         if legal:
             more = f", and {len(legal) - _MOST_LISTED} more" if len(legal) > _MOST_LISTED else ""
             echo(f"(legal: {', '.join(legal[:_MOST_LISTED])}{more})")
-        return _typed_later(tools) if in_bridge() else _typed_now(tools)
+        return _read_line_on_thread(tools) if in_bridge() else _read_line_now(tools)
 
     def show_end(self, observation: list[Message], info: dict[str, Any], episode_return: float | None) -> None:
         """Show the last observation of the episode and what came of it.
@@ -105,19 +105,19 @@ _PROMPT = "> "
 _ASK_AGAIN = "(nothing was typed, so nothing is sent)"
 
 
-def _typed_now(tools: Sequence[str]) -> Action:
+def _read_line_now(tools: Sequence[str]) -> Action:
     while not (line := input(_PROMPT)).strip():
         echo(_ASK_AGAIN)
-    return _typed(line, tools)
+    return _parse_line(line, tools)
 
 
-async def _typed_later(tools: Sequence[str]) -> Action:
+async def _read_line_on_thread(tools: Sequence[str]) -> Action:
     try:
         while not (line := await _line_of_input(_PROMPT)).strip():
             echo(_ASK_AGAIN)
     except EOFError:
         raise EndOfInput("the input ended: nobody answers any more") from None
-    return _typed(line, tools)
+    return _parse_line(line, tools)
 
 
 async def _line_of_input(prompt: str) -> str:
@@ -153,7 +153,7 @@ async def _readable(file: int) -> None:
         loop.remove_reader(file)
 
 
-def _typed(line: str, tools: Sequence[str]) -> Action:
+def _parse_line(line: str, tools: Sequence[str]) -> Action:
     name, _, arguments = line.removeprefix("/").partition(" ")
     if not line.startswith("/") or name not in tools:
         return line

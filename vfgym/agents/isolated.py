@@ -16,7 +16,7 @@ import numpy as np
 
 from vfgym.agents.base import Agent, Answering, per_episode, seat_of
 from vfgym.agents.loading import AGENTS, load_agent
-from vfgym.agents.oracle import awaited_by_evaluation
+from vfgym.agents.oracle import keep_awaitable
 from vfgym.errors import ConfigurationError, WorkerTimeout
 from vfgym.messages import Message
 from vfgym.workers import Limits, Workers
@@ -102,7 +102,7 @@ class _IsolatedAnswers:
         self._process: Workers | None = None
 
     def __call__(self, observation: list[Message], info: dict[str, Any]) -> Any:
-        return awaited_by_evaluation(self._answer(observation, info))
+        return keep_awaitable(self._answer(observation, info))
 
     def __del__(self) -> None:
         self._give_back()
@@ -145,7 +145,7 @@ _answering: list[Answering] = []
 
 
 @functools.cache
-def _loaded(source: _Source) -> Agent:
+def _load_agent(source: _Source) -> Agent:
     os.chdir(source.directory)
     sys.path[:] = source.path
     return load_agent(source.name)
@@ -153,19 +153,19 @@ def _loaded(source: _Source) -> Agent:
 
 def check(source: _Source) -> None:
     """Load an agent, to see that it can be."""
-    _loaded(source)
+    _load_agent(source)
 
 
 def begin(beginning: _Beginning) -> None:
     """Begin an episode."""
-    _answering[:] = [per_episode(_loaded(beginning.source))(_Seat(beginning))]
+    _answering[:] = [per_episode(_load_agent(beginning.source))(_Seat(beginning))]
 
 
 def answer(observation: list[Message], info: dict[str, Any]) -> Any:
     """Return the agent's answer in the episode."""
     given = _answering[0](observation, info)
-    return _runner.run(_awaited(given)) if inspect.isawaitable(given) else given
+    return _runner.run(_await_answer(given)) if inspect.isawaitable(given) else given
 
 
-async def _awaited(given: Awaitable[Any]) -> Any:
+async def _await_answer(given: Awaitable[Any]) -> Any:
     return await given

@@ -37,21 +37,21 @@ class OracleAgent:
             name = definition.env_id or (env.spec.id if env.spec is not None else type(definition).__name__)
             raise ConfigurationError(f"{name} knows no right answer to its tasks, so the oracle cannot play it: take another agent")
 
-        def checked(known: Any) -> Any:
+        def check_known(known: Any) -> Any:
             if known is None:
                 raise ModelError(f"the environment knows no right answer to turn {len(cast(Any, seat.state)['trajectory']) + 1}")
             return known
 
-        async def checked_later(known: Awaitable[Any]) -> Any:
-            return checked(await known)
+        async def check_known_later(known: Awaitable[Any]) -> Any:
+            return check_known(await known)
 
         def answer(observation: list[Message], info: dict[str, Any]) -> Any:
             known = right_answer()
-            return awaited_by_evaluation(checked_later(known)) if is_awaitable(known) else checked(known)
+            return keep_awaitable(check_known_later(known)) if is_awaitable(known) else check_known(known)
 
         return answer
 
 
-def awaited_by_evaluation(answer: Awaitable[Any]) -> Any:
+def keep_awaitable(answer: Awaitable[Any]) -> Any:
     """Return an answer to come as it is where an evaluation awaits it, and what comes of it anywhere else."""
     return answer if in_bridge() else wait(answer)

@@ -73,7 +73,7 @@ def in_event_loop() -> bool:
     return running_loop() is not None
 
 
-async def _awaited(awaitable: Awaitable[T]) -> T:
+async def _await(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
@@ -125,7 +125,7 @@ def wait(awaitable: Awaitable[T]) -> T:
     try:
         loop = background_loop()
     except RuntimeError:  # Python 3.12.1 starts no thread while the process exits, when teardown handlers may want a loop
-        return asyncio.run(_awaited(awaitable))
+        return asyncio.run(_await(awaitable))
     result = _run_on(loop, _without_exit(awaitable))
     try:
         if isinstance(result, SystemExit):

@@ -43,9 +43,9 @@ class Before:
         self._awaitable = awaitable
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return self._bounded().__await__()
+        return self._await_in_time().__await__()
 
-    async def _bounded(self) -> Any:
+    async def _await_in_time(self) -> Any:
         scope = asyncio.timeout(max(0.0, self._deadline - time.monotonic()))
         try:
             async with scope:

@@ -62,7 +62,7 @@ class _Watch:
 
 
 @contextmanager
-def watched_loop() -> Iterator[None]:
+def watch_loop() -> Iterator[None]:
     """Have the running loop watched until the block ends."""
     loop = asyncio.get_running_loop()
     watch = _watches.get(loop)

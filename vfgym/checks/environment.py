@@ -388,7 +388,7 @@ def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
     episode = _episode(seat)
     if not episode.is_over:
         seat.fail(OverlongPromptError(_CUT_OFF))
-    rolled = wait(_rolled_out(definition, definition.chosen_task(None, options) or {}, actions))
+    rolled = wait(_rolled_out(definition, definition.choose_task(None, options) or {}, actions))
     for key in _COMPARED:
         if _plain(episode.state.get(key)) != _plain(rolled.get(key)):
             raise Broken(f"state[{key!r}] is {episode.state.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")

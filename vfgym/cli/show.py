@@ -13,7 +13,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.envs.face import transcript
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
-from vfgym.registration import nearest_ids, registered_ids
+from vfgym.registration import list_registered_ids, nearest_ids
 from vfgym.state import State
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
@@ -23,7 +23,7 @@ from vfgym.wrappers.pettingzoo import PettingZooGame
 def print_ids(pattern: str) -> None:
     """Print the registered ids that hold `pattern`, or match it where it has wildcards."""
     wanted = pattern if any(sign in pattern for sign in "*?[") else f"*{pattern}*"
-    found = [env_id for env_id in registered_ids() if fnmatch.fnmatchcase(env_id.lower(), wanted.lower())]
+    found = [env_id for env_id in list_registered_ids() if fnmatch.fnmatchcase(env_id.lower(), wanted.lower())]
     if not found:
         near = nearest_ids(pattern)
         raise ConfigurationError(f"no id matches {pattern!r}." + (f" Near are {', '.join(near)}." if near else ""))

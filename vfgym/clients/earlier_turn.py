@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vfgym.messages import Message, as_messages
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 
 
 def earlier_turn(
@@ -28,7 +28,7 @@ def earlier_turn(
         length = len(step["prompt"]) + len(step["completion"])
         if not step["completion"] or length <= longest or length >= len(prompt):
             continue
-        messages = converted_all(as_messages([*step["prompt"], *step["completion"]]), native)
+        messages = convert_all(as_messages([*step["prompt"], *step["completion"]]), native)
         if all(map(_is_same, messages, prompt)):
             best, longest = step, length
     return None if best is None else (longest, best)

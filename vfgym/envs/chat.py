@@ -15,7 +15,7 @@ from vfgym.aio.threads import is_off_loop, off_loop
 from vfgym.calls import CallPlan
 from vfgym.envs.face import EpisodeFace
 from vfgym.episode import BaseEpisode
-from vfgym.episode.hooks import Handler, Hooks, NamedCall
+from vfgym.episode.hooks import Hooks, MarkedMethod, NamedCall
 from vfgym.episode.inversion import InvertedEpisode, made_states
 from vfgym.episode.stops import TRUNCATING_STOPS, check_stops
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
@@ -25,7 +25,7 @@ from vfgym.output.redaction import with_secrets
 from vfgym.overrides import check_hooks, hook, items_of, kind_of
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric, RubricGroup
-from vfgym.rubrics.rubric import marked_functions
+from vfgym.rubrics.rubric import find_marked_functions
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
 from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks
@@ -169,7 +169,7 @@ class ChatEnv(EpisodeFace):
             updates=self._handlers("update"),
             overridden={name: self._overrides(name) for name in self._overridable},
         )
-        if marked_functions(self):
+        if find_marked_functions(self):
             self.add_rubric(Rubric.of_marked(self))
         self.observation_space = ChatSpace()
         self._complete_definition()
@@ -206,12 +206,12 @@ class ChatEnv(EpisodeFace):
         own = next(vars(cls)[name] for cls in reversed(type(self).__mro__) if issubclass(cls, ChatEnv) and name in vars(cls))
         return getattr(type(self), name) is not own
 
-    def _handlers(self, kind: Kind) -> list[Handler]:
+    def _handlers(self, kind: Kind) -> list[MarkedMethod]:
         handlers = []
         for name, method, _ in discover_decorated(self, kind):
             plan = CallPlan(method)
             asks_for_state_only = plan.names == ("state",) and not plan.takes_any
-            handlers.append(Handler(name, method if asks_for_state_only else NamedCall(plan, self)))
+            handlers.append(MarkedMethod(name, method if asks_for_state_only else NamedCall(plan, self)))
         return handlers
 
     @property
@@ -255,7 +255,7 @@ class ChatEnv(EpisodeFace):
     def _tasks_of_rows(self, rows: Any) -> Tasks:
         return Tasks(rows, system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types, dropped=self.dropped_columns)
 
-    def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    def choose_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the input of the episode that reset options (or, for a game, the seed) choose; None to take the next task.
 
         Raises:
@@ -268,7 +268,7 @@ class ChatEnv(EpisodeFace):
             row = options["task"]
             if not isinstance(row, Mapping):
                 raise ConfigurationError(f"the reset option 'task' must be a row (a dict), got {type(row).__name__}")
-            return {"example_id": -1, **tasks.own_input(row, "the reset option 'task'")}
+            return {"example_id": -1, **tasks.copy_input(row, "the reset option 'task'")}
         return tasks.input(tasks.index_of(options["example_id"])) if "example_id" in options else None
 
     def routed(self, task: dict[str, Any]) -> tuple[ChatEnv, dict[str, Any]]:
@@ -291,7 +291,7 @@ class ChatEnv(EpisodeFace):
             model: Name of the model.
             sampling_args: Generation parameters.
         """
-        return self.initial_state(self.tasks_of("train").own_input(input), client, model, sampling_args)
+        return self.initial_state(self.tasks_of("train").copy_input(input), client, model, sampling_args)
 
     def initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> State:
         """Return the state that an episode of a task of its own starts from."""

@@ -146,7 +146,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
                 drive_on(steps, awaitable)
         if episode.is_over:
             run_sync(self._score(episode))
-        return episode.outcome() if self.render_mode != "human" else self._shown_outcome(episode)
+        return episode.outcome() if self.render_mode != "human" else self._copy_outcome(episode)
 
     async def astep(self, action: Action) -> Outcome:
         """Answer the conversation, from async code (see `step`)."""
@@ -155,7 +155,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             await run_async(episode.answer(response))
         if episode.is_over:
             await run_async(self._score(episode))
-        return self._shown_outcome(episode)
+        return self._copy_outcome(episode)
 
     def fail(self, error: BaseException) -> Outcome:
         """End the episode because whoever answers could not: what `step` returns then.
@@ -235,7 +235,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
             )
         if self._episode is not None and self._episode.is_busy:
             raise EpisodeBusy("a step of this episode is still running: give each player a fork() of the environment")
-        chosen = definition.chosen_task(seed, options)
+        chosen = definition.choose_task(seed, options)
         super().reset(seed=seed)
         yield from self._abandon()
         if seed is not None:
@@ -256,7 +256,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         finally:
             self._sessions.keep(episode)
         self._printed = ()
-        observation, _, _, _, info = self._shown_outcome(episode)
+        observation, _, _, _, info = self._copy_outcome(episode)
         return observation, info
 
     def _fail(self, error: BaseException) -> Steps[Outcome]:
@@ -291,7 +291,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         finally:
             episode.is_busy = False
 
-    def _shown_outcome(self, episode: BaseEpisode) -> Outcome:
+    def _copy_outcome(self, episode: BaseEpisode) -> Outcome:
         outcome = episode.outcome()
         if self.render_mode == "human":
             self._print(outcome.observation)
@@ -349,10 +349,10 @@ def new_since(seen: Sequence[Message], observation: list[Message]) -> list[Messa
 
 def transcript(messages: Sequence[Message]) -> str:
     """Return a conversation as text for a terminal, one block a message. An image is told by its size, "[image 96x96]"."""
-    return escaped("\n".join(f"[{message['role']}] {_said(message)}" for message in messages))
+    return escaped("\n".join(f"[{message['role']}] {_quote_message(message)}" for message in messages))
 
 
-def _said(message: Message) -> str:
+def _quote_message(message: Message) -> str:
     content = message["content"]
     text = content if isinstance(content, str) else "\n\n".join(map(_part_text, content or ()))
     calls = [f"{call.name}({call.arguments})" for call in message.get("tool_calls") or []]

@@ -289,7 +289,7 @@ class EnvGroup(ChatEnv):
         """Play one episode in the environment that the task belongs to."""
         env, task = self.routed(dict(input))
         state = await env.rollout(task, client, model, sampling_args)
-        return rerouted(state, route_of(input))
+        return restore_route(state, route_of(input))
 
     async def init_state(self, input: Row, client: Any = None, model: str = "", sampling_args: dict[str, Any] | None = None) -> State:
         """Return the state that an episode of the environment that the task belongs to starts from."""
@@ -337,7 +337,7 @@ class EnvGroup(ChatEnv):
         yield from run_each([super()._close(), *(env._close() for env in self.envs)])
 
 
-def rerouted(state: State, route: Sequence[str]) -> State:
+def restore_route(state: State, route: Sequence[str]) -> State:
     """Return a state whose input has its whole route again, as the group knows it."""
     if route:
         state["input"] = with_route(state["input"], route)

@@ -150,7 +150,7 @@ class MultiTurnEnv(ChatEnv):
         """Play one episode by asking `client`, and return its state, not scored."""
         episode, sessions = Episode(self), Sessions()
         try:
-            return await run_async(play(episode, self.tasks_of("train").own_input(input), client, model, sampling_args))
+            return await run_async(play(episode, self.tasks_of("train").copy_input(input), client, model, sampling_args))
         finally:
             sessions.keep(episode)
             episode.state.session = None

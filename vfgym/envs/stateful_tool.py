@@ -70,7 +70,9 @@ class StatefulToolEnv(ToolEnv):
         """
         raise NotImplementedError(f"{type(self).__name__} must write update_tool_args(tool_name, tool_args, messages, state)")
 
-    def _completed(self, call: ToolCall, arguments: dict[str, Any], messages: list[Message], state: State) -> Steps[dict[str, Any]]:
+    def _complete_arguments(
+        self, call: ToolCall, arguments: dict[str, Any], messages: list[Message], state: State
+    ) -> Steps[dict[str, Any]]:
         completed: Any = self.update_tool_args(call.name, arguments, messages, state)
         if is_awaitable(completed):
             completed = yield completed

@@ -201,10 +201,10 @@ class ToolEnv(MultiTurnEnv):
             arguments = self._arguments_of(call)
         except Exception as error:
             return self._tell(error, call, ToolParseError)
-        arguments = yield from self._completed(call, arguments, messages, state)  # a hook: what it raises is not the tool's
+        arguments = yield from self._complete_arguments(call, arguments, messages, state)  # a hook: what it raises is not the tool's
         try:
             if not self.hooks.overridden["call_tool"]:
-                return (yield from self._called(call.name, arguments, call.id))
+                return (yield from self._call(call.name, arguments, call.id))
             answer = self.call_tool(call.name, arguments, call.id)
             if is_awaitable(answer):
                 answer = yield answer
@@ -212,7 +212,9 @@ class ToolEnv(MultiTurnEnv):
         except BaseException as error:
             return self._tell(rollout_failure(error), call, ToolCallError)
 
-    def _completed(self, call: ToolCall, arguments: dict[str, Any], messages: list[Message], state: State) -> Steps[dict[str, Any]]:
+    def _complete_arguments(
+        self, call: ToolCall, arguments: dict[str, Any], messages: list[Message], state: State
+    ) -> Steps[dict[str, Any]]:
         """Return what the tool is called with, given what the model wants it to be called with."""
         return arguments
         yield  # makes this a generator: StatefulToolEnv's may wait
@@ -237,9 +239,9 @@ class ToolEnv(MultiTurnEnv):
             tool_call_id: Which call it answers.
             **kwargs: Accepted for overrides.
         """
-        return begin(self._called(tool_name, tool_args, tool_call_id))
+        return begin(self._call(tool_name, tool_args, tool_call_id))
 
-    def _called(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str) -> Steps[Message]:
+    def _call(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str) -> Steps[Message]:
         func, invoke = self._callable(tool_name)
         if is_blocking(func) and in_event_loop():
             result = yield on_thread(invoke, tool_args, name=tool_name)

@@ -9,7 +9,7 @@ from vfgym.calls import CallPlan
 from vfgym.state import State
 
 
-class Handler(NamedTuple):
+class MarkedMethod(NamedTuple):
     """A marked method of an environment (a stop condition, a cleanup handler, ...), ready to be called with a state."""
 
     name: str
@@ -19,10 +19,10 @@ class Handler(NamedTuple):
 class Hooks(NamedTuple):
     """What an environment's author wrote, read once when the environment is made."""
 
-    stops: list[Handler]
-    setups: list[Handler]
-    cleanups: list[Handler]
-    updates: list[Handler]
+    stops: list[MarkedMethod]
+    setups: list[MarkedMethod]
+    cleanups: list[MarkedMethod]
+    updates: list[MarkedMethod]
     overridden: dict[str, bool]
     """For each hook whose own version the machine does inline: whether the author replaced it."""
 

@@ -26,7 +26,7 @@ from vfgym.episode.machine import BaseEpisode
 from vfgym.episode.stops import complete, model_failure, note_end
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
 from vfgym.messages import Message, Response, as_messages
-from vfgym.state import State, unbegun
+from vfgym.state import State, make_failed_state
 from vfgym.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class InvertedEpisode(BaseEpisode):
         try:
             self.state = self.definition.initial_state(task, ParkingClient(self), model, sampling_args)
         except BaseException as error:
-            self.state, self.is_over = unbegun(task, error), True  # there is nothing to clean up
+            self.state, self.is_over = make_failed_state(task, error), True  # there is nothing to clean up
             raise
         self.state.begin(*self._player)
         self._began = time.time()
@@ -276,11 +276,11 @@ class InvertedEpisode(BaseEpisode):
         context = contextvars.copy_context()
         context.run(made_states.set, (self.definition, self._made))
         rollout = functools.partial(self.definition.rollout, task, self.state["client"], model, sampling_args)
-        self._task = self._loop.create_task(self._rolled_out(rollout), context=context)
+        self._task = self._loop.create_task(self._run_rollout(rollout), context=context)
         self._task.add_done_callback(lambda _: self._notice())
         await self._settle()
 
-    async def _rolled_out(self, rollout: Callable[[], Awaitable[Any]]) -> Any:
+    async def _run_rollout(self, rollout: Callable[[], Awaitable[Any]]) -> Any:
         """Return what the rollout returns; a `SystemExit`, too, which would go through the loop if this task raised it."""
         try:
             return await in_time(rollout, self._timeout_seconds, self._made)

@@ -21,12 +21,12 @@ from vfgym.aio.deadlines import Before, DeadlinePassed
 from vfgym.aio.steps import Steps, run_handlers
 from vfgym.calls import is_awaitable
 from vfgym.episode.definition import Definition, TurnDefinition
-from vfgym.episode.prompt import add_messages, new_step, recorded_conversation, rewritten_conversation
+from vfgym.episode.prompt import add_messages, new_step, recorded_conversation, rewrite_conversation
 from vfgym.episode.scoring import score_alone, score_turn
 from vfgym.episode.stops import check_stops, complete, error_stop, model_failure, note_error
 from vfgym.errors import Error
 from vfgym.messages import Message, Response, as_messages
-from vfgym.state import MessagesView, State, unbegun
+from vfgym.state import MessagesView, State, make_failed_state
 
 
 class Outcome(NamedTuple):
@@ -227,7 +227,7 @@ class Episode(BaseEpisode):
                 state = definition.initial_state(task, client, model, sampling_args)
             state.begin(*self._player)
         except BaseException as error:
-            self.state, self.is_over = unbegun(task, error), True  # there is nothing to clean up
+            self.state, self.is_over = make_failed_state(task, error), True  # there is nothing to clean up
             raise
         self.state = state
         state.step_metrics = {function.name: 0.0 for function, _ in self._step_scorers}
@@ -240,10 +240,10 @@ class Episode(BaseEpisode):
                 for _, setup in definition.hooks.setups:
                     result = setup(state)
                     if is_awaitable(result):
-                        yield self._bounded(result)
+                        yield self._with_deadline(result)
                 result = definition.setup_state(state)
                 if is_awaitable(result):
-                    result = yield self._bounded(result)
+                    result = yield self._with_deadline(result)
                 if isinstance(result, State) and result is not state:
                     result.take_over(state)
                     result.step_metrics = state.step_metrics
@@ -315,7 +315,7 @@ class Episode(BaseEpisode):
         emitted = self.state.emitted
         return Outcome(self._conversation.copy(), emitted[-1] if emitted else 0.0, False, False, self.info())
 
-    def _bounded(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
+    def _with_deadline(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
         return awaitable if self._deadline is None else Before(self._deadline, awaitable)
 
     def _time_out(self) -> Steps[None]:
@@ -360,9 +360,9 @@ class Episode(BaseEpisode):
             if not self._overridden["add_trajectory_step"]:
                 state["trajectory"].append(step)
             elif is_awaitable(result := definition.record_turn(state, step)):
-                yield self._bounded(result)
+                yield self._with_deadline(result)
             if self._overridden["apply_action"] and is_awaitable(result := definition.apply_action(message, state)):
-                yield self._bounded(result)
+                yield self._with_deadline(result)
             if self._step_scorers:
                 state.emitted[-1] = yield from score_turn(self._step_scorers, state, step)
         except Error as error:
@@ -395,7 +395,7 @@ class Episode(BaseEpisode):
             if shown is None or self._rebuilds:
                 shown = self._ask()
                 if is_awaitable(shown):
-                    shown = yield self._bounded(shown)
+                    shown = yield self._with_deadline(shown)
             self._take(shown)
         except Error as error:
             note_error(state, error)
@@ -419,7 +419,7 @@ class Episode(BaseEpisode):
         """Take what a hook returned, or a game answered, into the conversation."""
         types = self.definition.message_types
         if self._overridden["get_prompt_messages"]:
-            self._conversation = rewritten_conversation(self._conversation, shown, types)
+            self._conversation = rewrite_conversation(self._conversation, shown, types)
         elif self.state["trajectory"]:
             add_messages(self._conversation, shown, types)
         else:
@@ -427,13 +427,13 @@ class Episode(BaseEpisode):
 
     def _is_completed(self) -> Steps[bool]:
         """Check the stop conditions; an `Error` that one raises ends the episode."""
-        bounded = None if self._deadline is None else self._bounded
+        bounded = None if self._deadline is None else self._with_deadline
         try:
             if not self._overridden["is_completed"]:
                 return (yield from check_stops(self.definition.hooks.stops, self.state, bounded))
             completed: Any = self.definition.is_completed(self.state)
             if is_awaitable(completed):
-                completed = yield self._bounded(completed)
+                completed = yield self._with_deadline(completed)
             return bool(completed)
         except Error as error:
             note_error(self.state, error)
@@ -449,7 +449,7 @@ def play(episode: Episode, task: dict[str, Any], client: Any, model: str, sampli
         try:
             response: Any = definition.get_model_response(episode.state, episode.conversation())
             if is_awaitable(response):
-                response = yield episode._bounded(response)
+                response = yield episode._with_deadline(response)
         except DeadlinePassed as passed:
             yield from episode.fail(passed)
             break

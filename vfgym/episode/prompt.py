@@ -52,7 +52,7 @@ def add_messages(conversation: list[Message], shown: Any, types: MessageTypes) -
         conversation += as_messages(shown, types, name="env_response")
 
 
-def rewritten_conversation(conversation: list[Message], shown: Any, types: MessageTypes) -> list[Message]:
+def rewrite_conversation(conversation: list[Message], shown: Any, types: MessageTypes) -> list[Message]:
     """Return the conversation that the author's own `get_prompt_messages` gave. Where it goes on from the last one, that one grows."""
     known = len(conversation)
     if known and isinstance(shown, list) and shown[:known] == conversation:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from vfgym.aio.steps import Steps
 from vfgym.calls import rollout_failure
 from vfgym.episode.definition import Definition
-from vfgym.rubrics.rubric import scored_by_author
+from vfgym.rubrics.rubric import call_author_scoring
 from vfgym.rubrics.scoring import Score, StepScorer, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
 from vfgym.state import State, TrajectoryStep
 
@@ -42,7 +42,7 @@ def score_alone(definition: Definition, state: State) -> Steps[None]:
     scoring.start = time.time()
     if definition.score_rollouts:
         try:
-            yield from _scored_alone(definition, state)
+            yield from _score_alone(definition, state)
         except GeneratorExit:
             raise
         except BaseException:
@@ -54,14 +54,14 @@ def score_alone(definition: Definition, state: State) -> Steps[None]:
     scoring.end = time.time()
 
 
-def _scored_alone(definition: Definition, state: State) -> Steps[None]:
+def _score_alone(definition: Definition, state: State) -> Steps[None]:
     rubric = definition.rubric
     if not state.emitted:
         yield from _score_turns(definition, state)
     with scoring_of([state]):
-        by_author = scored_by_author(rubric, [state], as_group=False)
+        by_author = call_author_scoring(rubric, [state], as_group=False)
         if by_author is None:
-            yield from rubric.scored_alone(state)
+            yield from rubric.score_alone_steps(state)
         else:
             apply_score(state, (yield from by_author)[0])
 
@@ -83,7 +83,7 @@ def score_together(definition: Definition, states: list[State]) -> Steps[list[Ex
                 except BaseException as error:
                     failures[index] = rollout_failure(error)
         with scoring_of(states):
-            scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
+            scores = yield from (call_author_scoring(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
     else:
         scores = [Score() for _ in states]
     for state, score in zip(states, scores, strict=True):

@@ -30,10 +30,10 @@ class Sessions:
     def close(self) -> Steps[None]:
         """Release all of them, the newest first. One that fails to close keeps none of the others open. A second call does nothing."""
         kept, self._kept = self._kept[::-1], []
-        yield from run_each([_closing(definition, session) for definition, session in kept])
+        yield from run_each([_close_steps(definition, session) for definition, session in kept])
 
 
-def _closing(definition: Definition, session: object) -> Steps[None]:
+def _close_steps(definition: Definition, session: object) -> Steps[None]:
     closing = definition.close_session(session)
     if is_awaitable(closing):
         yield closing

@@ -8,7 +8,7 @@ from typing import Any
 from vfgym.aio.deadlines import DeadlinePassed
 from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
-from vfgym.episode.hooks import Handler
+from vfgym.episode.hooks import MarkedMethod
 from vfgym.errors import Error, ModelError, OverlongPromptError
 from vfgym.state import State, write
 
@@ -21,7 +21,7 @@ TRUNCATING_STOPS = frozenset(
 """Stop conditions that are limits: they truncate an episode, all others terminate it."""
 
 
-def check_stops(stops: list[Handler], state: State, bounded: Callable[[Awaitable[Any]], Awaitable[Any]] | None = None) -> Steps[bool]:
+def check_stops(stops: list[MarkedMethod], state: State, bounded: Callable[[Awaitable[Any]], Awaitable[Any]] | None = None) -> Steps[bool]:
     """Check stop conditions in order; the first that holds completes the state and names itself in it.
 
     Args:

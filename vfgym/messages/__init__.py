@@ -13,7 +13,7 @@ from vfgym.messages.chat import (
     as_message,
     as_messages,
     content_text,
-    joined_contents,
+    join_contents,
     plain,
 )
 from vfgym.messages.responses import FinishReason, Response, ResponseMessage, ResponseTokens, Usage
@@ -39,6 +39,6 @@ __all__ = [
     "as_messages",
     "as_tool_call",
     "content_text",
-    "joined_contents",
+    "join_contents",
     "plain",
 ]

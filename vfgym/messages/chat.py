@@ -68,7 +68,7 @@ class Message(FrozenDict):
 
     __slots__ = ("_converted",)
     _converted: Converted | None
-    """What `converted_all` made of it; None (by `__getattr__`) while the slot is empty."""
+    """What `convert_all` made of it; None (by `__getattr__`) while the slot is empty."""
     ROLES: ClassVar[tuple[str, ...]] = ()
     """Roles that this class stands for; the first one is its default."""
     _is_text_enough: ClassVar[bool] = True
@@ -113,9 +113,9 @@ class Message(FrozenDict):
             role = self.ROLES[0]
         elif role not in self.ROLES:
             raise InvalidMessage(f"{type(self).__name__} has the role {' or '.join(self.ROLES)}, got {role!r}")
-        dict.update(self, {"role": role, "content": content if content.__class__ is str else self._checked_content(content)})
+        dict.update(self, {"role": role, "content": content if content.__class__ is str else self._validate_content(content)})
         if fields:
-            dict.update(self, {key: self._checked_field(key, value) for key, value in fields.items() if value is not None})
+            dict.update(self, {key: self._validate_field(key, value) for key, value in fields.items() if value is not None})
 
     @classmethod
     def _of(cls, data: Mapping[str, Any]) -> Self:
@@ -144,28 +144,28 @@ class Message(FrozenDict):
         return type(self).of_fields({**self, **changes})
 
     def forget_converted(self) -> None:
-        """Let go of what `converted_all` made of the message."""
+        """Let go of what `convert_all` made of the message."""
         _set_converted(self, None)
 
     def _original(self) -> Self | None:
         """Return a copy that tells whether the message was written to since; None, as it cannot be."""
         return None
 
-    def _checked_content(self, content: Any) -> Any:
+    def _validate_content(self, content: Any) -> Any:
         if isinstance(content, str):
             return content
         if content is None:
             raise InvalidMessage(f"a {self.ROLES[0]} message needs content (text, or a list of parts), got None")
-        return self._held(_checked_parts(content))
+        return self._held(_check_parts(content))
 
-    def _checked_field(self, key: str, value: Any) -> Any:
+    def _validate_field(self, key: str, value: Any) -> Any:
         return self._held(value)
 
 
 _set_converted = Message.__dict__["_converted"].__set__  # the slot itself: assignment is refused
 
 
-def converted_all(messages: Iterable[Message], convert: Callable[[Message], T]) -> list[T]:
+def convert_all(messages: Iterable[Message], convert: Callable[[Message], T]) -> list[T]:
     """Return what `convert` makes of each message.
 
     It is kept with the message, so a client converts the new messages of a conversation only. It is made again if the message was
@@ -216,10 +216,10 @@ class AssistantMessage(Message):
     thinking_blocks = Field()
     tool_calls = Field()
 
-    def _checked_content(self, content: Any) -> Any:
-        return None if content is None else super()._checked_content(content)
+    def _validate_content(self, content: Any) -> Any:
+        return None if content is None else super()._validate_content(content)
 
-    def _checked_field(self, key: str, value: Any) -> Any:
+    def _validate_field(self, key: str, value: Any) -> Any:
         if key == "tool_calls":
             if not isinstance(value, list | tuple):
                 raise InvalidMessage(f"tool_calls must be a list of tool calls, got {type(value).__name__}")
@@ -248,7 +248,7 @@ MESSAGE_TYPES = MessageTypes(SystemMessage, UserMessage, AssistantMessage, ToolM
 _REQUIRED_IN_PART = {"text": "text", "image_url": "image_url", "input_audio": "input_audio"}
 
 
-def _checked_parts(content: Any) -> list[Mapping[str, Any]]:
+def _check_parts(content: Any) -> list[Mapping[str, Any]]:
     if not isinstance(content, list | tuple):
         raise InvalidMessage(f"content must be text or a list of parts, got {type(content).__name__}: {short(content)}")
     for index, part in enumerate(content):
@@ -308,10 +308,10 @@ def as_messages(value: Any, types: MessageTypes = MESSAGE_TYPES, *, name: str = 
     if isinstance(value, str):
         return [types["text"](value)]
     if _is_one_message(value):
-        return [_located(value, types, name)]
+        return [_validate_at(value, types, name)]
     if not isinstance(value, Iterable):
         raise InvalidMessage(f"{name} must be a list of messages (or one message, or text), got {type(value).__name__}: {short(value)}")
-    return [_located(item, types, f"{name}[{i}]") for i, item in enumerate(value)]
+    return [_validate_at(item, types, f"{name}[{i}]") for i, item in enumerate(value)]
 
 
 def _is_one_message(value: Any) -> bool:
@@ -319,7 +319,7 @@ def _is_one_message(value: Any) -> bool:
     return isinstance(value, Mapping) or hasattr(value, "role") or hasattr(value, "model_dump")
 
 
-def _located(value: Any, types: MessageTypes, where: str) -> Message:
+def _validate_at(value: Any, types: MessageTypes, where: str) -> Message:
     try:
         return as_message(value, types)
     except InvalidMessage as error:
@@ -340,7 +340,7 @@ def content_text(content: Any) -> str:
     return ""
 
 
-def joined_contents(contents: Sequence[Content]) -> str | list[Any]:
+def join_contents(contents: Sequence[Content]) -> str | list[Any]:
     """Return the contents of several messages as that of one: text where all are text, else parts."""
     if all(isinstance(content, str) for content in contents):
         return "\n\n".join(cast(Sequence[str], contents))

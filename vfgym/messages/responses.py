@@ -145,7 +145,7 @@ def as_plain(value: Any, **how: Any) -> Any:
     return [as_plain(item, **how) for item in value] if isinstance(value, list) else value
 
 
-class Items:
+class ItemAccess:
     """Fields as items, too. A subclass says which there are (`_names`)."""
 
     __slots__ = ()
@@ -176,7 +176,7 @@ class Items:
             return default
 
 
-class _Record(Items, Model):
+class _Record(ItemAccess, Model):
     """Fields as attributes and as items. A subclass may have room for further ones in its ``__dict__``."""
 
     __slots__ = ()

@@ -47,7 +47,7 @@ class XMLParser(Parser):
         """
         super().__init__(extract_fn)
         self.answer_field = answer_field
-        self._fields = _checked_fields(fields)
+        self._fields = _validate_fields(fields)
         if "think" in self.get_fields():
             logger.warning(
                 "XMLParser has a field 'think': it stays empty where the model's reasoning is parsed out of the text by the API, "
@@ -163,11 +163,11 @@ class XMLParser(Parser):
         return tenths / 10
 
 
-def _checked_fields(fields: Sequence[Field]) -> list[tuple[str, ...]]:
+def _validate_fields(fields: Sequence[Field]) -> list[tuple[str, ...]]:
     """Return the tags of each field, canonical first."""
     if isinstance(fields, str):
         raise TypeError(f"fields must be a list of fields, got the string {fields!r}. Did you mean [{fields!r}]?")
-    checked = [_checked_tags(field) for field in fields]
+    checked = [_validate_tags(field) for field in fields]
     if not checked:
         raise ConfigurationError("XMLParser needs at least one field, such as 'answer'")
     repeated = [tag for tag, count in Counter(tag for tags in checked for tag in tags).items() if count > 1]
@@ -176,7 +176,7 @@ def _checked_fields(fields: Sequence[Field]) -> list[tuple[str, ...]]:
     return checked
 
 
-def _checked_tags(field: object) -> tuple[str, ...]:
+def _validate_tags(field: object) -> tuple[str, ...]:
     tags = (field,) if isinstance(field, str) else field
     if not isinstance(tags, tuple) or not all(isinstance(tag, str) for tag in tags):
         raise TypeError(f"a field must be a string or a tuple of alternative strings, got {field!r}")

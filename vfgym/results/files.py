@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from vfgym.errors import Error
-from vfgym.results.left_out import LeftOutLog
+from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.metadata import GenerateOutputs
 from vfgym.results.plain_json import json_text, written_number
 from vfgym.results.rows import row_line, row_order
@@ -140,7 +140,7 @@ class ResultsWriter:
         self._pieces: list[Piece] = []
         self._next_metadata = 0.0
         self._broken: ResultsError | None = None
-        self._as_text = LeftOutLog()
+        self._text_log = DroppedValueLog()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._locked = _lock(self.path)
@@ -191,7 +191,7 @@ class ResultsWriter:
         """
         if self._broken is not None:
             raise self._broken
-        data = (row_line(row, as_text=self._as_text) + "\n").encode()
+        data = (row_line(row, text_log=self._text_log) + "\n").encode()
         rest = memoryview(data)
         try:
             while rest:  # a raw write may take a part only, when the disk is nearly full

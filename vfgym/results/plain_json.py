@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vfgym.output.redaction import Secret, redacted
-from vfgym.results.left_out import Place, StandIn, settled
+from vfgym.results.dropped_values import Place, StandIn, resolve_stand_ins
 
 
 class NotPlain(TypeError):
@@ -124,7 +124,7 @@ def _with_written_numbers(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _told(value: Any, path: str, places: list[Place]) -> Any:
     try:
-        return settled(as_json(value, fallback=_as_text), path, places)
+        return resolve_stand_ins(as_json(value, fallback=_as_text), path, places)
     except Exception as error:  # an object that holds itself, or whose own code raises
         places.append(Place(path, str(error) or repr(error)))
         return repr(value)

@@ -8,7 +8,7 @@ from typing import Any
 from vfgym.messages import Message
 from vfgym.output.redaction import redacted, redacted_data
 from vfgym.results.counting import has_failed
-from vfgym.results.left_out import LeftOutLog, Place, StandIn, settled
+from vfgym.results.dropped_values import DroppedValueLog, Place, StandIn, resolve_stand_ins
 from vfgym.results.plain_json import as_json, line_of
 from vfgym.results.trajectory import encoded, is_trajectory, kept_steps
 from vfgym.state import RolloutTiming, State, TokenUsage
@@ -97,7 +97,7 @@ def rollout_output(
     fingerprint: str | None = None,
     failure_reward: float | None = None,
     is_counted: bool = True,
-    left_out: LeftOutLog | None = None,
+    dropped_log: DroppedValueLog | None = None,
 ) -> RolloutOutput:
     """Return what is kept of an episode that was played and scored. Its messages are shared, and nothing else of the state.
 
@@ -111,7 +111,7 @@ def rollout_output(
         fingerprint: That of its task (see `vfgym.results.fingerprint_of`).
         failure_reward: What it counts with if it failed, as its environment declares.
         is_counted: Whether the row says what it counts with; without, means are of its ``reward``, whether it failed or not.
-        left_out: Reports what was replaced, for all rows of a run; this row alone by default.
+        dropped_log: Reports what was replaced, for all rows of a run; this row alone by default.
     """
     item = {**(dict.get(state, "input") or {}), **state}.get  # one lookup for both, at a quarter of the cost of State.get
     error = item("error") if error is None else error
@@ -157,7 +157,7 @@ def rollout_output(
         if name not in row or name in metrics:
             row[name] = _column(state, name, places)
     if places:
-        (left_out or LeftOutLog()).left_out(row, places)
+        (dropped_log or DroppedValueLog()).warn_dropped(row, places)
     return row
 
 
@@ -188,8 +188,8 @@ def _column(state: State, name: str, places: list[Place]) -> Any:
     try:
         data = kept_steps(value, stand_in) if name == "trajectory" and is_trajectory(value) else as_json(value, stand_in)
     except Exception as error:  # whatever an object's own code may raise, or one that holds itself: the rest of the row counts
-        return settled(_not_kept(str(error) or repr(error)), name, places)
-    data = settled(data, name, places) if stand_ins else data
+        return resolve_stand_ins(_not_kept(str(error) or repr(error)), name, places)
+    data = resolve_stand_ins(data, name, places) if stand_ins else data
     return data if name == "trajectory" else redacted_data({name: data})[name]
 
 
@@ -197,20 +197,20 @@ def _not_kept(reason: str) -> StandIn:
     return StandIn.of(f"<not kept: {reason}>", reason)
 
 
-def row_line(row: Mapping[str, Any], *, as_text: LeftOutLog | None = None) -> str:
+def row_line(row: Mapping[str, Any], *, text_log: DroppedValueLog | None = None) -> str:
     """Return a row as its line on disk, without the line's end. What has no form in JSON stands as its ``repr``.
 
     Args:
         row: The row.
-        as_text: Reports what stands as its ``repr``, for all rows of a run; nothing does by default.
+        text_log: Reports what stands as its ``repr``, for all rows of a run; nothing does by default.
     """
     trajectory = row.get("trajectory")
     if is_trajectory(trajectory):
         row = {**row, "trajectory": encoded(trajectory, row.get("prompt"))}
     places: list[Place] = []
     line = line_of(row, places)
-    if places and as_text is not None:
-        as_text.as_text(row, places)
+    if places and text_log is not None:
+        text_log.warn_as_text(row, places)
     return line
 
 

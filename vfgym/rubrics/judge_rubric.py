@@ -149,7 +149,7 @@ class JudgeRubric(Rubric):
     async def _verdict(self, text: str, states: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
         """Ask, and count what it costs as the episodes' (equal shares of it, where there are several)."""
         if self._client is None:
-            self._client = self.judge_client.resolved()
+            self._client = self.judge_client.resolve()
         _count(states, requests=1)
         try:
             response = await self._client.get_response([UserMessage(text)], self.judge_model, dict(self.judge_sampling_args), **kwargs)
@@ -236,7 +236,7 @@ class _DefaultClient:
     def __init__(self) -> None:
         self._resolved: Any = None
 
-    def resolved(self) -> Client:
+    def resolve(self) -> Client:
         """Return the client that asks OpenAI.
 
         Raises:
@@ -256,7 +256,7 @@ class _DefaultClient:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        self.resolved()
+        self.resolve()
         return getattr(self._resolved.client, name)
 
     def __reduce__(self) -> tuple[type[_DefaultClient], tuple[()]]:

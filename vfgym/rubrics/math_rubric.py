@@ -83,7 +83,7 @@ class MathRubric(Rubric):
             VerificationTimeout: If the verification takes too long (when awaited).
             InfraError: If the worker processes cannot work (when awaited).
         """
-        return _scored(parser.parse_answer(completion), answer, self.max_verify_chars, self.timeout_seconds)
+        return _score_response(parser.parse_answer(completion), answer, self.max_verify_chars, self.timeout_seconds)
 
 
 async def verify_response(
@@ -106,7 +106,7 @@ async def verify_response(
     if not _is_installed():
         raise MissingExtra("math", "verify_response")
     _check_limits(max_verify_chars, timeout_seconds)
-    return await _scored(response, answer, max_verify_chars, timeout_seconds)
+    return await _score_response(response, answer, max_verify_chars, timeout_seconds)
 
 
 @functools.cache
@@ -121,17 +121,17 @@ def _check_limits(max_verify_chars: int, timeout_seconds: float) -> None:
         raise ConfigurationError(f"max_verify_chars must be a number of characters, got {max_verify_chars!r}")
 
 
-def _scored(response: Any, answer: Any, max_chars: int, seconds: float) -> Awaitable[float]:
+def _score_response(response: Any, answer: Any, max_chars: int, seconds: float) -> Awaitable[float]:
     """Score a response; without the workers, and at once, where that can be told from the texts."""
     response, answer = ("" if value is None else str(value) for value in (response, answer))
     if not response.strip() or not answer.strip() or len(response) > max_chars:
         return Ready(0.0)
     if response == answer:
         return Ready(1.0)
-    return _verified(answer, response, seconds)
+    return _verify(answer, response, seconds)
 
 
-async def _verified(answer: str, response: str, seconds: float) -> float:
+async def _verify(answer: str, response: str, seconds: float) -> float:
     def verdict() -> Awaitable[bool]:
         return _workers.call("is_right", answer, response, cpu_seconds=seconds, memory_mb=_MEMORY_MB)
 

@@ -80,13 +80,13 @@ class Rubric:
         self._cleanups = [CallPlan(handler.method) for handler in discover_decorated(self, "cleanup")]
         for func, weight in zip(funcs, weights, strict=True):
             Rubric.add_reward_func(self, func, weight)
-        self._functions += marked_functions(self)
+        self._functions += find_marked_functions(self)
 
     @classmethod
     def of_marked(cls, obj: object) -> Rubric:
         """Return a rubric of the methods of `obj` that are marked as `@reward` or `@metric`."""
         rubric = cls()
-        rubric._functions += marked_functions(obj)
+        rubric._functions += find_marked_functions(obj)
         return rubric
 
     def add_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
@@ -170,7 +170,7 @@ class Rubric:
         Raises:
             ConfigurationError: If a function needs the whole group.
         """
-        await run_async(self.scored_alone(state))
+        await run_async(self.score_alone_steps(state))
 
     @hook
     async def score_group(self, states: list[State]) -> None:
@@ -189,7 +189,7 @@ class Rubric:
             if score.failure is not None:
                 raise score.failure
 
-    def scored_alone(self, state: State) -> Steps[None]:
+    def score_alone_steps(self, state: State) -> Steps[None]:
         """Score one episode, as steps (see `score_rollout`)."""
         if self.has_group_rewards:
             names = self.group_function_names
@@ -249,7 +249,7 @@ class Rubric:
         yield from run_handlers([(name, method) for name, method, _ in discover_decorated(self, "teardown")])
 
 
-def marked_functions(obj: object) -> list[RewardFunction]:
+def find_marked_functions(obj: object) -> list[RewardFunction]:
     """Return the methods of a rubric or an environment that are marked as `@reward` or `@metric`, rewards first."""
     kinds: tuple[tuple[Kind, float], ...] = (("reward", 1.0), ("metric", 0.0))
     return [
@@ -259,15 +259,15 @@ def marked_functions(obj: object) -> list[RewardFunction]:
     ]
 
 
-def scored_by_author(rubric: Rubric, states: list[State], *, as_group: bool) -> Steps[list[Score]] | None:
+def call_author_scoring(rubric: Rubric, states: list[State], *, as_group: bool) -> Steps[list[Score]] | None:
     """Return the steps that score with an author's own `score_rollout` or `score_group`; None if they are the library's.
 
     A group (of one, too) is scored by `score_group` where the author wrote it, else one by one. Either may be replaced on the object, too.
     """
     if as_group and _is_authors(rubric, "score_group"):
-        return _scored_apart(rubric.score_group, states, states)
+        return _score_on_copies(rubric.score_group, states, states)
     if _is_authors(rubric, "score_rollout"):
-        return _scored_one_by_one(rubric, states)
+        return _score_one_by_one(rubric, states)
     return None
 
 
@@ -275,14 +275,14 @@ def _is_authors(rubric: Rubric, name: str) -> bool:
     return name in vars(rubric) or getattr(type(rubric), name) is not getattr(Rubric, name)
 
 
-def _scored_one_by_one(rubric: Rubric, states: list[State]) -> Steps[list[Score]]:
+def _score_one_by_one(rubric: Rubric, states: list[State]) -> Steps[list[Score]]:
     scores: list[Score] = []
     for state in states:
-        scores += yield from _scored_apart(rubric.score_rollout, state, [state])
+        scores += yield from _score_on_copies(rubric.score_rollout, state, [state])
     return scores
 
 
-def _scored_apart(method: Callable[[Any], Any], argument: Any, states: list[State]) -> Steps[list[Score]]:
+def _score_on_copies(method: Callable[[Any], Any], argument: Any, states: list[State]) -> Steps[list[Score]]:
     """Call a scoring method and return what it gave, with the states' own results as they were before."""
     kept = [(state.emitted, state.step_metrics, {key: dict.get(state, key) for key in ("reward", "metrics")}) for state in states]
     for state in states:

@@ -8,7 +8,7 @@ from typing import Any
 from vfgym.aio.steps import Steps, eager
 from vfgym.errors import ConfigurationError
 from vfgym.overrides import items_of
-from vfgym.rubrics.rubric import Rubric, scored_by_author
+from vfgym.rubrics.rubric import Rubric, call_author_scoring
 from vfgym.rubrics.scoring import RewardFunc, RewardFunction, Score, StepScorer
 from vfgym.state import State
 
@@ -81,7 +81,7 @@ class RubricGroup(Rubric):
         """Return the sum of what the rubrics find of one episode, as steps."""
         total = Score()
         for rubric in self.rubrics:
-            by_author = scored_by_author(rubric, [state], as_group=False)
+            by_author = call_author_scoring(rubric, [state], as_group=False)
             if by_author is not None:
                 total.add((yield from by_author)[0])
             else:
@@ -92,7 +92,7 @@ class RubricGroup(Rubric):
         """Return the sums of what the rubrics find of each episode of a group, as steps."""
         totals = [Score() for _ in states]
         for rubric in self.rubrics:
-            scores = yield from (scored_by_author(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
+            scores = yield from (call_author_scoring(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
             for total, score in zip(totals, scores, strict=True):
                 total.add(score)
         return totals
@@ -123,7 +123,7 @@ class RubricGroup(Rubric):
 _SCORING = ("score_rollout", "score_group", "scoring_steps", "group_scoring_steps")
 
 
-def rewarding_functions(rubric: Rubric) -> list[RewardFunction] | None:
+def find_rewarding_functions(rubric: Rubric) -> list[RewardFunction] | None:
     """Return the functions that have a weight in a rubric's reward; None where code of the author's own scores."""
     base = RubricGroup if isinstance(rubric, RubricGroup) else Rubric
     if any(getattr(type(rubric), name) is not getattr(base, name) for name in _SCORING):
@@ -133,7 +133,7 @@ def rewarding_functions(rubric: Rubric) -> list[RewardFunction] | None:
         return [function for function in functions if function.weight]
     found: list[RewardFunction] = []
     for member in rubric.rubrics:
-        functions_of_member = rewarding_functions(member)
+        functions_of_member = find_rewarding_functions(member)
         if functions_of_member is None:
             return None
         found += functions_of_member

@@ -157,7 +157,7 @@ def score_episode(functions: Iterable[RewardFunction], state: State, class_objec
     return score
 
 
-def _called(function: RewardFunction, names: Mapping[str, Any], limit: float | None) -> Any:
+def _call_on_loop(function: RewardFunction, names: Mapping[str, Any], limit: float | None) -> Any:
     """Return what a function returns on an event loop: an awaitable where it is async, or blocking (and may take `limit` seconds)."""
     if function.is_blocking:
         return on_thread(function.plan, names, limit=limit)
@@ -167,7 +167,7 @@ def _called(function: RewardFunction, names: Mapping[str, Any], limit: float | N
 def value_of(function: RewardFunction, names: Mapping[str, Any], state: State) -> Any:
     """Return a function's number, 0.0 if it failed; what has to be awaited is returned as it is (see `number_from`)."""
     try:
-        value = function.plan(names) if running_loop() is None else _called(function, names, state.time_limit)
+        value = function.plan(names) if running_loop() is None else _call_on_loop(function, names, state.time_limit)
         return value if value.__class__ is float or is_awaitable(value) else float(value)
     except Exception as error:
         return zero(function, error, state)
@@ -265,7 +265,7 @@ def _number(function: RewardFunction, value: Any, state: State) -> float:
 
 def _group_values(function: RewardFunction, states: list[State], class_objects: Mapping[str, Any]) -> Steps[list[float]]:
     try:
-        result = _called(function, group_namespace_of(states, class_objects), states[0].time_limit)
+        result = _call_on_loop(function, group_namespace_of(states, class_objects), states[0].time_limit)
         if is_awaitable(result):
             result = yield result
         values = [float(value) for value in result]

@@ -27,10 +27,10 @@ from vfgym.episode.sessions import Sessions
 from vfgym.episode.stops import note_end
 from vfgym.errors import Error
 from vfgym.results import fingerprint_of
-from vfgym.runs.engine import Group, Played
+from vfgym.runs.engine import Group, PlayedRollout
 from vfgym.runs.inputs import Inputs, Seeds
 from vfgym.runs.retries import is_retryable, seconds_before_retry
-from vfgym.state import State, unbegun
+from vfgym.state import State, make_failed_state
 
 if TYPE_CHECKING:
     from vfgym.clients import Client
@@ -122,9 +122,9 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
             raise
         error = rollout_failure(raised)
         try:  # a fresh one where it made none
-            state = made[-1] if made else env.initial_state(env.tasks_of("train").own_input(task), client, model, sampling_args)
+            state = made[-1] if made else env.initial_state(env.tasks_of("train").copy_input(task), client, model, sampling_args)
         except Exception:
-            raise RolloutFailed(unbegun(task, error)) from error
+            raise RolloutFailed(make_failed_state(task, error)) from error
         episode.state = state
         if isinstance(error, Error | DeadlinePassed):
             note_end(state, error)
@@ -177,7 +177,7 @@ class ClientPlayer:
         self._config = config
         self._rollouts = Rollouts()
 
-    async def play(self, group: Group, number: int) -> Played:
+    async def play(self, group: Group, number: int) -> PlayedRollout:
         """Play one rollout, again where what ended it may go away by itself."""
         config, example = self._config, group.example
         fingerprint = None
@@ -188,7 +188,9 @@ class ClientPlayer:
             route = route_of(task)
             env, task = config.definition.routed(task)
         except Exception as error:  # a row that cannot be read, or that belongs nowhere
-            return Played(number, config.definition, unbegun({"example_id": example.example_id}), error, fingerprint=fingerprint)
+            return PlayedRollout(
+                number, config.definition, make_failed_state({"example_id": example.example_id}), error, fingerprint=fingerprint
+            )
         client = config.client_of(group)
         for attempt in range(config.max_retries + 1):
             failure: Exception | None = None
@@ -205,7 +207,7 @@ class ClientPlayer:
             if attempt == config.max_retries or not is_retryable(state):
                 break
             await asyncio.sleep(seconds_before_retry(attempt))
-        return Played(number, env, state, failure, route=route, fingerprint=fingerprint)
+        return PlayedRollout(number, env, state, failure, route=route, fingerprint=fingerprint)
 
     async def close(self) -> None:
         """Close the games."""

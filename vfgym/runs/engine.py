@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from vfgym.aio.loop_watch import watched_loop
+from vfgym.aio.loop_watch import watch_loop
 from vfgym.aio.steps import Steps, all_of, begin
 from vfgym.calls import rollout_failure
 from vfgym.clients import is_permanent_refusal
@@ -34,7 +34,7 @@ _SECONDS_A_TURN = 0.005
 
 
 @dataclass(slots=True)
-class Played:
+class PlayedRollout:
     """A rollout that was played, as far as it went."""
 
     number: int
@@ -62,7 +62,7 @@ class Group:
 
     example: Example
     numbers: Sequence[int]
-    played: list[Played] = field(default_factory=list)
+    played: list[PlayedRollout] = field(default_factory=list)
     client: Any = None
     """Who is asked, where a client is asked for whole groups."""
 
@@ -70,7 +70,7 @@ class Group:
 class Player(Protocol):
     """Plays one rollout after another, for one worker."""
 
-    async def play(self, group: Group, number: int) -> Played:
+    async def play(self, group: Group, number: int) -> PlayedRollout:
         """Play one rollout to its end. What is raised ends the run."""
         ...
 
@@ -109,7 +109,7 @@ class Engine:
                 played. Where it has to be awaited, its worker waits.
         """
         rollouts = ((group, number) for group in groups for number in group.numbers)
-        with watched_loop():
+        with watch_loop():
             await all_of([self._work(rollouts, finish) for _ in range(num_workers)])
 
     async def finished(self, groups: Iterable[Group], num_workers: int, most_waiting: int = 1) -> AsyncIterator[Group]:
@@ -141,7 +141,7 @@ class Engine:
         try:
             turn_began = time.monotonic()
             for group, number in rollouts:
-                played = await self._played(player, group, number)
+                played = await self._play_one(player, group, number)
                 group.played.append(played)
                 del played  # nothing but the group holds on to it while the next one is played
                 if not self._in_groups or len(group.played) == len(group.numbers):
@@ -159,7 +159,7 @@ class Engine:
         finally:
             await player.close()
 
-    async def _played(self, player: Player, group: Group, number: int) -> Played:
+    async def _play_one(self, player: Player, group: Group, number: int) -> PlayedRollout:
         played = await player.play(group, number)
         failure = played.failure
         if failure is not None and (self._strict or is_permanent_refusal(failure)):
@@ -193,7 +193,7 @@ class Engine:
                 self._failures.note(example_id, played.number, failure)
                 played.failure = failure
 
-    def _scoring(self, example_id: int, members: list[Played]) -> Steps[list[Exception | None]]:
+    def _scoring(self, example_id: int, members: list[PlayedRollout]) -> Steps[list[Exception | None]]:
         """Score rollouts that were played to their end. Return whose scoring ended its rollout (see `score_together`)."""
         first = members[0]
         if not self._in_groups:

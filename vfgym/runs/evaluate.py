@@ -26,9 +26,9 @@ from vfgym.results.metadata import version_info
 from vfgym.runs.counting import Declared
 from vfgym.runs.engine import Engine, Group
 from vfgym.runs.inputs import Seeds, TaskInputs
-from vfgym.runs.left_to_play import left_to_play, task_fingerprint
 from vfgym.runs.progress import ProgressCallback, reporting
 from vfgym.runs.recorder import Recorder
+from vfgym.runs.remaining import find_remaining, task_fingerprint
 from vfgym.runs.replicas import EnvLike, Replicas
 from vfgym.runs.step_player import StepPlayer, StepPlayerConfig
 
@@ -190,7 +190,7 @@ async def aevaluate(
         groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
         earlier = None
         if resume and run.path_to_save is not None:
-            load = functools.partial(left_to_play, run.path_to_save, run, groups, lambda example, number: fingerprint(example))
+            load = functools.partial(find_remaining, run.path_to_save, run, groups, lambda example, number: fingerprint(example))
             types = definition.message_types
             groups, earlier = await bridge(load, in_groups=in_groups, redo_errors=redo_errors, types=types, declared=declared)
             if earlier is not None:

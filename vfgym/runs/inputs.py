@@ -142,7 +142,7 @@ class ListedInputs:
     def task(self, example: Example, number: int) -> dict[str, Any]:
         """Return the task of one rollout, as its own."""
         row = example.rows[number]  # type: ignore[index]
-        task = self._tasks.own_input(row, f"rollout {number} of the input with example_id {example.example_id}")
+        task = self._tasks.copy_input(row, f"rollout {number} of the input with example_id {example.example_id}")
         own_id = task.get("example_id")
         if own_id is not None and own_id != example.example_id:
             task["src_id"] = own_id

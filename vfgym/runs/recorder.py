@@ -11,10 +11,10 @@ from vfgym.envs.group import with_route
 from vfgym.errors import did_you_mean
 from vfgym.results import Earlier, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.results.counting import settle
-from vfgym.results.left_out import LeftOutLog
+from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.rows import STANDARD_KEYS
 from vfgym.runs.counting import Declared
-from vfgym.runs.engine import Group, Played
+from vfgym.runs.engine import Group, PlayedRollout
 from vfgym.state import State
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Recorder:
         self._declared = declared
         self._earlier = earlier
         self._writer: ResultsWriter | None = None
-        self._left_out = LeftOutLog()
+        self._dropped_log = DroppedValueLog()
         self._unseen = set(run.state_columns)
         """State columns that no rollout had so far."""
         self._known: list[str] = []
@@ -103,7 +103,7 @@ class Recorder:
             self._writer.finish(outputs["metadata"], () if self._declared is None else outputs["outputs"])
         return outputs
 
-    def _row(self, example_id: int, played: Played) -> RolloutOutput:
+    def _row(self, example_id: int, played: PlayedRollout) -> RolloutOutput:
         state, declared = played.state, self._declared
         row = rollout_output(
             state,
@@ -114,7 +114,7 @@ class Recorder:
             fingerprint=played.fingerprint,
             failure_reward=None if declared is None else declared.failure_reward(example_id),
             is_counted=declared is not None,
-            left_out=self._left_out,
+            dropped_log=self._dropped_log,
         )
         row["example_id"] = example_id
         if played.route:

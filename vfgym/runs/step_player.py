@@ -25,11 +25,11 @@ from vfgym.errors import Error, InvalidAction, ModelError
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
 from vfgym.runs.counting import Declared
-from vfgym.runs.engine import Group, Played
+from vfgym.runs.engine import Group, PlayedRollout
 from vfgym.runs.inputs import Example, Seeds
 from vfgym.runs.replicas import Replica
 from vfgym.runs.retries import is_retryable, seconds_before_retry
-from vfgym.state import State, unbegun
+from vfgym.state import State, make_failed_state
 
 Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
 """Gives what answers in the episode that an environment has just begun."""
@@ -57,14 +57,14 @@ class StepPlayer:
         self._config = config
         self._env, self._seat = replica
 
-    async def play(self, group: Group, number: int) -> Played:
+    async def play(self, group: Group, number: int) -> PlayedRollout:
         """Play one rollout, again where what ended it may go away by itself."""
         return await bridge(self._play, group.example, number)
 
     async def close(self) -> None:
         """Leave the environment to whoever made it."""
 
-    def _play(self, example: Example, number: int) -> Played:
+    def _play(self, example: Example, number: int) -> PlayedRollout:
         config, seat = self._config, self._seat
         fingerprint = config.fingerprint(example)  # before the episode, whose hooks may write to what it starts from
         route = config.declared.route(example.example_id)
@@ -79,7 +79,7 @@ class StepPlayer:
         played.route, played.fingerprint = route, fingerprint
         return played
 
-    def _attempt(self, example: Example, number: int) -> Played:
+    def _attempt(self, example: Example, number: int) -> PlayedRollout:
         """Play one episode to its end.
 
         What the environment or the agent raises becomes the episode's error, unless it ends the run (see `ends_run`); but not what
@@ -91,16 +91,16 @@ class StepPlayer:
             observation, info = env.reset(seed=config.seeds.of(example, number), options=options)
         except BaseException as error:
             failure = rollout_failure(error)
-            return Played(number, seat.definition, unbegun({"example_id": example.example_id}), failure, seen_return=0.0)
+            return PlayedRollout(number, seat.definition, make_failed_state({"example_id": example.example_id}), failure, seen_return=0.0)
         answer = config.begin(env)
         episode = cast(BaseEpisode, seat.episode)
-        played = Played(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
+        played = PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
         is_over = played.state["is_completed"]
         seen_return = 0.0
         try:
             while not is_over:
                 try:
-                    action = asked_in_time(answer, observation, info, cast(BaseEpisode, seat.episode).deadline)
+                    action = ask_in_time(answer, observation, info, cast(BaseEpisode, seat.episode).deadline)
                 except BaseException as raised:
                     of_agent = raised if isinstance(raised, DeadlinePassed) else rollout_failure(raised)
                     if not isinstance(of_agent, Error | DeadlinePassed):
@@ -129,7 +129,7 @@ class StepPlayer:
         return played
 
 
-def asked_in_time(answer: Answering, observation: list[Message], info: dict[str, Any], deadline: float | None) -> Any:
+def ask_in_time(answer: Answering, observation: list[Message], info: dict[str, Any], deadline: float | None) -> Any:
     """Return what an agent answers, if it answers before the deadline of its episode.
 
     A blocking agent is asked on a thread, so that others go on meanwhile. A plain one holds up its caller, and so cannot be bounded.

@@ -99,7 +99,7 @@ def _serve(module: str, jobs: SimpleQueue[Any], quick: float | None, may_be_slow
             continue
         try:
             if channel is None:
-                channel, group = _forked(module)
+                channel, group = _fork_worker(module)
             answer.add_done_callback(lambda done, group=group: done.cancelled() and os.killpg(group, SIGKILL))  # type: ignore[func-returns-value]
             channel.send(job)
             if is_slow := not channel.poll(quick):
@@ -120,7 +120,7 @@ def _serve(module: str, jobs: SimpleQueue[Any], quick: float | None, may_be_slow
         jobs.put(None)  # for the next thread
 
 
-def _forked(module: str) -> tuple[Connection, int]:
+def _fork_worker(module: str) -> tuple[Connection, int]:
     """Return the channel to a new worker, and its process group."""
     channel, theirs = Pipe()
     with _lock, theirs:

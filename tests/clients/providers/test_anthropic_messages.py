@@ -42,7 +42,7 @@ from vfgym.messages import (
     as_message,
     as_messages,
 )
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 from vfgym.messages.responses import for_conversation
 from vfgym.tools import Tool
 
@@ -267,9 +267,9 @@ class TestPrompt:
     def test_only_new_messages_are_converted(self):
         conversation = as_messages([{"role": "user", "content": str(i)} for i in range(50)])
         native_prompt(conversation)
-        kept = converted_all(conversation, _turn)
+        kept = convert_all(conversation, _turn)
         native_prompt([*conversation, AssistantMessage("new")])
-        assert all(one is other for one, other in zip(converted_all(conversation, _turn), kept, strict=True))
+        assert all(one is other for one, other in zip(convert_all(conversation, _turn), kept, strict=True))
 
     @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system", "tool"]), st.text(max_size=5)), max_size=12))
     def test_turns_alternate_and_no_text_is_lost(self, said):

@@ -38,7 +38,7 @@ from vfgym.messages import (
     as_message,
     as_messages,
 )
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 from vfgym.messages.responses import for_conversation
 from vfgym.tools import Tool
 
@@ -205,9 +205,9 @@ class TestPrompt:
     def test_only_new_messages_are_converted(self):
         conversation = as_messages([{"role": "user", "content": str(i)} for i in range(50)])
         native_prompt(conversation)
-        kept = converted_all(conversation, _items)
+        kept = convert_all(conversation, _items)
         native_prompt([*conversation, AssistantMessage("new")])
-        assert all(one is other for one, other in zip(converted_all(conversation, _items), kept, strict=True))
+        assert all(one is other for one, other in zip(convert_all(conversation, _items), kept, strict=True))
 
 
 class TestTools:

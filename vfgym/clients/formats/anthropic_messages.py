@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 from vfgym.clients.formats.native_output import replayable
 from vfgym.errors import InvalidMessage
 from vfgym.messages import Message, ToolCall
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
 
 API = "anthropic_messages"
@@ -48,7 +48,7 @@ def native_prompt(messages: Iterable[Message]) -> tuple[list[Mapping[str, Any]],
     Raises:
         InvalidMessage: If a message has something in it that the API does not take.
     """
-    turns = converted_all(messages, _turn)
+    turns = convert_all(messages, _turn)
     native: list[Mapping[str, Any]] = []
     for role, run in groupby((turn for turn in turns if turn.blocks and turn.role != "system"), key=_role):
         first, *others = run

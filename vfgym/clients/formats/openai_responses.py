@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from vfgym.clients.formats.native_output import replayable
 from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.messages import Message, ToolCall
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
 
 API = "openai_responses"
@@ -31,7 +31,7 @@ def native_prompt(messages: Iterable[Message]) -> list[Item]:
     Raises:
         InvalidMessage: If a message has something in it that the API does not take.
     """
-    return list(chain.from_iterable(converted_all(messages, _items)))
+    return list(chain.from_iterable(convert_all(messages, _items)))
 
 
 def native_tool(tool: Tool) -> dict[str, Any]:

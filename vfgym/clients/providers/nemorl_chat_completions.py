@@ -9,7 +9,7 @@ from vfgym.clients.client import SamplingArgs
 from vfgym.clients.formats.openai_chat import as_fields, native_message, read_completion
 from vfgym.clients.providers.openai_chat_completions import ChatCompletion, ChatMessages, ChatTool, OpenAIChatCompletionsClient
 from vfgym.messages import Response
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 
 
 class NeMoRLChatCompletionsClient(OpenAIChatCompletionsClient):
@@ -47,7 +47,7 @@ def _with_tokens(prompt: ChatMessages, state: Any) -> ChatMessages:
         position, tokens = len(step["prompt"]), step["tokens"]
         if tokens is None or position >= len(made) or len(step["completion"]) != 1:
             continue
-        if [prompt[position]] == converted_all(step["completion"], native_message):
+        if [prompt[position]] == convert_all(step["completion"], native_message):
             made[position] = {
                 **prompt[position],
                 "prompt_token_ids": tokens["prompt_ids"],

@@ -29,7 +29,7 @@ from vfgym.clients.http.chat_sdk import create_completion
 from vfgym.clients.http.json_http import JsonRoute, encode_json
 from vfgym.clients.provider import ProviderClient
 from vfgym.messages import Message, Response
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[ChatMessages, dict[str, Any]]:
         """Return the conversation as the API takes it. One with audio asks for an answer in text."""
-        native = converted_all(messages, native_message)
+        native = convert_all(messages, native_message)
         with_audio = any([has_audio(message) for message in messages if isinstance(message["content"], list)])
         return native, {"modalities": ["text"]} if with_audio else {}
 
@@ -110,7 +110,7 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
         """Return the request's JSON. The parameters win, as the SDK has it with ``extra_body``."""
         parts = [b""]
         if "messages" not in parameters:
-            encoded = b",".join(converted_all(messages, _message_json))
+            encoded = b",".join(convert_all(messages, _message_json))
             if _AUDIO_PART in encoded:
                 parameters.setdefault("modalities", ["text"])
             parts += b',"messages":[', encoded, b"]"

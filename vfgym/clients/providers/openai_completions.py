@@ -20,7 +20,7 @@ from vfgym.clients.http.chat_sdk import unknown_to_body
 from vfgym.clients.provider import ProviderClient
 from vfgym.errors import EmptyModelResponseError
 from vfgym.messages import Message, Response, ResponseTokens
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class OpenAICompletionsClient(ProviderClient["AsyncOpenAI", str, Any, Any]):
         Raises:
             ValueError: If a message has a part that is not text.
         """
-        texts = converted_all(messages, _message_text)
+        texts = convert_all(messages, _message_text)
         return "\n\n".join(text for text in texts if text), {}
 
     async def to_native_tool(self, tool: Tool) -> NoReturn:

@@ -26,7 +26,7 @@ from vfgym.clients.formats.renderer import has_media, renderer_config, renderer_
 from vfgym.clients.provider import ProviderClient
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, MissingExtra, OverlongPromptError
 from vfgym.messages import FinishReason, Message, Response, ResponseMessage, ToolCall, Usage
-from vfgym.messages.chat import converted_all
+from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[NativeMessages, dict[str, Any]]:
         """Return the conversation as the renderer takes it."""
-        return converted_all(messages, renderer_message), {}
+        return convert_all(messages, renderer_message), {}
 
     async def to_native_tool(self, tool: Tool) -> NativeTool:
         """Return a tool as the renderer takes it."""

@@ -22,7 +22,7 @@ from vfgym.aio.bridge import bridge
 from vfgym.aio.steps import Steps, begin_to_end, eager
 from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.errors import ConfigurationError, Error
-from vfgym.messages import AssistantMessage, Content, Message, joined_contents
+from vfgym.messages import AssistantMessage, Content, Message, join_contents
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
@@ -547,7 +547,7 @@ class MultiplayerEnv(GameSessionEnv):
 
 def _first(why: str, content: Content) -> Content:
     """Return what a player is told of its message, before what the table tells it."""
-    return joined_contents([why, content]) if content else why
+    return join_contents([why, content]) if content else why
 
 
 def _add(state: State, rewards: Mapping[Player, float]) -> None:

@@ -25,9 +25,9 @@ from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.lifecycle import stop
-from vfgym.messages import Content, Message, as_messages, joined_contents
+from vfgym.messages import Content, Message, as_messages, join_contents
 from vfgym.rubrics import Rubric
-from vfgym.rubrics.rubric_group import rewarding_functions
+from vfgym.rubrics.rubric_group import find_rewarding_functions
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
 
@@ -208,7 +208,7 @@ class GameSessionEnv(MultiTurnEnv):
         """The tasks of a game are its seeds, which nothing can replace."""
         raise ConfigurationError(f"{type(self).__name__} plays a game, whose tasks are its seeds: they cannot be replaced")
 
-    def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    def choose_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the task that stands for the seed: the one given, or the ``example_id``."""
         self.tasks_of(options.get("split", "train"))
         if "task" in options:
@@ -327,7 +327,7 @@ class GameSessionEnv(MultiTurnEnv):
         """Return a prompt that continues a game: the rules, and what the game answered last."""
         *system, prompt = state["prompt"]
         rules = state.get("rules", prompt["content"])
-        return [*system, self.message_types["user"](joined_contents([rules, *self.shown_in(reply)]))]
+        return [*system, self.message_types["user"](join_contents([rules, *self.shown_in(reply)]))]
 
     def shown_in(self, reply: list[Message]) -> list[Content]:
         """Return what of the messages that answered a move says how the game stands: the contents of all of them."""
@@ -376,7 +376,7 @@ class GameSessionEnv(MultiTurnEnv):
 
     def _lowest_reward(self) -> float | None:
         """Return the lowest reward of the game, where it is known and nothing else scores an episode."""
-        functions = rewarding_functions(self.rubric)
+        functions = find_rewarding_functions(self.rubric)
         is_games_own = functions is not None and all(each.plan.func in self._game_rewards and each.weight == 1.0 for each in functions)
         is_librarys = all(getattr(type(self), name).__module__.startswith("vfgym.") for name in self._makes_moves)
         return self._lowest_game_reward() if is_games_own and is_librarys else None

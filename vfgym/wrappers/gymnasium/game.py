@@ -19,7 +19,7 @@ from vfgym.data import LowestReward, lowest_reward
 from vfgym.envs.face import EpisodeFace
 from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
-from vfgym.messages import Content, Message, UserMessage, joined_contents
+from vfgym.messages import Content, Message, UserMessage, join_contents
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.wrappers.games.answers import ActionSampler, Answers
@@ -214,7 +214,7 @@ class GymnasiumGame(GameEnv):
         if self.on_invalid == "random":
             # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
             state["rng_of_moves"] = state.rng if seed is None else np.random.default_rng([seed, 1])
-        return [UserMessage(joined_contents([self._prompt, self._shown(game, observation)]))]
+        return [UserMessage(join_contents([self._prompt, self._shown(game, observation)]))]
 
     def make_move(self, game: Game, message: Message, state: State) -> Turn:
         """Make the move that a message names; what one leads to that names none, ``on_invalid`` says."""
@@ -243,9 +243,9 @@ class GymnasiumGame(GameEnv):
         game_state.game_info, game_state.observation = info, observation
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
-            shown, reward = joined_contents([note, shown]), reward + self.invalid_reward
+            shown, reward = join_contents([note, shown]), reward + self.invalid_reward
         if terminated or truncated:
-            shown = joined_contents([shown, _GAME_OVER])
+            shown = join_contents([shown, _GAME_OVER])
         return Turn(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
 
     def _random_action(self, state: State) -> Any:

@@ -16,7 +16,7 @@ import gymnasium as gym
 from vfgym.codecs import text_renderer
 from vfgym.codecs.observations import TextRenderer, without_colours
 from vfgym.errors import ConfigurationError
-from vfgym.messages import Content, joined_contents
+from vfgym.messages import Content, join_contents
 from vfgym.wrappers.games.images import image_part, is_image_space
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
 from vfgym.wrappers.gymnasium.minigrid import ABOUT_VIEW, is_minigrid, minigrid_text
@@ -96,7 +96,7 @@ class Both:
 
     def __call__(self, game: Game, observation: Any) -> Content:
         """Return text and image as content parts."""
-        return joined_contents([self.text(game, observation), self.image(game, observation)])
+        return join_contents([self.text(game, observation), self.image(game, observation)])
 
 
 def drawn_text(game: Game, observation: Any) -> str:

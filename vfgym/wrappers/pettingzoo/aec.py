@@ -13,7 +13,7 @@ from pettingzoo import AECEnv
 from vfgym.agents.base import seat_of
 from vfgym.envs.face import RESET_OPTIONS, Action, as_response, new_since, transcript
 from vfgym.errors import ConfigurationError, ResetNeeded
-from vfgym.messages import MESSAGE_TYPES, AssistantMessage, Content, Message, SystemMessage, UserMessage, joined_contents
+from vfgym.messages import MESSAGE_TYPES, AssistantMessage, Content, Message, SystemMessage, UserMessage, join_contents
 from vfgym.messages.responses import for_conversation
 from vfgym.output.terminal import echo
 from vfgym.spaces import ChatSpace, MessageSpace, TextSampler
@@ -309,7 +309,7 @@ class ChatAEC(ConversationAEC):
         self._print(agent, [UserMessage(content)])
         said = self._conversations[agent]
         if said and isinstance(said[-1], UserMessage):
-            content = joined_contents([said.pop().content, content])
+            content = join_contents([said.pop().content, content])
         said.append(UserMessage(content))
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
 from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
-from vfgym.foreign import unheard
+from vfgym.foreign import mute_warnings
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.games.answers import Answers
 from vfgym.wrappers.games.masks import allows, mask_of
@@ -441,7 +441,7 @@ def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any])
 
     try:
         if isinstance(made_by, str):
-            with unheard():  # of spaces whose limits lose precision, and of modules that are compiled now
+            with mute_warnings():  # of spaces whose limits lose precision, and of modules that are compiled now
                 env = pettingzoo.make("aec", made_by, **options)
         else:
             env = made_by(**options)

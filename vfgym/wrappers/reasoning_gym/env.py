@@ -14,7 +14,7 @@ from vfgym.errors import ConfigurationError, MissingExtra, UnknownArgument
 from vfgym.parsers import Parser, XMLParser
 from vfgym.parsers.parser import text_of
 from vfgym.rubrics import Rubric
-from vfgym.rubrics.rubric_group import rewarding_functions
+from vfgym.rubrics.rubric_group import find_rewarding_functions
 from vfgym.state import State
 from vfgym.tasks import Tasks, as_integer
 from vfgym.wrappers.reasoning_gym.curriculum import Curriculum, CurriculumConfig, CurriculumRubric
@@ -204,7 +204,7 @@ class ReasoningGymEnv(SingleTurnEnv):
         info = state.get("info") or {}
         return {"level": info["level"]} if "level" in info else None
 
-    def chosen_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    def choose_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the input of the episode that reset options choose: with a curriculum, a training item of any level.
 
         Raises:
@@ -213,12 +213,12 @@ class ReasoningGymEnv(SingleTurnEnv):
         rows = self.tasks_of("train").rows
         is_own = self.curriculum is not None and isinstance(rows, ItemRows) and options.get("split", "train") == "train"
         if not is_own or "example_id" not in options or options.keys() & {"task", "game_options"}:
-            return super().chosen_task(seed, options)
+            return super().choose_task(seed, options)
         example_id = as_integer(options["example_id"])
         level, index = (-1, -1) if example_id is None else divmod(example_id, self.items.size)
         if index not in self._train_indices or level not in self.items.configurations[self.items.source_of(index)]:
             raise ConfigurationError(f"there is no training task with example_id {options['example_id']!r} at any level")
-        return self.tasks_of("train").own_input(rows.row(example_id))  # type: ignore[attr-defined]
+        return self.tasks_of("train").copy_input(rows.row(example_id))  # type: ignore[attr-defined]
 
     def _tasks_of_rows(self, rows: Any) -> Tasks:
         if not isinstance(rows, ItemRows) or self.curriculum is None:
@@ -251,7 +251,7 @@ class ReasoningGymEnv(SingleTurnEnv):
 
     def _lowest_reward(self) -> float | None:
         """Return 0.0, the lowest score of all scorers, where nothing else scores an answer."""
-        functions = rewarding_functions(self.rubric)
+        functions = find_rewarding_functions(self.rubric)
         own = type(self).check_answer_reward_func is ReasoningGymEnv.check_answer_reward_func
         is_score = functions is not None and all(each.plan.func == self.check_answer_reward_func and each.weight > 0 for each in functions)
         return 0.0 if own and is_score else None

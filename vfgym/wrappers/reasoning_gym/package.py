@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from vfgym.foreign import unheard
+from vfgym.foreign import mute_warnings
 
 RANDOM_NUMBERS = threading.RLock()
 """Held while the process-wide random generators are borrowed."""
@@ -51,7 +51,7 @@ def borrowed_random_numbers(seed: int) -> Iterator[None]:
 @functools.cache
 def reasoning_gym() -> Any:
     """Return the package, imported on the first call."""
-    with RANDOM_NUMBERS, borrowed_random_numbers(0), unheard():
+    with RANDOM_NUMBERS, borrowed_random_numbers(0), mute_warnings():
         package = importlib.import_module("reasoning_gym")
         # A module looks up a name among its globals before the builtins.
         for name in _EVALUATING:

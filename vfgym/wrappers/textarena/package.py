@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from vfgym.errors import MissingExtra
-from vfgym.foreign import unheard
+from vfgym.foreign import mute_warnings
 from vfgym.wrappers.textarena.repairs import REPAIRS
 from vfgym.wrappers.textarena.table_random import NUMPY, RANDOM
 from vfgym.wrappers.textarena.words import NLTK_NAMES, Dictionary
@@ -83,7 +83,7 @@ def _spec(env_id: str) -> Any:
 
 @functools.cache
 def _imported(name: str) -> ModuleType:
-    with _IMPORTING, _nltk_left_out(), unheard():
+    with _IMPORTING, _nltk_left_out(), mute_warnings():
         drawn = random.getstate()  # what TextArena imports draws from it
         module = importlib.import_module(name)
         random.setstate(drawn)

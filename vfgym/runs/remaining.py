@@ -20,7 +20,7 @@ def task_fingerprint(inputs: Inputs, example: Example, number: int = 0) -> str |
         return None
 
 
-def left_to_play(
+def find_remaining(
     path: Path,
     run: Run,
     groups: list[Group],

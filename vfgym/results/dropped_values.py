@@ -1,4 +1,4 @@
-"""What rows leave out, or hold as text only, since JSON has no form for it: where in a row that stood, and a word in the log."""
+"""Values that rows drop, or hold as text only, since JSON has no form for them: where in a row they stood, and a warning in the log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 logger = logging.getLogger(__name__)
 
-_MOST_TOLD = 5
+_MOST_NAMED = 5
 """Places that one warning names."""
 
 _MOST_KINDS = 20
-"""Kinds of places after which a run tells of no more: where keys of a dict change, each row has new ones."""
+"""Kinds of places after which a run warns no more: where the keys of a dict change, each row has new ones."""
 
 
 class Place(NamedTuple):
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class StandIn(str):
-    """Text that stands for something without a form in JSON, until `settled` has found out where."""
+    """Text that stands for something without a form in JSON, until `resolve_stand_ins` has found out where."""
 
     reason: str
 
@@ -42,7 +42,7 @@ class StandIn(str):
         return stand_in
 
 
-def settled(value: Any, path: str, places: list[Place]) -> Any:
+def resolve_stand_ins(value: Any, path: str, places: list[Place]) -> Any:
     """Return plain data with ordinary text for each `StandIn`; lists and dicts are changed in place.
 
     Args:
@@ -56,7 +56,7 @@ def settled(value: Any, path: str, places: list[Place]) -> Any:
     for key, item in _items(value):
         if isinstance(item, StandIn | dict | list):
             where = f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}"
-            text = settled(item, where, places)
+            text = resolve_stand_ins(item, where, places)
             if text is not item:
                 value[key] = text
     return value
@@ -68,22 +68,22 @@ def _items(value: Any) -> Iterator[tuple[Any, Any]]:
     return enumerate(value) if isinstance(value, list) else iter(())
 
 
-class LeftOutLog:
-    """Tells, once in a run, of each kind of place that its rows leave out, up to a number of kinds.
+class DroppedValueLog:
+    """Warns once in a run of each kind of value that its rows drop or hold as text only, up to a number of kinds.
 
     Places are of one kind but for numbers of list items.
     """
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._is_full = False
 
-    def left_out(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
+    def warn_dropped(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
         """Warn of what a row is without."""
         self._warn(row, places, "leaves out")
 
-    def as_text(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
+    def warn_as_text(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
         """Warn of what stands in a row as its ``repr``, and cannot be read back."""
         self._warn(row, places, "holds as text only")
 
@@ -93,22 +93,22 @@ class LeftOutLog:
         new: dict[str, Place] = {}
         for place in places:
             kind = re.sub(r"\[\d+\]", "[]", place.path)
-            if kind not in self._told:
+            if kind not in self._warned:
                 new.setdefault(kind, place)
-        self._told.update(new)
+        self._warned.update(new)
         if not new:
             return
-        told = "; ".join(f"{place.path}: {place.reason}" for place in [*new.values()][:_MOST_TOLD])
-        more = f"; and {len(new) - _MOST_TOLD} more" if len(new) > _MOST_TOLD else ""
+        named = "; ".join(f"{place.path}: {place.reason}" for place in [*new.values()][:_MOST_NAMED])
+        more = f"; and {len(new) - _MOST_NAMED} more" if len(new) > _MOST_NAMED else ""
         logger.warning(
             "the row of example %s, rollout %s %s %s%s (the same places of other steps and rows are not told of)",
             row.get("example_id"),
             row.get("rollout") or 0,
             verb,
-            told,
+            named,
             more,
         )
-        if len(self._told) >= _MOST_KINDS:
+        if len(self._warned) >= _MOST_KINDS:
             self._is_full = True
-            self._told.clear()
+            self._warned.clear()
             logger.warning("rows may be without more than what was told of so far: no further places are told of in this run")
