@@ -103,7 +103,7 @@ def _length(one: str, other: str) -> float:
 async def test_rollouts(server: ModelServer, func: Any) -> None:
     rubric = vf.JudgeRubric(funcs=[func], judge_client=config(server), judge_model="judge", judge_prompt=TEMPLATE)
     env = vf.SingleTurnEnv(dataset=ROWS, rubric=rubric)
-    results = await env.evaluate(config(server), "policy", num_examples=1, rollouts_per_example=3, use_tqdm=False)
+    results = await env.evaluate(config(server), "policy", num_examples=1, rollouts_per_example=3)
     assert [row["metrics"][func.__name__] for row in results["outputs"]] == [1.0] * 3
     asked = sum(request.body["model"] == "judge" for request in server.requests)
     assert asked > 0
@@ -154,5 +154,5 @@ def test_the_mean_counts_rollouts_that_were_not_judged(server: ModelServer) -> N
 def test_the_documented_usage_of_the_state_is_the_policys(server: ModelServer) -> None:
     rubric = vf.JudgeRubric(funcs=[twice], judge_client=config(server), judge_model="judge", judge_prompt=TEMPLATE)
     env = vf.SingleTurnEnv(dataset=ROWS, rubric=rubric)
-    results = env.evaluate_sync(ScriptedClient(["four"]), "m", state_columns=["usage"], use_tqdm=False)
+    results = env.evaluate_sync(ScriptedClient(["four"]), "m", state_columns=["usage"])
     assert results["outputs"][0]["usage"] == {"input_tokens": 0.0, "output_tokens": 0.0}

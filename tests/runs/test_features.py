@@ -46,7 +46,7 @@ async def by_steps(env: vfgym.ChatEnv, answer: Answer, **options: Any) -> Any:
 
 async def by_client(env: Any, answer: Answer, **options: Any) -> Any:
     options.pop("resume", None)
-    return await env.evaluate(Answers(answer), "m", use_tqdm=False, **options)
+    return await env.evaluate(Answers(answer), "m", **options)
 
 
 both = pytest.mark.parametrize("run", [by_steps, by_client])
@@ -319,13 +319,13 @@ async def test_an_authors_run_group_plays_groups_and_its_rows_are_kept(tmp_path:
             return rows
 
     env = Own(dataset=ROWS, rubric=vf.Rubric(lambda completion: 0.5))
-    results = await env.evaluate(Answers(said), "m", rollouts_per_example=2, use_tqdm=False, results_path=tmp_path)
+    results = await env.evaluate(Answers(said), "m", rollouts_per_example=2, results_path=tmp_path)
     assert calls == [2] * 4
     assert [row["reward"] for row in results["outputs"]] == [1.5] * 8
     assert [(row["example_id"], row["rollout"]) for row in results["outputs"]] == [(i, r) for i in range(4) for r in range(2)]
-    await env.evaluate(Answers(said), "m", rollouts_per_example=2, use_tqdm=False, results_path=tmp_path)
+    await env.evaluate(Answers(said), "m", rollouts_per_example=2, results_path=tmp_path)
     assert calls == [2] * 4  # all of it was done
-    await env.evaluate(Answers(said), "m", independent_scoring=True, use_tqdm=False)
+    await env.evaluate(Answers(said), "m", independent_scoring=True)
     assert calls == [2] * 4
 
 
@@ -342,7 +342,7 @@ async def test_groups_of_an_authors_run_group_count_with_all_their_rollouts(max_
             running -= 1
             return [{"reward": 1.0} for _ in group_inputs]
 
-    await Own(dataset=ROWS).evaluate(Answers(said), "m", rollouts_per_example=2, max_concurrent=max_concurrent, use_tqdm=False)
+    await Own(dataset=ROWS).evaluate(Answers(said), "m", rollouts_per_example=2, max_concurrent=max_concurrent)
     assert seen == most
 
 
@@ -352,11 +352,11 @@ async def test_a_run_group_that_raises_is_logged_and_recorded_and_strict_raises_
             raise LookupError("a bug")
 
     env = Own(dataset=ROWS)
-    results = await env.evaluate(Answers(said), "m", rollouts_per_example=2, use_tqdm=False)
+    results = await env.evaluate(Answers(said), "m", rollouts_per_example=2)
     assert ["a bug" in str(row["error"]) for row in results["outputs"]] == [True] * 8
     assert "LookupError('a bug')" in caplog.text
     with pytest.raises(LookupError, match="a bug"):
-        await env.generate(ROWS, Answers(said), "m", strict=True, use_tqdm=False)
+        await env.generate(ROWS, Answers(said), "m", strict=True)
 
 
 async def test_an_authors_run_rollout_plays_rollouts_that_are_scored_alone() -> None:
@@ -366,7 +366,7 @@ async def test_an_authors_run_rollout_plays_rollouts_that_are_scored_alone() -> 
                 raise LookupError("a bug")
             return {"reward": float(input["answer"]), "metrics": {"mine": 1.0}}
 
-    results = await Own(dataset=ROWS).evaluate(Answers(said), "m", independent_scoring=True, use_tqdm=False)
+    results = await Own(dataset=ROWS).evaluate(Answers(said), "m", independent_scoring=True)
     rows = results["outputs"]
     assert [row["reward"] for row in rows] == [0.0, 1.0, 0.0, 3.0]
     assert ["a bug" in str(row["error"]) for row in rows] == [False, False, True, False]
@@ -396,7 +396,7 @@ async def test_an_authors_add_model_response_is_called_for_each_turn(is_async: b
             return super().add_model_response(state, prompt_messages, response)
 
     env = (Awaited if is_async else Plain)(dataset=ROWS[:1], max_turns=2)
-    results = await env.evaluate(Answers(said), "m", use_tqdm=False, state_columns=["trajectory"])
+    results = await env.evaluate(Answers(said), "m", state_columns=["trajectory"])
     row = results["outputs"][0]
     assert seen == [(1, "question 0"), (3, "go on")]
     assert [message["content"] for message in row["completion"]] == ["question 0", "go on", "go on"]
@@ -418,5 +418,5 @@ async def test_scoring_methods_that_were_replaced_on_the_rubric_are_called(run: 
     env.rubric.score_rollout = score_rollout
     assert [row["reward"] for row in (await run(env, said, independent_scoring=True))["outputs"]] == [5.0] * 3
     env.rubric.score_group = score_group
-    results = await env.evaluate(Answers(said), "m", use_tqdm=False)
+    results = await env.evaluate(Answers(said), "m")
     assert [(row["reward"], row["metrics"]) for row in results["outputs"]] == [(7.0, {"mine": 1.0})] * 3

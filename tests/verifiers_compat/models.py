@@ -62,7 +62,6 @@ async def rolled_out(env: vf.Environment, *answers: Any, row: int = 0) -> vf.Sta
 
 async def evaluated(env: vf.Environment, *answers: Any, **options: Any) -> list[Any]:
     """Evaluate with scripted answers and return the outputs."""
-    options.setdefault("use_tqdm", False)
     return (await env.evaluate(ScriptedClient(answers), "m", **options))["outputs"]
 
 

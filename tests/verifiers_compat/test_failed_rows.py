@@ -34,7 +34,7 @@ def test_failed_rows_are_marked_and_count_with_their_rewards(tmp_path: Path) -> 
         return "x"
 
     env = environment(vf.Rubric(funcs=[brief]))
-    env.evaluate_sync(Model(fails_once), "m", use_tqdm=False, results_path=tmp_path, rollouts_per_example=2, max_retries=0)
+    env.evaluate_sync(Model(fails_once), "m", results_path=tmp_path, rollouts_per_example=2, max_retries=0)
     rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert [row["failed"] for row in rows] == [False, False, True, True, False, False, False, False]
     assert not any("counted_reward" in row for row in rows)
@@ -47,7 +47,7 @@ def test_failed_rows_are_marked_and_count_with_their_rewards(tmp_path: Path) -> 
 
 
 def test_a_reward_function_with_a_weight_that_raises_is_a_mark_too() -> None:
-    results = environment(vf.Rubric(funcs=[careless])).evaluate_sync(Model(lambda number, state: "x"), "m", use_tqdm=False)
+    results = environment(vf.Rubric(funcs=[careless])).evaluate_sync(Model(lambda number, state: "x"), "m")
     assert [row["failed"] for row in results["outputs"]] == [True, False, False, False]
     assert results["metadata"]["avg_reward"] == (0.0 + 1.0 + 1 / 2 + 1 / 3) / 4
 
@@ -55,7 +55,7 @@ def test_a_reward_function_with_a_weight_that_raises_is_a_mark_too() -> None:
 def test_the_core_counts_what_it_goes_on_with(tmp_path: Path) -> None:
     """A run of `verifiers_compat` that `vfgym.evaluate` finishes is one of `vfgym` then: its failed rows count as declared."""
     results = environment(vf.Rubric(funcs=[careless])).evaluate_sync(
-        Model(lambda number, state: "x"), "m", use_tqdm=False, results_path=tmp_path, num_examples=4
+        Model(lambda number, state: "x"), "m", results_path=tmp_path, num_examples=4
     )
     assert results["metadata"]["avg_reward"] > 0
     path = tmp_path / "metadata.json"

@@ -67,7 +67,7 @@ class Model(Client):
 
 
 def test_outputs_stand_in_order_of_example_and_rollout_and_metadata_sums_them_up() -> None:
-    results = single().evaluate_sync(Model(), "model-1", rollouts_per_example=2, use_tqdm=False)
+    results = single().evaluate_sync(Model(), "model-1", rollouts_per_example=2)
     outputs, metadata = results["outputs"], results["metadata"]
     assert [(output["example_id"], output["rollout"]) for output in outputs] == [(i, r) for i in range(4) for r in range(2)]
     assert results["reward"] == [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
@@ -84,9 +84,7 @@ def test_advantages_are_rewards_minus_the_mean_of_the_group() -> None:
     env = single()
     client = Model(lambda number, state: "1" if number == 0 else "no")
     row = {**env.get_dataset()[1]}
-    outputs = env.generate_sync([row, row], client, "m", max_concurrent=1, state_columns=["advantage", "trajectory"], use_tqdm=False)[
-        "outputs"
-    ]
+    outputs = env.generate_sync([row, row], client, "m", max_concurrent=1, state_columns=["advantage", "trajectory"])["outputs"]
     assert [output["advantage"] for output in outputs] == [0.5, -0.5]
     assert [output["trajectory"][0]["advantage"] for output in outputs] == [0.5, -0.5]
     assert [output["trajectory"][0]["reward"] for output in outputs] == [1.0, 0.0]
@@ -101,7 +99,7 @@ def test_rows_with_one_example_id_are_a_group_and_rows_without_are_not() -> None
 
     env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(together))
     rows = [{"question": "a", "example_id": 7}, {"question": "b"}, {"question": "c", "example_id": 7}, {"question": "d", "example_id": 0}]
-    outputs = env.generate_sync(rows, Model(), "m", use_tqdm=False)["outputs"]
+    outputs = env.generate_sync(rows, Model(), "m")["outputs"]
     assert sorted(sizes) == [1, 1, 2]
     assert [(output["example_id"], output["prompt"][0]["content"], output["reward"]) for output in outputs] == [
         (0, "d", 1.0),
@@ -114,11 +112,11 @@ def test_rows_with_one_example_id_are_a_group_and_rows_without_are_not() -> None
 def test_group_rewards_and_independent_scoring_do_not_go_together() -> None:
     env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(lambda states: [0.0] * len(states)))
     with pytest.raises(ConfigurationError, match="whole groups"):
-        env.evaluate_sync(Model(), "m", independent_scoring=True, use_tqdm=False)
+        env.evaluate_sync(Model(), "m", independent_scoring=True)
 
 
 def test_an_empty_rubric_scores_zero_also_alone() -> None:
-    outputs = vf.SingleTurnEnv(dataset=ROWS).evaluate_sync(Model(), "m", independent_scoring=True, use_tqdm=False)["outputs"]
+    outputs = vf.SingleTurnEnv(dataset=ROWS).evaluate_sync(Model(), "m", independent_scoring=True)["outputs"]
     assert [output["reward"] for output in outputs] == [0.0] * 4
 
 
@@ -149,7 +147,7 @@ def test_a_group_is_scored_while_others_still_play() -> None:
 @pytest.mark.parametrize("limit", [1, 3, 8, -1])
 def test_max_concurrent_counts_rollouts_whatever_the_size_of_groups(limit: int) -> None:
     client = Model()
-    single().evaluate_sync(client, "m", rollouts_per_example=4, max_concurrent=limit, use_tqdm=False)
+    single().evaluate_sync(client, "m", rollouts_per_example=4, max_concurrent=limit)
     assert client.most_at_once == (16 if limit == -1 else limit)
     assert client.calls == 16
 
@@ -167,7 +165,7 @@ def test_older_limits_are_understood() -> None:
 
     client = Model()
     env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(scored))
-    env.evaluate_sync(client, "m", max_concurrent_generation=2, max_concurrent_scoring=1, independent_scoring=True, use_tqdm=False)
+    env.evaluate_sync(client, "m", max_concurrent_generation=2, max_concurrent_scoring=1, independent_scoring=True)
     assert (client.most_at_once, most) == (2, 1)
     with pytest.raises(UnknownArgument, match="max_concurrent"):
         env.evaluate_sync(client, "m", max_concurent=2)
@@ -201,17 +199,17 @@ def test_the_documented_answer_to_bad_input() -> None:
 def test_one_bad_rollout_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     client = Model(lambda number, state: ZeroDivisionError("oops") if state["input"]["answer"] == "2" else "1")
     with caplog.at_level(logging.WARNING):
-        results = single().evaluate_sync(client, "m", use_tqdm=False)
+        results = single().evaluate_sync(client, "m")
     assert [output["error"] and output["error"]["error"] for output in results["outputs"]] == [None, None, "ZeroDivisionError", None]
     assert "ZeroDivisionError" in caplog.text
     assert results["metadata"]["avg_error"] == 0.25
     with pytest.raises(ZeroDivisionError):
-        single().evaluate_sync(client, "m", strict=True, use_tqdm=False)
+        single().evaluate_sync(client, "m", strict=True)
 
 
 def test_an_error_of_the_api_is_recorded_and_scored() -> None:
     env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(lambda state: 0.25))
-    output = env.evaluate_sync(Model(lambda number, state: vf.ToolError("broken")), "m", num_examples=1, use_tqdm=False)["outputs"][0]
+    output = env.evaluate_sync(Model(lambda number, state: vf.ToolError("broken")), "m", num_examples=1)["outputs"][0]
     assert output["error"]["error_chain_str"] == "ToolError"
     assert (output["stop_condition"], output["reward"]) == ("has_error", 0.25)
 
@@ -225,7 +223,7 @@ def test_a_refused_api_key_stops_the_run_at_once() -> None:
     )
     client = Model(lambda number, state: refused)
     with pytest.raises(openai.AuthenticationError):
-        single(ROWS * 50).evaluate_sync(client, "m", max_concurrent=2, use_tqdm=False)
+        single(ROWS * 50).evaluate_sync(client, "m", max_concurrent=2)
     assert client.calls <= 4
 
 
@@ -243,7 +241,7 @@ def test_only_what_failed_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
         left = failures.get(state["answer"], [])
         return left.pop(0) if left else state["answer"]
 
-    outputs = single().evaluate_sync(Model(answer), "m", max_retries=3, use_tqdm=False)["outputs"]
+    outputs = single().evaluate_sync(Model(answer), "m", max_retries=3)["outputs"]
     assert asked == {"0": 1, "1": 3, "2": 4, "3": 1}
     assert [output["error"] and output["error"]["error"] for output in outputs] == [None, None, "InfraError", "ToolError"]
     assert [output["reward"] for output in outputs[:2]] == [1.0, 1.0]
@@ -260,7 +258,7 @@ def test_a_repeated_rollout_starts_from_a_fresh_task(monkeypatch: pytest.MonkeyP
 
     env = Writes(dataset=[{"question": "q", "info": {"x": 1}}])
     client = Model(lambda number, state: vf.InfraError("down") if number == 0 else "1")
-    output = env.evaluate_sync(client, "m", max_retries=1, use_tqdm=False)["outputs"][0]
+    output = env.evaluate_sync(client, "m", max_retries=1)["outputs"][0]
     assert output["error"] is None
     assert [message["content"] for message in output["prompt"]] == ["q", "more"]
 
@@ -280,7 +278,7 @@ def test_a_cancelled_run_cancels_every_rollout_and_runs_its_cleanup() -> None:
 
     async def main() -> None:
         client = Hangs()
-        run = asyncio.ensure_future(Waits(dataset=ROWS).evaluate(client, "m", use_tqdm=False))
+        run = asyncio.ensure_future(Waits(dataset=ROWS).evaluate(client, "m"))
         while client.calls < 4:
             await asyncio.sleep(0)
         run.cancel()
@@ -320,7 +318,6 @@ def test_callbacks_are_told_what_the_documents_say() -> None:
         independent_scoring=True,
         on_start=lambda raw, left: starts.append(left),
         on_progress=[lambda done, new, _: counts.append(len(new))],
-        use_tqdm=False,
     )
     assert [row["example_id"] for row in starts[0]] == [0, 1, 2, 3]
     assert counts == [1, 1, 1, 1]
@@ -351,7 +348,7 @@ def test_endpoints_take_turns_by_group_or_by_rollout_and_are_closed(monkeypatch:
 
     monkeypatch.setattr("verifiers_compat.envs.api.resolve_client", resolve)
     config = vf.ClientConfig(endpoint_configs=[{"api_base_url": "http://a"}, {"api_base_url": "http://b"}])
-    results = single().evaluate_sync(config, "m", rollouts_per_example=2, independent_scoring=independent, max_concurrent=1, use_tqdm=False)
+    results = single().evaluate_sync(config, "m", rollouts_per_example=2, independent_scoring=independent, max_concurrent=1)
     assert Counter(url for url, _ in asked) == {"http://a": 4, "http://b": 4}
     by_question = {question: {url for url, each in asked if each == question} for _, question in asked}
     assert all(len(urls) == (2 if independent else 1) for urls in by_question.values())
@@ -363,7 +360,7 @@ def test_a_client_that_was_given_is_not_closed_and_sampling_args_are_merged() ->
     seen: list[Any] = []
     client = Model(lambda number, state: seen.append(state["sampling_args"]) or "1")
     env = single(sampling_args={"temperature": 0.5, "extra_body": {"a": 1}})
-    metadata = env.evaluate_sync(client, "m", {"top_p": 0.9, "extra_body": {"b": 2}}, num_examples=1, use_tqdm=False)["metadata"]
+    metadata = env.evaluate_sync(client, "m", {"top_p": 0.9, "extra_body": {"b": 2}}, num_examples=1)["metadata"]
     assert seen == [metadata["sampling_args"]] == [{"n": 1, "temperature": 0.5, "top_p": 0.9, "extra_body": {"b": 2}}]
     assert not client.closed
 
@@ -373,14 +370,11 @@ def test_a_client_that_was_given_is_not_closed_and_sampling_args_are_merged() ->
 
 def test_sync_twins_work_inside_a_running_loop_in_threads_and_beside_each_other() -> None:
     async def main() -> float:
-        return single().evaluate_sync(Model(), "m", use_tqdm=False)["metadata"]["avg_reward"]
+        return single().evaluate_sync(Model(), "m")["metadata"]["avg_reward"]
 
     assert asyncio.run(main()) == 0.25
     found: list[float] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(single().evaluate_sync(Model(), "m", use_tqdm=False).metadata["avg_reward"]))
-        for _ in range(4)
-    ]
+    threads = [threading.Thread(target=lambda: found.append(single().evaluate_sync(Model(), "m").metadata["avg_reward"])) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -398,7 +392,7 @@ def test_an_environment_can_be_made_in_a_thread_and_without_a_main_thread() -> N
     thread = threading.Thread(target=lambda: made.append(Torn(dataset=ROWS)))
     thread.start()
     thread.join()
-    assert made[0].evaluate_sync(Model(), "m", use_tqdm=False)["metadata"]["num_examples"] == 4
+    assert made[0].evaluate_sync(Model(), "m")["metadata"]["num_examples"] == 4
 
 
 async def test_run_rollout_and_run_group_take_older_and_newer_arguments() -> None:
@@ -417,10 +411,10 @@ async def test_run_rollout_and_run_group_take_older_and_newer_arguments() -> Non
 
 def test_scoring_can_be_left_out() -> None:
     env = single(score_rollouts=False)
-    output = env.evaluate_sync(Model(), "m", num_examples=1, use_tqdm=False)["outputs"][0]
+    output = env.evaluate_sync(Model(), "m", num_examples=1)["outputs"][0]
     assert (output["reward"], output["metrics"]) == (0.0, {})
     env.set_kwargs(score_rollouts=True)
-    assert "right" in env.evaluate_sync(Model(), "m", num_examples=1, use_tqdm=False)["outputs"][0]["metrics"]
+    assert "right" in env.evaluate_sync(Model(), "m", num_examples=1)["outputs"][0]["metrics"]
 
 
 def test_an_overridden_get_eval_dataset_chooses_the_rows() -> None:
@@ -428,7 +422,7 @@ def test_an_overridden_get_eval_dataset_chooses_the_rows() -> None:
         def get_eval_dataset(self, n: int = -1, seed: int | None = None) -> Any:
             return super().get_eval_dataset(n=2)
 
-    outputs = Chosen(dataset=ROWS, rubric=vf.Rubric(right)).evaluate_sync(Model(), "m", rollouts_per_example=2, use_tqdm=False)["outputs"]
+    outputs = Chosen(dataset=ROWS, rubric=vf.Rubric(right)).evaluate_sync(Model(), "m", rollouts_per_example=2)["outputs"]
     assert [output["example_id"] for output in outputs] == [0, 0, 1, 1]
 
 
@@ -449,7 +443,6 @@ def test_results_are_saved_and_a_second_run_goes_on_where_the_first_was(tmp_path
         results_path=path,
         state_columns=["trajectory"],
         on_log=lines.append,
-        use_tqdm=False,
     )
     assert sorted(file.name for file in path.iterdir()) == ["metadata.json", "results.jsonl"]
     on_disk = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
@@ -460,9 +453,7 @@ def test_results_are_saved_and_a_second_run_goes_on_where_the_first_was(tmp_path
     assert {"date", "path_to_save"}.isdisjoint(metadata)
     assert metadata["avg_error"] == first["metadata"]["avg_error"] == pytest.approx(1 / 6)
 
-    again = env.evaluate_sync(
-        client, "m", num_examples=2, rollouts_per_example=3, results_path=path, state_columns=["trajectory"], use_tqdm=False
-    )
+    again = env.evaluate_sync(client, "m", num_examples=2, rollouts_per_example=3, results_path=path, state_columns=["trajectory"])
     assert client.calls == 6
     assert again["reward"] == first["reward"]
     # A group is scored as a whole, so the group of the rollout that failed is played again as a whole.
@@ -474,7 +465,6 @@ def test_results_are_saved_and_a_second_run_goes_on_where_the_first_was(tmp_path
         results_path=path,
         state_columns=["trajectory"],
         redo_errors=True,
-        use_tqdm=False,
     )
     assert client.calls == 12
     assert [output["error"] for output in more["outputs"]] == [None] * 9
@@ -484,7 +474,7 @@ def test_results_are_saved_and_a_second_run_goes_on_where_the_first_was(tmp_path
 def test_the_default_directory_has_a_name_of_its_own_for_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        single(env_id="my-env").evaluate_sync(Model(), "org/model", num_examples=1, save_results=True, use_tqdm=False)
+        single(env_id="my-env").evaluate_sync(Model(), "org/model", num_examples=1, save_results=True)
     runs = list((tmp_path / "outputs" / "evals" / "my-env--org--model").iterdir())
     assert len(runs) == 2
 
@@ -505,7 +495,7 @@ def test_a_group_routes_each_row_to_its_environment_and_back() -> None:
         {"env_id": ["nested", "tool"]},
         {"env_id": ["nested", "tool"]},
     ]
-    results = group.evaluate_sync(Model(), "m", rollouts_per_example=2, use_tqdm=False)
+    results = group.evaluate_sync(Model(), "m", rollouts_per_example=2)
     outputs = results["outputs"]
     assert [output["info"]["env_id"] for output in outputs] == ["math"] * 2 + [["nested", "tool"]] * 4
     assert [output["reward"] for output in outputs] == [1.0] * 2 + [0.5] * 4
@@ -513,7 +503,7 @@ def test_a_group_routes_each_row_to_its_environment_and_back() -> None:
     assert "total_tool_calls" in outputs[-1]["metrics"]
     assert results["metadata"]["avg_metrics"]["total_tool_calls"] == 0.0
     # What `get_dataset` gives can be handed back.
-    assert [output["reward"] for output in group.generate_sync(group.get_dataset(), Model(), "m", use_tqdm=False)["outputs"]] == [
+    assert [output["reward"] for output in group.generate_sync(group.get_dataset(), Model(), "m")["outputs"]] == [
         1.0,
         0.5,
         0.5,
@@ -555,8 +545,8 @@ async def test_a_groups_rubric_scores_with_that_of_the_environment_that_played_o
 
 def test_any_gymnasium_environment_gets_the_api() -> None:
     env = vf.as_environment("FrozenLake-v1")
-    results = env.evaluate_sync(ScriptedClient(["right"] * 100), "m", num_examples=3, rollouts_per_example=2, use_tqdm=False)
-    again = env.evaluate_sync(ScriptedClient(["right"] * 100), "m", num_examples=3, rollouts_per_example=2, use_tqdm=False)
+    results = env.evaluate_sync(ScriptedClient(["right"] * 100), "m", num_examples=3, rollouts_per_example=2)
+    again = env.evaluate_sync(ScriptedClient(["right"] * 100), "m", num_examples=3, rollouts_per_example=2)
     assert len(results["outputs"]) == 6
     assert [output["completion"] for output in results["outputs"]] == [output["completion"] for output in again["outputs"]]
     observation, info = env.reset(seed=0)
@@ -569,7 +559,7 @@ def test_a_chat_environment_of_vfgym_gets_the_api_and_keeps_its_own() -> None:
 
     inner = vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric(right))
     env = vf.as_environment(inner)
-    assert env.evaluate_sync(Model(), "m", use_tqdm=False)["metadata"]["avg_reward"] == 0.25
+    assert env.evaluate_sync(Model(), "m")["metadata"]["avg_reward"] == 0.25
     assert env.rubric is inner.rubric
     assert vf.as_environment(single()).__class__ is vf.SingleTurnEnv
     with pytest.raises(ConfigurationError, match="expected an environment"):
@@ -594,7 +584,7 @@ def test_unknown_arguments_become_attributes_and_names_of_the_face_stay_free() -
 
     env = Author(max_turns=2, rubric=vf.Rubric(right))
     assert (env.name, env.description) == ("mine", "text")
-    outputs = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"]
+    outputs = env.evaluate_sync(Model(), "m")["outputs"]
     assert outputs[0]["completion"][1] == {"role": "text", "content": "3"}
     assert env.tasks == ["an author's"]
     observation, _ = env.fork().reset(seed=0)
@@ -605,7 +595,7 @@ def test_older_tools_and_timing_names() -> None:
     tool = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}}}
     seen: list[vf.State] = []
     env = vf.SingleTurnEnv(dataset=ROWS, oai_tools=[tool], rubric=vf.Rubric(lambda state: seen.append(state) or 0.0))
-    env.evaluate_sync(Model(), "m", num_examples=1, use_tqdm=False)
+    env.evaluate_sync(Model(), "m", num_examples=1)
     assert env.oai_tools == seen[0]["oai_tools"] == [tool]
     assert seen[0].get("oai_tools") == [tool]
     timing = seen[0]["timing"]
@@ -616,7 +606,7 @@ def test_older_tools_and_timing_names() -> None:
 def test_text_prompts_ask_a_completions_client() -> None:
     env = vf.SingleTurnEnv(dataset=[{"prompt": "Once upon"}], message_type="completion")
     assert env.client_type == "openai_completions"
-    output = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"][0]
+    output = env.evaluate_sync(Model(), "m")["outputs"][0]
     assert output["prompt"] == [{"role": "text", "content": "Once upon"}]
     config = vf.ClientConfig(api_base_url="http://localhost:1/v1")
     assert type(env.initial_state(env.get_dataset()[0], config, "m", None)["client"]) is vf.OpenAICompletionsClient
@@ -651,14 +641,14 @@ def test_datasets_are_built_when_asked_for_and_a_seed_shuffles_a_view() -> None:
 def test_a_row_that_cannot_be_read_is_the_error_of_its_rollouts(tmp_path: Path) -> None:
     rows = [*ROWS[:2], {"prompt": [{"role": "nobody", "content": "x"}]}, ROWS[3]]
     for path in (None, tmp_path / "run"):
-        results = single(rows).evaluate_sync(Model(), "m", results_path=path, on_start=lambda raw, left: None, use_tqdm=False)
+        results = single(rows).evaluate_sync(Model(), "m", results_path=path, on_start=lambda raw, left: None)
         errors = [output["error"] and output["error"]["error"] for output in results["outputs"]]
         assert errors == [None, None, "ConfigurationError", None]
     with pytest.raises(ConfigurationError, match="nobody"):
-        single(rows).evaluate_sync(Model(), "m", strict=True, use_tqdm=False)
+        single(rows).evaluate_sync(Model(), "m", strict=True)
     group = vf.EnvGroup(children(), env_names=["math", "nested"])
     routed = [group.get_dataset()[0], {"question": "?", "info": {"env_id": "nowhere"}}]
-    assert [output["error"] is None for output in group.generate_sync(routed, Model(), "m", use_tqdm=False)["outputs"]] == [True, False]
+    assert [output["error"] is None for output in group.generate_sync(routed, Model(), "m")["outputs"]] == [True, False]
 
 
 class Unbegun(vf.SingleTurnEnv):
@@ -684,7 +674,7 @@ class OwnLoop(Unbegun):
 @pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
 @pytest.mark.parametrize("error", [RuntimeError("quota"), vf.InfraError("quota")])
 def test_a_state_that_cannot_be_made_is_the_error_of_its_rollout(kind: type[Unbegun], error: Exception, tmp_path: Path) -> None:
-    results = kind(error).evaluate_sync(Model(), "m", results_path=tmp_path / "run", use_tqdm=False)
+    results = kind(error).evaluate_sync(Model(), "m", results_path=tmp_path / "run")
     errors = [output["error"] and output["error"]["error_chain_repr"] for output in results["outputs"]]
     assert errors == [None, None, repr(error), None]
     assert [output["reward"] for output in results["outputs"]] == [0.0, 1.0, 0.0, 0.0]
@@ -694,14 +684,14 @@ def test_a_state_that_cannot_be_made_is_the_error_of_its_rollout(kind: type[Unbe
 @pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
 def test_tools_of_a_task_that_are_none_are_the_error_of_its_rollout(kind: type[Unbegun]) -> None:
     env = kind(rows=[{"question": "q", "answer": "1", "info": {"tool_defs": ["nonsense"]}}, ROWS[1]])
-    outputs = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"]
+    outputs = env.evaluate_sync(Model(), "m")["outputs"]
     assert [output["error"] and output["error"]["error"] for output in outputs] == ["ConfigurationError", None]
 
 
 @pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
 def test_an_infrastructure_that_was_not_there_at_first_is_asked_again(kind: type[Unbegun], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
-    outputs = kind(vf.InfraError("down")).evaluate_sync(Model(lambda number, state: "2"), "m", max_retries=1, use_tqdm=False)["outputs"]
+    outputs = kind(vf.InfraError("down")).evaluate_sync(Model(lambda number, state: "2"), "m", max_retries=1)["outputs"]
     assert [(output["error"], output["reward"]) for output in outputs] == [(None, 0.0), (None, 0.0), (None, 1.0), (None, 0.0)]
 
 
@@ -713,10 +703,10 @@ def test_an_update_that_fails_is_the_error_of_its_rollout(kind: type[Unbegun]) -
             state["count"] = len(state["trajektory"])
 
     env = Broken(rows=ROWS[:1])
-    (output,) = env.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"]
+    (output,) = env.evaluate_sync(Model(), "m")["outputs"]
     assert output["error"]["error_chain_repr"] == "KeyError('trajektory')"
     with pytest.raises(KeyError, match="trajektory"):
-        env.evaluate_sync(Model(), "m", strict=True, use_tqdm=False)
+        env.evaluate_sync(Model(), "m", strict=True)
 
 
 def test_an_overridden_init_state_makes_the_state() -> None:
@@ -727,7 +717,7 @@ def test_an_overridden_init_state_makes_the_state() -> None:
             return state
 
     env = Own(dataset=ROWS, rubric=vf.Rubric(lambda state: float(state["mine"])))
-    outputs = env.evaluate_sync(Model(), "m", state_columns=["mine"], use_tqdm=False)["outputs"]
+    outputs = env.evaluate_sync(Model(), "m", state_columns=["mine"])["outputs"]
     assert [output["mine"] for output in outputs] == ["00", "11", "22", "33"]
     env.reset(options={"example_id": 2})
     assert env.step("x").reward == 22.0
@@ -749,7 +739,7 @@ def test_what_is_said_to_a_group_reaches_its_environments() -> None:
         return 10.0
 
     group.rubric.add_reward_func(added)
-    outputs = group.evaluate_sync(Model(), "m", use_tqdm=False)["outputs"]
+    outputs = group.evaluate_sync(Model(), "m")["outputs"]
     assert [(output["metrics"]["<lambda>"], output["metrics"]["added"]) for output in outputs] == [(3.0, 10.0), (3.5, 10.0), (3.5, 10.0)]
     for name in ("rollout", "setup_state"):
         with pytest.raises(ConfigurationError, match="never run"):
@@ -762,7 +752,7 @@ def test_rows_that_share_an_id_are_one_example_in_evaluate_too(tmp_path: Path) -
     rows = [{"question": "a", "example_id": 1}, {"question": "b", "example_id": 1}, {"question": "c", "example_id": 2}]
     env = vf.SingleTurnEnv(dataset=rows)
     for path in (None, tmp_path):
-        outputs = env.evaluate_sync(Model(), "m", independent_scoring=True, results_path=path, use_tqdm=False)["outputs"]
+        outputs = env.evaluate_sync(Model(), "m", independent_scoring=True, results_path=path)["outputs"]
         assert [(output["example_id"], output["rollout"], output["prompt"][0]["content"]) for output in outputs] == [
             (1, 0, "a"),
             (1, 1, "b"),
@@ -773,7 +763,7 @@ def test_rows_that_share_an_id_are_one_example_in_evaluate_too(tmp_path: Path) -
 def test_ids_of_other_kinds_keep_their_groups() -> None:
     env = single()
     rows = [{"question": text, "example_id": key} for text, key in (("a", "x"), ("b", 5.0), ("c", "x"), ("d", 5.0))]
-    outputs = env.generate_sync(rows, Model(), "m", state_columns=["input"], use_tqdm=False)["outputs"]
+    outputs = env.generate_sync(rows, Model(), "m", state_columns=["input"])["outputs"]
     assert [(output["example_id"], output["rollout"], output["prompt"][0]["content"]) for output in outputs] == [
         (0, 0, "a"),
         (0, 1, "c"),
@@ -808,7 +798,7 @@ def test_what_is_written_to_an_adapted_environment_is_its_own() -> None:
     env = vf.as_environment(inner)
     env.rubric = vf.Rubric(lambda state: 7.0)
     env.pass_threshold = 5.0
-    metadata = env.evaluate_sync(Model(), "m", use_tqdm=False)["metadata"]
+    metadata = env.evaluate_sync(Model(), "m")["metadata"]
     assert (metadata["avg_reward"], metadata["pass_threshold"], inner.pass_threshold) == (7.0, 5.0, 5.0)
 
 
@@ -856,7 +846,7 @@ async def test_a_cancelled_run_ends_when_its_rollouts_have_cleaned_up_and_its_ga
             raise AssertionError
 
     env = Arcade(dataset=ROWS, rubric=vf.Rubric(right))
-    run = asyncio.create_task(env.evaluate(Slow(), "m", max_concurrent=1, results_path=tmp_path, use_tqdm=False))
+    run = asyncio.create_task(env.evaluate(Slow(), "m", max_concurrent=1, results_path=tmp_path))
     await waits.wait()
     assert ended == ["cleanup", "cleanup"]
     run.cancel()
@@ -878,7 +868,7 @@ async def test_others_on_the_loop_get_their_turn_while_a_client_answers_at_once(
 
     client = Instant()
     env = single([{"question": "?", "answer": "1"}] * 100_000)
-    run = asyncio.create_task(env.evaluate(client, "m", max_concurrent=1, use_tqdm=False))
+    run = asyncio.create_task(env.evaluate(client, "m", max_concurrent=1))
     while client.calls == 0:
         await asyncio.sleep(0)
     run.cancel()
@@ -895,7 +885,7 @@ async def test_rollouts_draw_random_numbers_of_their_own() -> None:
             draws.extend(state.rng.integers(2**62, size=3).tolist())
             return await super().setup_state(state)
 
-    await Drawing(dataset=ROWS, rubric=vf.Rubric(right)).evaluate(Model(), "m", rollouts_per_example=3, use_tqdm=False)
+    await Drawing(dataset=ROWS, rubric=vf.Rubric(right)).evaluate(Model(), "m", rollouts_per_example=3)
     assert len(set(draws)) == len(draws) == 4 * 3 * 3
 
 
@@ -924,26 +914,25 @@ async def test_strict_raises_what_scoring_raises_too(tmp_path: Path) -> None:
             raise ZeroDivisionError("a bug of the rubric")
 
     env = vf.SingleTurnEnv(dataset=ROWS[:1], rubric=Unscorable(right))
-    quiet: dict[str, Any] = {"use_tqdm": False}
-    outputs = (await env.evaluate(Model(), "m", **quiet))["outputs"]
+    outputs = (await env.evaluate(Model(), "m"))["outputs"]
     assert "a bug of the rubric" in str(outputs[0]["error"])
     with pytest.raises(ZeroDivisionError, match="a bug of the rubric"):
-        await env.evaluate(Model(), "m", strict=True, results_path=tmp_path, **quiet)
+        await env.evaluate(Model(), "m", strict=True, results_path=tmp_path)
 
 
 async def test_rollouts_of_one_example_belong_to_one_environment_of_a_group() -> None:
     group = vf.EnvGroup([single(), single()], env_names=["a", "b"])
     rows = [{"question": "?", "answer": "1", "example_id": 3, "info": {"env_id": name}} for name in "ab"]
-    outputs = (await group.generate(rows, Model(), "m", use_tqdm=False))["outputs"]
+    outputs = (await group.generate(rows, Model(), "m"))["outputs"]
     assert ["belong to different environments" in str(row["error"]) for row in outputs] == [True, True]
-    alone = (await group.generate(rows, Model(), "m", independent_scoring=True, use_tqdm=False))["outputs"]
+    alone = (await group.generate(rows, Model(), "m", independent_scoring=True))["outputs"]
     assert [(row["reward"], row["error"], row["info"]) for row in alone] == [(1.0, None, {"env_id": "a"}), (1.0, None, {"env_id": "b"})]
 
 
 async def test_a_full_disk_hands_on_what_was_finished(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").symlink_to("/dev/full")
     with pytest.raises(ResultsError, match="No space left on device") as caught:
-        await single().evaluate(Model(), "m", results_path=tmp_path, max_concurrent=1, use_tqdm=False)
+        await single().evaluate(Model(), "m", results_path=tmp_path, max_concurrent=1)
     assert caught.value.outputs is not None
     assert [row["example_id"] for row in caught.value.outputs["outputs"]] == [0]
 
@@ -952,16 +941,16 @@ async def test_inputs_that_are_no_rows_and_sources_without_an_end_are_refused() 
     env = single()
     for inputs, message in (([3], "must be rows"), ([], "no inputs to play")):
         with pytest.raises(ConfigurationError, match=message):
-            await env.generate(inputs, Model(), "m", use_tqdm=False)
+            await env.generate(inputs, Model(), "m")
     endless = single(ProceduralTasks(lambda number: {"question": f"{number}?", "answer": "1"}))
     with pytest.raises(ConfigurationError, match="no end"):
-        await endless.evaluate(Model(), "m", use_tqdm=False)
+        await endless.evaluate(Model(), "m")
     with pytest.raises(ConfigurationError, match="no end"):
         endless.get_dataset()
     assert [row["question"] for row in endless.get_dataset(n=2)] == ["0?", "1?"]
-    assert len((await endless.evaluate(Model(), "m", num_examples=3, use_tqdm=False))["outputs"]) == 3
+    assert len((await endless.evaluate(Model(), "m", num_examples=3))["outputs"]) == 3
     with pytest.raises(ConfigurationError, match="list of names"):
-        await env.evaluate(Model(), "m", state_columns="trajectory", use_tqdm=False)
+        await env.evaluate(Model(), "m", state_columns="trajectory")
 
 
 async def test_a_client_that_a_rollout_made_of_a_configuration_is_kept_and_closed_with_the_environment(
@@ -1057,6 +1046,6 @@ async def test_results_that_cannot_be_pushed_are_returned_and_the_reason_is_logg
         raise OSError(f"no right to write to {name}")
 
     monkeypatch.setattr("verifiers_compat.envs.api.push_to_hub", refuse)
-    results = await single().evaluate(Model(), "m", push_to_hf_hub=True, hf_hub_dataset_name="me/mine", use_tqdm=False)
+    results = await single().evaluate(Model(), "m", push_to_hf_hub=True, hf_hub_dataset_name="me/mine")
     assert len(results["outputs"]) == 4
     assert "no right to write to me/mine" in caplog.text

@@ -161,7 +161,7 @@ def test_a_game_gives_the_same_bare_rolled_out_and_stepped(name: str) -> None:
         bare = native(game, seed, answers)
         client = ScriptedClient(answers)
         rows = [{"answer": str(seed), "example_id": seed}]
-        output = env.generate_sync(rows, client, "m", state_columns=["trajectory"], use_tqdm=False)["outputs"][0]
+        output = env.generate_sync(rows, client, "m", state_columns=["trajectory"])["outputs"][0]
 
         assert client.calls == len(output["trajectory"]) == len(bare.rewards)
         assert [step["reward"] for step in output["trajectory"]] == bare.rewards
@@ -188,7 +188,7 @@ def test_any_moves_give_the_same_rewards_bare_and_rolled_out(seed: int, actions:
     game = GAMES["FrozenLake"]._replace(limit=len(actions))
     bare = native(game, seed, actions)
     client = ScriptedClient(actions)
-    output = wrapped(game).generate_sync([{"answer": str(seed)}], client, "m", state_columns=["trajectory"], use_tqdm=False)["outputs"][0]
+    output = wrapped(game).generate_sync([{"answer": str(seed)}], client, "m", state_columns=["trajectory"])["outputs"][0]
     assert [step["reward"] for step in output["trajectory"]] == bare.rewards
     assert client.calls == len(bare.rewards)
 
@@ -206,7 +206,7 @@ def test_a_stepped_and_a_generated_episode_have_equal_states(name: str, independ
         if outcome.terminated or outcome.truncated:
             break
     stepped = comparable(seen.pop())
-    env.generate_sync([env.get_dataset()[2]], ScriptedClient(answers), "m", independent_scoring=independent, use_tqdm=False)
+    env.generate_sync([env.get_dataset()[2]], ScriptedClient(answers), "m", independent_scoring=independent)
     assert comparable(seen.pop()) == stepped
     env.close()
 
@@ -217,7 +217,7 @@ def test_a_stepped_and_a_generated_episode_have_equal_states(name: str, independ
 def test_nothing_is_made_or_reset_before_somebody_asks(dice: type[Counted]) -> None:
     env = vf.GymEnv(dice, num_train_episodes=10**9, num_eval_episodes=10**9)
     assert dice.made == []
-    env.evaluate_sync(ScriptedClient(["stop"]), "m", num_examples=3, max_concurrent=1, use_tqdm=False)
+    env.evaluate_sync(ScriptedClient(["stop"]), "m", num_examples=3, max_concurrent=1)
     assert [game.resets for game in dice.made] == [[10**9, 10**9 + 1, 10**9 + 2]]
     assert [row["answer"] for row in env.get_dataset(n=2)] == ["0", "1"]
     assert dice.made[1].resets == [0, 1]
@@ -250,12 +250,12 @@ class Chosen(vf.GymEnv):
 async def test_datasets_can_be_asked_for_on_a_running_loop() -> None:
     env = Chosen(Dice, num_train_episodes=2, num_eval_episodes=4)
     assert list(env.get_dataset()["answer"]) == ["0", "1"]
-    outputs = (await env.evaluate(ScriptedClient(["stop"]), "m", use_tqdm=False))["outputs"]
+    outputs = (await env.evaluate(ScriptedClient(["stop"]), "m"))["outputs"]
     assert [output["answer"] for output in outputs] == ["3", "5"]
 
 
 def test_an_author_may_choose_the_rows_of_an_evaluation() -> None:
-    outputs = Chosen(Dice, num_eval_episodes=4).evaluate_sync(ScriptedClient(["stop"]), "m", use_tqdm=False)["outputs"]
+    outputs = Chosen(Dice, num_eval_episodes=4).evaluate_sync(ScriptedClient(["stop"]), "m")["outputs"]
     assert [output["answer"] for output in outputs] == ["1001", "1003"]
 
 
@@ -263,7 +263,7 @@ def test_the_dataset_can_be_replaced() -> None:
     env = vf.GymEnv(Dice, num_eval_episodes=0, few_shot=[{"role": "user", "content": "3"}, {"role": "assistant", "content": "throw"}])
     env.dataset = [{"question": "stop!", "answer": "3"}, {"answer": "4"}]
     model = Model(lambda number, state: "stop")
-    outputs = env.evaluate_sync(model, "m", max_concurrent=1, use_tqdm=False)["outputs"]
+    outputs = env.evaluate_sync(model, "m", max_concurrent=1)["outputs"]
     assert [output["answer"] for output in outputs] == ["3", "4"]
     assert [[message["content"] for message in prompt] for prompt in model.prompts] == [
         ["3", "throw", "stop!"],
@@ -281,7 +281,7 @@ def test_a_seat_meets_the_tasks_that_replace_others() -> None:
 def test_without_evaluation_episodes_the_training_ones_are_used() -> None:
     env = vf.GymEnv(Dice, num_train_episodes=2, num_eval_episodes=0)
     assert [row["answer"] for row in env.get_eval_dataset()] == ["0", "1"]
-    outputs = env.evaluate_sync(ScriptedClient(["stop"]), "m", use_tqdm=False)["outputs"]
+    outputs = env.evaluate_sync(ScriptedClient(["stop"]), "m")["outputs"]
     assert [output["answer"] for output in outputs] == ["0", "1"]
     assert env.eval_dataset is None
 
@@ -290,7 +290,7 @@ def test_a_row_of_ones_own_keeps_its_prompt(dice: type[Counted]) -> None:
     env = vf.GymEnv(dice, system_prompt="Throw.")
     model = Model(lambda number, state: "stop")
     row = {"question": "Throw or stop?", "answer": "17"}
-    output = env.generate_sync([row], model, "m", use_tqdm=False)["outputs"][0]
+    output = env.generate_sync([row], model, "m")["outputs"][0]
     assert dice.made[0].resets == [17]
     assert [message["content"] for message in model.prompts[0]] == ["Throw.", "Throw or stop?"]
     assert texts(output["completion"], "user") == [str(Dice().reset(17))]
@@ -335,7 +335,7 @@ def test_a_group_plays_it_beside_others() -> None:
     ask = vf.SingleTurnEnv(dataset=[{"question": "?", "answer": "!"}])
     group = vf.EnvGroup([ask, vf.GymEnv(Dice, num_train_episodes=2, num_eval_episodes=0)], env_names=["ask", "dice"])
     for inputs in (group.get_dataset(), [group.tasks_of("train").input(index) for index in range(3)]):
-        outputs = group.generate_sync(inputs, ScriptedClient(["stop"]), "m", use_tqdm=False)["outputs"]
+        outputs = group.generate_sync(inputs, ScriptedClient(["stop"]), "m")["outputs"]
         assert [(output["info"]["env_id"], output["answer"]) for output in outputs] == [("ask", "!"), ("dice", "0"), ("dice", "1")]
         assert [output["stop_condition"] for output in outputs[1:]] == ["is_done"] * 2
         assert [texts(output["prompt"], "user") for output in outputs[1:]] == [[str(Dice().reset(seed))] for seed in (0, 1)]
@@ -347,7 +347,7 @@ def test_a_group_plays_it_beside_others() -> None:
 def test_an_answer_that_is_no_action_ends_the_episode_without_a_reward() -> None:
     env = vf.GymEnv(gymnasium.make, {"id": "CartPole-v1"}, int)
     client = ScriptedClient(["1", "left"])
-    output = env.generate_sync([{"answer": "0"}], client, "m", state_columns=["trajectory"], use_tqdm=False)["outputs"][0]
+    output = env.generate_sync([{"answer": "0"}], client, "m", state_columns=["trajectory"])["outputs"][0]
     assert client.calls == 2
     assert [step["reward"] for step in output["trajectory"]] == [1.0, 0.0]
     assert output["completion"][-1]["content"] == "Action Parsing Error: invalid literal for int() with base 10: 'left'"
@@ -361,7 +361,7 @@ def test_an_answer_that_is_no_action_ends_the_episode_without_a_reward() -> None
 def test_the_parser_finds_the_answer_in_the_last_message_only() -> None:
     env = vf.GymEnv(Dice, {"faces": 1}, parser=vf.XMLParser(["think", "act"], answer_field="act"))
     client = ScriptedClient(["<think>stop</think><act>throw</act>", "stop"])  # without tags: the text itself
-    output = env.generate_sync([{"answer": "0"}], client, "m", use_tqdm=False)["outputs"][0]
+    output = env.generate_sync([{"answer": "0"}], client, "m")["outputs"][0]
     assert texts(output["completion"], "user") == ["2", "2"]
 
 
@@ -369,7 +369,7 @@ def test_the_last_move_of_a_limited_game_counts() -> None:
     for limit in ({"max_episode_steps": 3}, {"max_turns": 3}):
         env = vf.GymEnv(gymnasium.make, {"id": "CartPole-v1"}, int, **limit)
         client = ScriptedClient(["0", "1", "0"])
-        output = env.generate_sync([{"answer": "0"}], client, "m", use_tqdm=False)["outputs"][0]
+        output = env.generate_sync([{"answer": "0"}], client, "m")["outputs"][0]
         assert (client.calls, output["reward"], output["stop_condition"]) == (3, 3.0, "max_turns_reached")
         assert [message["role"] for message in output["completion"]] == ["assistant", "user"] * 3
     assert vf.GymEnv(Dice).max_turns == 1000
@@ -398,7 +398,7 @@ class Broken(Dice):
 @pytest.mark.parametrize(("action", "told"), [("throw", "fell off the table"), ("stop", "must return (observation")])
 def test_a_game_that_breaks_is_an_error_of_its_own_rollout(action: str, told: str) -> None:
     env = vf.GymEnv(Broken)
-    output = env.generate_sync([{"answer": "0"}], ScriptedClient([action]), "m", use_tqdm=False)["outputs"][0]
+    output = env.generate_sync([{"answer": "0"}], ScriptedClient([action]), "m")["outputs"][0]
     assert told in output["error"]["error_chain_repr"]
     assert output["reward"] == 0.0
 
@@ -415,7 +415,7 @@ class Meeting(Dice):
 
 def test_games_that_block_run_at_once_each_with_its_own_state() -> None:
     env = vf.GymEnv(Meeting, num_eval_episodes=4)
-    outputs = env.evaluate_sync(ScriptedClient(["stop"]), "m", max_concurrent=4, use_tqdm=False)["outputs"]
+    outputs = env.evaluate_sync(ScriptedClient(["stop"]), "m", max_concurrent=4)["outputs"]
     assert [output["stop_condition"] for output in outputs] == ["is_done"] * 4
     assert [texts(output["completion"], "user") for output in outputs] == [[str(Dice().reset(seed))] for seed in range(1000, 1004)]
 
@@ -425,8 +425,7 @@ def test_a_reset_that_takes_no_seed_is_seeded_before(make: Callable[[], Any]) ->
     env, newer = vf.GymEnv(make, num_train_episodes=3), vf.GymEnv(Dice, num_train_episodes=3)
     assert list(env.get_dataset()) == list(newer.get_dataset())
     outputs, expected = (
-        one.evaluate_sync(ScriptedClient(["throw", "stop"] * 3), "m", num_examples=3, max_concurrent=1, use_tqdm=False)["outputs"]
-        for one in (env, newer)
+        one.evaluate_sync(ScriptedClient(["throw", "stop"] * 3), "m", num_examples=3, max_concurrent=1)["outputs"] for one in (env, newer)
     )
     assert [(output["reward"], output["error"]) for output in outputs] == [(output["reward"], None) for output in expected]
 
@@ -464,7 +463,7 @@ def test_a_game_needs_no_close() -> None:
 def test_the_model_can_be_shown_the_last_moves_only() -> None:
     env = vf.GymEnv(Dice, {"faces": 1}, history=1)
     model = Model(lambda number, state: "stop" if number == 3 else "throw")
-    output = env.generate_sync([{"answer": "0"}], model, "m", use_tqdm=False)["outputs"][0]
+    output = env.generate_sync([{"answer": "0"}], model, "m")["outputs"][0]
     assert [len(prompt) for prompt in model.prompts] == [1, 3, 3, 3]
     assert texts(output["completion"], "user") == ["2", "3", "4", "4"]
 
@@ -535,7 +534,7 @@ def test_a_rubric_of_ones_own_takes_the_place_of_the_sum() -> None:
         return len(state["trajectory"]) + int(answer) / 10 + (question == str(Dice().reset(3)))
 
     env = vf.GymEnv(Dice, rubric=vf.Rubric([sum_step_rewards, length], weights=[0.0, 1.0]))
-    output = env.generate_sync([{"answer": "3"}], ScriptedClient(["stop"]), "m", use_tqdm=False)["outputs"][0]
+    output = env.generate_sync([{"answer": "3"}], ScriptedClient(["stop"]), "m")["outputs"][0]
     assert output["reward"] == pytest.approx(2.3)
     assert output["metrics"]["sum_step_rewards"] == 0.0
 
@@ -551,7 +550,7 @@ class Late(vf.MultiTurnEnv):
 def test_the_sum_counts_rewards_that_are_known_late() -> None:
     env = Late(dataset=[{"question": "?"}], rubric=EpisodicSumRubric(weight=2.0), max_turns=3)
     for independent in (False, True):
-        options: dict[str, Any] = {"independent_scoring": independent, "use_tqdm": False}
+        options: dict[str, Any] = {"independent_scoring": independent}
         output = env.evaluate_sync(ScriptedClient(["a", "b", "c"]), "m", **options)["outputs"][0]
         assert (output["reward"], output["metrics"]["sum_step_rewards"]) == (1.5, 0.75)
 

@@ -14,44 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 
 import verifiers_compat as vf
+from tests.verifiers_compat.environments import ROW, Talk, asking, look, right, single
 from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
 from vfgym.model_server import Faults, ModelServer, Reply
 from vfgym.testing import ScriptedClient
-
-ROW = {"question": "1 + 1?", "answer": "2"}
-
-
-def right(completion: vf.Messages, answer: str) -> float:
-    return float(bool(completion) and completion[-1]["content"] == answer)
-
-
-def single(*rows: dict[str, Any], **kwargs: Any) -> vf.SingleTurnEnv:
-    return vf.SingleTurnEnv(dataset=Dataset.from_list(list(rows or [ROW])), rubric=vf.Rubric(right), **kwargs)
-
-
-def look(key: str) -> str:
-    """Look something up."""
-    return f"value of {key}"
-
-
-class Talk(vf.MultiTurnEnv):
-    """Answers each message with its number."""
-
-    async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
-        return [{"role": "user", "content": f"turn {len(state['trajectory'])}"}]
 
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     with ModelServer(max_model_len=200) as running:
         yield running
-
-
-def asking(server: ModelServer, **fields: Any) -> vf.ClientConfig:
-    return vf.ClientConfig(api_base_url=server.openai_url, api_key="sk-test", max_retries=0, **fields)
 
 
 # Prompts
@@ -128,23 +102,23 @@ async def test_finish_reason_length() -> None:
 
 async def test_finish_reason_length_over_http() -> None:
     with ModelServer({"m": lambda request: Reply("cut", finish_reason="length")}) as server:
-        (output,) = (await single().evaluate(asking(server), "m", use_tqdm=False))["outputs"]
+        (output,) = (await single().evaluate(asking(server.openai_url), "m"))["outputs"]
     assert (output["is_truncated"], output["stop_condition"], output["completion"][-1]["content"]) == (True, "max_turns_reached", "cut")
 
 
 @pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "openai_completions", "anthropic_messages"])
 async def test_overlong(server: ModelServer, client_type: Any) -> None:
     env = single({"question": "many words " * 500, "answer": "2"})
-    config = asking(server, client_type=client_type)
+    config = asking(server.openai_url, client_type=client_type)
     if client_type == "anthropic_messages":
         config = config.model_copy(update={"api_base_url": server.url})
-    (output,) = (await env.evaluate(config, "echo", {"max_tokens": 10}, use_tqdm=False))["outputs"]
+    (output,) = (await env.evaluate(config, "echo", {"max_tokens": 10}))["outputs"]
     assert (output["stop_condition"], output["is_truncated"], output["error"], output["completion"]) == ("prompt_too_long", True, None, [])
 
 
 async def test_model_exception() -> None:
     with ModelServer(faults=Faults(server_error=1.0)) as server:
-        (output,) = (await single().evaluate(asking(server), "echo", use_tqdm=False))["outputs"]
+        (output,) = (await single().evaluate(asking(server.openai_url), "echo"))["outputs"]
     assert output["error"]["error"] == "ModelError"
     assert output["error"]["error_chain_str"] == "ModelError -> InternalServerError"
     assert output["stop_condition"] == "has_error"
@@ -205,14 +179,14 @@ async def test_a_text_message_reaches_a_chat_api_as_a_user_message() -> None:
             return "more"
 
     with ModelServer() as server:
-        await Texts(dataset=[ROW], max_turns=2).evaluate(asking(server), "echo", use_tqdm=False)
+        await Texts(dataset=[ROW], max_turns=2).evaluate(asking(server.openai_url), "echo")
         assert server.requests[-1].body["messages"][-1] == {"role": "user", "content": "more"}
 
 
 async def test_retries_with_a_sandbox_error_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     client = Model(lambda number, state: vf.SandboxError("gone") if number == 0 else "2")
-    (output,) = (await single().evaluate(client, "m", max_retries=3, use_tqdm=False))["outputs"]
+    (output,) = (await single().evaluate(client, "m", max_retries=3))["outputs"]
     assert (client.calls, output["error"], output["reward"]) == (2, None, 1.0)
 
 
@@ -256,7 +230,7 @@ async def test_pass_at_k(rollouts: int, rewards: list[float], passes: dict[str, 
         return rewards
 
     env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(given))
-    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=rollouts, use_tqdm=False))["metadata"]
+    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=rollouts))["metadata"]
     assert metadata["pass_at_k"] == pytest.approx(passes)
     assert metadata["pass_all_k"] == pytest.approx(all_pass)
     assert metadata["pass_threshold"] == 0.5
@@ -264,7 +238,7 @@ async def test_pass_at_k(rollouts: int, rewards: list[float], passes: dict[str, 
 
 async def test_pass_at_k_counts_from_the_threshold_of_the_environment() -> None:
     env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(lambda: 0.6), pass_threshold=0.7)
-    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2, use_tqdm=False))["metadata"]
+    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["metadata"]
     assert (metadata["pass_at_k"], metadata["pass_threshold"]) == ({"1": 0.0, "2": 0.0}, 0.7)
 
 
@@ -282,9 +256,7 @@ async def test_nested_env_groups_route_outermost_first() -> None:
 async def test_save_writes_two_files(tmp_path: Path) -> None:
     rows = [{"question": f"{number}?", "answer": "2"} for number in (3, 1, 2, 0)]
     env = single(*rows)
-    results = await env.evaluate(
-        ScriptedClient(["2"]), "m", save_results=True, results_path=tmp_path / "run", rollouts_per_example=2, use_tqdm=False
-    )
+    results = await env.evaluate(ScriptedClient(["2"]), "m", save_results=True, results_path=tmp_path / "run", rollouts_per_example=2)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["metadata.json", "results.jsonl"]
     saved = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
     assert [row["example_id"] for row in saved] == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -300,7 +272,7 @@ async def test_save_writes_two_files(tmp_path: Path) -> None:
 
 async def test_resume_of_a_complete_run_asks_nobody(tmp_path: Path) -> None:
     env = single(ROW, ROW)
-    options: dict[str, Any] = {"results_path": tmp_path, "save_results": True, "rollouts_per_example": 2, "use_tqdm": False}
+    options: dict[str, Any] = {"results_path": tmp_path, "save_results": True, "rollouts_per_example": 2}
     first = await env.evaluate(ScriptedClient(["2"]), "m", **options)
     idle = Model()
     starts: list[Any] = []
@@ -311,11 +283,11 @@ async def test_resume_of_a_complete_run_asks_nobody(tmp_path: Path) -> None:
 
 async def test_resume_refuses_another_run(tmp_path: Path) -> None:
     env = single(ROW, ROW)
-    await env.evaluate(ScriptedClient(["2"]), "m", results_path=tmp_path, save_results=True, use_tqdm=False)
+    await env.evaluate(ScriptedClient(["2"]), "m", results_path=tmp_path, save_results=True)
     for changed in ({"model": "other"}, {"rollouts_per_example": 2}, {"num_examples": 1}):
         options = {"model": "m", **changed}
         with pytest.raises(ValueError, match=next(iter(changed))):
-            await env.evaluate(Model(), results_path=tmp_path, use_tqdm=False, **options)
+            await env.evaluate(Model(), results_path=tmp_path, **options)
 
 
 # What was wanted and is there
@@ -329,7 +301,6 @@ async def test_advantage_is_the_reward_minus_the_mean_of_the_group() -> None:
             rollouts_per_example=2,
             max_concurrent=1,
             state_columns=["advantage", "trajectory"],
-            use_tqdm=False,
         )
     )["outputs"]
     assert [output["advantage"] for output in outputs] == [0.5, -0.5]
@@ -346,10 +317,10 @@ async def test_the_judge_of_a_rollout_reads_the_question() -> None:
         return float("yes" in await judge(prompt, completion, answer, state))
 
     with ModelServer({"judge": lambda request: "yes", "m": lambda request: "two, I think"}) as server:
-        rubric = vf.JudgeRubric(judge_client=asking(server), judge_model="judge")
+        rubric = vf.JudgeRubric(judge_client=asking(server.openai_url), judge_model="judge")
         rubric.add_reward_func(judged)
         env = vf.SingleTurnEnv(dataset=[ROW], rubric=rubric, system_prompt="Calculate.")
-        (output,) = (await env.evaluate(asking(server), "m", use_tqdm=False))["outputs"]
+        (output,) = (await env.evaluate(asking(server.openai_url), "m"))["outputs"]
         asked = server.requests[-1].body["messages"][-1]["content"]
     assert output["reward"] == 1.0
     places = [asked.find(text) for text in ("1 + 1?", "2", "two, I think")]
@@ -362,7 +333,7 @@ def test_an_environment_made_in_a_thread_works_and_leaves_signals_alone() -> Non
 
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     made: list[Any] = []
-    thread = threading.Thread(target=lambda: made.append(single().evaluate_sync(ScriptedClient(["2"]), "m", use_tqdm=False)))
+    thread = threading.Thread(target=lambda: made.append(single().evaluate_sync(ScriptedClient(["2"]), "m")))
     thread.start()
     thread.join()
     assert made[0]["metadata"]["avg_reward"] == 1.0
@@ -469,7 +440,7 @@ async def test_a_context_overflow_on_a_later_turn_keeps_what_was_said(server: Mo
         async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
             return [{"role": "user", "content": "many words " * 500}]
 
-    (output,) = (await Long(dataset=[ROW]).evaluate(asking(server), "echo", {"max_tokens": 10}, use_tqdm=False))["outputs"]
+    (output,) = (await Long(dataset=[ROW]).evaluate(asking(server.openai_url), "echo", {"max_tokens": 10}))["outputs"]
     assert (output["is_completed"], output["is_truncated"], output["stop_condition"], output["error"]) == (
         True,
         True,
@@ -504,7 +475,7 @@ def test_stop_conditions_go_by_priority_then_by_name() -> None:
             return True
 
     env = Many(dataset=[ROW])
-    (output,) = env.evaluate_sync(ScriptedClient(["x"]), "m", use_tqdm=False)["outputs"]
+    (output,) = env.evaluate_sync(ScriptedClient(["x"]), "m")["outputs"]
     # The check before the first turn finds `c`, as none before it holds.
     assert (output["stop_condition"], output["completion"]) == ("c", [])
     assert asked == ["z", "a", "b", "c"]
@@ -821,7 +792,7 @@ async def test_usage_counts_calls_outside_the_trajectory() -> None:
 
 async def test_usage_that_nobody_reported_is_left_out() -> None:
     env = single()
-    results = await env.evaluate(ScriptedClient(["2"]), "m", use_tqdm=False)
+    results = await env.evaluate(ScriptedClient(["2"]), "m")
     assert "token_usage" not in results["outputs"][0]
     assert results["metadata"]["usage"] is None
     assert env.get_state_usage(await rolled_out(env, "2")) is None
@@ -829,7 +800,7 @@ async def test_usage_that_nobody_reported_is_left_out() -> None:
 
 async def test_the_usage_of_a_run_is_the_mean_over_rollouts() -> None:
     client = Model(lambda number, state: response("x", usage=[(10, 5), (30, 15)][number]))
-    usage = (await single(ROW, ROW).evaluate(client, "m", max_concurrent=1, use_tqdm=False))["metadata"]["usage"]
+    usage = (await single(ROW, ROW).evaluate(client, "m", max_concurrent=1))["metadata"]["usage"]
     assert usage == {"input_tokens": 20.0, "output_tokens": 10.0, "final_input_tokens": 20.0, "final_output_tokens": 10.0}
 
 
@@ -885,7 +856,7 @@ async def test_a_rollout_with_an_error_is_scored_all_the_same() -> None:
             raise vf.ToolError("broken") from ValueError("deep")
 
     env = Breaks(dataset=[ROW], rubric=vf.Rubric(lambda: 1.0))
-    results = await env.evaluate(ScriptedClient(["x"]), "m", use_tqdm=False)
+    results = await env.evaluate(ScriptedClient(["x"]), "m")
     (output,) = results["outputs"]
     assert (output["reward"], results["metadata"]["avg_error"]) == (1.0, 1.0)
     assert output["error"]["error_chain_str"] == output["long_error_chain"] == "ToolError -> ValueError"
@@ -957,7 +928,7 @@ async def test_v1_programs_that_raise() -> None:
 
 
 async def test_evaluate_sync_inside_a_running_loop() -> None:
-    assert single().evaluate_sync(ScriptedClient(["2"]), "m", use_tqdm=False)["metadata"]["avg_reward"] == 1.0
+    assert single().evaluate_sync(ScriptedClient(["2"]), "m")["metadata"]["avg_reward"] == 1.0
 
 
 async def test_the_anthropic_client_sends_tools_and_results() -> None:
@@ -967,7 +938,7 @@ async def test_the_anthropic_client_sends_tools_and_results() -> None:
     with ModelServer({"m": policy}) as server:
         config = vf.ClientConfig(api_base_url=server.url, api_key="k", client_type="anthropic_messages", max_retries=0)
         env = vf.ToolEnv(tools=[look], dataset=[ROW], system_prompt="Look.")
-        (output,) = (await env.evaluate(config, "m", {"max_tokens": 50}, use_tqdm=False))["outputs"]
+        (output,) = (await env.evaluate(config, "m", {"max_tokens": 50}))["outputs"]
         body = server.requests[-1].body
     assert texts(output["completion"]) == ["value of a"]
     assert (body["system"], body["max_tokens"], [tool["name"] for tool in body["tools"]]) == ("Look.", 50, ["look"])

@@ -57,7 +57,7 @@ def test_each_rollout_plays_for_the_word_of_its_task() -> None:
     env = wordle()
     model = knowing()
     before = random.getstate()
-    outputs = env.evaluate_sync(model, "m", max_concurrent=6, use_tqdm=False)["outputs"]
+    outputs = env.evaluate_sync(model, "m", max_concurrent=6)["outputs"]
     assert random.getstate() == before
     assert [output["answer"] for output in outputs] == list(env.get_dataset()["answer"])
     assert [output["reward"] for output in outputs] == [1.0] * 6
@@ -72,7 +72,7 @@ def test_a_row_of_ones_own_names_the_word() -> None:
     env = wordle(system_prompt="Play.")
     model = Model(lambda number, state: guess("[stone]" if number == 0 else "[crane]"))
     row = {"question": "Which word is it?", "answer": "crane"}
-    output = env.generate_sync([row], model, "m", use_tqdm=False)["outputs"][0]
+    output = env.generate_sync([row], model, "m")["outputs"][0]
     assert [message["content"] for message in model.prompts[0]] == ["Play.", "Which word is it?"]
     assert (output["reward"], model.calls) == (1.0, 2)
     env.reset(options={"task": row})
@@ -93,7 +93,7 @@ def test_a_game_without_a_secret_word_takes_its_seed() -> None:
     row = env.get_dataset()[1]
     assert row["answer"] == "8"
     model = Model(lambda number, state: guess("[Stand]"))
-    first, again = (env.generate_sync([given], model, "m", use_tqdm=False)["outputs"][0] for given in (row, {"answer": "8"}))
+    first, again = (env.generate_sync([given], model, "m")["outputs"][0] for given in (row, {"answer": "8"}))
     assert texts(first["prompt"], "user") == texts(again["prompt"], "user") == [row["question"]]
     assert texts(first["completion"], "user") == texts(again["completion"], "user")
     with pytest.raises(ConfigurationError, match="seed of its game in its answer"):
@@ -171,7 +171,7 @@ def test_feedback_of_ones_own_between_the_first_and_the_last_observation() -> No
 
     env = wordle(feedback_fn=feedback)
     client = ScriptedClient([guess("[stone]"), guess("[crane]")])
-    output = env.generate_sync([{"question": "Guess.", "answer": "crane"}], client, "m", use_tqdm=False)["outputs"][0]
+    output = env.generate_sync([{"question": "Guess.", "answer": "crane"}], client, "m")["outputs"][0]
     told = texts(output["completion"], "user")
     assert len(seen) == 1
     assert told[0].startswith("S T O N E\nX X X G G")
@@ -189,7 +189,7 @@ def test_a_parser_and_a_rubric_of_ones_own() -> None:
 
     env = wordle(parser=parser, rubric=vf.Rubric([solved, short], weights=[1.0, 0.5], parser=parser))
     model = Model(lambda number, state: f"<move>[{state['answer']}]</move>")
-    output = env.evaluate_sync(model, "m", num_examples=1, use_tqdm=False)["outputs"][0]
+    output = env.evaluate_sync(model, "m", num_examples=1)["outputs"][0]
     assert output["metrics"] == {"solved": 1.0, "short": 0.5, "num_turns": 1.0, "invalid_answers": 0.0}
     assert output["reward"] == 1.25
 
@@ -261,7 +261,7 @@ def test_a_stepped_and_a_generated_episode_have_equal_states(name: str, independ
             break
     assert outcome.terminated or outcome.truncated
     stepped = plain(seen.pop())
-    env.generate_sync([env.get_dataset()[2]], ScriptedClient(answers), "m", independent_scoring=independent, use_tqdm=False)
+    env.generate_sync([env.get_dataset()[2]], ScriptedClient(answers), "m", independent_scoring=independent)
     assert plain(seen.pop()) == stepped
     env.close()
 

@@ -226,7 +226,7 @@ def test_a_stepped_and_a_generated_episode_have_equal_states(name: str, independ
     stepped = comparable(seen.pop())
 
     row = env.get_dataset()[example]
-    results = env.generate_sync([row], InOrder(answers), "model", independent_scoring=independent, use_tqdm=False)
+    results = env.generate_sync([row], InOrder(answers), "model", independent_scoring=independent)
     generated = comparable(seen.pop())
 
     assert generated == stepped
@@ -255,5 +255,5 @@ def test_a_failed_overlong_or_late_model_gives_equal_states_too() -> None:
         env.step("a")
         env.fail(error)
         stepped = comparable(seen.pop())
-        env.evaluate_sync(Fails(["a", "b"]), "model", num_examples=1, use_tqdm=False)
+        env.evaluate_sync(Fails(["a", "b"]), "model", num_examples=1)
         assert comparable(seen.pop()) == stepped

@@ -516,11 +516,11 @@ async def test_in_the_rollout_api(independent_scoring: bool) -> None:
         rows = env.get_dataset()
         assert [row["info"]["level"] for row in rows] == [level] * 6
         assert env.get_dataset() is rows
-        results = await env.generate(list(rows)[:2] * 2, client, "model", independent_scoring=independent_scoring, use_tqdm=False)
+        results = await env.generate(list(rows)[:2] * 2, client, "model", independent_scoring=independent_scoring)
         assert [row["metrics"]["level"] for row in results["outputs"]] == [float(level)] * 4
         assert [row["reward"] for row in results["outputs"]] == [1.0] * 4
     assert env.level == 3
-    evaluation = await env.evaluate(client, "model", use_tqdm=False)
+    evaluation = await env.evaluate(client, "model")
     assert len({row["metrics"]["level"] for row in evaluation["outputs"]}) == 4
     assert env.level == 3
 

@@ -1,7 +1,6 @@
-"""Where a rollout API is easily wrong: each defect that users of this API met, and that the right thing happens instead.
+"""What the documents of this API promise and implementations of it easily get wrong, what users reported, and what no page says.
 
-The first part goes through defects of behaviour that is documented otherwise, the second through what users reported, the
-third through what published environments rely on although no page says it.
+The last part is what published environments rely on all the same.
 """
 
 from __future__ import annotations
@@ -31,60 +30,16 @@ from pydantic import BaseModel
 
 import verifiers_compat as vf
 from tests.clients.recording import recording
+from tests.verifiers_compat.environments import ROW, Countdown, Talk, asking, look, right, single
 from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
 from vfgym import blocking, to_chat
 from vfgym.model_server import ModelServer, Reply
 from vfgym.testing import ScriptedClient
 
-ROW = {"question": "1 + 1?", "answer": "2"}
-QUIET: dict[str, Any] = {"use_tqdm": False}
+# What is documented
 
 
-def look(key: str) -> str:
-    """Look something up."""
-    return f"value of {key}"
-
-
-def right(completion: vf.Messages, answer: str) -> float:
-    return float(bool(completion) and completion[-1]["content"] == answer)
-
-
-def single(*rows: dict[str, Any], **kwargs: Any) -> vf.SingleTurnEnv:
-    kwargs.setdefault("rubric", vf.Rubric(right))
-    return vf.SingleTurnEnv(dataset=Dataset.from_list(list(rows or [ROW])), **kwargs)
-
-
-def asking(url: str, **fields: Any) -> vf.ClientConfig:
-    return vf.ClientConfig(api_base_url=url, api_key="sk-test", max_retries=0, **fields)
-
-
-class Talk(vf.MultiTurnEnv):
-    """Says how many turns there were."""
-
-    async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
-        return [{"role": "user", "content": f"turn {len(state['trajectory'])}"}]
-
-
-class Countdown(gym.Env[int, int]):
-    """A game of three moves, each of which gives 1.0."""
-
-    observation_space = gym.spaces.Discrete(10)
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.left = 3
-        return self.left, {}
-
-    def step(self, action: int) -> Any:
-        self.left -= 1
-        return self.left, 1.0, self.left == 0, False, {}
-
-
-# Defects
-
-
-async def test_trap_01_advantages_come_from_the_whole_reward_whatever_rubrics_are_added() -> None:
+async def test_advantages_come_from_the_whole_reward_whatever_rubrics_are_added() -> None:
     env = vf.ToolEnv(tools=[look], dataset=[ROW], rubric=vf.RubricGroup([vf.Rubric(right), vf.Rubric(lambda: 0.5)]))
     env.add_rubric(vf.Rubric(lambda completion: float(len(completion)), weights=[0.1]))
     call = calling(("look", {"key": "a"}))
@@ -92,9 +47,9 @@ async def test_trap_01_advantages_come_from_the_whole_reward_whatever_rubrics_ar
     def answer(number: int, state: Any) -> Any:
         return ["2", call, "no"][number]
 
-    outputs = (
-        await env.evaluate(Model(answer), "m", rollouts_per_example=2, max_concurrent=1, state_columns=["advantage", "trajectory"], **QUIET)
-    )["outputs"]
+    outputs = (await env.evaluate(Model(answer), "m", rollouts_per_example=2, max_concurrent=1, state_columns=["advantage", "trajectory"]))[
+        "outputs"
+    ]
     rewards = [output["reward"] for output in outputs]
     assert rewards == pytest.approx([1.6, 0.8])
     assert [output["advantage"] for output in outputs] == pytest.approx([0.4, -0.4])
@@ -103,7 +58,7 @@ async def test_trap_01_advantages_come_from_the_whole_reward_whatever_rubrics_ar
             assert (step["reward"], step["advantage"]) == (output["reward"], output["advantage"])
 
 
-async def test_trap_01_what_an_author_wrote_into_steps_stays() -> None:
+async def test_what_an_author_wrote_into_steps_stays() -> None:
     class Shaped(Talk):
         async def add_trajectory_step(self, state: vf.State, trajectory_step: vf.TrajectoryStep) -> None:
             trajectory_step["reward"] = 0.25
@@ -114,7 +69,7 @@ async def test_trap_01_what_an_author_wrote_into_steps_stays() -> None:
     assert (output["trajectory"][0]["reward"], output["trajectory"][0]["advantage"]) == (0.25, 0.0)
 
 
-async def test_trap_02_an_unexpected_exception_ends_one_rollout_only() -> None:
+async def test_an_unexpected_exception_ends_one_rollout_only() -> None:
     cleaned: list[str] = []
 
     class Buggy(Talk):
@@ -131,18 +86,18 @@ async def test_trap_02_an_unexpected_exception_ends_one_rollout_only() -> None:
     assert [output["error"] and output["error"]["error"] for output in outputs] == [None, None, *["AssertionError"] * 2, None, None]
     assert Counter(cleaned) == {"0": 2, "1": 2, "2": 2}
     with pytest.raises(AssertionError, match="a bug"):
-        await env.evaluate(ScriptedClient(["a", "b"]), "m", strict=True, **QUIET)
+        await env.evaluate(ScriptedClient(["a", "b"]), "m", strict=True)
 
 
-async def test_trap_03_the_last_move_of_a_limited_game_counts() -> None:
+async def test_the_last_move_of_a_limited_game_counts() -> None:
     env = vf.as_environment(to_chat(Countdown, max_turns=2))
     (output,) = await evaluated(env, *["1"] * 3, num_examples=1)
     assert (output["stop_condition"], output["reward"]) == ("max_turns_reached", 2.0)
 
 
-async def test_trap_04_a_game_that_is_over_asks_the_model_no_more() -> None:
+async def test_a_game_that_is_over_asks_the_model_no_more() -> None:
     client = Model()
-    (output,) = (await vf.as_environment(to_chat(Countdown)).evaluate(client, "m", num_examples=1, **QUIET))["outputs"]
+    (output,) = (await vf.as_environment(to_chat(Countdown)).evaluate(client, "m", num_examples=1))["outputs"]
     assert (client.calls, output["reward"], output["error"]) == (3, 3.0, None)
     assert roles(output["completion"]).count("assistant") == 3
 
@@ -155,7 +110,7 @@ async def test_trap_04_a_game_that_is_over_asks_the_model_no_more() -> None:
     ],
     ids=["text", "parts"],
 )
-async def test_trap_05_a_judge_reads_the_question_of_any_message(content: Any) -> None:
+async def test_a_judge_reads_the_question_of_any_message(content: Any) -> None:
     asked: list[str] = []
 
     class Judge:
@@ -180,13 +135,13 @@ async def test_trap_05_a_judge_reads_the_question_of_any_message(content: Any) -
     assert output["judge_response"] == {asked[0]: "yes"}
 
 
-async def test_trap_06_independent_scoring_of_group_functions_is_refused_before_anything_is_asked() -> None:
+async def test_independent_scoring_of_group_functions_is_refused_before_anything_is_asked() -> None:
     def best(completions: list[Any]) -> list[float]:
         return [1.0] * len(completions)
 
     client = Model()
     with pytest.raises(ValueError, match="best"):
-        await single(rubric=vf.Rubric(best)).evaluate(client, "m", independent_scoring=True, **QUIET)
+        await single(rubric=vf.Rubric(best)).evaluate(client, "m", independent_scoring=True)
     assert client.calls == 0
     env = vf.SingleTurnEnv(dataset=[ROW])
     state = await rolled_out(env, "x")
@@ -206,9 +161,7 @@ async def test_trap_06_independent_scoring_of_group_functions_is_refused_before_
         (KeyError, '{"key": "boom"}', False),
     ],
 )
-async def test_trap_07_stop_errors_match_the_documented_names_and_what_was_raised(
-    stop_error: Any, arguments: str, is_stopped: bool
-) -> None:
+async def test_stop_errors_match_the_documented_names_and_what_was_raised(stop_error: Any, arguments: str, is_stopped: bool) -> None:
     def risky(key: str) -> str:
         """Risk something."""
         raise ZeroDivisionError("boom")
@@ -219,7 +172,7 @@ async def test_trap_07_stop_errors_match_the_documented_names_and_what_was_raise
     assert (state["error"] is None) is not is_stopped
 
 
-async def test_trap_08_open_objects_and_optional_arguments() -> None:
+async def test_open_objects_and_optional_arguments() -> None:
     def find(query: str, filters: dict[str, int] | None = None, limit: int = 5, **extra: Any) -> str:
         """Find something."""
         return json.dumps([query, filters, limit, extra])
@@ -265,7 +218,7 @@ class Point:
     ],
 )
 @pytest.mark.parametrize("is_overridden", [False, True])
-async def test_trap_09_a_tool_gets_what_the_model_wrote(annotation: Any, given: Any, is_overridden: bool) -> None:
+async def test_a_tool_gets_what_the_model_wrote(annotation: Any, given: Any, is_overridden: bool) -> None:
     """Neither checked nor converted: published tools make what they want of it themselves."""
     called: list[Any] = []
 
@@ -287,7 +240,7 @@ async def test_trap_09_a_tool_gets_what_the_model_wrote(annotation: Any, given: 
     assert [(type(value), value) for value in called] == [(type(given), given)] * (1 + is_overridden)
 
 
-async def test_trap_10_content_without_a_part_is_never_sent() -> None:
+async def test_content_without_a_part_is_never_sent() -> None:
     """Providers refuse it."""
 
     def search(query: str) -> list[dict[str, str]]:
@@ -324,7 +277,7 @@ class Ledger(vf.StatefulToolEnv):
         return {**tool_args, "book": state["book"]}
 
 
-async def test_trap_11_what_update_tool_args_raises_is_not_told_to_the_model() -> None:
+async def test_what_update_tool_args_raises_is_not_told_to_the_model() -> None:
     """A vf.Error ends the rollout; anything else is a bug of the author's, and the error of this rollout."""
     lost = vf.SandboxError("session lost")
     state = await rolled_out(Ledger({"bad": lost}), calling(("write", {"text": "good"}), ("write", {"text": "bad"})), "done")
@@ -333,7 +286,7 @@ async def test_trap_11_what_update_tool_args_raises_is_not_told_to_the_model() -
     assert output["error"]["error_chain_str"] == "LookupError"
 
 
-async def test_trap_11_update_tool_args_is_asked_about_unknown_tools_too() -> None:
+async def test_update_tool_args_is_asked_about_unknown_tools_too() -> None:
     asked: list[tuple[str, Any]] = []
 
     class Asked(Ledger):
@@ -348,7 +301,7 @@ async def test_trap_11_update_tool_args_is_asked_about_unknown_tools_too() -> No
 
 
 @pytest.mark.parametrize(("kind", "stop_error"), [(vf.ToolEnv, TypeError), (Ledger, ValueError)])
-async def test_trap_11_arguments_that_are_no_object(kind: Any, stop_error: Any) -> None:
+async def test_arguments_that_are_no_object(kind: Any, stop_error: Any) -> None:
     def write(text: str) -> str:
         """Write."""
         return text
@@ -359,17 +312,17 @@ async def test_trap_11_arguments_that_are_no_object(kind: Any, stop_error: Any) 
     assert isinstance(state["error"].__cause__, stop_error)
 
 
-def test_trap_11_hidden_arguments_cannot_be_given_by_the_model() -> None:
+def test_hidden_arguments_cannot_be_given_by_the_model() -> None:
     env = Ledger()
     assert list(env.tool_defs[0].parameters["properties"]) == ["text"]
     (output,) = env.evaluate_sync(
-        ScriptedClient([calling(("write", {"text": "x", "book": ["mine"]})), "done"]), "m", state_columns=["book"], **QUIET
+        ScriptedClient([calling(("write", {"text": "x", "book": ["mine"]})), "done"]), "m", state_columns=["book"]
     )["outputs"]
     assert output["book"] == []
     assert "book" in output["completion"][1]["content"]
 
 
-def test_trap_12_every_environment_is_torn_down_and_no_signal_is_taken() -> None:
+def test_every_environment_is_torn_down_and_no_signal_is_taken() -> None:
     program = """
 import signal
 import verifiers_compat as vf
@@ -391,7 +344,7 @@ envs[0].close()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_trap_13_a_seed_shuffles_a_view() -> None:
+def test_a_seed_shuffles_a_view() -> None:
     env = single(*({**ROW, "question": str(number)} for number in range(30)))
     order = env.get_dataset()["question"][:]
     shuffled = env.get_dataset(seed=1)["question"][:]
@@ -403,7 +356,7 @@ def test_trap_13_a_seed_shuffles_a_view() -> None:
     assert env.get_eval_dataset()["question"][:] == order
 
 
-async def test_trap_14_rows_keep_their_own_keys() -> None:
+async def test_rows_keep_their_own_keys() -> None:
     rows = [{"question": "a", "info": {"x": 1}}, {"question": "b", "info": {"y": {"z": None}}}, {"question": "c"}]
     env = vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(lambda info: float(len(info))))
     outputs = await evaluated(env, "x")
@@ -413,7 +366,7 @@ async def test_trap_14_rows_keep_their_own_keys() -> None:
     assert [output["info"] for output in await evaluated(group, "2")] == [{"level": 3, "env_id": "with"}, {"env_id": "without"}]
 
 
-async def test_trap_15_a_metric_named_like_a_key_leaves_the_key_alone() -> None:
+async def test_a_metric_named_like_a_key_leaves_the_key_alone() -> None:
     def named(name: str, value: float) -> Any:
         def func() -> float:
             return value
@@ -428,7 +381,7 @@ async def test_trap_15_a_metric_named_like_a_key_leaves_the_key_alone() -> None:
 
 
 @pytest.mark.parametrize("independent", [False, True])
-async def test_trap_16_the_limit_counts_rollouts(independent: bool) -> None:
+async def test_the_limit_counts_rollouts(independent: bool) -> None:
     running = most = 0
 
     async def answer() -> str:
@@ -441,17 +394,17 @@ async def test_trap_16_the_limit_counts_rollouts(independent: bool) -> None:
         return "2"
 
     await single(ROW, ROW).evaluate(
-        Model(lambda number, state: answer()), "m", rollouts_per_example=4, max_concurrent=3, independent_scoring=independent, **QUIET
+        Model(lambda number, state: answer()), "m", rollouts_per_example=4, max_concurrent=3, independent_scoring=independent
     )
     assert most == 3
 
 
-async def test_trap_17_a_group_that_was_cut_off_is_scored_as_a_whole(tmp_path: Path) -> None:
+async def test_a_group_that_was_cut_off_is_scored_as_a_whole(tmp_path: Path) -> None:
     def size(completions: list[Any]) -> list[float]:
         return [float(len(completions))] * len(completions)
 
     env = single(ROW, {**ROW, "question": "2?"}, rubric=vf.Rubric(size))
-    options: dict[str, Any] = {"rollouts_per_example": 3, "results_path": tmp_path, **QUIET}
+    options: dict[str, Any] = {"rollouts_per_example": 3, "results_path": tmp_path}
     await env.evaluate(ScriptedClient(["x"]), "m", **options)
     rows = tmp_path / "results.jsonl"
     lines = rows.read_text().splitlines(keepends=True)
@@ -461,38 +414,38 @@ async def test_trap_17_a_group_that_was_cut_off_is_scored_as_a_whole(tmp_path: P
     assert (client.calls, [output["reward"] for output in outputs]) == (3, [3.0] * 6)
 
 
-async def test_trap_17_rollouts_with_errors_can_be_done_again(tmp_path: Path) -> None:
+async def test_rollouts_with_errors_can_be_done_again(tmp_path: Path) -> None:
     env = single(ROW, {**ROW, "question": "2?"})
-    options: dict[str, Any] = {"results_path": tmp_path, "max_concurrent": 1, **QUIET}
+    options: dict[str, Any] = {"results_path": tmp_path, "max_concurrent": 1}
     await env.evaluate(Model(lambda number, state: vf.ModelError("down") if number == 0 else "2"), "m", **options)
     client = Model(lambda number, state: "2")
     outputs = (await env.evaluate(client, "m", redo_errors=True, **options))["outputs"]
     assert (client.calls, [output["error"] for output in outputs]) == (1, [None, None])
 
 
-async def test_trap_17_a_reordered_dataset_keeps_rows_with_their_tasks(tmp_path: Path) -> None:
+async def test_a_reordered_dataset_keeps_rows_with_their_tasks(tmp_path: Path) -> None:
     rows = [{"question": f"{number}?", "answer": str(number)} for number in range(3)]
-    await single(*rows).evaluate(ScriptedClient(["1"]), "m", results_path=tmp_path, **QUIET)
+    await single(*rows).evaluate(ScriptedClient(["1"]), "m", results_path=tmp_path)
     client = Model()
-    outputs = (await single(*reversed(rows)).evaluate(client, "m", results_path=tmp_path, **QUIET))["outputs"]
+    outputs = (await single(*reversed(rows)).evaluate(client, "m", results_path=tmp_path))["outputs"]
     assert client.calls == 0
     assert [(output["prompt"][0]["content"], output["reward"]) for output in outputs] == [("2?", 0.0), ("1?", 1.0), ("0?", 0.0)]
 
 
-async def test_trap_17_other_sampling_arguments_are_another_run(tmp_path: Path) -> None:
-    await single().evaluate(ScriptedClient(["x"]), "m", {"temperature": 0.0}, results_path=tmp_path, **QUIET)
+async def test_other_sampling_arguments_are_another_run(tmp_path: Path) -> None:
+    await single().evaluate(ScriptedClient(["x"]), "m", {"temperature": 0.0}, results_path=tmp_path)
     with pytest.raises(ValueError, match="sampling_args"):
-        await single().evaluate(ScriptedClient(["x"]), "m", {"temperature": 1.0}, results_path=tmp_path, **QUIET)
+        await single().evaluate(ScriptedClient(["x"]), "m", {"temperature": 1.0}, results_path=tmp_path)
 
 
-async def test_trap_18_a_runtime_error_comes_through_inside_a_running_loop() -> None:
+async def test_a_runtime_error_comes_through_inside_a_running_loop() -> None:
     client = Model(lambda number, state: RuntimeError("from inside"))
     with pytest.raises(RuntimeError, match="from inside"):
-        single().evaluate_sync(client, "m", strict=True, **QUIET)
+        single().evaluate_sync(client, "m", strict=True)
     assert client.calls == 1
 
 
-async def test_trap_19_group_functions_are_known_by_their_arguments() -> None:
+async def test_group_functions_are_known_by_their_arguments() -> None:
     def annotated(scores: Any = None) -> list[float]:  # a string: this module has postponed annotations
         return [1.0, 2.0]
 
@@ -506,7 +459,7 @@ async def test_trap_19_group_functions_are_known_by_their_arguments() -> None:
 
 
 @pytest.mark.parametrize("scores", [[1.0], [1.0] * 3, 1.0, None, ["x", "y"]])
-async def test_trap_19_a_list_of_the_wrong_length_scores_zero_and_says_so(scores: Any) -> None:
+async def test_a_list_of_the_wrong_length_scores_zero_and_says_so(scores: Any) -> None:
     def short(completions: list[Any]) -> Any:
         return scores
 
@@ -515,7 +468,7 @@ async def test_trap_19_a_list_of_the_wrong_length_scores_zero_and_says_so(scores
     assert all("short" in output["metrics_errors"] for output in outputs)
 
 
-async def test_trap_20_a_group_of_different_environments(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_group_of_different_environments(capsys: pytest.CaptureFixture[str]) -> None:
     from verifiers_compat.utils.eval_utils import print_results
 
     calls: list[str] = []
@@ -530,7 +483,7 @@ async def test_trap_20_a_group_of_different_environments(capsys: pytest.CaptureF
     group.set_max_total_completion_tokens(7)
     group.set_kwargs(timeout_seconds=3.0)
     assert (tool.max_total_completion_tokens, tool.timeout_seconds) == (7, 3.0)
-    results = await group.evaluate(ScriptedClient(["2"]), "m", **QUIET)
+    results = await group.evaluate(ScriptedClient(["2"]), "m")
     assert "total_tool_calls" not in results["outputs"][0]["metrics"]
     print_results(results)
     assert "total_tool_calls" in capsys.readouterr().out
@@ -538,14 +491,14 @@ async def test_trap_20_a_group_of_different_environments(capsys: pytest.CaptureF
         vf.EnvGroup([single(), single()], env_names=["same", "same"])
 
 
-async def test_trap_20_a_child_with_train_rows_only_is_evaluated_too() -> None:
+async def test_a_child_with_train_rows_only_is_evaluated_too() -> None:
     both = vf.SingleTurnEnv(dataset=[ROW], eval_dataset=[{"question": "eval?"}])
     group = vf.EnvGroup([both, single(ROW)], env_names=["both", "train"])
     assert [row["info"]["env_id"] for row in group.get_eval_dataset()] == ["both", "train"]
     assert [row["example_id"] for row in group.get_eval_dataset()] == [0, 1]
 
 
-async def test_trap_21_the_anthropic_client_drops_nothing() -> None:
+async def test_the_anthropic_client_drops_nothing() -> None:
     from verifiers_compat.clients.anthropic_messages_client import AnthropicMessagesClient
 
     picture = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
@@ -568,18 +521,18 @@ async def test_trap_21_the_anthropic_client_drops_nothing() -> None:
 
 
 @pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_completions", "openai_responses", "anthropic_messages"])
-async def test_trap_22_every_client_sends_the_headers_of_the_state(client_type: Any) -> None:
+async def test_every_client_sends_the_headers_of_the_state(client_type: Any) -> None:
     with ModelServer() as server:
         url = server.url if client_type == "anthropic_messages" else server.openai_url
         config = asking(url, client_type=client_type, extra_headers_from_state={"X-Session-ID": "example_id", "X-Missing": "no_such_key"})
-        outputs = (await single({**ROW, "example_id": 41}).evaluate(config, "echo", {"max_tokens": 20}, **QUIET))["outputs"]
+        outputs = (await single({**ROW, "example_id": 41}).evaluate(config, "echo", {"max_tokens": 20}))["outputs"]
         headers = server.requests[-1].headers
     assert outputs[0]["error"] is None
     assert headers["X-Session-ID"] == "41"
     assert "X-Missing" not in headers
 
 
-def test_trap_23_a_configuration_refuses_what_it_does_not_know() -> None:
+def test_a_configuration_refuses_what_it_does_not_know() -> None:
     with pytest.raises((TypeError, ValueError), match="api_base_url"):
         vf.ClientConfig(api_base_ulr="http://localhost:8000/v1")
     config = vf.ClientConfig(provider="openai", api_key="sk-secret")
@@ -587,21 +540,21 @@ def test_trap_23_a_configuration_refuses_what_it_does_not_know() -> None:
     assert "sk-secret" not in f"{config!r} {config.model_dump_json()}"
 
 
-async def test_trap_24_a_retry_plays_what_failed_and_an_exception_is_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_retry_plays_what_failed_and_an_exception_is_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     client = Model(lambda number, state: vf.InfraError("down") if number == 1 else "2")
-    outputs = (await single().evaluate(client, "m", rollouts_per_example=3, max_concurrent=1, max_retries=2, **QUIET))["outputs"]
+    outputs = (await single().evaluate(client, "m", rollouts_per_example=3, max_concurrent=1, max_retries=2))["outputs"]
     assert (client.calls, [output["reward"] for output in outputs]) == (4, [1.0] * 3)
 
     class Down(vf.SingleTurnEnv):
         async def rollout(self, *args: Any, **kwargs: Any) -> vf.State:
             raise vf.SandboxError("always down")
 
-    (output,) = (await Down(dataset=[ROW]).evaluate(Model(), "m", max_retries=1, **QUIET))["outputs"]
+    (output,) = (await Down(dataset=[ROW]).evaluate(Model(), "m", max_retries=1))["outputs"]
     assert (output["error"]["error"], output["reward"]) == ("SandboxError", 0.0)
 
 
-async def test_trap_25_blocking_functions_do_not_hold_the_loop_up() -> None:
+async def test_blocking_functions_do_not_hold_the_loop_up() -> None:
     """Two rollouts meet inside a blocking tool, and inside a blocking reward function: neither goes on without the other."""
     meeting = threading.Barrier(2)
 
@@ -621,7 +574,7 @@ async def test_trap_25_blocking_functions_do_not_hold_the_loop_up() -> None:
     assert [(texts(output["completion"]), output["reward"]) for output in outputs] == [(["met"], 1.0)] * 2
 
 
-async def test_trap_25_games_that_block_are_played_at_once() -> None:
+async def test_games_that_block_are_played_at_once() -> None:
     meeting = threading.Barrier(2)
 
     class Meeting(Countdown):
@@ -637,7 +590,7 @@ async def test_trap_25_games_that_block_are_played_at_once() -> None:
     assert [(output["reward"], output["error"]) for output in outputs] == [(3.0, None)] * 2
 
 
-async def test_trap_26_mcp_tools_are_counted_fail_visibly_and_come_back(tmp_path: Path) -> None:
+async def test_mcp_tools_are_counted_fail_visibly_and_come_back(tmp_path: Path) -> None:
     server = tmp_path / "server.py"
     server.write_text(
         """
@@ -677,7 +630,7 @@ server.run("stdio")
     assert {"look_calls": 2.0, "fail_calls": 1.0, "die_calls": 1.0, "total_tool_calls": 5.0}.items() <= output["metrics"].items()
 
 
-def test_trap_27_nothing_that_was_given_is_changed_or_shared() -> None:
+def test_nothing_that_was_given_is_changed_or_shared() -> None:
     funcs, weights = [right], [1.0]
     rubric = vf.Rubric(funcs, weights)
     rubric.add_reward_func(lambda: 0.0)
@@ -703,7 +656,7 @@ def test_trap_27_nothing_that_was_given_is_changed_or_shared() -> None:
     assert first.rubric is not second.rubric
 
 
-async def test_trap_28_a_task_column_of_text() -> None:
+async def test_a_task_column_of_text() -> None:
     seen: list[Any] = []
 
     def asks(task: str) -> float:
@@ -715,7 +668,7 @@ async def test_trap_28_a_task_column_of_text() -> None:
     assert str(seen[0]) == "math"
 
 
-async def test_trap_29_one_failing_signal_does_not_end_the_others() -> None:
+async def test_one_failing_signal_does_not_end_the_others() -> None:
     import verifiers_compat.v1 as v1
 
     def score(task: Any, state: Any) -> float:
@@ -728,7 +681,7 @@ async def test_trap_29_one_failing_signal_does_not_end_the_others() -> None:
     assert "ZeroDivisionError" in json.dumps([bad["error"], bad.get("metrics_errors")])
 
 
-async def test_trap_30_a_rollout_that_timed_out_says_that_an_earlier_turn_was_cut() -> None:
+async def test_a_rollout_that_timed_out_says_that_an_earlier_turn_was_cut() -> None:
     async def hang() -> Any:
         await asyncio.Event().wait()
 
@@ -738,11 +691,11 @@ async def test_trap_30_a_rollout_that_timed_out_says_that_an_earlier_turn_was_cu
     assert (state["stop_condition"], state["is_truncated"]) == ("timeout_reached", True)
 
 
-# What users reported. Where a report is one of the defects above, it is tested there.
+# What users reported
 
 
 @pytest.mark.parametrize("make", [lambda: vf.ToolEnv(tools=[look], dataset=[ROW]), Ledger], ids=["stateless", "stateful"])
-async def test_report_01_arguments_that_are_encoded_twice(make: Any) -> None:
+async def test_arguments_that_are_encoded_twice(make: Any) -> None:
     env = make()
     name, argument = ("look", "key") if env.tool_defs[0].name == "look" else ("write", "text")
     twice = json.dumps(json.dumps({argument: "a"}))
@@ -753,7 +706,7 @@ async def test_report_01_arguments_that_are_encoded_twice(make: Any) -> None:
     assert "object" in listed
 
 
-async def test_report_02_each_rubric_of_a_group_has_its_own_parser() -> None:
+async def test_each_rubric_of_a_group_has_its_own_parser() -> None:
     def parsed(parser: Any, completion: Any, answer: str) -> float:
         return float(parser.parse_answer(completion) == answer)
 
@@ -762,7 +715,7 @@ async def test_report_02_each_rubric_of_a_group_has_its_own_parser() -> None:
     assert (output["reward"], output["metrics"]["parsed"]) == (2.0, 2.0)
 
 
-async def test_report_04_resources_are_given_back_when_a_run_is_cancelled() -> None:
+async def test_resources_are_given_back_when_a_run_is_cancelled() -> None:
     held: set[int] = set()
     all_started = asyncio.Event()
 
@@ -785,7 +738,7 @@ async def test_report_04_resources_are_given_back_when_a_run_is_cancelled() -> N
         return ""
 
     env = Holds(dataset=[ROW] * 3)
-    run = asyncio.ensure_future(env.evaluate(Model(lambda number, state: hang(number)), "m", **QUIET))
+    run = asyncio.ensure_future(env.evaluate(Model(lambda number, state: hang(number)), "m"))
     await all_started.wait()
     assert held == {0, 1, 2}
     run.cancel()
@@ -804,21 +757,21 @@ async def test_report_04_resources_are_given_back_when_a_run_is_cancelled() -> N
         (500, "The decoder prompt (length 20) is longer than the maximum model length of 10."),
     ],
 )
-async def test_report_05_a_prompt_that_is_too_long_is_known_by_many_words(status: int, text: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_prompt_that_is_too_long_is_known_by_many_words(status: int, text: str, caplog: pytest.LogCaptureFixture) -> None:
     async with recording((status, {"error": {"message": text, "type": "x", "code": status}})) as server:
         with caplog.at_level(logging.INFO):
-            (output,) = (await single().evaluate(asking(server.url), "m", **QUIET))["outputs"]
+            (output,) = (await single().evaluate(asking(server.url), "m"))["outputs"]
     assert (output["stop_condition"], output["is_truncated"], output["error"]) == ("prompt_too_long", True, None)
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_report_05_another_refusal_is_an_error_of_the_model() -> None:
+async def test_another_refusal_is_an_error_of_the_model() -> None:
     async with recording((400, {"error": {"message": "temperature is too high", "type": "x"}})) as server:
-        (output,) = (await single().evaluate(asking(server.url), "m", **QUIET))["outputs"]
+        (output,) = (await single().evaluate(asking(server.url), "m"))["outputs"]
     assert (output["stop_condition"], output["error"]["error"]) == ("has_error", "ModelError")
 
 
-async def test_report_06_what_is_finished_is_on_disk_at_once(tmp_path: Path) -> None:
+async def test_what_is_finished_is_on_disk_at_once(tmp_path: Path) -> None:
     sizes: list[int] = []
 
     def on_progress(outputs: list[Any], new: list[Any], metadata: Any) -> None:
@@ -829,7 +782,7 @@ async def test_report_06_what_is_finished_is_on_disk_at_once(tmp_path: Path) -> 
     assert sizes == [0] * 5
 
 
-async def test_report_07_any_state_column_can_be_saved(tmp_path: Path) -> None:
+async def test_any_state_column_can_be_saved(tmp_path: Path) -> None:
     class Odd(Talk):
         async def setup_state(self, state: vf.State) -> None:
             state["lock"] = threading.Lock()
@@ -846,22 +799,22 @@ async def test_report_07_any_state_column_can_be_saved(tmp_path: Path) -> None:
     assert {"lock", "tags", "no_such_key"} <= set(saved)
 
 
-async def test_report_08_more_examples_than_there_are() -> None:
-    results = await single(ROW, ROW).evaluate(ScriptedClient(["2"]), "m", num_examples=10, **QUIET)
+async def test_more_examples_than_there_are() -> None:
+    results = await single(ROW, ROW).evaluate(ScriptedClient(["2"]), "m", num_examples=10)
     assert (len(results["outputs"]), results["metadata"]["num_examples"]) == (2, 2)
     assert len(single(ROW, ROW).get_dataset(n=10)) == 2
 
 
-async def test_report_09_results_of_different_environments_go_into_one_dataset() -> None:
-    one = await single({**ROW, "info": {"a": 1}}).evaluate(ScriptedClient(["2"]), "m", **QUIET)
+async def test_results_of_different_environments_go_into_one_dataset() -> None:
+    one = await single({**ROW, "info": {"a": 1}}).evaluate(ScriptedClient(["2"]), "m")
     tool = vf.ToolEnv(tools=[look], dataset=[{"question": "?", "info": {"b": ["x"]}}])
-    two = await tool.evaluate(ScriptedClient([calling(("look", {"key": "a"})), "done"]), "m", **QUIET)
+    two = await tool.evaluate(ScriptedClient([calling(("look", {"key": "a"})), "done"]), "m")
     both = concatenate_datasets([vf.Environment.make_dataset(one), vf.Environment.make_dataset(two)])
     assert both["reward"][:] == [1.0, 0.0]
     assert len(both) == 2
 
 
-async def test_report_11_scoring_takes_as_long_as_all_rubrics_together() -> None:
+async def test_scoring_takes_as_long_as_all_rubrics_together() -> None:
     moments: list[float] = []
 
     async def first() -> float:
@@ -880,18 +833,18 @@ async def test_report_11_scoring_takes_as_long_as_all_rubrics_together() -> None
     assert timing["overhead"] == pytest.approx(timing["total"] - phases)
 
 
-def test_report_12_mathematics_is_verified_in_any_thread() -> None:
+def test_mathematics_is_verified_in_any_thread() -> None:
     rows = [{"question": "1/2?", "answer": r"\frac{1}{2}"}, {"question": "3?", "answer": "3"}]
     env = vf.SingleTurnEnv(dataset=rows, rubric=vf.MathRubric())
     found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(env.evaluate_sync(ScriptedClient([r"It is \boxed{0.5}."]), "m", **QUIET)))
+    thread = threading.Thread(target=lambda: found.append(env.evaluate_sync(ScriptedClient([r"It is \boxed{0.5}."]), "m")))
     thread.start()
     thread.join()
     env.close()
     assert [output["metrics"]["correct_answer"] for output in found[0]["outputs"]] == [1.0, 0.0]
 
 
-async def test_report_13_groups_are_scored_as_they_finish() -> None:
+async def test_groups_are_scored_as_they_finish() -> None:
     scored = asyncio.Event()
 
     def score(completion: Any, answer: str) -> float:
@@ -905,12 +858,12 @@ async def test_report_13_groups_are_scored_as_they_finish() -> None:
         return "x"
 
     env = single({**ROW, "answer": "first"}, {**ROW, "answer": "second"}, rubric=vf.Rubric(score))
-    outputs = (await env.evaluate(Model(lambda number, state: answer(state)), "m", **QUIET))["outputs"]
+    outputs = (await env.evaluate(Model(lambda number, state: answer(state)), "m"))["outputs"]
     assert [output["reward"] for output in outputs] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "anthropic_messages"])
-async def test_report_14_reasoning_is_sent_back_between_tool_calls(client_type: Any) -> None:
+async def test_reasoning_is_sent_back_between_tool_calls(client_type: Any) -> None:
     def policy(request: Any) -> Reply:
         if request.messages[-1]["role"] == "tool":
             return Reply("done", reasoning="enough")
@@ -919,7 +872,7 @@ async def test_report_14_reasoning_is_sent_back_between_tool_calls(client_type: 
     with ModelServer({"m": policy}) as server:
         url = server.url if client_type == "anthropic_messages" else server.openai_url
         env = vf.ToolEnv(tools=[look], dataset=[ROW])
-        (output,) = (await env.evaluate(asking(url, client_type=client_type), "m", {"max_tokens": 50}, **QUIET))["outputs"]
+        (output,) = (await env.evaluate(asking(url, client_type=client_type), "m", {"max_tokens": 50}))["outputs"]
         body = server.requests[-1].body
     assert output["error"] is None
     assert output["completion"][0]["reasoning_content"] == "I should look"
@@ -927,17 +880,17 @@ async def test_report_14_reasoning_is_sent_back_between_tool_calls(client_type: 
 
 
 @pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses"])
-async def test_report_15_a_reply_with_reasoning_only_is_a_reply(client_type: Any) -> None:
+async def test_a_reply_with_reasoning_only_is_a_reply(client_type: Any) -> None:
     with ModelServer({"thinks": lambda request: Reply(None, reasoning="hm"), "silent": lambda request: Reply(None)}) as server:
         config = asking(server.openai_url, client_type=client_type)
-        (output,) = (await single().evaluate(config, "thinks", **QUIET))["outputs"]
-        (silent,) = (await single().evaluate(config, "silent", **QUIET))["outputs"]
+        (output,) = (await single().evaluate(config, "thinks"))["outputs"]
+        (silent,) = (await single().evaluate(config, "silent"))["outputs"]
     assert (output["error"], output["completion"][0]["reasoning_content"]) == (None, "hm")
     assert silent["error"]["error"] == "EmptyModelResponseError"
 
 
 @pytest.mark.parametrize("independent", [False, True])
-async def test_report_17_a_row_that_cannot_be_read_ends_its_own_rollout_only(independent: bool) -> None:
+async def test_a_row_that_cannot_be_read_ends_its_own_rollout_only(independent: bool) -> None:
     """The first rows are read by then: what they gave must not be lost."""
     env = vf.SingleTurnEnv(dataset=[ROW, {**ROW, "info": "{no json"}, ROW], rubric=vf.Rubric(right))
     outputs = await evaluated(env, "2", max_concurrent=1, independent_scoring=independent)
@@ -945,13 +898,13 @@ async def test_report_17_a_row_that_cannot_be_read_ends_its_own_rollout_only(ind
     assert "JSON" in str(outputs[1]["error"])
 
 
-async def test_report_19_tool_calls_are_written_as_data_and_read_as_text_too(tmp_path: Path) -> None:
+async def test_tool_calls_are_written_as_data_and_read_as_text_too(tmp_path: Path) -> None:
     from verifiers_compat.utils.eval_utils import print_results
     from verifiers_compat.utils.message_utils import format_messages, messages_to_printable
     from verifiers_compat.utils.save_utils import load_outputs
 
     env = vf.ToolEnv(tools=[look], dataset=[ROW])
-    await env.evaluate(ScriptedClient([calling(("look", {"key": "a"})), "done"]), "m", results_path=tmp_path, save_results=True, **QUIET)
+    await env.evaluate(ScriptedClient([calling(("look", {"key": "a"})), "done"]), "m", results_path=tmp_path, save_results=True)
     file = tmp_path / "results.jsonl"
     row = json.loads(file.read_text())
     (call,) = row["completion"][0]["tool_calls"]
@@ -964,7 +917,7 @@ async def test_report_19_tool_calls_are_written_as_data_and_read_as_text_too(tmp
     print_results({"outputs": [loaded], "metadata": json.loads((tmp_path / "metadata.json").read_text())})
 
 
-async def test_report_20_states_are_let_go_once_their_rows_are_made() -> None:
+async def test_states_are_let_go_once_their_rows_are_made() -> None:
     class Big: ...
 
     alive: list[weakref.ref[Any]] = []
@@ -974,22 +927,22 @@ async def test_report_20_states_are_let_go_once_their_rows_are_made() -> None:
             state["big"] = Big()
             alive.append(weakref.ref(state["big"]))
 
-    await Holds(dataset=[ROW] * 6, max_turns=2).evaluate(ScriptedClient(["a", "b"]), "m", max_concurrent=1, **QUIET)
+    await Holds(dataset=[ROW] * 6, max_turns=2).evaluate(ScriptedClient(["a", "b"]), "m", max_concurrent=1)
     gc.collect()
     assert [each() for each in alive] == [None] * 6
 
 
-async def test_report_21_rows_of_a_child_in_a_group() -> None:
+async def test_rows_of_a_child_in_a_group() -> None:
     child = single()
     alone = vf.EnvGroup([child], env_names=["only"])
-    outputs = (await alone.generate(child.get_dataset(), ScriptedClient(["2"]), "m", **QUIET))["outputs"]
+    outputs = (await alone.generate(child.get_dataset(), ScriptedClient(["2"]), "m"))["outputs"]
     assert outputs[0]["reward"] == 1.0
     several = vf.EnvGroup([child, single()], env_names=["a", "b"])
     with pytest.raises(ValueError, match="a, b"):
         await several.rollout(child.get_dataset()[0], ScriptedClient(["2"]), "m")
 
 
-def test_report_22_what_a_trainer_must_know_can_be_asked() -> None:
+def test_what_a_trainer_must_know_can_be_asked() -> None:
     def best(completions: list[Any]) -> list[float]:
         return [0.0] * len(completions)
 
@@ -999,19 +952,19 @@ def test_report_22_what_a_trainer_must_know_can_be_asked() -> None:
     assert vf.EnvGroup([single(), env]).requires_group_rollouts
 
 
-async def test_report_23_results_say_with_which_versions_they_were_made() -> None:
+async def test_results_say_with_which_versions_they_were_made() -> None:
     import importlib.metadata
 
-    version = (await single().evaluate(ScriptedClient(["2"]), "m", **QUIET))["metadata"]["version_info"]
+    version = (await single().evaluate(ScriptedClient(["2"]), "m"))["metadata"]["version_info"]
     assert set(version) == {"vf_version", "vf_commit", "env_version", "env_commit"}
     assert version["vf_version"] == importlib.metadata.version("vfgym")
 
 
-async def test_report_24_later_turns_reuse_the_token_ids_of_earlier_ones() -> None:
+async def test_later_turns_reuse_the_token_ids_of_earlier_ones() -> None:
     with ModelServer({"m": lambda request: "again"}) as server:
         config = asking(server.openai_url, client_type="openai_chat_completions_token")
         env = Talk(dataset=[ROW], max_turns=2)
-        (output,) = (await env.evaluate(config, "m", state_columns=["trajectory"], **QUIET))["outputs"]
+        (output,) = (await env.evaluate(config, "m", state_columns=["trajectory"]))["outputs"]
         paths = [request.path for request in server.requests]
     assert output["error"] is None
     assert (paths[0], paths[-1]) == ("/v1/chat/completions", "/v1/chat/completions/tokens")
@@ -1020,11 +973,11 @@ async def test_report_24_later_turns_reuse_the_token_ids_of_earlier_ones() -> No
     assert [*second["prompt_ids"]][: len(kept)] == kept
 
 
-async def test_report_25_each_row_of_a_group_has_the_tools_of_its_environment() -> None:
+async def test_each_row_of_a_group_has_the_tools_of_its_environment() -> None:
     with ModelServer({"m": lambda request: "done"}) as server:
         tools = vf.ToolEnv(tools=[look], dataset=[{"question": "with tools"}])
         group = vf.EnvGroup([tools, single({"question": "without"})], env_names=["tools", "none"])
-        outputs = (await group.evaluate(asking(server.openai_url), "m", **QUIET))["outputs"]
+        outputs = (await group.evaluate(asking(server.openai_url), "m"))["outputs"]
         offered = {request.body["messages"][-1]["content"]: request.body.get("tools") for request in server.requests}
     assert offered["with tools"][0]["function"]["name"] == "look"
     assert offered["without"] is None
@@ -1063,7 +1016,7 @@ async def test_an_edited_message_is_what_the_next_prompt_shows(style: str) -> No
         return calling(("look", {"key": str(turn)})) if turn < 3 else "done"
 
     with ModelServer({"m": policy}) as server:
-        (output,) = (await Forgets(tools=[look], dataset=[ROW]).evaluate(asking(server.openai_url), "m", **QUIET))["outputs"]
+        (output,) = (await Forgets(tools=[look], dataset=[ROW]).evaluate(asking(server.openai_url), "m"))["outputs"]
         shown = [texts(request.body["messages"]) for request in server.requests]
     assert output["error"] is None
     assert shown == [[], ["value of 0"], ["(left out)", "value of 1"], ["(left out)", "(left out)", "value of 2"]]
@@ -1113,7 +1066,7 @@ async def test_a_client_of_ones_own() -> None:
     assert configured.client is native
     env = vf.ToolEnv(tools=[look], dataset=[ROW], rubric=vf.Rubric(right))
     for client in (given, configured):
-        (output,) = (await env.evaluate(client, "m", {"temperature": 0.5}, **QUIET))["outputs"]
+        (output,) = (await env.evaluate(client, "m", {"temperature": 0.5}))["outputs"]
         assert (output["error"], output["reward"], output["token_usage"]["input_tokens"]) == (None, 1.0, 3)
     content, model, sampling_args, tools, kwargs = seen[-1]
     assert (content, model, sampling_args["temperature"], tools) == ("1 + 1?", "m", 0.5, [{"tool": "look"}])
@@ -1154,7 +1107,7 @@ async def test_a_prompt_of_text_reaches_a_client_as_messages() -> None:
 
     client = Model(lambda number, state: "2")
     env = Asks(dataset=[ROW], rubric=vf.Rubric(lambda completion: float(completion == "2")))
-    (output,) = (await env.evaluate(client, "m", **QUIET))["outputs"]
+    (output,) = (await env.evaluate(client, "m"))["outputs"]
     assert (output["error"], output["reward"]) == (None, 1.0)
     assert client.prompts == [[{"role": "text", "content": "just text"}]]
 
@@ -1266,7 +1219,7 @@ async def test_an_overridden_get_prompt_messages_trims_what_the_model_sees() -> 
 
     client = Model(lambda number, state: str(number))
     env = Trims(dataset=[ROW], max_turns=3)
-    await env.evaluate(client, "m", **QUIET)
+    await env.evaluate(client, "m")
     assert [[message["content"] for message in prompt] for prompt in client.prompts] == [
         ["1 + 1?"],
         ["1 + 1?", "turn 1"],
@@ -1459,7 +1412,7 @@ async def test_tools_of_one_rollout_only() -> None:
 
     with ModelServer({"m": lambda request: ",".join(tool.name for tool in request.tools)}) as server:
         env = Chosen(tools=[look, other], dataset=[{"question": "?", "answer": name} for name in ("look", "other", "none")])
-        outputs = (await env.evaluate(asking(server.openai_url), "m", **QUIET))["outputs"]
+        outputs = (await env.evaluate(asking(server.openai_url), "m"))["outputs"]
     assert [output["error"] or output["completion"][-1]["content"] for output in outputs[:2]] == ["look", "other"]
     assert [tool.name for tool in env.tool_defs] == ["look", "other"]
 
