@@ -16,6 +16,7 @@ import pytest
 from openai import AsyncOpenAI
 
 import verifiers_compat as vf
+from tests.verifiers_compat.models import calling, texts
 from vfgym import Client, ProceduralTasks
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.results import ResultsError, load_results
@@ -109,12 +110,6 @@ def test_rows_with_one_example_id_are_a_group_and_rows_without_are_not() -> None
     ]
 
 
-def test_group_rewards_and_independent_scoring_do_not_go_together() -> None:
-    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(lambda states: [0.0] * len(states)))
-    with pytest.raises(ConfigurationError, match="whole groups"):
-        env.evaluate_sync(Model(), "m", independent_scoring=True)
-
-
 def test_an_empty_rubric_scores_zero_also_alone() -> None:
     outputs = vf.SingleTurnEnv(dataset=ROWS).evaluate_sync(Model(), "m", independent_scoring=True)["outputs"]
     assert [output["reward"] for output in outputs] == [0.0] * 4
@@ -144,10 +139,11 @@ def test_a_group_is_scored_while_others_still_play() -> None:
 # Limits
 
 
+@pytest.mark.parametrize("independent", [False, True])
 @pytest.mark.parametrize("limit", [1, 3, 8, -1])
-def test_max_concurrent_counts_rollouts_whatever_the_size_of_groups(limit: int) -> None:
+def test_max_concurrent_counts_rollouts_whatever_the_size_of_groups(limit: int, independent: bool) -> None:
     client = Model()
-    single().evaluate_sync(client, "m", rollouts_per_example=4, max_concurrent=limit)
+    single().evaluate_sync(client, "m", rollouts_per_example=4, max_concurrent=limit, independent_scoring=independent)
     assert client.most_at_once == (16 if limit == -1 else limit)
     assert client.calls == 16
 
@@ -453,9 +449,11 @@ def test_results_are_saved_and_a_second_run_goes_on_where_the_first_was(tmp_path
     assert {"date", "path_to_save"}.isdisjoint(metadata)
     assert metadata["avg_error"] == first["metadata"]["avg_error"] == pytest.approx(1 / 6)
 
-    again = env.evaluate_sync(client, "m", num_examples=2, rollouts_per_example=3, results_path=path, state_columns=["trajectory"])
-    assert client.calls == 6
-    assert again["reward"] == first["reward"]
+    starts: list[Any] = []
+    options: dict[str, Any] = {"rollouts_per_example": 3, "results_path": path, "state_columns": ["trajectory"]}
+    again = env.evaluate_sync(client, "m", num_examples=2, on_start=lambda *args: starts.append(args), **options)
+    assert (client.calls, starts) == (6, [])
+    assert again["outputs"] == json.loads(json.dumps(first["outputs"]))
     # A group is scored as a whole, so the group of the rollout that failed is played again as a whole.
     more = env.evaluate_sync(
         client,
@@ -905,7 +903,8 @@ async def test_a_tool_that_the_author_put_into_the_map_by_hand_is_called() -> No
     assert (await env.call_tool("shout", {"text": "hi"}, "c1")).content == "HI"
     assert (await env.call_tool("look", {"text": "hi"}, "c2")).content == "hi"
     env.tool_map["look"] = look_closer
-    assert (await env.call_tool("look", {"text": "hi"}, "c3")).content == "closer: hi"
+    state = await env.rollout(env.get_dataset()[0], ScriptedClient([calling(("look", {"text": "hi"})), "done"]), "m")
+    assert texts(state["completion"]) == ["closer: hi"]
 
 
 async def test_strict_raises_what_scoring_raises_too(tmp_path: Path) -> None:

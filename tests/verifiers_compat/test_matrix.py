@@ -1,14 +1,13 @@
 """The compatibility matrix: for each documented input the documented result, value for value.
 
 Each test of the first part is one row of the matrix. The tables that rows refer to follow: how a rollout ends, what tools answer,
-format scores, marked answers, pass@k, cut token data, and token usage. The last part is runs that were once observed.
+pass@k, cut token data, and token usage. The last part is runs that were once observed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 import verifiers_compat as vf
+import vfgym.parsers
 from tests.verifiers_compat.environments import ROW, Talk, asking, look, right, single
 from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
 from vfgym.model_server import Faults, ModelServer, Reply
@@ -95,11 +95,6 @@ async def test_single_turn_ok() -> None:
     assert output["metrics"] == {"right": 1.0, "num_turns": 1.0}
 
 
-async def test_finish_reason_length() -> None:
-    (output,) = await evaluated(single(), response("2", finish_reason="length"))
-    assert (output["is_truncated"], output["stop_condition"]) == (True, "max_turns_reached")
-
-
 async def test_finish_reason_length_over_http() -> None:
     with ModelServer({"m": lambda request: Reply("cut", finish_reason="length")}) as server:
         (output,) = (await single().evaluate(asking(server.openai_url), "m"))["outputs"]
@@ -124,20 +119,16 @@ async def test_model_exception() -> None:
     assert output["stop_condition"] == "has_error"
 
 
-async def test_timeout() -> None:
+@pytest.mark.parametrize(("finish_reason", "is_truncated"), [("stop", False), ("length", True)])
+async def test_a_timeout_keeps_what_was_said_and_whether_an_earlier_turn_was_cut(finish_reason: str, is_truncated: bool) -> None:
     async def hang() -> Any:
         await asyncio.Event().wait()
 
     env = Talk(dataset=[ROW], timeout_seconds=0.05)
-    client = Model(lambda number, state: "first" if number == 0 else hang())
+    client = Model(lambda number, state: hang() if number else response("first", finish_reason=finish_reason))
     state = await env.rollout(env.get_dataset()[0], client, "m")
-    assert (state["stop_condition"], state["timed_out"], state["is_truncated"], state["is_completed"]) == (
-        "timeout_reached",
-        True,
-        False,
-        True,
-    )
-    assert state["error"] is None
+    assert (state["stop_condition"], state["timed_out"], state["error"]) == ("timeout_reached", True, None)
+    assert (state["is_completed"], state["is_truncated"]) == (True, is_truncated)
     assert state["completion"][0]["content"] == "first"
 
 
@@ -164,30 +155,14 @@ async def test_final_env_response() -> None:
     assert client.calls == 1
 
 
-async def test_string_env_response_becomes_a_text_message() -> None:
+async def test_string_env_response_becomes_a_text_message_that_reaches_a_chat_api_as_a_user_message(server: ModelServer) -> None:
     class Texts(vf.MultiTurnEnv):
         async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> Any:
             return "more"
 
-    state = await rolled_out(Texts(dataset=[ROW], max_turns=2), "a", "b")
-    assert state["completion"][1] == {"role": "text", "content": "more"}
-
-
-async def test_a_text_message_reaches_a_chat_api_as_a_user_message() -> None:
-    class Texts(vf.MultiTurnEnv):
-        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> Any:
-            return "more"
-
-    with ModelServer() as server:
-        await Texts(dataset=[ROW], max_turns=2).evaluate(asking(server.openai_url), "echo")
-        assert server.requests[-1].body["messages"][-1] == {"role": "user", "content": "more"}
-
-
-async def test_retries_with_a_sandbox_error_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
-    client = Model(lambda number, state: vf.SandboxError("gone") if number == 0 else "2")
-    (output,) = (await single().evaluate(client, "m", max_retries=3))["outputs"]
-    assert (client.calls, output["error"], output["reward"]) == (2, None, 1.0)
+    (output,) = (await Texts(dataset=[ROW], max_turns=2).evaluate(asking(server.openai_url), "echo"))["outputs"]
+    assert output["completion"][1] == {"role": "text", "content": "more"}
+    assert server.requests[-1].body["messages"][-1] == {"role": "user", "content": "more"}
 
 
 # Scores
@@ -242,14 +217,6 @@ async def test_pass_at_k_counts_from_the_threshold_of_the_environment() -> None:
     assert (metadata["pass_at_k"], metadata["pass_threshold"]) == ({"1": 0.0, "2": 0.0}, 0.7)
 
 
-async def test_nested_env_groups_route_outermost_first() -> None:
-    inner = vf.EnvGroup([single(), single()], env_names=["x", "y"])
-    outer = vf.EnvGroup([single(), inner], env_names=["flat", "nested"])
-    outputs = await evaluated(outer, "2")
-    assert [output["info"]["env_id"] for output in outputs] == ["flat", ["nested", "x"], ["nested", "y"]]
-    assert [output["reward"] for output in outputs] == [1.0] * 3
-
-
 # Results on disk
 
 
@@ -270,46 +237,7 @@ async def test_save_writes_two_files(tmp_path: Path) -> None:
     assert documented | {"state_columns", "tools"} <= set(metadata)
 
 
-async def test_resume_of_a_complete_run_asks_nobody(tmp_path: Path) -> None:
-    env = single(ROW, ROW)
-    options: dict[str, Any] = {"results_path": tmp_path, "save_results": True, "rollouts_per_example": 2}
-    first = await env.evaluate(ScriptedClient(["2"]), "m", **options)
-    idle = Model()
-    starts: list[Any] = []
-    again = await env.evaluate(idle, "m", on_start=lambda *args: starts.append(args), **options)
-    assert (idle.calls, starts) == (0, [])
-    assert again["outputs"] == json.loads(json.dumps(first["outputs"]))
-
-
-async def test_resume_refuses_another_run(tmp_path: Path) -> None:
-    env = single(ROW, ROW)
-    await env.evaluate(ScriptedClient(["2"]), "m", results_path=tmp_path, save_results=True)
-    for changed in ({"model": "other"}, {"rollouts_per_example": 2}, {"num_examples": 1}):
-        options = {"model": "m", **changed}
-        with pytest.raises(ValueError, match=next(iter(changed))):
-            await env.evaluate(Model(), results_path=tmp_path, **options)
-
-
 # What was wanted and is there
-
-
-async def test_advantage_is_the_reward_minus_the_mean_of_the_group() -> None:
-    outputs = (
-        await single().evaluate(
-            Model(lambda number, state: "2" if number == 0 else "no"),
-            "m",
-            rollouts_per_example=2,
-            max_concurrent=1,
-            state_columns=["advantage", "trajectory"],
-        )
-    )["outputs"]
-    assert [output["advantage"] for output in outputs] == [0.5, -0.5]
-    assert [(output["trajectory"][0]["reward"], output["trajectory"][0]["advantage"]) for output in outputs] == [(1.0, 0.5), (0.0, -0.5)]
-
-
-async def test_the_default_rubric_scores_zero_independently() -> None:
-    (output,) = await evaluated(vf.SingleTurnEnv(dataset=[ROW]), "2", independent_scoring=True)
-    assert (output["reward"], output["error"]) == (0.0, None)
 
 
 async def test_the_judge_of_a_rollout_reads_the_question() -> None:
@@ -328,18 +256,6 @@ async def test_the_judge_of_a_rollout_reads_the_question() -> None:
     assert places[0] < places[2]
 
 
-def test_an_environment_made_in_a_thread_works_and_leaves_signals_alone() -> None:
-    import signal
-
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    made: list[Any] = []
-    thread = threading.Thread(target=lambda: made.append(single().evaluate_sync(ScriptedClient(["2"]), "m")))
-    thread.start()
-    thread.join()
-    assert made[0]["metadata"]["avg_reward"] == 1.0
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-
-
 async def test_a_tool_argument_that_is_a_dict_has_an_open_schema() -> None:
     def save(record: dict[str, Any]) -> str:
         """Save a record."""
@@ -351,20 +267,6 @@ async def test_a_tool_argument_that_is_a_dict_has_an_open_schema() -> None:
     assert schema.get("additionalProperties", True) is not False
     state = await rolled_out(env, calling(("save", {"record": {"b": 1, "a": [2]}})), "done")
     assert texts(state["completion"]) == ['{"a": [2], "b": 1}']
-
-
-async def test_a_raising_env_response_is_an_error_and_other_rollouts_go_on() -> None:
-    class Breaks(vf.MultiTurnEnv):
-        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
-            if state["answer"] == "bad":
-                raise RuntimeError("a bug")
-            return [{"role": "user", "content": "go on"}]
-
-    env = Breaks(dataset=[{"question": "?", "answer": answer} for answer in ("bad", "good")], max_turns=2, rubric=vf.Rubric(lambda: 1.0))
-    bad, good = await evaluated(env, "a", "b")
-    assert bad["error"]["error"] == "RuntimeError"
-    assert "a bug" in bad["error"]["error_chain_repr"]
-    assert (good["error"], good["stop_condition"], good["reward"]) == (None, "max_turns_reached", 1.0)
 
 
 async def test_v1_base_loop_one_tool_call_then_answer() -> None:
@@ -575,6 +477,7 @@ async def test_tool_outcomes_that_the_model_is_to_blame_for(name: str, arguments
         ("look", "{not json", ValueError, vf.ToolParseError, ValueError),
         ("look", "{not json", vf.ToolParseError, vf.ToolParseError, ValueError),
         ("look", "{not json", Exception, vf.ToolParseError, ValueError),
+        ("look", "{not json", vf.ToolError, vf.ToolParseError, ValueError),
         ("look", "[1]", TypeError, vf.ToolParseError, TypeError),
         ("nope", "{}", vf.ToolCallError, vf.ToolCallError, KeyError),
         ("nope", "{}", KeyError, vf.ToolCallError, KeyError),
@@ -582,6 +485,8 @@ async def test_tool_outcomes_that_the_model_is_to_blame_for(name: str, arguments
         ("look", {}, TypeError, vf.ToolCallError, TypeError),
         ("fails", {}, LookupError, vf.ToolCallError, LookupError),
         ("fails", {}, vf.ToolError, vf.ToolCallError, LookupError),
+        ("fails", {}, vf.ToolCallError, vf.ToolCallError, LookupError),
+        ("fails", {}, vf.Error, vf.ToolCallError, LookupError),
     ],
 )
 async def test_tool_outcomes_that_stop(name: str, arguments: Any, stop_error: Any, error: Any, cause: Any) -> None:
@@ -590,6 +495,15 @@ async def test_tool_outcomes_that_stop(name: str, arguments: Any, stop_error: An
     assert type(state["error"]) is error
     assert isinstance(state["error"].__cause__, cause)
     assert roles(state["completion"]) == ["assistant"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "stop_error"),
+    [("look", "{not json", vf.ToolCallError), ("fails", {}, vf.ToolParseError), ("fails", {}, ValueError)],
+)
+async def test_tool_outcomes_that_stop_errors_do_not_name(name: str, arguments: Any, stop_error: Any) -> None:
+    state = await rolled_out(vf.ToolEnv(tools=TOOLS, dataset=[ROW], stop_errors=[stop_error]), calling((name, arguments)), "done")
+    assert (state["error"], state["stop_condition"]) == (None, "no_tools_called")
 
 
 async def test_the_error_formatter_gets_what_the_tool_raised() -> None:
@@ -631,122 +545,13 @@ async def test_each_call_gets_one_message_in_order_and_is_counted() -> None:
     assert counted == {"total_tool_calls": 4.0, "add_calls": 2.0, "fails_calls": 1.0}
 
 
-# Table: XML format scores
-
-PERFECT = "<reasoning>\nwhy\n</reasoning>\n<answer>\n42\n</answer>"
+# Parsers
 
 
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        (PERFECT, 1.0),
-        ("<reasoning>why</reasoning><answer>42</answer>", 1.0),
-        ("<reasoning>\nwhy\n</reasoning>\n<code>\n42\n</code>", 1.0),
-        ("<answer>\n42\n</answer>", 0.6),
-        ("42", 0.2),
-        ("", 0.2),
-        ("<reasoning>x", 0.4),
-        (PERFECT + " and more", 0.8),
-        ("<answer>\n42\n</answer>\n<reasoning>\nwhy\n</reasoning>", 0.6),
-        ("<reasoning></reasoning><answer></answer>", 1.0),
-    ],
-    ids=["perfect", "inline", "alternative", "only answer", "plain", "empty", "unclosed", "trailing", "reversed", "empty tags"],
-)
-def test_xml_format_scores(text: str, score: float) -> None:
-    func = vf.XMLParser(["reasoning", ("code", "answer")]).get_format_reward_func()
-    assert func.__name__ == "format_reward_func"
-    assert func(completion=[{"role": "assistant", "content": text}]) == pytest.approx(score)
-
-
-def test_xml_format_score_is_the_mean_over_assistant_messages() -> None:
-    func = vf.XMLParser(["reasoning", ("code", "answer")]).get_format_reward_func()
-    messages = [{"role": "assistant", "content": PERFECT}, {"role": "user", "content": "hm"}, {"role": "assistant", "content": "42"}]
-    assert func(completion=messages) == pytest.approx(0.6)
-    assert func(completion=[{"role": "user", "content": PERFECT}]) == 0.0
-
-
-def test_xml_parsing() -> None:
-    parser = vf.XMLParser(["reasoning", ("code", "answer")])
-    both = "<answer>1</answer> then <answer>2</answer>"
-    parsed = parser.parse(both)
-    assert (parsed.reasoning, parsed.code, parsed.answer) == (None, None, "1")
-    assert parser.parse(both, last=True).answer == "2"
-    assert parser.parse_answer(both) == "2"
-    assert parser.parse_answer([vf.AssistantMessage("<answer>0</answer>"), vf.AssistantMessage("none")]) == "0"
-    assert parser.parse_answer([vf.AssistantMessage("<code>1</code>")]) is None
-    assert parser.parse_answer([]) is None
-    assert parser.get_fields() == ["reasoning", "code"]
-    assert parser.get_format_str() == "<reasoning>\n...\n</reasoning>\n<[ code | answer ]>\n...\n</[ code | answer ]>"
-    assert parser.format(reasoning="why", answer="42") == "<reasoning>\nwhy\n</reasoning>\n<code>\n42\n</code>"
-    with pytest.raises(ValueError, match="reasoning"):
-        parser.format(answer="42")
-
-
-@pytest.mark.parametrize(("fields", "error"), [([()], ValueError), ([("a", 3)], TypeError), ([3], TypeError), (["a", "a"], ValueError)])
-def test_xml_fields_that_cannot_be(fields: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        vf.XMLParser(fields)
-
-
-@pytest.mark.parametrize(
-    ("text", "always", "maybe", "score"),
-    [
-        ("<think>a</think>b", "b", "b", 1.0),
-        ("<think>a</think>b</think>c", "c", "c", 0.0),
-        ("b", "", "b", 0.0),
-        ("<think>a", "", "<think>a", 0.0),
-        ("<think>a</think> ", "", "", 1.0),
-        ("<think>a</think>", "", "", 0.0),
-    ],
-)
-def test_think_parsers(text: str, always: str, maybe: str, score: float) -> None:
-    assert vf.ThinkParser().parse(text) == always
-    assert vf.MaybeThinkParser().parse(text) == maybe
-    completion = [vf.AssistantMessage(text)]
-    assert vf.ThinkParser().get_format_reward_func()(completion=completion) == score
-    assert vf.MaybeThinkParser().get_format_reward_func()(completion=completion) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("completion", "answer"),
-    [
-        ("text", "text"),
-        ([{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}], "a"),
-        ([{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}], "a b"),
-        ([{"role": "assistant", "content": None}], ""),
-        ([{"role": "user", "content": "b"}], None),
-        ([], None),
-    ],
-)
-def test_the_plain_parser(completion: Any, answer: str | None) -> None:
-    assert vf.Parser().parse_answer(completion) == answer
-
-
-# Tables: marked answers
-
-
-@pytest.mark.parametrize(
-    ("text", "strict", "answer"),
-    [
-        (r"so \boxed{4}", False, "4"),
-        (r"\boxed{1} or \boxed{\frac{1}{2}}", False, r"\frac{1}{2}"),
-        (r"\boxed{ 4 }", False, " 4 "),
-        (r"\boxed{}", False, ""),
-        ("4", False, "4"),
-        ("4", True, ""),
-        (r"\boxed{4", False, r"\boxed{4"),
-        (r"\boxed{4", True, ""),
-        (r"\fbox{4}", True, ""),
-        (r"\boxed 3", False, r"\boxed 3"),
-    ],
-)
-def test_boxed_answers(text: str, strict: bool, answer: str) -> None:
-    assert vf.extract_boxed_answer(text, strict=strict) == answer
-
-
-@pytest.mark.parametrize(("text", "answer"), [("a #### 1,234 ", "1,234"), ("42", "42"), ("a #### 1 #### 2", "1"), ("####", "")])
-def test_hash_answers(text: str, answer: str) -> None:
-    assert vf.extract_hash_answer(text) == answer
+@pytest.mark.parametrize("name", vfgym.parsers.__all__)
+def test_the_parsers_are_those_of_vfgym(name: str) -> None:
+    """`tests/parsers` has the tables of what they read and how they score."""
+    assert getattr(vf, name) is getattr(vfgym.parsers, name)
 
 
 # Tables: token data and token usage
@@ -925,10 +730,6 @@ async def test_v1_programs_that_raise() -> None:
         await v1.Harness(program=broken).run({"prompt": "go"})
     state = await v1.Harness(program=tool_error).run({"prompt": "go"})
     assert (state["stop_condition"], state["is_completed"], state["error"]["error"]) == ("has_error", True, "ToolError")
-
-
-async def test_evaluate_sync_inside_a_running_loop() -> None:
-    assert single().evaluate_sync(ScriptedClient(["2"]), "m")["metadata"]["avg_reward"] == 1.0
 
 
 async def test_the_anthropic_client_sends_tools_and_results() -> None:
