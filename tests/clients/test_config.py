@@ -46,6 +46,10 @@ def test_documented_defaults() -> None:
         "extra_headers_from_state": {},
     }
     assert {name: getattr(config, name) for name in documented} == documented
+    endpoint = EndpointClientConfig()
+    of_endpoints = {name: documented[name] for name in ("client_idx", "api_key_var", "api_base_url", "timeout", "max_connections")}
+    of_endpoints |= {name: documented[name] for name in ("max_keepalive_connections", "max_retries", "extra_headers")}
+    assert {name: getattr(endpoint, name) for name in of_endpoints} == of_endpoints
 
 
 def test_keys_and_teams(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:

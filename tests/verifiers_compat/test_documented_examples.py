@@ -15,7 +15,7 @@ import sys
 import textwrap
 import typing
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -67,7 +67,6 @@ def at(server: ModelServer, **fields: Any) -> Any:
 
 
 def evaluated(env: Any, server: ModelServer, model: str = "m", **options: Any) -> list[Any]:
-    options.setdefault("use_tqdm", False)
     outputs: list[Any] = env.evaluate_sync(at(server), model, **options)["outputs"]
     assert [output["error"] for output in outputs] == [None] * len(outputs)
     assert [output.get("metrics_errors") for output in outputs] == [None] * len(outputs)
@@ -77,6 +76,17 @@ def evaluated(env: Any, server: ModelServer, model: str = "m", **options: Any) -
 def said(request: ModelRequest) -> list[str]:
     """Return what was said so far, of whoever speaks."""
     return [f"{message['role']}: {message['content']}" for message in request.messages]
+
+
+def calling_once(name: str, **arguments: Any) -> Callable[[ModelRequest], Any]:
+    """Return a policy that calls a tool, and then answers with what the tool gave."""
+
+    def policy(request: ModelRequest) -> Any:
+        last = request.messages[-1]
+        call = {"id": "c", "name": name, "arguments": json.dumps(arguments)}
+        return last["content"] if last["role"] == "tool" else {"tool_calls": [call]}
+
+    return policy
 
 
 # The first environment
@@ -584,13 +594,7 @@ server.run("stdio")
         script=str(script),
     )
 
-    def policy(request: ModelRequest) -> Any:
-        last = request.messages[-1]
-        return (
-            last["content"] if last["role"] == "tool" else {"tool_calls": [{"id": "c", "name": "fetch", "arguments": '{"url": "x.org"}'}]}
-        )
-
-    server.models["m"] = policy
+    server.models["m"] = calling_once("fetch", url="x.org")
     try:
         (output,) = evaluated(module.env, server)
     finally:
@@ -639,13 +643,7 @@ def test_stateful_tool_environments(alias: None, server: ModelServer) -> None:
         '''
     )
 
-    def policy(request: ModelRequest) -> Any:
-        last = request.messages[-1]
-        return (
-            last["content"] if last["role"] == "tool" else {"tool_calls": [{"id": "c", "name": "run_code", "arguments": '{"code": "1"}'}]}
-        )
-
-    server.models["m"] = policy
+    server.models["m"] = calling_once("run_code", code="1")
     outputs = evaluated(module.env, server)
     assert [output["completion"][-1]["content"] for output in outputs] == ["session-0 ran 1", "session-1 ran 1"]
     assert list(server.requests[0].body["tools"][0]["function"]["parameters"]["properties"]) == ["code"]
@@ -677,14 +675,9 @@ def test_tools_come_and_go_and_their_execution_can_be_customized(alias: None, se
         '''
     )
 
-    def policy(request: ModelRequest) -> Any:
-        last = request.messages[-1]
-        return (
-            last["content"] if last["role"] == "tool" else {"tool_calls": [{"id": "c", "name": request.tools[0].name, "arguments": "{}"}]}
-        )
-
-    server.models["m"] = policy
+    server.models["m"] = calling_once("two")
     (output,) = evaluated(module.env, server)
+    assert [tool["function"]["name"] for tool in server.requests[0].body["tools"]] == ["two"]
     assert output["completion"][-1]["content"] == "<2>"
     assert output["metrics"] == {"num_turns": 2.0, "total_tool_calls": 1.0, "two_calls": 1.0}
 
@@ -841,21 +834,14 @@ def test_errors_of_an_environment(alias: None, server: ModelServer) -> None:
         '''
     )
 
-    def calling(arguments: str) -> Any:
-        def policy(request: ModelRequest) -> Any:
-            if request.messages[-1]["role"] == "tool":
-                return "done"
-            return {"tool_calls": [{"id": "c", "name": "fragile", "arguments": arguments}]}
-
-        return policy
-
-    server.models.update(right=calling('{"text": "x"}'), wrong=calling('{"text": '), m=lambda request: "x")
+    wrong = {"tool_calls": [{"id": "c", "name": "fragile", "arguments": '{"text": '}]}
+    server.models.update(right=calling_once("fragile", text="x"), wrong=lambda request: wrong, m=lambda request: "x")
     (output,) = evaluated(module.env, server, "right")
-    assert [message["content"] for message in output["completion"]][1:] == ["broken", "done"]
+    assert [message["content"] for message in output["completion"]][1:] == ["broken", "broken"]
     config = at(server)
-    (output,) = module.env.evaluate_sync(config, "wrong", use_tqdm=False)["outputs"]
+    (output,) = module.env.evaluate_sync(config, "wrong")["outputs"]
     assert (output["stop_condition"], output["error"]["error"]) == ("has_error", "ToolParseError")
-    (output,) = module.breaks.evaluate_sync(config, "m", use_tqdm=False)["outputs"]
+    (output,) = module.breaks.evaluate_sync(config, "m")["outputs"]
     assert (output["stop_condition"], output["error"]["error"]) == ("has_error", "InfraError")
     assert "the database is down" in str(output["error"])
 
@@ -1296,11 +1282,7 @@ def test_older_evaluation_configuration(alias: None) -> None:
 
 
 def test_a_taskset_and_a_harness(alias: None, server: ModelServer, tmp_path: Path) -> None:
-    def policy(request: ModelRequest) -> Any:
-        last = request.messages[-1]
-        return last["content"] if last["role"] == "tool" else {"tool_calls": [{"id": "c", "name": "search", "arguments": '{"query": "x"}'}]}
-
-    server.models["m"] = policy
+    server.models["m"] = calling_once("search", query="x")
     module = run(
         '''
         import verifiers as vf
@@ -1420,106 +1402,59 @@ def test_the_plugin_of_the_prime_command(alias: None) -> None:
 # Signatures of the reference
 
 
-class _Required: ...
+SIGNATURES = """
+Environment.generate(inputs, client, model, sampling_args=None, max_concurrent=-1, results_path=None, state_columns=None,
+    save_results=False, push_to_hf_hub=False, hf_hub_dataset_name=None, independent_scoring=False, max_retries=0, on_start=None,
+    on_progress=None, on_log=None)
+Environment.evaluate(client, model, sampling_args=None, num_examples=-1, rollouts_per_example=1, max_concurrent=-1, results_path=None,
+    state_columns=None, save_results=False, push_to_hf_hub=False, hf_hub_dataset_name=None, independent_scoring=False, max_retries=0,
+    on_start=None, on_progress=None, on_log=None)
+Environment.rollout(input, client, model, sampling_args=None)
+Environment.get_model_response(state, prompt, client=None, model=None, tool_defs=None, sampling_args=None)
+Environment.get_dataset(n=-1, seed=None)
+Environment.get_eval_dataset(n=-1, seed=None)
+Environment.increment_state_usage(state, input_tokens=0, output_tokens=0)
+Environment.increment_state_usage_from_response(state, response)
+Environment.is_completed(state)
+Environment.add_rubric(rubric)
+Environment.set_max_seq_len(max_seq_len)
+Environment.set_score_rollouts(score_rollouts)
+Environment.set_concurrency(concurrency)
+Environment.start_server(address=None)
+Rubric(funcs=None, weights=None, parser=None)
+Rubric.add_reward_func(func, weight=1.0)
+Rubric.add_metric(func, weight=0.0)
+Rubric.add_class_object(name, obj)
+Parser.parse(text)
+Parser.parse_answer(completion)
+ToolEnv(tools=None, max_turns=10, stop_errors=None)
+MultiTurnEnv(max_turns=-1, timeout_seconds=None)
+extract_boxed_answer(text, strict=False)
+extract_hash_answer(text)
+load_environment(env_id)
+ensure_keys(keys)
+Taskset(source=None, eval_source=None, taskset_id=None, system_prompt=None, user=None, config=None)
+Harness(program=None, system_prompt=None, user=None, sandbox=None, client=None, model=None, sampling_args=None, max_turns=None,
+    toolsets=None, config=None)
+Harness.run(task, state=None)
+Env(taskset, harness=None)
+MCPTool(command, args=None, env=None, cwd=None)
+Toolset(show=None, hide=None, bindings=None, objects=None, write=False, sandbox=None, config=None)
+"""
+"""Calls with all documented arguments: those without a default by position, the others with their defaults."""
 
 
-REQUIRED = _Required()
-SIGNATURES: dict[str, dict[str, Any]] = {
-    "Environment.generate": {
-        "inputs": REQUIRED,
-        "client": REQUIRED,
-        "model": REQUIRED,
-        "sampling_args": None,
-        "max_concurrent": -1,
-        "results_path": None,
-        "state_columns": None,
-        "save_results": False,
-        "push_to_hf_hub": False,
-        "hf_hub_dataset_name": None,
-        "independent_scoring": False,
-        "max_retries": 0,
-        "on_start": None,
-        "on_progress": None,
-        "on_log": None,
-    },
-    "Environment.evaluate": {
-        "client": REQUIRED,
-        "model": REQUIRED,
-        "sampling_args": None,
-        "num_examples": -1,
-        "rollouts_per_example": 1,
-        "max_concurrent": -1,
-        "results_path": None,
-        "state_columns": None,
-        "save_results": False,
-        "push_to_hf_hub": False,
-        "hf_hub_dataset_name": None,
-        "independent_scoring": False,
-        "max_retries": 0,
-        "on_start": None,
-        "on_progress": None,
-        "on_log": None,
-    },
-    "Environment.rollout": {"input": REQUIRED, "client": REQUIRED, "model": REQUIRED, "sampling_args": None},
-    "Environment.get_model_response": {
-        "state": REQUIRED,
-        "prompt": REQUIRED,
-        "client": None,
-        "model": None,
-        "tool_defs": None,
-        "sampling_args": None,
-    },
-    "Environment.get_dataset": {"n": -1, "seed": None},
-    "Environment.get_eval_dataset": {"n": -1, "seed": None},
-    "Environment.increment_state_usage": {"state": REQUIRED, "input_tokens": 0, "output_tokens": 0},
-    "Environment.increment_state_usage_from_response": {"state": REQUIRED, "response": REQUIRED},
-    "Environment.is_completed": {"state": REQUIRED},
-    "Environment.add_rubric": {"rubric": REQUIRED},
-    "Environment.set_max_seq_len": {"max_seq_len": REQUIRED},
-    "Environment.set_score_rollouts": {"score_rollouts": REQUIRED},
-    "Environment.set_concurrency": {"concurrency": REQUIRED},
-    "Environment.start_server": {"address": None},
-    "Rubric": {"funcs": None, "weights": None, "parser": None},
-    "Rubric.add_reward_func": {"func": REQUIRED, "weight": 1.0},
-    "Rubric.add_metric": {"func": REQUIRED, "weight": 0.0},
-    "Rubric.add_class_object": {"name": REQUIRED, "obj": REQUIRED},
-    "Parser.parse": {"text": REQUIRED},
-    "Parser.parse_answer": {"completion": REQUIRED},
-    "ToolEnv": {"tools": None, "max_turns": 10, "stop_errors": None},
-    "MultiTurnEnv": {"max_turns": -1, "timeout_seconds": None},
-    "extract_boxed_answer": {"text": REQUIRED, "strict": False},
-    "extract_hash_answer": {"text": REQUIRED},
-    "load_environment": {"env_id": REQUIRED},
-    "ensure_keys": {"keys": REQUIRED},
-    "Taskset": {"source": None, "eval_source": None, "taskset_id": None, "system_prompt": None, "user": None, "config": None},
-    "Harness": {
-        "program": None,
-        "system_prompt": None,
-        "user": None,
-        "sandbox": None,
-        "client": None,
-        "model": None,
-        "sampling_args": None,
-        "max_turns": None,
-        "toolsets": None,
-        "config": None,
-    },
-    "Harness.run": {"task": REQUIRED, "state": None},
-    "Env": {"taskset": REQUIRED, "harness": None},
-    "MCPTool": {"command": REQUIRED, "args": None, "env": None, "cwd": None},
-    "Toolset": {"show": None, "hide": None, "bindings": None, "objects": None, "write": False, "sandbox": None, "config": None},
-}
-
-
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_documented_signatures(name: str) -> None:
+@pytest.mark.parametrize("call", [statement.value for statement in ast.parse(SIGNATURES).body], ids=lambda call: ast.unparse(call.func))
+def test_documented_signatures(call: ast.Call) -> None:
+    name = ast.unparse(call.func)
     owner, _, attribute = name.partition(".")
     found = getattr(verifiers_compat, owner)
     parameters = inspect.signature(getattr(found, attribute) if attribute else found).parameters
-    for parameter, default in SIGNATURES[name].items():
+    documented = {argument.id: inspect.Parameter.empty for argument in call.args}
+    documented |= {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    for parameter, default in documented.items():
         assert parameter in parameters, f"{name} has no parameter {parameter}"
-        expected = inspect.Parameter.empty if default is REQUIRED else default
-        assert parameters[parameter].default == expected, f"{name}({parameter}=...)"
+        assert parameters[parameter].default == default, f"{name}({parameter}=...)"
 
 
 ENVIRONMENT_ARGUMENTS: dict[str, Any] = {
@@ -1562,32 +1497,6 @@ def test_documented_defaults_of_environments() -> None:
 
 
 MODELS: dict[str, dict[str, Any]] = {
-    "ClientConfig": {
-        "client_idx": 0,
-        "client_type": "openai_chat_completions",
-        "preserve_all_thinking": False,
-        "preserve_thinking_between_tool_calls": False,
-        "api_key_var": "PRIME_API_KEY",
-        "api_base_url": "https://api.pinference.ai/api/v1",
-        "endpoint_configs": [],
-        "timeout": 3600.0,
-        "connect_timeout": 5.0,
-        "max_connections": 28000,
-        "max_keepalive_connections": 28000,
-        "max_retries": 10,
-        "extra_headers": {},
-        "extra_headers_from_state": {},
-    },
-    "EndpointClientConfig": {
-        "client_idx": 0,
-        "api_key_var": "PRIME_API_KEY",
-        "api_base_url": "https://api.pinference.ai/api/v1",
-        "timeout": 3600.0,
-        "max_connections": 28000,
-        "max_keepalive_connections": 28000,
-        "max_retries": 10,
-        "extra_headers": {},
-    },
     "HarnessConfig": {"program": None, "system_prompt": None, "sandbox": None, "model": None, "sampling_args": {}, "max_turns": 10},
     "TasksetConfig": {"taskset_id": None, "system_prompt": None, "source": None, "eval_source": None, "user": None},
     "EnvConfig": {"taskset": None, "harness": None},
