@@ -216,6 +216,17 @@ def test_eval_plays_an_agent_of_the_current_directory_several_times(directory: P
     assert (metadata["model"], metadata["seed"], metadata["rollouts_per_example"]) == ("my_agents:forty_two", 3, 2)
 
 
+def test_eval_plays_chosen_tasks_and_keeps_what_was_asked_for(directory: Path) -> None:
+    eval_leg_counting = ("eval", "reasoning-gym/leg_counting-v0", "--agent", "random")
+    run(*eval_leg_counting, "--split", "train", "--example-ids", "5, 3", "--state-column", "timing", "--max-retries", "1")
+    rows = [json.loads(line) for path in directory.glob("outputs/evals/*/*/results.jsonl") for line in path.read_text().splitlines()]
+    assert sorted(row["example_id"] for row in rows) == [3, 5]
+    assert all("timing" in row for row in rows)
+    for wrong, said in [(["--example-ids", "3,x"], "'3,x'"), (["--example-ids", "3"], "whose ids begin with 1000")]:
+        assert said in run(*eval_leg_counting, *wrong, exit_code=2).stderr
+    assert "give one of them" in run(*eval_leg_counting, "--split", "train", "--example-ids", "3", "-n", "1", exit_code=2).stderr
+
+
 def test_eval_without_saving_writes_nothing(directory: Path) -> None:
     run("eval", GAME, "--agent", "random", "-n", "2", "--no-save")
     assert not (directory / "outputs").exists()

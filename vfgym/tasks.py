@@ -241,7 +241,8 @@ class Tasks:
                     self._index_of_id.setdefault(self._choose_id(rows, position), position)
             index = None if index is None else self._index_of_id.get(index)
         if index is None or not 0 <= index < len(self):
-            raise ConfigurationError(f"there is no task with example_id {example_id!r} among the {len(self)} tasks")
+            first = f", whose ids begin with {self.example_id_of(0)}" if len(self) else ""
+            raise ConfigurationError(f"there is no task with example_id {example_id!r} among the {len(self)} tasks{first}")
         return index
 
     def _choose_id(self, rows: Rows, index: int) -> int:

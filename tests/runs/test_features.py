@@ -234,10 +234,24 @@ async def test_no_more_rollouts_at_once_than_asked_for(run: Run) -> None:
 
 
 @both
-async def test_progress_is_told(run: Run) -> None:
-    told: list[Any] = []
-    await run(environment(), said, on_progress=lambda *what: told.append(what))
-    assert len(told) == 3
+async def test_callbacks_are_called(run: Run) -> None:
+    calls: list[str] = []
+    await run(environment(), said, on_start=lambda *what: calls.append("start"), on_progress=lambda *what: calls.append("progress"))
+    assert calls == ["start", *["progress"] * 3]
+
+
+async def test_on_start_says_how_far_an_earlier_run_went(tmp_path: Path) -> None:
+    starts: list[tuple[int, int]] = []
+    for num_examples in (2, 3):
+        await by_steps(
+            environment(),
+            said,
+            num_examples=num_examples,
+            results_path=tmp_path,
+            resume=True,
+            on_start=lambda progress: starts.append((progress.done, progress.total)),
+        )
+    assert starts == [(0, 2), (2, 3)]
 
 
 # The engine

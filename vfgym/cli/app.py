@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -35,6 +35,9 @@ def _show_tracebacks(context: typer.Context, is_asked: bool) -> bool:
         context.find_root().ensure_object(Options).shows_tracebacks = True
     return is_asked
 
+
+_NUM_EXAMPLES = 20
+"""Tasks that ``vfgym eval`` plays where it is not said how many."""
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="A registered id, such as reasoning-gym/leg_counting-v0.")]
 EnvArgs = Annotated[str, typer.Option("--env-args", metavar="JSON", help="Arguments of the environment, as JSON: '{\"max_turns\": 5}'.")]
@@ -73,7 +76,7 @@ def info(env_id: EnvId, env_args: EnvArgs = "{}", debug: Debug = False) -> None:
     """Show what an environment is: its tasks, tools and metrics, and an example."""
     from vfgym.cli.show import print_info
 
-    print_info(env_id, _parsed(env_args))
+    print_info(env_id, _parse_object(env_args))
 
 
 @app.command("eval")
@@ -104,10 +107,23 @@ def evaluate(
     sampling_args: Annotated[
         str, typer.Option("--sampling-args", "-S", metavar="JSON", help="Generation parameters, as JSON: '{\"temperature\": 0.7}'.")
     ] = "{}",
-    num_examples: Annotated[int, typer.Option("--num-examples", "-n", help="Tasks to play; -1 for all.")] = 20,
+    num_examples: Annotated[
+        int | None, typer.Option("--num-examples", "-n", help="Tasks to play; -1 for all. 20 by default.", show_default=False)
+    ] = None,
     rollouts_per_example: Annotated[int, typer.Option("--rollouts-per-example", "-r", help="Episodes of each task.")] = 1,
     max_concurrent: Annotated[int, typer.Option("--max-concurrent", "-c", help="Most episodes at once; -1 for no limit.")] = 64,
     seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of the run.")] = 0,
+    split: Annotated[Literal["train", "eval"], typer.Option("--split", help="Play these tasks.")] = "eval",
+    example_ids: Annotated[
+        str, typer.Option("--example-ids", metavar="IDS", help="Play the tasks with these ids, such as 3,5,8, instead of the first ones.")
+    ] = "",
+    max_retries: Annotated[
+        int, typer.Option("--max-retries", help="How often a rollout that a fault of the model's server ended is repeated.")
+    ] = 0,
+    state_columns: Annotated[
+        list[str] | None,
+        typer.Option("--state-column", "-C", metavar="NAME", help="An item of the state to save in each row; repeatable."),
+    ] = None,
     env_args: EnvArgs = "{}",
     output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Results go to a new directory below DIR/evals.")] = Path(
         "outputs"
@@ -125,15 +141,20 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Let agents and models play an environment's evaluation tasks, and compare them."""
-    from vfgym.cli.compare import Models, Settings, compare
+    from vfgym.cli.compare import EvalSettings, Models, compare
 
-    settings = Settings(
+    ids = _parse_ids(example_ids)
+    settings = EvalSettings(
         env_id=env_id,
-        env_args=_parsed(env_args),
-        num_examples=num_examples,
+        env_args=_parse_object(env_args),
+        num_examples=(-1 if ids else _NUM_EXAMPLES) if num_examples is None else num_examples,
         rollouts_per_example=rollouts_per_example,
         max_concurrent=max_concurrent,
         seed=seed,
+        split=split,
+        example_ids=ids,
+        max_retries=max_retries,
+        state_columns=state_columns or (),
         output_dir=None if no_save else output_dir,
         isolate=isolate,
         strict=strict,
@@ -147,7 +168,7 @@ def evaluate(
         base_url=base_url,
         api_key_var=api_key_var,
         client_type=client_type,
-        sampling_args=_parsed(sampling_args, "--sampling-args"),
+        sampling_args=_parse_object(sampling_args, "--sampling-args"),
     )
     raise typer.Exit(compare(settings, agent or (), models, plot))
 
@@ -170,7 +191,7 @@ def play(
     """Play an environment yourself, in the terminal."""
     from vfgym.cli.play import play_in_terminal
 
-    play_in_terminal(env_id, _parsed(env_args), seed)
+    play_in_terminal(env_id, _parse_object(env_args), seed)
 
 
 @app.command("serve-model")
@@ -198,12 +219,12 @@ def serve_model(
     debug: Debug = False,
 ) -> None:
     """Serve models that are functions (echo, random, your own) over the APIs of OpenAI and Anthropic, until Ctrl-C."""
-    from vfgym.cli.serve_model import Settings, serve_model
+    from vfgym.cli.serve_model import ServerSettings, serve_model
     from vfgym.model_server import Faults
 
     faults = Faults(seed, rate_limited, server_error, cut_connection, hung, empty_reply, malformed_json, overlong, retry_after)
     serve_model(
-        Settings(
+        ServerSettings(
             models=models or (),
             script=script,
             env_id=env_id,
@@ -218,7 +239,7 @@ def serve_model(
     )
 
 
-def _parsed(text: str, option: str = "--env-args") -> dict[str, Any]:
+def _parse_object(text: str, option: str = "--env-args") -> dict[str, Any]:
     try:
         parsed = json.loads(text)
     except json.JSONDecodeError as error:
@@ -226,3 +247,10 @@ def _parsed(text: str, option: str = "--env-args") -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"max_turns\": 5}}', got {type(parsed).__name__}")
     return parsed
+
+
+def _parse_ids(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if text.strip()]
+    except ValueError:
+        raise ConfigurationError(f"--example-ids must be integers with commas between them, such as 3,5,8; got {text!r}") from None

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 
@@ -38,7 +38,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class EvalSettings:
     """What all agents play, and how (see `vfgym.evaluate`)."""
 
     env_id: str
@@ -47,6 +47,11 @@ class Settings:
     rollouts_per_example: int
     max_concurrent: int
     seed: int
+    split: Literal["train", "eval"]
+    example_ids: Sequence[int]
+    """Play the tasks with these ids, instead of the first so many; empty for those."""
+    max_retries: int
+    state_columns: Sequence[str]
     output_dir: Path | None
     """Results go to a directory of their own below it; None for no results on disk."""
     isolate: bool
@@ -110,7 +115,7 @@ class Contestant(NamedTuple):
     """What stands in the table: the name, and which of the two it is where both have it."""
 
 
-def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path | None) -> int:
+def compare(settings: EvalSettings, names: Sequence[str], models: Models, plot: Path | None) -> int:
     """Let each agent and each model play, and print a table.
 
     Returns:
@@ -154,6 +159,10 @@ def compare(settings: Settings, names: Sequence[str], models: Models, plot: Path
                 rollouts_per_example=settings.rollouts_per_example,
                 max_concurrent=settings.max_concurrent,
                 seed=settings.seed,
+                split=settings.split,
+                example_ids=settings.example_ids or None,
+                max_retries=settings.max_retries,
+                state_columns=settings.state_columns,
                 results_path=path,
                 resume=settings.resume,
                 redo_errors=settings.redo_errors,
@@ -194,7 +203,7 @@ def _refusal(error: Exception, config: ClientConfig | None) -> str:
     return text if key == NO_KEY else text.replace(key, REDACTED)
 
 
-def _check_resume(settings: Settings, names: Sequence[str]) -> None:
+def _check_resume(settings: EvalSettings, names: Sequence[str]) -> None:
     if not settings.resume:
         if settings.resumed_path is not None:
             raise ConfigurationError(f"{settings.resumed_path} is the directory of a run: give --resume too, to go on with it")
@@ -209,7 +218,7 @@ def _check_resume(settings: Settings, names: Sequence[str]) -> None:
             raise ConfigurationError(f"there is no run to resume in {settings.resumed_path}: it has no {METADATA}")
 
 
-def _results_path(settings: Settings, contestant: Contestant) -> Path | None:
+def _results_path(settings: EvalSettings, contestant: Contestant) -> Path | None:
     """Return where the results of one who plays go."""
     name, agent, label = contestant
     if settings.output_dir is None:
@@ -223,7 +232,7 @@ def _results_path(settings: Settings, contestant: Contestant) -> Path | None:
     wanted = {
         "model": name,
         "is_model": is_model,
-        "num_examples": settings.num_examples,
+        "num_examples": len(settings.example_ids) or settings.num_examples,
         "rollouts_per_example": settings.rollouts_per_example,
         "env_args": settings.env_args or _registered_arguments(settings.env_id),
         "seed": settings.seed,

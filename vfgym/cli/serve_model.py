@@ -16,7 +16,7 @@ DEFAULT_MODELS = ("echo", "random")
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """What the command line says."""
 
     models: Sequence[str] = ()
@@ -35,7 +35,7 @@ class Settings:
     faults: Faults | None = None
 
 
-def serve_model(settings: Settings) -> None:
+def serve_model(settings: ServerSettings) -> None:
     """Serve until Ctrl-C.
 
     Raises:
@@ -83,14 +83,14 @@ def _greeting(server: ModelServer) -> str:
     )
 
 
-def _models(settings: Settings) -> dict[str, Policy]:
+def _models(settings: ServerSettings) -> dict[str, Policy]:
     names = [*(settings.models or DEFAULT_MODELS)]
     extra = [("scripted", settings.script), ("oracle", settings.env_id)]
     names += [name for name, source in extra if source is not None and name not in names]
     return {name: policy for name, policy in (_model(given, settings) for given in names)}
 
 
-def _model(given: str, settings: Settings) -> tuple[str, Policy]:
+def _model(given: str, settings: ServerSettings) -> tuple[str, Policy]:
     if given == "scripted":
         if settings.script is None:
             raise ConfigurationError("the model 'scripted' needs its answers: --script FILE")

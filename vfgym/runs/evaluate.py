@@ -26,7 +26,7 @@ from vfgym.results.metadata import version_info
 from vfgym.runs.counting import Declared
 from vfgym.runs.engine import Engine, Group
 from vfgym.runs.inputs import Seeds, TaskInputs
-from vfgym.runs.progress import ProgressCallback, reporting
+from vfgym.runs.progress import ProgressCallback, StartCallback, reporting
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import find_remaining, task_fingerprint
 from vfgym.runs.replicas import EnvLike, Replicas
@@ -58,6 +58,7 @@ def evaluate(
     model: str | None = None,
     env_args: dict[str, Any] | None = None,
     progress: bool = True,
+    on_start: StartCallback | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> GenerateOutputs:
     """Let an agent play the evaluation tasks of an environment.
@@ -95,6 +96,7 @@ def evaluate(
         model: Name of the agent in the results; its own by default.
         env_args: Arguments to make the environment with, where an id, a spec or a function is given.
         progress: Whether progress is shown: a bar on a terminal, else a line now and then. A human is shown none.
+        on_start: Called before the first rollout, with how far the run is: not at all, or as far as an earlier run went.
         on_progress: Called with each row as it is finished, and with how far the run is.
 
     Returns:
@@ -127,6 +129,7 @@ def evaluate(
         model=model,
         env_args=env_args,
         progress=progress,
+        on_start=on_start,
         on_progress=on_progress,
     )
     return run_to_end(run)
@@ -155,6 +158,7 @@ async def aevaluate(
     model: str | None = None,
     env_args: dict[str, Any] | None = None,
     progress: bool = True,
+    on_start: StartCallback | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> GenerateOutputs:
     """Let an agent play the evaluation tasks of an environment, on the running event loop (see `evaluate`)."""
@@ -205,7 +209,9 @@ async def aevaluate(
         num_workers = min(n for n in (inputs.num_rollouts - len(done), max_concurrent, replicas.most) if n != -1)
         with (
             Recorder(run, earlier, declared=declared) as recorder,
-            reporting(inputs.num_rollouts, f"{run.env_id} {run.model}", is_shown=progress, callback=on_progress, done=done) as on_row,
+            reporting(
+                inputs.num_rollouts, f"{run.env_id} {run.model}", is_shown=progress, callback=on_progress, on_start=on_start, done=done
+            ) as on_row,
         ):
             recorder.on_rows = lambda rows: [on_row(row) for row in rows]
             await Engine(new_player, in_groups=in_groups, strict=strict).play(groups, num_workers, recorder.add)

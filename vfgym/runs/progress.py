@@ -59,6 +59,9 @@ class Progress:
 ProgressCallback: TypeAlias = Callable[[RolloutOutput, Progress], None]
 """Called with each row as it is finished, and how far the run is."""
 
+StartCallback: TypeAlias = Callable[[Progress], None]
+"""Called before the first rollout: with how many there are, and how many of them an earlier run has finished."""
+
 
 @contextlib.contextmanager
 def reporting(
@@ -67,17 +70,20 @@ def reporting(
     *,
     is_shown: bool,
     callback: ProgressCallback | None,
+    on_start: StartCallback | None = None,
     done: Iterable[RolloutOutput] = (),
     mean_of: MeanOf = "counted_reward",
 ) -> Iterator[Callable[[RolloutOutput], None]]:
-    """Count finished rows, show how far the run is on the standard error stream, and tell `callback`.
+    """Count finished rows, show how far the run is on the standard error stream, and call back.
 
-    The context gives the function that is to be called with each row. Rows that are `done` as it begins count, and are not told.
-    The mean is that of `mean_of`.
+    The context gives the function that is to be called with each row. Rows that are `done` as it begins count, and `callback` is not
+    called with them. The mean is that of `mean_of`.
     """
     progress = Progress(total, tally=Tally(of=mean_of))
     for row in done:
         progress.add(row)
+    if on_start is not None:
+        on_start(progress)
     display = _bar if sys.stderr.isatty() else _lines
     with display(progress, title) if is_shown else contextlib.nullcontext() as refresh:
 
