@@ -13,6 +13,7 @@ import gymnasium as gym
 import pytest
 
 import vfgym
+from tests.environments import Talk
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidMessage, UnknownArgument
 from vfgym.state import State
 
@@ -21,11 +22,6 @@ ROWS = [{"question": "1 + 1?", "answer": "2"}, {"question": "2 + 2?", "answer": 
 
 def exact(completion: list[vfgym.Message], answer: str) -> float:
     return float(completion[-1].content == answer)
-
-
-class Talk(vfgym.MultiTurnEnv):
-    def env_response(self, messages: list[vfgym.Message], state: State) -> Any:
-        return [vfgym.UserMessage("go on")]
 
 
 def search(query: str) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import vfgym
-from vfgym import MultiTurnEnv, Rubric, ScriptedAgent, SingleTurnEnv, State, UserMessage, aevaluate
+from tests import environments
+from vfgym import MultiTurnEnv, Rubric, ScriptedAgent, SingleTurnEnv, State, aevaluate
 from vfgym.errors import ConfigurationError, Error, InfraError, OverlongPromptError, ResetNeeded
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
@@ -26,14 +27,11 @@ def note(state: State, name: str) -> float:
     return 1.0
 
 
-class Talk(MultiTurnEnv):
+class Talk(environments.Talk):
     """Two turns of small talk."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"dataset": ROWS, "max_turns": 2, **kwargs})
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return [UserMessage("go on")]
 
 
 class Noted(Talk):

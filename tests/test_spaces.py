@@ -14,7 +14,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 from jsonschema import validate
 
-from vfgym import AssistantMessage, ChatSpace, Message, MessageSpace, MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, UserMessage
+from tests.environments import Echo
+from vfgym import AssistantMessage, ChatSpace, Message, MessageSpace, Response, Rubric, SingleTurnEnv, State, UserMessage
 from vfgym.spaces import TextSampler, ToolCallSampler
 from vfgym.tools import ToolFunction
 
@@ -152,14 +153,11 @@ def turns(completion: list[Message]) -> float:
     return float(len(completion))
 
 
-class Talk(MultiTurnEnv):
+class Talk(Echo):
     """Two turns about one of ten tasks."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(dataset=[{"question": f"question {i}"} for i in range(10)], max_turns=2, rubric=Rubric(turns), **kwargs)
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return f"you said {messages[-1]['content']}"
 
 
 class AsyncTalk(Talk):
@@ -202,7 +200,7 @@ def test_sticky_and_transformed_actions_work() -> None:
 def test_observations_can_be_transformed() -> None:
     env = gym.wrappers.TransformObservation(Talk(), lambda messages: messages[-1:], ChatSpace())
     assert len(env.reset(seed=0)[0]) == 1
-    assert env.step("a")[0] == [{"role": "text", "content": "you said a"}]
+    assert env.step("a")[0] == [{"role": "user", "content": "you said a"}]
 
 
 def test_time_limits_autoreset_and_statistics_work() -> None:

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfgym import ChatEnv, Client, MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, StatefulToolEnv, ToolEnv, UserMessage, stop
-from vfgym.clients import SamplingArgs
+from tests.models import InOrder
+from vfgym import ChatEnv, MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, StatefulToolEnv, ToolEnv, UserMessage, stop
 from vfgym.errors import ConfigurationError, InfraError, ToolParseError
-from vfgym.messages import AssistantMessage, Message, ResponseMessage
+from vfgym.messages import AssistantMessage, Message
 
 ROWS = [{"question": f"question {index}", "answer": str(index), "info": {"level": index}} for index in range(3)]
 
 EXCLUDED = {"client", "model", "sampling_args", "trajectory_id", "timing", "usage", "usage_tracker", "task"}
 """What may differ: who answered, ids, clocks and token counts (`task` is compared through `input`)."""
-
-
-class ScriptedClient(Client):
-    """Gives the same answers in the same order, and remembers what it was asked."""
-
-    def __init__(self, answers: Sequence[Any]) -> None:
-        self.answers = list(answers)
-        self.asked: list[dict[str, Any]] = []
-
-    async def get_response(
-        self, prompt: Sequence[Message], model: str, sampling_args: SamplingArgs | None = None, tools: Any = None, **kwargs: Any
-    ) -> Response:
-        self.asked.append({"prompt": list(prompt), "model": model, "sampling_args": sampling_args, "tools": tools, **kwargs})
-        await asyncio.sleep(0)
-        fields = self.answers.pop(0)
-        message = ResponseMessage(**fields) if isinstance(fields, dict) else ResponseMessage(fields)
-        return Response("id", 1, model, None, message.replace(finish_reason="stop", is_truncated=False))
 
 
 def comparable(state: State) -> dict[str, Any]:
@@ -244,7 +227,7 @@ async def astepped(env: ChatEnv, script: list[Any]) -> State:
 
 
 async def rolled_out(env: ChatEnv, script: list[Any]) -> State:
-    state = await env.rollout(env.tasks.input(1), ScriptedClient(script), "m", {"temperature": 0.5})
+    state = await env.rollout(env.tasks.input(1), InOrder(*script), "m", {"temperature": 0.5})
     await env.rubric.score_rollout(state)
     return state
 
@@ -273,7 +256,7 @@ def test_any_script_gives_equal_states(script: list[str], is_async: bool) -> Non
 
 async def test_the_client_is_asked_with_what_the_episode_has() -> None:
     env = ToolEnv(tools=[add], dataset=ROWS)
-    client = ScriptedClient([calling("add", '{"a": 1}'), "done"])
+    client = InOrder(calling("add", '{"a": 1}'), "done")
     state = await env.rollout(env.tasks.input(1), client, "m", {"temperature": 0.5})
     assert [asked["prompt"] for asked in client.asked] == [list(step["prompt"]) for step in state["trajectory"]]
     assert all(asked["state"] is state for asked in client.asked)
@@ -282,7 +265,7 @@ async def test_the_client_is_asked_with_what_the_episode_has() -> None:
 
 
 async def test_an_environment_without_tools_sends_none() -> None:
-    client = ScriptedClient(["done"])
+    client = InOrder("done")
     await SingleTurnEnv(ROWS).rollout(ROWS[0] | {"prompt": [UserMessage("?")]}, client, "m")
     assert client.asked[0]["tools"] is None
     assert client.asked[0]["sampling_args"] == {}
@@ -290,7 +273,7 @@ async def test_an_environment_without_tools_sends_none() -> None:
 
 async def test_a_rollout_is_played_and_not_scored() -> None:
     env = Talk()
-    state = await env.rollout(env.tasks.input(0), ScriptedClient(["hush"]), "m")
+    state = await env.rollout(env.tasks.input(0), InOrder("hush"), "m")
     assert (state["is_completed"], state["reward"], state["metrics"]) == (True, None, None)
     assert state["completion"] == [AssistantMessage("hush")]
 
@@ -315,7 +298,7 @@ async def test_a_rollout_takes_a_dataset_row_and_leaves_it_as_it_is(row: dict[st
             return super().setup_state(state)
 
     before = {**row, "prompt": list(row["prompt"]), "info": row["info"] if isinstance(row["info"], str) else dict(row["info"])}
-    client = ScriptedClient(["hush"])
+    client = InOrder("hush")
     state = await Writes().rollout(row, client, "m")
     assert client.asked[0]["prompt"] == [UserMessage("q"), UserMessage("more")]
     assert state["completion"] == [AssistantMessage("hush")]
@@ -335,22 +318,22 @@ def test_the_documented_async_methods_are_coroutines_to_asyncio(make: Callable[[
 
     async def in_a_task() -> State:
         env = make()
-        state = await asyncio.create_task(env.rollout(env.tasks.input(1), ScriptedClient(script), "m"))
+        state = await asyncio.create_task(env.rollout(env.tasks.input(1), InOrder(*script), "m"))
         await asyncio.create_task(env.rubric.score_rollout(state))
         return state
 
     env = make()
-    state = asyncio.run(env.rollout(env.tasks.input(1), ScriptedClient(script), "m"))
+    state = asyncio.run(env.rollout(env.tasks.input(1), InOrder(*script), "m"))
     asyncio.run(env.rubric.score_rollout(state))
     assert comparable(asyncio.run(in_a_task())) == comparable(state)
 
 
 async def test_get_model_response_falls_back_to_the_state_and_counts_no_turn() -> None:
     env = Talk()
-    state = await env.init_state(env.tasks.input(0), ScriptedClient(["from the state"]), "m", {"temperature": 0.5})
+    state = await env.init_state(env.tasks.input(0), InOrder("from the state"), "m", {"temperature": 0.5})
     response: Awaitable[Response] = env.get_model_response(state, state["prompt"])
     assert (await response).message.content == "from the state"
-    other = ScriptedClient(["from another"])
+    other = InOrder("from another")
     response = env.get_model_response(state, "text", client=other, model="judge", sampling_args={"n": 1})
     assert (await response).message.content == "from another"
     assert (other.asked[0]["model"], other.asked[0]["sampling_args"]) == ("judge", {"n": 1})
@@ -362,7 +345,7 @@ async def test_get_model_response_falls_back_to_the_state_and_counts_no_turn() -
 
 async def test_the_environments_sampling_arguments_are_the_defaults_of_its_rollouts() -> None:
     env = Talk(sampling_args={"temperature": 0.5, "max_tokens": 9})
-    client = ScriptedClient(["hush"])
+    client = InOrder("hush")
     state = await env.rollout(env.tasks.input(0), client, "m", {"temperature": 1.0})
     assert client.asked[0]["sampling_args"] == state["sampling_args"] == {"temperature": 1.0, "max_tokens": 9}
     assert env.sampling_args == {"temperature": 0.5, "max_tokens": 9}

@@ -18,7 +18,8 @@ import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.wrappers import TransformAction
 
-from vfgym import MultiTurnEnv, NewMessages, SingleTurnEnv, ToolEnv
+from tests import environments
+from vfgym import NewMessages, SingleTurnEnv, ToolEnv
 from vfgym.agents.base import per_episode, seat_of
 from vfgym.agents.human import EndOfInput, HumanAgent
 from vfgym.agents.loading import agent_name, as_agent, load_agent
@@ -37,14 +38,11 @@ from vfgym.testing import ScriptedClient
 LEGAL = ["rock", "paper", "scissors"]
 
 
-class Echo(MultiTurnEnv):
-    """Answers with what was said, for ever."""
+class Echo(environments.Echo):
+    """Ten tasks with an answer each."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"dataset": [{"question": f"question {i}", "answer": f"answer {i}"} for i in range(10)], **kwargs})
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return [{"role": "user", "content": f"you said {messages[-1].content}"}]
 
 
 class Legal(Echo):

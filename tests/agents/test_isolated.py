@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import vfgym
+from tests.environments import Talk
 from tests.workers.processes import end_of
-from vfgym import MultiTurnEnv, Rubric, SingleTurnEnv
+from vfgym import Rubric, SingleTurnEnv
 from vfgym.agents.isolated import IsolatedAgent
 from vfgym.errors import ConfigurationError, WorkerTimeout
 
@@ -63,11 +64,6 @@ def echoed(completion: Any, prompt: Any) -> float:
     return float([message.content for message in completion] == [prompt[-1].content])
 
 
-class Echo(MultiTurnEnv):
-    def env_response(self, messages: Any, state: Any) -> str:
-        return "go on"
-
-
 def env(count: int = 4, **options: Any) -> SingleTurnEnv:
     return SingleTurnEnv([{"question": f"say {n}"} for n in range(count)], rubric=Rubric(echoed), timeout_seconds=60, **options)
 
@@ -102,7 +98,7 @@ def test_results_have_the_name_of_the_agent(module: str) -> None:
 
 
 def test_an_episode_has_a_process_of_its_own_and_the_next_one_uses_it_again(module: str) -> None:
-    environment = Echo(3, 60, dataset=[{"question": "?"}] * 6)
+    environment = Talk(max_turns=3, timeout_seconds=60, dataset=[{"question": "?"}] * 6)
     rows = played(IsolatedAgent(f"{module}:Counts"), environment, max_concurrent=2)
     pids = set()
     for row in rows:

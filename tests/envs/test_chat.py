@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
+from tests.environments import RandomTalk
+from tests.models import Failing
 from vfgym import (
     ChatEnv,
-    Client,
     EnvGroup,
     MultiTurnEnv,
     Response,
@@ -29,7 +30,6 @@ from vfgym import (
     StatefulToolEnv,
     ToolEnv,
     UserMessage,
-    cleanup,
     teardown,
 )
 from vfgym.envs.face import EpisodeFace
@@ -49,19 +49,11 @@ def length(completion: list[Message]) -> float:
     return len(completion) / 10
 
 
-class Talk(MultiTurnEnv):
-    """Answers with a random number of the episode."""
+class Talk(RandomTalk):
+    """Three turns, whose first word and length are scored."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"dataset": ROWS, "rubric": Rubric([first_word, length]), "max_turns": 3, **kwargs})
-        self.cleaned = 0
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return [UserMessage(f"{state.rng.integers(1000)}")]
-
-    @cleanup
-    def count(self, state: State) -> None:
-        self.cleaned += 1
 
 
 class AsyncTalk(Talk):
@@ -711,13 +703,6 @@ class Arcade(Talk):
         self.closed.append(session)
 
 
-class Silent(Client):
-    """Never answers."""
-
-    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-        raise ConnectionError("refused")
-
-
 def test_a_session_lives_as_long_as_its_player() -> None:
     env = Arcade()
     fork = env.fork()
@@ -745,7 +730,7 @@ def test_a_session_is_closed_also_when_setting_up_failed() -> None:
 async def test_a_rollout_closes_its_session_also_when_it_raises() -> None:
     env = Arcade()
     with pytest.raises(ConnectionError):
-        await env.rollout(env.tasks.input(0), Silent(), "m")
+        await env.rollout(env.tasks.input(0), Failing(ConnectionError("refused")), "m")
     assert env.closed == [0]
 
 

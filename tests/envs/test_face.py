@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import vfgym
+from tests.environments import Talk
 from vfgym.envs.face import new_since, transcript
 from vfgym.messages import AssistantMessage, UserMessage
 from vfgym.wrappers.games.images import image_part
@@ -60,16 +60,11 @@ def test_what_is_no_png_here_is_told_by_its_kind(part: dict[str, Any], text: str
     assert transcript([UserMessage([part, {"type": "text", "text": "!"}])]) == f"[user] {text}\n\n!"
 
 
-class Story(vfgym.MultiTurnEnv):
-    def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> list[vfgym.Message]:
-        return [UserMessage("And then?")]
-
-
 def test_an_end_from_outside_prints_nothing_again(capsys: pytest.CaptureFixture[str]) -> None:
-    env = Story(dataset=[{"question": "Who are you?"}], render_mode="human")
+    env = Talk(dataset=[{"question": "Who are you?"}], render_mode="human")
     env.reset(seed=0)
     env.step("Ada.")
     printed = capsys.readouterr().out
-    assert printed == "[user] Who are you?\n[assistant] Ada.\n[user] And then?\n"
+    assert printed == "[user] Who are you?\n[assistant] Ada.\n[user] go on\n"
     env.truncate()
     assert capsys.readouterr().out == ""

@@ -7,13 +7,13 @@ import copy
 import functools
 import pickle
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from vfgym import Client, MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, Usage, cleanup, stop
-from vfgym.clients import SamplingArgs
+from tests.models import InOrder, answer
+from vfgym import MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, cleanup, stop
 from vfgym.errors import ConfigurationError, InfraError, ModelError, OverlongPromptError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, ResponseMessage, ResponseTokens, UserMessage
 
@@ -21,32 +21,6 @@ LIMIT = 0.05
 """Seconds an episode may take in the tests of timeouts."""
 
 PROMPT = [{"role": "user", "content": "go"}]
-
-
-def answer(text: str, *, completion_tokens: int | None = None, finish_reason: str = "stop") -> Response:
-    """Return a model's answer as a client gives it."""
-    usage = None if completion_tokens is None else Usage(prompt_tokens=1, completion_tokens=completion_tokens)
-    return Response("id", 0, "scripted", usage, ResponseMessage(text, finish_reason=finish_reason))
-
-
-class ScriptedClient(Client):
-    """Gives the same answers in the same order; an exception among them is raised, an event waited for."""
-
-    def __init__(self, *answers: str | Response | BaseException | asyncio.Event) -> None:
-        self.answers = list(answers)
-        self.prompts: list[list[Message]] = []
-
-    async def get_response(
-        self, prompt: Sequence[Message], model: str, sampling_args: SamplingArgs | None = None, tools: Any = None, **kwargs: Any
-    ) -> Response:
-        self.prompts.append(list(prompt))
-        said = self.answers.pop(0)
-        if isinstance(said, BaseException):
-            raise said
-        if isinstance(said, asyncio.Event):
-            await said.wait()
-            said = "late"
-        return said if isinstance(said, Response) else answer(said)
 
 
 class Echo(MultiTurnEnv):
@@ -179,7 +153,7 @@ def test_a_turn_is_recorded_then_stops_are_checked_then_the_environment_responds
 
 @pytest.mark.parametrize("kind", JOURNALS)
 async def test_a_rollout_calls_the_hooks_in_the_order_of_step(kind: type[Journal]) -> None:
-    state = await kind(max_turns=2).rollout({"prompt": PROMPT, "example_id": 0}, ScriptedClient("one", "two"), "m")
+    state = await kind(max_turns=2).rollout({"prompt": PROMPT, "example_id": 0}, InOrder("one", "two"), "m")
     assert state["calls"] == [*SETUP, *RECORD, *RESPOND, "add_trajectory_step", "apply_action", *END]
     assert [message["content"] for message in state["completion"]] == ["one", "next", "two"]
 
@@ -359,7 +333,7 @@ def test_max_total_completion_tokens_counts_what_the_answers_report() -> None:
 async def test_a_rollout_counts_tokens_once() -> None:
     env = Echo()
     env.set_max_total_completion_tokens(8)
-    client = ScriptedClient(answer("x", completion_tokens=5), answer("y", completion_tokens=5))
+    client = InOrder(answer("x", completion_tokens=5), answer("y", completion_tokens=5))
     state = await env.rollout({"prompt": PROMPT}, client, "m")
     assert (state["stop_condition"], state["usage"]["output_tokens"]) == ("max_total_completion_tokens_reached", 10.0)
 
@@ -737,10 +711,10 @@ def test_reset_refuses_tools_of_a_task_that_are_none_each_time(caplog: pytest.Lo
 async def test_a_rollout_records_an_error_of_setup_state_and_asks_the_model_nothing(kind: type[Faulty]) -> None:
     error = InfraError("no sandbox")
     env = kind("setup_state", error)
-    client = ScriptedClient("never asked")
+    client = InOrder("never asked")
     state = await env.rollout(ROWS[0], client, "m")
     assert (state["error"], state["stop_condition"], state["completion"], state["trajectory"]) == (error, "has_error", [], [])
-    assert client.prompts == []
+    assert client.asked == []
     assert env.cleaned == [state["trajectory_id"]]
 
 
@@ -749,13 +723,13 @@ async def test_a_rollout_records_an_error_of_setup_state_and_asks_the_model_noth
 async def test_a_rollout_records_errors_and_raises_foreign_exceptions(hook: str, kind: type[Faulty]) -> None:
     error = InfraError("gone")
     env = kind(hook, error)
-    state = await env.rollout(ROWS[0], ScriptedClient("a", "b"), "m")
+    state = await env.rollout(ROWS[0], InOrder("a", "b"), "m")
     assert (state["error"], state["stop_condition"]) == (error, "has_error")
     assert env.cleaned == [state["trajectory_id"]]
 
     env = kind(hook, ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
-        await env.rollout(ROWS[0], ScriptedClient("a", "b"), "m")
+        await env.rollout(ROWS[0], InOrder("a", "b"), "m")
     assert len(env.cleaned) == 1
 
 
@@ -821,14 +795,14 @@ def test_fail_wraps_what_is_no_error_of_the_library() -> None:
 )
 async def test_a_model_that_fails_in_a_rollout_ends_it_like_fail(error: Exception, expected: dict[str, Any]) -> None:
     env = Echo()
-    state = await env.rollout({"prompt": PROMPT}, ScriptedClient("a", error), "m")
+    state = await env.rollout({"prompt": PROMPT}, InOrder("a", error), "m")
     assert {key: state[key] for key in expected} == expected
     assert [message["content"] for message in state["completion"]] == ["a"]
     assert env.cleaned == [state["trajectory_id"]]
 
 
 async def test_an_overlong_first_prompt_leaves_an_empty_completion() -> None:
-    state = await Echo().rollout({"prompt": PROMPT}, ScriptedClient(OverlongPromptError("too long")), "m")
+    state = await Echo().rollout({"prompt": PROMPT}, InOrder(OverlongPromptError("too long")), "m")
     assert (state["completion"], state["error"], state["stop_condition"]) == ([], None, "prompt_too_long")
 
 
@@ -851,7 +825,7 @@ async def test_a_hook_that_takes_too_long_ends_the_episode(hook: str) -> None:
 async def test_a_rollout_times_out_in_a_hook(hook: str) -> None:
     env = AsyncFaulty(hook, None, timeout_seconds=LIMIT)
     async with asyncio.timeout(2):
-        state = await env.rollout(ROWS[0], ScriptedClient("a", "b"), "m")
+        state = await env.rollout(ROWS[0], InOrder("a", "b"), "m")
     assert (state["stop_condition"], state["timed_out"], state["error"]) == ("timeout_reached", True, None)
     assert state["completion"] == ([] if hook == "setup_state" else [AssistantMessage("a")])
     assert env.cleaned == [state["trajectory_id"]]
@@ -859,7 +833,7 @@ async def test_a_rollout_times_out_in_a_hook(hook: str) -> None:
 
 async def test_a_model_that_takes_too_long_ends_the_rollout_with_what_was_said_before() -> None:
     env = Echo(timeout_seconds=LIMIT)
-    state = await env.rollout({"prompt": PROMPT}, ScriptedClient("a", asyncio.Event()), "m")
+    state = await env.rollout({"prompt": PROMPT}, InOrder("a", asyncio.Event()), "m")
     assert (state["stop_condition"], state["timed_out"], state["is_truncated"]) == ("timeout_reached", True, False)
     assert [message["content"] for message in state["completion"]] == ["a"]
 
@@ -991,7 +965,7 @@ def test_cleanup_handlers_run_by_priority_then_name_and_one_that_fails_keeps_no_
 
 async def test_cleanup_handlers_run_in_rollouts_too() -> None:
     env = Tidy()
-    await env.rollout({"prompt": PROMPT}, ScriptedClient("a"), "m")
+    await env.rollout({"prompt": PROMPT}, InOrder("a"), "m")
     assert env.order == ["first", "fails", "a_async", "b_plain", "last"]
 
 
@@ -1042,7 +1016,7 @@ async def test_a_cancelled_reset_cleans_up_once_and_the_next_step_asks_for_reset
 
 async def test_a_cancelled_rollout_cleans_up_once() -> None:
     env = Echo()
-    await cancelled(env.rollout({"prompt": PROMPT}, ScriptedClient("a", asyncio.Event()), "m"))
+    await cancelled(env.rollout({"prompt": PROMPT}, InOrder("a", asyncio.Event()), "m"))
     assert len(env.cleaned) == 1
 
 

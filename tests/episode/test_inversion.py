@@ -10,40 +10,19 @@ from typing import Any
 
 import pytest
 
-from vfgym import ChatEnv, Client, MultiTurnEnv, Response, Rubric, State, Usage, cleanup
+from tests.models import InOrder, Mute, answer
+from vfgym import ChatEnv, MultiTurnEnv, Response, Rubric, State, cleanup
 from vfgym.aio.steps import run_async
-from vfgym.clients import SamplingArgs
 from vfgym.episode.prompt import new_step
 from vfgym.episode.scoring import score_alone, score_together
 from vfgym.episode.stops import complete
 from vfgym.errors import EpisodeNotPicklable, InfraError, InvalidAction, ModelError, OverlongPromptError, ResetNeeded
-from vfgym.messages import AssistantMessage, Message, ResponseMessage, TextMessage, UserMessage
+from vfgym.messages import AssistantMessage, Message, TextMessage, UserMessage
 from vfgym.runs.client_player import Rollouts
 
 ROWS = [{"question": "first?", "answer": "1"}, {"question": "second?", "answer": "2"}]
 PATIENCE = 2
 """Seconds after which a test gives up on something that never comes."""
-
-
-def answer(text: str, tokens: int = 0) -> Response:
-    usage = Usage(prompt_tokens=1, completion_tokens=tokens) if tokens else None
-    return Response("id", 0, "scripted", usage, ResponseMessage(text, finish_reason="stop"))
-
-
-class ScriptedClient(Client):
-    """Gives the same answers in the same order; an exception among them is raised."""
-
-    def __init__(self, *answers: str | Response | Exception) -> None:
-        self.answers = list(answers)
-
-    async def get_response(
-        self, prompt: Sequence[Message], model: str, sampling_args: SamplingArgs | None = None, tools: Any = None, **kwargs: Any
-    ) -> Response:
-        await asyncio.sleep(0)
-        said = self.answers.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        return said if isinstance(said, Response) else answer(said)
 
 
 class Custom(ChatEnv):
@@ -114,7 +93,7 @@ class Judged(Custom):
 
     async def converse(self, state: State) -> list[Message]:
         said = await self.ask(state)
-        judge = ScriptedClient("a fine answer")
+        judge = InOrder("a fine answer")
         verdict = await self.get_model_response(state, [said], client=judge, model="judge")
         return [said, UserMessage(verdict.message.content)]
 
@@ -170,7 +149,7 @@ async def test_the_async_face_plays_the_same(kind: type[Custom], answers: list[s
 @pytest.mark.parametrize(("kind", "answers", "prompts"), PLAYS)
 async def test_step_and_rollout_give_equal_states(kind: type[Custom], answers: list[str], prompts: list[list[str]]) -> None:
     env = kind(rubric=Rubric(score))
-    rolled_out = await env.rollout(env.tasks.input(0), ScriptedClient(*answers), "m")
+    rolled_out = await env.rollout(env.tasks.input(0), InOrder(*answers), "m")
     await env.rubric.score_rollout(rolled_out)
     await env.areset(options={"example_id": 0})
     for said in answers:
@@ -190,7 +169,7 @@ async def test_step_and_rollout_give_equal_states(kind: type[Custom], answers: l
     assert {key: env.state[key] for key in compared} == {key: rolled_out[key] for key in compared}
 
 
-@pytest.mark.parametrize("action", ["1", AssistantMessage("1"), {"role": "assistant", "content": "1"}, answer("1", tokens=3)])
+@pytest.mark.parametrize("action", ["1", AssistantMessage("1"), {"role": "assistant", "content": "1"}, answer("1", completion_tokens=3)])
 def test_an_action_comes_back_from_the_model_call_as_a_response(action: Any) -> None:
     env = Once(rubric=Rubric(score))
     env.reset(options={"example_id": 0})
@@ -200,8 +179,8 @@ def test_an_action_comes_back_from_the_model_call_as_a_response(action: Any) -> 
 def test_tokens_that_an_action_reports_are_counted_once() -> None:
     env = Twice()
     env.reset(seed=0)
-    env.step(answer("a", tokens=3))
-    env.step(answer("b", tokens=4))
+    env.step(answer("a", completion_tokens=3))
+    env.step(answer("b", completion_tokens=4))
     assert dict(env.state["usage"]) == {"input_tokens": 2.0, "output_tokens": 7.0}
 
 
@@ -326,7 +305,7 @@ class OwnLoop(MultiTurnEnv):
 
 async def rolled_out(env: ChatEnv, *answers: str) -> State:
     """Play an episode as a run that asks a client does, and score it."""
-    state = await Rollouts().play(env, env.tasks.input(0), ScriptedClient(*answers), "m", None)
+    state = await Rollouts().play(env, env.tasks.input(0), InOrder(*answers), "m", None)
     await run_async(score_alone(env, state))
     return state
 
@@ -362,7 +341,7 @@ async def test_functions_for_single_turns_score_a_group_of_own_loops() -> None:
     rubric = Rubric()
     rubric.add_step_reward_func(length)
     env = OwnLoop(rubric=rubric)
-    states = [await Rollouts().play(env, env.tasks.input(0), ScriptedClient(*said), "m", None) for said in (("a", "b"), ("a", "bbb"))]
+    states = [await Rollouts().play(env, env.tasks.input(0), InOrder(*said), "m", None) for said in (("a", "b"), ("a", "bbb"))]
     await run_async(score_together(env, states))
     assert [(state["reward"], state["advantage"]) for state in states] == [(2.0, -1.0), (4.0, 1.0)]
 
@@ -744,11 +723,6 @@ async def test_a_rollout_that_is_cut_off_has_ended_before_its_cleanup_runs() -> 
 
     class Limited(Lingering, MultiTurnEnv):
         """Has a time limit."""
-
-    class Mute(Client):
-        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-            await asyncio.Event().wait()
-            raise AssertionError
 
     env = Limited(timeout_seconds=0.01)
     state = await Rollouts().play(env, env.tasks.input(0), Mute(), "m", None)

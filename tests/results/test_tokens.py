@@ -7,19 +7,15 @@ from typing import Any
 
 import pytest
 
-from vfgym import MultiTurnEnv, Response, Rubric, evaluate
+from tests.environments import Talk
+from vfgym import Response, Rubric, evaluate
 from vfgym.errors import ConfigurationError
-from vfgym.messages import Message, ResponseMessage, ResponseTokens, UserMessage
+from vfgym.messages import Message, ResponseMessage, ResponseTokens
 from vfgym.results import load_results, processed_outputs
 from vfgym.state import State
 
 PROMPTS = [[1, 2], [1, 2, 10, 11, 3], [1, 2, 10, 11, 3, 12, 4, 5]]
 COMPLETIONS = [[10, 11], [12], [13, 14]]
-
-
-class Talk(MultiTurnEnv):
-    def env_response(self, messages: list[Message], state: State) -> list[Message]:
-        return [UserMessage("go on")]
 
 
 def step(prompt: list[int], completion: list[int], **fields: Any) -> dict[str, Any]:
@@ -102,7 +98,7 @@ def test_rows_in_memory_from_disk_and_states_give_the_same(tmp_path: Any, interl
         tokens = ResponseTokens(PROMPTS[turn], [0] * len(PROMPTS[turn]), COMPLETIONS[turn], [1] * len(COMPLETIONS[turn]), [-0.5] * 2)
         return Response("r", 0, "m", None, ResponseMessage("x", tokens=tokens))
 
-    env = Talk(dataset=[{"question": "?"}], max_turns=3, rubric=Rubric(score))
+    env = Talk(max_turns=3, rubric=Rubric(score))
     outputs = evaluate(env, answer, state_columns=["trajectory"], results_path=tmp_path, progress=False)
     samples = processed_outputs(outputs["outputs"], interleaved=interleaved)
     assert len(samples["rewards"]) == (1 if interleaved else 3)

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfgym import Client, MultiTurnEnv, Parser, Response, Rubric, RubricGroup, SingleTurnEnv, State, UserMessage, cleanup, teardown
+from tests.environments import Talk
+from tests.models import InOrder
+from vfgym import MultiTurnEnv, Parser, Rubric, RubricGroup, SingleTurnEnv, State, UserMessage, cleanup, teardown
 from vfgym.aio.steps import Steps
 from vfgym.errors import ConfigurationError, Error, InfraError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message
@@ -631,16 +633,6 @@ def test_what_fails_in_several_cleanups_of_one_episode_is_all_recorded() -> None
 # Step reward functions
 
 
-class Talk(MultiTurnEnv):
-    """Talks for ever."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{"dataset": [{"question": "go", "answer": "c"}], **kwargs})
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return "on"
-
-
 def test_step_functions_are_emitted_as_they_happen_and_count_in_the_score() -> None:
     seen: list[Any] = []
 
@@ -658,7 +650,7 @@ def test_step_functions_are_emitted_as_they_happen_and_count_in_the_score() -> N
     rubric = Rubric(final, weights=[10.0])
     rubric.add_step_reward_func(longer, weight=0.5)
     rubric.add_step_reward_func(always, weight=0.0)
-    env = Talk(max_turns=3, rubric=rubric)
+    env = Talk(dataset=[{"question": "go", "answer": "c"}], max_turns=3, rubric=rubric)
     env.reset(seed=0)
     outcomes = [env.step(text) for text in ("aa", "bbb", "c")]
     assert [outcome.reward for outcome in outcomes] == [1.0, 1.5, 10.5]
@@ -693,19 +685,6 @@ def test_nothing_is_scored_where_scoring_is_off() -> None:
 
 
 # The sum of the rewards is the score: a property of any rubric and any episode
-
-
-class Scripted(Client):
-    """Plays a script: one entry a turn, ``"say"`` or an error to raise."""
-
-    def __init__(self, script: Sequence[Any]) -> None:
-        self.script = list(script)
-
-    async def get_response(self, prompt: Any, model: str, sampling_args: Any = None, tools: Any = None, **kwargs: Any) -> Response:
-        said = self.script.pop(0) if self.script else "say"
-        if isinstance(said, BaseException):
-            raise said
-        return Response("", 0, "", None, AssistantMessage(said))
 
 
 class Varied(MultiTurnEnv):
@@ -833,7 +812,7 @@ def test_the_rewards_of_an_episode_sum_to_its_score_and_each_function_is_called_
         counted = Counted(plan)
         env = Varied(end, turns, is_async, counted.rubric)
         script = ["say"] * turns + ([failures[end]] if end in failures else [])
-        state: State = await env.rollout(env.tasks.input(0), Scripted(script), "m")
+        state: State = await env.rollout(env.tasks.input(0), InOrder(*script, *["say"] * 20), "m")
         await (env.rubric.score_group([state]) if in_group else env.rubric.score_rollout(state))
         counted.check_calls(turns)
         return state

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import verifiers_compat as vf
-from vfgym import AssistantMessage, ModelAgent, MultiTurnEnv, Rubric, ToolCall, ToolEnv, aevaluate, evaluate
-from vfgym.clients import Client
+from tests import environments
+from tests.models import Mute
+from vfgym import AssistantMessage, ModelAgent, Rubric, ToolCall, ToolEnv, aevaluate, evaluate
 from vfgym.errors import Error
 from vfgym.messages import Message
 from vfgym.state import State
@@ -25,17 +26,14 @@ ROWS = [{"question": f"topic {index}"} for index in range(3)]
 TIMED_OUT = ("timeout_reached", None)
 
 
-class Talk(MultiTurnEnv):
-    """Talks on, and scores the number of answers."""
+class Talk(environments.Talk):
+    """Scores the number of answers."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"dataset": ROWS, "max_turns": 2, "rubric": Rubric(self.length), **kwargs})
 
     def length(self, state: State) -> float:
         return float(len(state["trajectory"]))
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return [{"role": "user", "content": "go on"}]
 
 
 class OwnLoop(Talk):
@@ -91,24 +89,11 @@ def test_an_agent_that_does_not_answer_in_time_truncates_an_own_loop_too(kind: t
     assert rows[1]["is_summarised"] is (True if kind is Retold else None)
 
 
-class Silent(Client):
-    """A model that never answers."""
-
-    def __init__(self) -> None:
-        self.cancelled = 0
-
-    async def get_response(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            await asyncio.sleep(PATIENCE)
-        finally:
-            self.cancelled += 1
-
-
 async def test_a_model_that_does_not_answer_ends_an_episode_alike_in_both_runs() -> None:
     class Both(Talk, vf.MultiTurnEnv):  # type: ignore[misc]
         pass
 
-    evaluated, generated = Silent(), Silent()
+    evaluated, generated = Mute(), Mute()
     results = await aevaluate(Both(timeout_seconds=LIMIT), ModelAgent(evaluated, "m"), state_columns=["timed_out"], progress=False)
     other = await Both(timeout_seconds=LIMIT).generate(ROWS, generated, "m", state_columns=["timed_out"])
     for rows in (results["outputs"], other["outputs"]):

@@ -24,12 +24,12 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit, TransformAction, TransformReward
 
+from tests import environments
 from tests.interruptions import ctrl_c
 from vfgym import (
     ClientConfig,
     EnvGroup,
     ModelAgent,
-    MultiTurnEnv,
     NewMessages,
     ProceduralTasks,
     Response,
@@ -79,23 +79,15 @@ class Sums(SingleTurnEnv):
         self.teardowns += 1
 
 
-class Talk(MultiTurnEnv):
+class Talk(environments.RandomTalk):
     """Talks on until its limit, and scores the number of answers."""
 
     def __init__(self, size: int = 6, **kwargs: Any) -> None:
         rows = [{"question": f"topic {i}"} for i in range(size)]
         super().__init__(**{"dataset": rows, "max_turns": 4, "rubric": Rubric(self.length), **kwargs})
-        self.cleaned = 0
 
     def length(self, state: State) -> float:
         return float(len(state["trajectory"]))
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return [{"role": "user", "content": f"go on {state.rng.integers(1000)}"}]
-
-    @cleanup
-    def count(self, state: State) -> None:
-        self.cleaned += 1
 
 
 def say(observation: list[Message], info: dict[str, Any]) -> str:

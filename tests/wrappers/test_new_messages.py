@@ -5,12 +5,8 @@ from typing import Any
 import gymnasium as gym
 
 import vfgym
+from tests.environments import Echo
 from vfgym.state import State
-
-
-class Echo(vfgym.MultiTurnEnv):
-    def env_response(self, messages: list[vfgym.Message], state: State) -> list[vfgym.Message]:
-        return [vfgym.UserMessage(f"you said {messages[-1].content}")]
 
 
 class Forgetful(Echo):

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vfgym
-from vfgym import EnvGroup, MultiTurnEnv, Parser, Rubric, SingleTurnEnv, State, UserMessage, XMLParser
+from tests.environments import Talk
+from vfgym import EnvGroup, Parser, Rubric, SingleTurnEnv, State, XMLParser
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.to_reasoning_gym import to_reasoning_gym
@@ -57,13 +58,6 @@ async def is_short(completion: Any) -> float:
 def sums(**arguments: Any) -> SingleTurnEnv:
     """Return an environment of nine sums."""
     return SingleTurnEnv(ROWS, **{"rubric": Rubric([is_right, is_short]), **arguments})
-
-
-class Talk(MultiTurnEnv):
-    """Goes on and on."""
-
-    def env_response(self, messages: Any, state: State) -> list[Any]:
-        return [UserMessage("And?")]
 
 
 # Environments of reasoning-gym

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from tests.models import Failing, InOrder, Mute
 from vfgym import blocking
-from vfgym.clients import Client
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Response, ResponseMessage, ToolCall
 from vfgym.testing import ScriptedClient
@@ -116,19 +116,11 @@ async def test_what_was_cut_is_truncated() -> None:
     assert state["is_truncated"] is True
 
 
-class FailingClient(Client):
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-        raise self.error
-
-
 async def test_an_error_is_recorded_and_scored_all_the_same() -> None:
     def score(task: Any, state: Any) -> float:
         return 1.0
 
-    failing = vf.Harness(client=FailingClient(vf.ModelError("down")), model="m", rewards=[score])
+    failing = vf.Harness(client=Failing(vf.ModelError("down")), model="m", rewards=[score])
     state = await failing.run({"prompt": "go"})
     assert (state["stop_condition"], state["is_completed"], state["reward"]) == ("has_error", True, 1.0)
     assert state["error"]["error"] == "ModelError"
@@ -137,7 +129,7 @@ async def test_an_error_is_recorded_and_scored_all_the_same() -> None:
 
 
 async def test_an_overlong_prompt_is_a_truncation() -> None:
-    state = await vf.Harness(client=FailingClient(vf.OverlongPromptError("too long")), model="m").run({"prompt": "go"})
+    state = await vf.Harness(client=Failing(vf.OverlongPromptError("too long")), model="m").run({"prompt": "go"})
     assert (state["stop_condition"], state["is_truncated"], state["error"]) == ("prompt_too_long", True, None)
 
 
@@ -148,20 +140,8 @@ async def test_a_foreign_exception_goes_through_after_the_cleanup() -> None:
         cleaned.append(True)
 
     with pytest.raises(ZeroDivisionError):
-        await vf.Harness(client=FailingClient(ZeroDivisionError()), model="m", cleanups=[tidy]).run({"prompt": "go"})
+        await vf.Harness(client=Failing(ZeroDivisionError()), model="m", cleanups=[tidy]).run({"prompt": "go"})
     assert cleaned == [True]
-
-
-class Hanging(Client):
-    """Never answers, and says when it was asked."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-
-    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-        self.asked.set()
-        await asyncio.Event().wait()
-        raise AssertionError
 
 
 async def test_a_slow_cleanup_finishes_though_the_run_is_cancelled() -> None:
@@ -177,7 +157,7 @@ async def test_a_slow_cleanup_finishes_though_the_run_is_cancelled() -> None:
     async def then(task: Any, state: Any) -> None:
         log.append("then")
 
-    client = Hanging()
+    client = Mute()
     for awaited in (client.asked, is_cleaning):
         player = vf.Harness(client=client if awaited is client.asked else ScriptedClient(["x"]), model="m", cleanups=[tidy, then])
         run = asyncio.create_task(player.run({"prompt": "go"}))
@@ -432,17 +412,6 @@ async def test_several_system_prompts_are_merged_as_asked(merge: str, expected: 
 # Borrowing
 
 
-class InTurnClient(Client):
-    """Answers from a script, whoever asks."""
-
-    def __init__(self, answers: list[Any]) -> None:
-        self.answers = iter(answers)
-
-    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-        answer = next(self.answers)
-        return Response("r", 0, "m", None, AssistantMessage(answer) if isinstance(answer, str) else answer)
-
-
 async def test_a_child_rollout_borrows_model_tools_and_transcript() -> None:
     child = vf.Harness()
 
@@ -453,7 +422,7 @@ async def test_a_child_rollout_borrows_model_tools_and_transcript() -> None:
         assert [message["content"] for message in done["completion"] if message["role"] == "tool"] == ["value of b"]
         return str(done["completion"][-1]["content"])
 
-    client = InTurnClient([calling(("ask_somebody", {})), calling(("get", {"key": "b"})), "helped", "done"])
+    client = InOrder(calling(("ask_somebody", {})), calling(("get", {"key": "b"})), "helped", "done")
     state = await vf.Harness(client=client, model="m", toolsets=[[ask_somebody, get]]).run({"prompt": "go"})
     assert contents(state, "tool") == ["helped"]
     assert len(state["trajectory"]) == 4

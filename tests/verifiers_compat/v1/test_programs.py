@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from tests.models import Failing, Mute
 from vfgym.clients import Client
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Response, ToolCall, Usage
@@ -98,20 +99,12 @@ async def test_answers_can_be_streamed() -> None:
     assert (state["chat"], state["text"], state["call"]) == ("one", "two", {"a": 1})
 
 
-class FailingClient(Client):
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-        raise self.error
-
-
 @pytest.mark.parametrize(("error", "stop"), [(vf.ModelError("down"), "has_error"), (vf.OverlongPromptError("too long"), "prompt_too_long")])
 async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exception, stop: str) -> None:
     async def program(state: vf.State) -> None:
         await state.get_client().chat.completions.create(model="m", messages=[{"role": "user", "content": "go"}])
 
-    state = await vf.Harness(program, client=FailingClient(error), model="m").run({"prompt": "go"})
+    state = await vf.Harness(program, client=Failing(error), model="m").run({"prompt": "go"})
     assert state["stop_condition"] == stop
     assert (state["error"] or {}).get("error") == ("ModelError" if stop == "has_error" else None)
 
@@ -359,18 +352,9 @@ async def test_the_sdks_clients_are_closed_with_the_rollout() -> None:
 
 async def test_a_program_that_waits_for_the_model_is_told_when_its_rollout_is_cancelled() -> None:
     """Also one on a thread, which nothing else could end; what was asked of the model is cancelled, too."""
-    asked, cancelled = asyncio.Event(), asyncio.Event()
+    client = Mute()
     told: list[Any] = []
     has_ended = threading.Event()
-
-    class Hanging(Client):
-        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-            asked.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                cancelled.set()
-            raise AssertionError
 
     def program(state: vf.State) -> None:
         try:
@@ -381,12 +365,12 @@ async def test_a_program_that_waits_for_the_model_is_told_when_its_rollout_is_ca
         finally:
             has_ended.set()
 
-    run = asyncio.ensure_future(vf.Harness(program, client=Hanging(), model="m").run({"prompt": "go"}))
+    run = asyncio.ensure_future(vf.Harness(program, client=client, model="m").run({"prompt": "go"}))
     async with asyncio.timeout(60):
-        await asked.wait()
+        await client.asked.wait()
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
-        await cancelled.wait()
+        await client.left.wait()
         assert await asyncio.to_thread(has_ended.wait, 60)
     assert len(told) == 1

@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vfgym
+from tests.environments import Talk
 from vfgym.errors import ConfigurationError, InvalidAction, MissingExtra, ResetNeeded, UnknownArgument
 from vfgym.messages import AssistantMessage, Response, ResponseTokens, SystemMessage, UserMessage
 from vfgym.testing import check_environment
@@ -1286,13 +1287,6 @@ def test_a_chat_environment_becomes_an_environment_of_one_agent(capsys: pytest.C
     assert observations["player_0"][-1].content == "2"
 
 
-class Questions(vfgym.MultiTurnEnv):
-    """Asks again after each answer."""
-
-    def env_response(self, messages: Any, state: Any) -> Any:
-        return [UserMessage("And?")]
-
-
 def test_an_episode_that_a_wrapper_ends_is_scored_in_its_last_step() -> None:
     """As `evaluate` and `to_textarena` do."""
 
@@ -1301,7 +1295,7 @@ def test_an_episode_that_a_wrapper_ends_is_scored_in_its_last_step() -> None:
 
     rubric = vfgym.Rubric(answers)
     rubric.add_step_reward_func(lambda: 0.25)
-    env = to_pettingzoo(gym.wrappers.TimeLimit(Questions(dataset=[{"question": "?"}], rubric=rubric), 2))
+    env = to_pettingzoo(gym.wrappers.TimeLimit(Talk(rubric=rubric), 2))
     env.reset(seed=0)
     seen = []
     for _ in env.agent_iter():
