@@ -6,19 +6,18 @@ older ones, and this one offers what they use of it; so that requirement, wherev
 
 from __future__ import annotations
 
-import email.parser
 import importlib.metadata
-import re
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from packaging.markers import UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from pydantic import BaseModel, Field, ValidationError
 
 from vfgym.errors import ConfigurationError
 
@@ -52,27 +51,24 @@ def requirements_of(target: Path, extras: Iterable[str] = ()) -> Requirements:
     Raises:
         ConfigurationError: If it is neither, or says something that cannot be understood.
     """
-    name, texts = _of_wheel(target) if target.suffix == ".whl" else _of_project(target)
+    name, texts = _read_wheel(target) if target.suffix == ".whl" else _read_project(target)
     wanted = [canonicalize_name(extra) for extra in extras]
-    install: dict[str, None] = {}
-    replaced: dict[str, None] = {}
-    unknown: dict[str, None] = {}
+    install: list[str] = []
+    replaced: list[str] = []
+    unknown: list[str] = []
     for requirement in _applying(texts, wanted, str(target)):
         own = canonicalize_name(requirement.name)
-        if own not in (OWN, REPLACED):
-            requirement.marker = None
-            install[str(requirement)] = None
-            continue
         if own == REPLACED:
-            replaced[str(requirement)] = None
-            unknown.update(dict.fromkeys(sorted(requirement.extras - EXTRAS.keys())))
-            own_extras = {EXTRAS[extra] for extra in requirement.extras if extra in EXTRAS}
-        else:
+            replaced.append(str(requirement))
+            unknown += sorted(requirement.extras - EXTRAS.keys())
+            install += extra_requirements(EXTRAS[extra] for extra in requirement.extras if extra in EXTRAS)
+        elif own == OWN:
             _check_own(requirement, name)
-            own_extras = requirement.extras
-        for each in extra_requirements(own_extras):
-            install[each] = None
-    return Requirements(name, tuple(install), tuple(replaced), tuple(unknown))
+            install += extra_requirements(requirement.extras)
+        else:
+            requirement.marker = None
+            install.append(str(requirement))
+    return Requirements(name, *(tuple(dict.fromkeys(texts)) for texts in (install, replaced, unknown)))
 
 
 def extra_requirements(extras: Iterable[str]) -> Iterator[str]:
@@ -115,35 +111,33 @@ def _applying(texts: Iterable[str], extras: Sequence[str], where: str) -> Iterat
             raise ConfigurationError(f"{where} requires {text!r}, which cannot be understood: {error}") from error
 
 
-def _of_project(folder: Path) -> tuple[str, list[str]]:
+class _Project(BaseModel):
+    """What is read of the table ``[project]``."""
+
+    name: str
+    dependencies: list[str] = []
+    optional_dependencies: Annotated[dict[str, list[str]], Field(alias="optional-dependencies")] = {}
+    dynamic: list[str] = []
+
+
+def _read_project(folder: Path) -> tuple[str, list[str]]:
     file = folder / "pyproject.toml"
     try:
-        project: Any = tomllib.loads(file.read_text(encoding="utf-8")).get("project")
+        project = _Project.model_validate(tomllib.loads(file.read_text(encoding="utf-8")).get("project", {}))
     except FileNotFoundError:
-        raise ConfigurationError(f"{folder} is no project: it has no pyproject.toml") from None
+        raise ConfigurationError(f"{folder} is not a project: it has no pyproject.toml") from None
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise ConfigurationError(f"the table [project] of {file} is not as it should be: {problems}") from None
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from error
-    name = project.get("name") if isinstance(project, dict) else None
-    if not isinstance(project, dict) or not isinstance(name, str):
-        raise ConfigurationError(f"{file} needs a table [project] with a name")
     for field in ("dependencies", "optional-dependencies"):
-        if field in project.get("dynamic", ()):
+        if field in project.dynamic:
             raise ConfigurationError(
-                f"the {field} of {name} are known only when it is built: build its wheel, and install that with vf-install"
+                f"the {field} of {project.name} are known only when it is built: build its wheel, and install that with vf-install"
             )
-    texts = _texts(file, "dependencies", project.get("dependencies", []))
-    optional = project.get("optional-dependencies", {})
-    if not isinstance(optional, dict):
-        raise ConfigurationError(f"{file}: optional-dependencies must be a table, got {optional!r:.80}")
-    for extra, each in optional.items():
-        texts += [_with_extra(text, canonicalize_name(extra)) for text in _texts(file, f"optional-dependencies.{extra}", each)]
-    return name, texts
-
-
-def _texts(file: Path, field: str, value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ConfigurationError(f"{file}: {field} must be a list of requirements, got {value!r:.80}")
-    return list(value)
+    optional = [_with_extra(text, canonicalize_name(extra)) for extra, each in project.optional_dependencies.items() for text in each]
+    return project.name, [*project.dependencies, *optional]
 
 
 def _with_extra(text: str, extra: str) -> str:
@@ -152,11 +146,11 @@ def _with_extra(text: str, extra: str) -> str:
     return f"{requirement}; {condition}extra == '{extra}'"
 
 
-def _of_wheel(wheel: Path) -> tuple[str, list[str]]:
+def _read_wheel(wheel: Path) -> tuple[str, list[str]]:
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            name = next(name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
-            metadata = email.parser.Parser().parsestr(archive.read(name).decode())
-    except (OSError, zipfile.BadZipFile, StopIteration) as error:
-        raise ConfigurationError(f"{wheel} is no wheel that can be read: {error or 'it has no METADATA'}") from error
-    return str(metadata["Name"]), [str(text) for text in metadata.get_all("Requires-Dist", [])]
+        found = next(iter(importlib.metadata.distributions(path=[str(wheel)])), None)
+        if found is not None:
+            return found.name, found.requires or []
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ConfigurationError(f"{wheel} cannot be read as a wheel: {error}") from error
+    raise ConfigurationError(f"{wheel} cannot be read as a wheel: it has no METADATA")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from verifiers_compat.cli.evals.fields import EvalFields
-from verifiers_compat.cli.evals.settings import check_installed, eval_config
+from verifiers_compat.cli.evals.settings import check_installed, resolve_config
 from verifiers_compat.utils.eval_utils import (
     filter_inputs,
     get_log_level,
@@ -45,7 +45,7 @@ key = "C_KEY"
 
 
 def config_of(**fields: Any) -> Any:
-    return eval_config(EvalFields.of({"env_id": "yes-no", **fields}, "test"))
+    return resolve_config(EvalFields.parse({"env_id": "yes-no", **fields}, "test"))
 
 
 @pytest.fixture
@@ -97,11 +97,14 @@ def test_a_registry_that_cannot_be_used_is_empty_with_a_warning(workspace: Path,
     ("text", "message"),
     [
         ('[[endpoint]]\nmodel = "m"', "needs an endpoint_id"),
-        ('[[endpoint]]\nendpoint_id = "x"\nmodel = "m"\nurl = "u"', "needs key"),
+        ('[[endpoint]]\nendpoint_id = "x"\nmodel = "m"\nurl = "u"', "key is missing"),
         ('[[endpoint]]\nendpoint_id = "x"\nmodle = "m"', "no field 'modle'.*Did you mean `model`"),
         ('[[endpoint]]\nendpoint_id = "x"\nurl = "u"\napi_base_url = "v"', "url and api_base_url"),
-        ('[[endpoint]]\nendpoint_id = "x"\nheaders = "h"', "headers must be a table"),
-        ('[[endpoint]]\nendpoint_id = "x"\nmodel = "m"\nurl = "u"\nkey = "k"\ntype = "openai_chat"', "no client type 'openai_chat'"),
+        ('[[endpoint]]\nendpoint_id = "x"\nheaders = "h"', "headers: must be a table"),
+        (
+            '[[endpoint]]\nendpoint_id = "x"\nmodel = "m"\nurl = "u"\nkey = "k"\ntype = "openai_chat"',
+            "type: .*Did you mean `openai_chat_completions`",
+        ),
         (
             '[[endpoint]]\nendpoint_id = "x"\nmodel = "m"\nurl = "u"\nkey = "k"\n'
             '[[endpoint]]\nendpoint_id = "x"\nmodel = "n"\nurl = "u"\nkey = "k"',
@@ -193,7 +196,7 @@ def test_timeout_wins_over_what_is_set_on_the_environment() -> None:
 )
 def test_wrong_fields_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        eval_config(EvalFields.of({**({} if "id" in fields else {"env_id": "yes-no"}), **fields}, "test"))
+        resolve_config(EvalFields.parse({**({} if "id" in fields else {"env_id": "yes-no"}), **fields}, "test"))
 
 
 def test_defaults_of_an_environment_stand_in_its_pyproject(workspace: Path) -> None:

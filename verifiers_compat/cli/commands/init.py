@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from verifiers_compat.cli.program import Debug, new_app, run
-from verifiers_compat.cli.templates import MODULE, PACKAGE_INIT, PYPROJECT, README, filled
+from verifiers_compat.cli.program import Debug, create_app, run
+from verifiers_compat.cli.templates import fill_template, write_new
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
 
-app = new_app("vf-init", "Make the project of a new environment.")
+app = create_app("vf-init", "Make the project of a new environment.")
 
 _TAKEN = frozenset({"verifiers", "verifiers_compat", "vfgym", "gymnasium", "datasets", "numpy", "openai", "anthropic", "pydantic"})
 """Modules that an environment must not hide, beside those of Python."""
@@ -56,7 +56,7 @@ def init(
 ) -> None:
     """Make the project of a new environment."""
     if openenv:
-        raise ConfigurationError("--openenv makes a project that runs in hosted sandboxes, which there are none of here: leave it out")
+        raise ConfigurationError("--openenv makes a project that runs in hosted sandboxes, which this package does not offer: leave it out")
     folder = write_project(module_of(env), path, is_package=multi_file, rewrites_readme=rewrite_readme)
     name = folder.name.replace("_", "-")
     echo(f"\nnext: vf-install {name} -p {path}\n      vf-eval {name}")
@@ -81,30 +81,18 @@ def write_project(module: str, path: Path, *, is_package: bool = False, rewrites
         raise ConfigurationError(f"{other} is there already, so the environment cannot be a {shape}: remove it, or choose the other form")
     included = f"{module}/**" if is_package else f"{module}.py"
     files = {
-        "README.md": filled(README, module),
-        "pyproject.toml": filled(PYPROJECT, module, included=included),
+        "README.md": fill_template("README.md", module),
+        "pyproject.toml": fill_template("pyproject.toml", module, included=included),
+        f"{module}/{module}.py" if is_package else f"{module}.py": fill_template("module.py", module),
     }
     if is_package:
-        files[f"{module}/__init__.py"] = filled(PACKAGE_INIT, module)
-    files[f"{module}/{module}.py" if is_package else f"{module}.py"] = filled(MODULE, module)
+        files[f"{module}/__init__.py"] = fill_template("package_init.py", module)
     for name, text in files.items():
-        file = folder / name
-        if file.exists() and not (rewrites_readme and name == "README.md"):
-            echo(f"kept    {file}")
-            continue
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        echo(f"written {file}")
+        write_new(folder / name, text, replaces=rewrites_readme and name == "README.md")
     return folder
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command, and exit.
-
-    Args:
-        arguments: The arguments; by default those of the process.
-    """
-    run(app, arguments)
+main = functools.partial(run, app)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import subprocess
@@ -13,11 +14,11 @@ from typing import Annotated
 
 import typer
 
-from verifiers_compat.cli.program import FAILED, Debug, new_app, note, run
+from verifiers_compat.cli.program import FAILED, Debug, create_app, print_note, run
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
 
-app = new_app("vf-install", "Install an environment and what it needs, beside this library.")
+app = create_app("vf-install", "Install an environment and what it needs, beside this library.")
 
 REPOSITORY = "https://github.com/PrimeIntellect-ai/verifiers"
 
@@ -108,7 +109,7 @@ def install_target(target: Path, extras: Sequence[str] = (), *, is_editable: boo
 
     requirements = requirements_of(target, extras)
     for extra in requirements.unknown_extras:
-        note(f"nothing here stands for the extra {REPLACED}[{extra}]: install what the environment needs of it yourself")
+        print_note(f"nothing here stands for the extra {REPLACED}[{extra}]: install what the environment needs of it yourself")
     installer = _installer()
     if requirements.install:
         with tempfile.TemporaryDirectory() as folder:
@@ -124,7 +125,7 @@ def install_target(target: Path, extras: Sequence[str] = (), *, is_editable: boo
             limits.write_text("\n".join(lines) + "\n", encoding="utf-8")
             code = _run([*installer, *options, *requirements.install])
         if code:
-            note("the environment was not installed: what it needs has to go together with what this library needs")
+            print_note("the environment was not installed: what it needs has to go together with what this library needs")
             return FAILED
     code = _run([*installer, "--no-deps", *(["--editable"] if is_editable else []), str(target.resolve())])
     if code:
@@ -152,13 +153,7 @@ def _run(command: Sequence[str]) -> int:
     return subprocess.run(command, check=False).returncode
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command, and exit: with 0, 1 (not installed) or 2 (refused).
-
-    Args:
-        arguments: The arguments; by default those of the process.
-    """
-    run(app, arguments)
+main = functools.partial(run, app)
 
 
 if __name__ == "__main__":

@@ -9,26 +9,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from verifiers_compat.cli.evals.fields import TableFields
 from verifiers_compat.types import Endpoint, Endpoints
-from vfgym.clients.config import CLIENT_TYPES
-from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.clients import ClientType
+from vfgym.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_PATH = "./configs/endpoints.toml"
 
-_SPELLINGS = {
-    "url": "url",
-    "api_base_url": "url",
-    "key": "key",
-    "api_key_var": "key",
-    "model": "model",
-    "type": "api_client_type",
-    "api_client_type": "api_client_type",
-    "headers": "extra_headers",
-    "extra_headers": "extra_headers",
-}
-"""What a row of a registry may say, and what that is called in an `Endpoint`."""
+
+class EndpointFields(TableFields):
+    """What a row of a registry says of one variant of an endpoint; the names are those of an `Endpoint`."""
+
+    spellings = {"api_base_url": "url", "api_key_var": "key", "type": "api_client_type", "headers": "extra_headers"}
+    hidden = frozenset({"url", "key", "extra_headers"})
+
+    model: str
+    url: str
+    key: str
+    api_client_type: ClientType | None = None
+    extra_headers: dict[str, str] | None = None
 
 
 def resolve_endpoints_file(endpoints_path: str | Path) -> Path | None:
@@ -67,7 +68,8 @@ def read_endpoints(file: str | Path) -> Endpoints:
     file = Path(file)
     endpoints: Endpoints = {}
     for endpoint_id, row in _python_rows(file) if file.suffix == ".py" else _toml_rows(file):
-        endpoints.setdefault(endpoint_id, []).append(_endpoint(file, endpoint_id, row))
+        fields = EndpointFields.parse(row, f"{file}: the endpoint {endpoint_id!r}")
+        endpoints.setdefault(endpoint_id, []).append(cast("Endpoint", fields.model_dump(exclude_unset=True)))
     for endpoint_id, variants in endpoints.items():
         models = sorted({variant["model"] for variant in variants})
         if len(models) > 1:
@@ -127,28 +129,3 @@ def _as_list(file: Path, rows: Any) -> list[Mapping[str, Any]]:
 def _kind(value: Any) -> str:
     """Return what a value is. Itself it may be a key, or hold one."""
     return f"a list of {', '.join(sorted({type(each).__name__ for each in value}))}" if isinstance(value, list) else type(value).__name__
-
-
-def _endpoint(file: Path, endpoint_id: str, row: Mapping[str, Any]) -> Endpoint:
-    where = f"{file}: the endpoint {endpoint_id!r}"
-    endpoint: dict[str, Any] = {}
-    for name, value in row.items():
-        if name not in _SPELLINGS:
-            raise ConfigurationError(f"{where} has no field {name!r}; it has {', '.join(_SPELLINGS)}.{did_you_mean(name, _SPELLINGS)}")
-        own = _SPELLINGS[name]
-        if own in endpoint:
-            given = [spelling for spelling in row if _SPELLINGS.get(spelling) == own]
-            raise ConfigurationError(f"{where} says the same twice, as {' and '.join(given)}: leave one of them out")
-        expected = dict if own == "extra_headers" else str
-        if not isinstance(value, expected) or (isinstance(value, dict) and not all(isinstance(text, str) for text in value.values())):
-            wanted = "a table of texts" if own == "extra_headers" else "text"
-            raise ConfigurationError(f"{where}: {name} must be {wanted}, got {_kind(value)}")
-        endpoint[own] = value
-    missing = [name for name in ("model", "url", "key") if name not in endpoint]
-    if missing:
-        raise ConfigurationError(f"{where} needs {', '.join(missing)}")
-    client_type = endpoint.get("api_client_type")
-    if client_type is not None and client_type not in CLIENT_TYPES:
-        hint = did_you_mean(client_type, CLIENT_TYPES)
-        raise ConfigurationError(f"{where}: there is no client type {client_type!r}; known: {', '.join(CLIENT_TYPES)}.{hint}")
-    return cast("Endpoint", endpoint)

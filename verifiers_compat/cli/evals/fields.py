@@ -1,31 +1,96 @@
-"""`EvalFields`: what a command line or a config file says about an evaluation, before defaults are filled in."""
+"""`EvalFields`: what a command line or a config file says about an evaluation, before defaults are filled in.
+
+Each field is declared once. The options of ``vf-eval`` and the keys of its config files are both made of these declarations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from typer import Option
 
 from vfgym.clients import ClientType
+from vfgym.clients.config import CLIENT_TYPES, PROVIDERS
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.output.redaction import excerpt, with_secrets
 
-SPELLINGS: Mapping[str, str] = {
-    "id": "env_id",
-    "args": "env_args",
-    "max_concurrent_generation": "max_concurrent",
-    "resume_path": "resume",
-    "header": "headers",
-    "extra_headers": "headers",
-    "header_from_state": "headers_from_state",
-    "extra_headers_from_state": "headers_from_state",
-}
-"""Other names of fields."""
+
+class TableFields(BaseModel):
+    """The fields of a table in a file, which may have several spellings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    spellings: ClassVar[Mapping[str, str]] = {}
+    """Other names of fields."""
+    hidden: ClassVar[frozenset[str]] = frozenset()
+    """Fields whose values no error shows: they may hold a key."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any], where: str) -> Self:
+        """Return checked fields.
+
+        Args:
+            given: The fields by their names, or other spellings of them.
+            where: What the errors name as the place.
+
+        Raises:
+            ConfigurationError: If there is no such field, or a value does not fit.
+        """
+        try:
+            return cls(**cls.rename(given, where))
+        except ValidationError as error:
+            problems = "; ".join(cls._describe(problem, given) for problem in error.errors())
+            raise ConfigurationError(f"{where}: {problems}") from None
+
+    @classmethod
+    def rename(cls, given: Mapping[str, Any], where: str, extra: Iterable[str] = ()) -> dict[str, Any]:
+        """Return fields under their own names.
+
+        Args:
+            given: The fields.
+            where: What the errors name as the place.
+            extra: Further names that are let through.
+
+        Raises:
+            ConfigurationError: If there is no such field, or one is given in two spellings.
+        """
+        known = cls.known_names(extra)
+        fields: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in known:
+                hint = did_you_mean(name, known) or f" There are {', '.join(known)}."
+                raise ConfigurationError(f"{where}: there is no field {name!r}.{hint}")
+            own = cls.spellings.get(name, name)
+            if own in fields:
+                both = [spelling for spelling in given if cls.spellings.get(spelling, spelling) == own]
+                raise ConfigurationError(f"{where} says the same twice, as {' and '.join(both)}: leave one of them out")
+            fields[own] = str(value) if isinstance(value, Path) else value
+        return fields
+
+    @classmethod
+    def known_names(cls, extra: Iterable[str] = ()) -> list[str]:
+        """Return all names that a field may have."""
+        return [*cls.model_fields, *cls.spellings, *extra]
+
+    @classmethod
+    def _describe(cls, problem: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+        """Return what is wrong with a field, by the name that it was given."""
+        field, *inside = problem["loc"]
+        name = next((name for name in given if cls.spellings.get(name, name) == field), field)
+        place = ".".join(map(str, (name, *inside)))
+        if problem["type"] == "missing":
+            return f"{place} is missing"
+        value = problem["input"]
+        got = type(value).__name__ if field in cls.hidden else excerpt(with_secrets({field: value})[field], 80)
+        message = "must be a table" if problem["type"] == "dict_type" else problem["msg"]
+        hint = did_you_mean(value, CLIENT_TYPES) if problem["type"] == "literal_error" else ""
+        return f"{place}: {message}, got {got}{hint and '.'}{hint}"
 
 
-def _header_table(value: Any) -> Any:
+def _parse_headers(value: Any) -> Any:
     """Return headers as a dict; they may be a list of texts ``"Name: value"``, as on the command line."""
     if value is None or isinstance(value, Mapping):
         return value
@@ -39,114 +104,126 @@ def _header_table(value: Any) -> Any:
     return headers
 
 
-def _names(value: Any) -> Any:
+def _parse_names(value: Any) -> Any:
     """Return names as a list; they may be one text, separated by commas."""
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
 
-Headers = Annotated[dict[str, str], BeforeValidator(_header_table)]
-
-
-def _not_zero(value: int) -> int:
+def _refuse_zero(value: int) -> int:
     if value == 0:
         raise ValueError("must be positive, or -1 for all")
     return value
 
 
+Headers = Annotated[dict[str, str], BeforeValidator(_parse_headers)]
 Count = Annotated[int, Field(ge=1)]
+Limit = Annotated[int, Field(ge=-1)]
+Table = dict[str, Any]
+
+WITHOUT_EFFECT: Mapping[str, str] = {
+    "no_interleave_scoring": "a group is scored when its rollouts are finished, while others play",
+    "num_workers": "all rollouts run in this process; --max-concurrent says how many at once",
+    "disable_env_server": "there is no server process, the rollouts run in this one",
+}
+"""Fields that are accepted since command lines and files written for verifiers have them; and why they change nothing here."""
 
 
-class EvalFields(BaseModel):
-    """What is said about an evaluation. A field that nobody named is None."""
+def _accepted(name: str, *flags: str) -> Any:
+    """Return the option of a field of `WITHOUT_EFFECT`."""
+    return Option(*flags, help=f"Accepted for command lines of verifiers, without effect: {WITHOUT_EFFECT[name]}.")
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+class EvalFields(TableFields):
+    """What is said about an evaluation. A field that was not given is None."""
+
+    spellings = {
+        "id": "env_id",
+        "args": "env_args",
+        "max_concurrent_generation": "max_concurrent",
+        "resume_path": "resume",
+        "header": "headers",
+        "extra_headers": "headers",
+        "header_from_state": "headers_from_state",
+        "extra_headers_from_state": "headers_from_state",
+    }
+    hidden = frozenset({"headers"})
 
     env_id: str | None = None
-    env_args: dict[str, Any] | None = None
-    env_dir_path: str | None = None
-    endpoints_path: str | None = None
+    env_args: Annotated[Table | None, Option("--env-args", "-a", metavar="JSON", help="Arguments of load_environment.")] = None
+    env_dir_path: Annotated[
+        str | None, Option("--env-dir-path", metavar="DIR", help="Where environments are developed. [./environments]")
+    ] = None
+    provider: Annotated[
+        str | None, Option("--provider", "-p", help=f"One of {', '.join(PROVIDERS)}; a directory is taken for --env-dir-path. [prime]")
+    ] = None
+    endpoints_path: Annotated[
+        str | None, Option("--endpoints-path", "-e", metavar="FILE", help="The endpoint registry. [./configs/endpoints.toml]")
+    ] = None
     endpoint_id: str | None = None
-    model: str | None = None
-    provider: str | None = None
-    api_client_type: ClientType | None = None
-    api_key_var: str | None = None
-    api_base_url: str | None = None
-    headers: Headers | None = None
-    headers_from_state: Headers | None = None
-    num_examples: Annotated[int, Field(ge=-1), AfterValidator(_not_zero)] | None = None
-    rollouts_per_example: Count | None = None
-    max_concurrent: Annotated[int, Field(ge=-1)] | None = None
-    max_concurrent_scoring: Annotated[int, Field(ge=-1)] | None = None
-    max_tokens: Count | None = None
-    temperature: float | None = None
-    sampling_args: dict[str, Any] | None = None
-    output_dir: str | None = None
-    verbose: bool | None = None
-    save_results: bool | None = None
-    state_columns: Annotated[list[str], BeforeValidator(_names)] | None = None
-    resume: bool | str | None = None
+    """A name of the endpoint registry; in files, which say in ``model`` what is no such name."""
+    model: Annotated[str | None, Option("--model", "-m", help="A model, or a name in the endpoint registry. [openai/gpt-4.1-mini]")] = None
+    api_client_type: Annotated[ClientType | None, Option("--api-client-type", help="The API that is spoken. [openai_chat_completions]")] = (
+        None
+    )
+    api_key_var: Annotated[str | None, Option("--api-key-var", "-k", metavar="NAME", help="Environment variable of the API key.")] = None
+    api_base_url: Annotated[str | None, Option("--api-base-url", "-b", metavar="URL", help="Where the model is.")] = None
+    headers: Annotated[Headers | None, Option("--header", metavar="'NAME: VALUE'", help="A header of every request; repeatable.")] = None
+    headers_from_state: Annotated[
+        Headers | None,
+        Option(
+            "--header-from-state",
+            metavar="'NAME: KEY'",
+            help="A header whose value is an item of the rollout's state; repeatable. [X-Session-ID: example_id]",
+        ),
+    ] = None
+    num_examples: Annotated[
+        Annotated[Limit, AfterValidator(_refuse_zero)] | None,
+        Option("--num-examples", "-n", help="Examples to play; -1 for all. [the environment's, else 5]"),
+    ] = None
+    rollouts_per_example: Annotated[
+        Count | None, Option("--rollouts-per-example", "-r", help="Rollouts of each. [the environment's, else 3]")
+    ] = None
+    max_concurrent: Annotated[
+        Limit | None,
+        Option("--max-concurrent", "-c", "--max-concurrent-generation", help="Most rollouts at once; -1 for no limit. [32]"),
+    ] = None
+    max_concurrent_scoring: Annotated[
+        Limit | None, Option("--max-concurrent-scoring", help="Most groups scored at once; -1 for no limit. [-1]")
+    ] = None
+    max_tokens: Annotated[Count | None, Option("--max-tokens", "-t", help="Most tokens of an answer.")] = None
+    temperature: Annotated[float | None, Option("--temperature", "-T", help="Sampling temperature.")] = None
+    sampling_args: Annotated[
+        Table | None, Option("--sampling-args", "-S", metavar="JSON", help="Further sampling arguments; they win over -t and -T.")
+    ] = None
+    output_dir: Annotated[str | None, Option("--output-dir", "-o", metavar="DIR", help="Results go below DIR/evals.")] = None
+    verbose: Annotated[bool | None, Option("--verbose", "-v", help="Log more.")] = None
+    save_results: Annotated[bool | None, Option("--save-results", "-s", help="Save the results.")] = None
+    state_columns: Annotated[
+        Annotated[list[str], BeforeValidator(_parse_names)] | None,
+        Option("--state-columns", "-C", metavar="NAMES", help="Items of the state to save, separated by commas."),
+    ] = None
+    resume: Annotated[
+        bool | str | None,
+        Option("--resume", "-R", metavar="[DIR]", help="Go on with a run, and save; without DIR with the newest unfinished one that fits."),
+    ] = None
     """True for the newest run that fits; or the directory of one."""
-    redo_errors: bool | None = None
-    independent_scoring: bool | None = None
-    max_retries: Annotated[int, Field(ge=0)] | None = None
-    timeout: Annotated[float, Field(gt=0)] | None = None
-    """Seconds that a rollout may take."""
-    extra_env_kwargs: dict[str, Any] | None = None
-    save_to_hf_hub: bool | None = None
-    hf_hub_dataset_name: str | None = None
-    no_interleave_scoring: bool | None = None
-    num_workers: int | str | None = None
-    disable_env_server: bool | None = None
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], where: str) -> EvalFields:
-        """Return checked fields.
-
-        Args:
-            given: The fields by their names, or other spellings of them.
-            where: What the errors name as the place.
-
-        Raises:
-            ConfigurationError: If there is no such field, or a value does not fit.
-        """
-        try:
-            return cls(**normalized(given, where))
-        except ValidationError as error:
-            raise ConfigurationError(f"{where}: {'; '.join(map(_problem, error.errors()))}") from None
-
-
-def _problem(error: Mapping[str, Any]) -> str:
-    """Return what is wrong with a field. Headers are not shown, as they may be secrets."""
-    field = error["loc"][0] if error["loc"] else ""
-    got = "" if field == "headers" else f", got {excerpt(with_secrets({field: error['input']})[field], 80)}"
-    return f"{'.'.join(map(str, error['loc']))}: {error['msg']}{got}"
-
-
-def known_fields(extra: Iterable[str] = ()) -> list[str]:
-    """Return all names that a field may have."""
-    return [*EvalFields.model_fields, *SPELLINGS, *extra]
-
-
-def normalized(given: Mapping[str, Any], where: str, extra: Iterable[str] = ()) -> dict[str, Any]:
-    """Return fields under their own names.
-
-    Args:
-        given: The fields.
-        where: What the errors name as the place.
-        extra: Further names that are let through.
-
-    Raises:
-        ConfigurationError: If there is no such field, or one is given in two spellings.
-    """
-    known = known_fields(extra)
-    fields: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in known:
-            hint = did_you_mean(name, known) or f" There are {', '.join(known)}."
-            raise ConfigurationError(f"{where}: there is no field {name!r}.{hint}")
-        own = SPELLINGS.get(name, name)
-        if own in fields:
-            both = [spelling for spelling in given if SPELLINGS.get(spelling, spelling) == own]
-            raise ConfigurationError(f"{where} says the same twice, as {' and '.join(both)}: leave one of them out")
-        fields[own] = str(value) if isinstance(value, Path) else value
-    return fields
+    redo_errors: Annotated[bool | None, Option("--redo-errors", help="When resuming, play again what ended with an error.")] = None
+    independent_scoring: Annotated[bool | None, Option("--independent-scoring", "-i", help="Score each rollout alone.")] = None
+    max_retries: Annotated[
+        Annotated[int, Field(ge=0)] | None, Option("--max-retries", help="Repeat a rollout that met a passing failure. [0]")
+    ] = None
+    timeout: Annotated[
+        Annotated[float, Field(gt=0)] | None, Option("--timeout", metavar="SECONDS", help="Time that a rollout may take.")
+    ] = None
+    extra_env_kwargs: Annotated[
+        Table | None, Option("--extra-env-kwargs", "-x", metavar="JSON", help="Attributes to set on the environment.")
+    ] = None
+    save_to_hf_hub: Annotated[bool | None, Option("--save-to-hf-hub", "-H", help="Push the results to the Hugging Face hub, and save.")] = (
+        None
+    )
+    hf_hub_dataset_name: Annotated[
+        str | None, Option("--hf-hub-dataset-name", "-D", metavar="NAME", help="What they are called there.")
+    ] = None
+    no_interleave_scoring: Annotated[bool | None, _accepted("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None
+    num_workers: Annotated[int | str | None, _accepted("num_workers", "--num-workers", "-w")] = None
+    disable_env_server: Annotated[bool | None, _accepted("disable_env_server", "--disable-env-server")] = None

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from verifiers_compat.cli.evals.fields import EvalFields, known_fields, normalized
+from verifiers_compat.cli.evals.fields import EvalFields
 from vfgym.errors import ConfigurationError, did_you_mean
 
 _TABLES = ("eval", "ablation")
@@ -41,9 +41,11 @@ def load_toml_config(path: str | Path, extra_valid_fields: Iterable[str] = ()) -
     for name, rows in tables.items():
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ConfigurationError(f"{path}: {name} must be tables [[{name}]], got {rows!r:.80}")
-    misspelt = next((name for name, value in content.items() if name not in known_fields(extra) and isinstance(value, list | dict)), None)
+    misspelt = next(
+        (name for name, value in content.items() if name not in EvalFields.known_names(extra) and isinstance(value, list | dict)), None
+    )
     if misspelt is not None:
-        known = [*_TABLES, *known_fields(extra)]
+        known = [*_TABLES, *EvalFields.known_names(extra)]
         raise ConfigurationError(f"{path}: there is no table or field {misspelt!r}.{did_you_mean(misspelt, known)}")
     shared = _fields(content, f"{path}", extra)
     if "env_id" in shared:
@@ -91,8 +93,8 @@ def _numbered(rows: list[Any]) -> Iterable[tuple[int, Any]]:
 
 def _fields(table: Mapping[str, Any], where: str, extra: list[str]) -> dict[str, Any]:
     """Return the fields of a table, checked."""
-    fields = normalized(table, where, extra)
-    EvalFields.of({name: value for name, value in fields.items() if name not in extra}, where)
+    fields = EvalFields.rename(table, where, extra)
+    EvalFields.parse({name: value for name, value in fields.items() if name not in extra}, where)
     if "endpoint_id" in fields and "model" in fields:
         raise ConfigurationError(f"{where}: endpoint_id names a model of the endpoint registry, so leave model out (or endpoint_id)")
     return fields
@@ -122,10 +124,10 @@ def _combinations(table: Mapping[str, Any], where: str, extra: list[str]) -> Ite
         raise ConfigurationError(
             f"{where}: [ablation.sweep.args] must be a table with a list of values for each argument, got {args!r:.80}"
         )
-    known = known_fields(extra)
+    known = EvalFields.known_names(extra)
     for name in invalid_ablation_sweep_fields(sweep, known):
         raise ConfigurationError(f"{where}: a sweep has no field {name!r}.{did_you_mean(name, known)}")
-    sweep, fixed = normalized(sweep, f"{where}, sweep", extra), normalized(fixed, where, extra)
+    sweep, fixed = EvalFields.rename(sweep, f"{where}, sweep", extra), EvalFields.rename(fixed, where, extra)
     fixed_args = fixed.pop("env_args", {})
     if not isinstance(fixed_args, dict):
         raise ConfigurationError(f"{where}: env_args must be a table, got {fixed_args!r:.80}")

@@ -14,14 +14,7 @@ from typing import Any
 from verifiers_compat.alias import ALIAS, AliasFinder, install
 from verifiers_compat.cli.evals.report import print_results
 from verifiers_compat.envs.api import RolloutAPI
-from verifiers_compat.types import (
-    EvalConfig,
-    EvalRunConfig,
-    GenerateOutputs,
-    LogCallback,
-    ProgressCallback,
-    StartCallback,
-)
+from verifiers_compat.types import EvalConfig, EvalRunConfig, GenerateOutputs, LogCallback, ProgressCallback, StartCallback
 from verifiers_compat.utils.async_utils import EventLoopLagMonitor, EventLoopLagStats
 from verifiers_compat.utils.env_utils import EnvironmentLoadError, load_environment
 from verifiers_compat.utils.path_utils import get_eval_results_path
@@ -31,6 +24,11 @@ from vfgym.errors import ConfigurationError, Error
 
 logger = logging.getLogger("verifiers_compat")
 
+_OF_THE_RUN = (
+    *("sampling_args", "num_examples", "rollouts_per_example", "max_concurrent", "max_concurrent_scoring", "state_columns"),
+    *("hf_hub_dataset_name", "independent_scoring", "max_retries", "redo_errors"),
+)
+"""Fields of an `EvalConfig` that are arguments of `Environment.evaluate`."""
 _SECONDS_BETWEEN_HEARTBEATS = 60.0
 _LONGEST_HEARTBEAT = 10.0
 """Seconds that a heartbeat may take."""
@@ -47,7 +45,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedEvaluation:
     """What came of an evaluation: its results, or what kept it from having any."""
 
     evaluation: Evaluation
@@ -71,7 +69,7 @@ def is_peer_installed() -> bool:
     return any(spec is not None and spec.origin is not None for spec in found)  # a mere directory of that name has no origin
 
 
-def prepared(config: EvalConfig) -> Evaluation:
+def load_evaluation(config: EvalConfig) -> Evaluation:
     """Load the environment of an evaluation, set what is to be set on it, and choose where results go.
 
     Raises:
@@ -124,22 +122,13 @@ async def play(
     outputs: GenerateOutputs = await evaluation.env.evaluate(
         config.client_config,
         config.model,
-        sampling_args=config.sampling_args,
-        num_examples=config.num_examples,
-        rollouts_per_example=config.rollouts_per_example,
-        max_concurrent=config.max_concurrent,
+        **{name: getattr(config, name) for name in _OF_THE_RUN},
         results_path=evaluation.results_path,
-        state_columns=config.state_columns,
         save_results=evaluation.results_path is not None,
         push_to_hf_hub=config.save_to_hf_hub,
-        hf_hub_dataset_name=config.hf_hub_dataset_name,
-        independent_scoring=config.independent_scoring,
-        max_retries=config.max_retries,
         on_start=on_start,
         on_progress=on_progress,
         on_log=on_log,
-        max_concurrent_scoring=config.max_concurrent_scoring,
-        redo_errors=config.redo_errors,
     )
     return outputs
 
@@ -156,7 +145,7 @@ async def run_evaluation(
     Args:
         config: The evaluation.
         on_start: See `Environment.generate`.
-        on_log_file: There is no server process here that would log to a file, so it cannot be given.
+        on_log_file: Only None: no server process logs to a file here.
         on_progress: See `Environment.generate`.
         on_log: See `Environment.generate`.
 
@@ -165,11 +154,11 @@ async def run_evaluation(
     """
     if on_log_file is not None:
         raise ConfigurationError("on_log_file names the log of a server process, and there is none: everything is logged in this process")
-    evaluation = prepared(config)
+    evaluation = load_evaluation(config)
     try:
         return await play(evaluation, on_start, on_progress, on_log)
     finally:
-        await _torn_down([evaluation])
+        await _tear_down([evaluation])
 
 
 async def run_evaluations(config: EvalRunConfig) -> list[GenerateOutputs]:
@@ -181,7 +170,7 @@ async def run_evaluations(config: EvalRunConfig) -> list[GenerateOutputs]:
     Raises:
         Exception: What kept the first of those that broke off from going on, when all others are done.
     """
-    finished, lag = await finish_all([prepared(each) for each in config.evals])
+    finished, lag = await finish_all([load_evaluation(each) for each in config.evals])
     for each in finished:
         if each.results is not None:
             print_results(each.results, event_loop_lag=lag)
@@ -191,7 +180,9 @@ async def run_evaluations(config: EvalRunConfig) -> list[GenerateOutputs]:
     return [each.results for each in finished if each.results is not None]
 
 
-async def finish_all(evaluations: Sequence[Evaluation], *, heartbeat_url: str | None = None) -> tuple[list[Finished], EventLoopLagStats]:
+async def finish_all(
+    evaluations: Sequence[Evaluation], *, heartbeat_url: str | None = None
+) -> tuple[list[FinishedEvaluation], EventLoopLagStats]:
     """Carry several evaluations out at the same time. One that breaks off does not stop the others.
 
     Args:
@@ -204,21 +195,21 @@ async def finish_all(evaluations: Sequence[Evaluation], *, heartbeat_url: str | 
     monitor = EventLoopLagMonitor()
     try:
         async with monitor, _heartbeat(heartbeat_url):
-            finished = await asyncio.gather(*map(_finished, evaluations))
+            finished = await asyncio.gather(*map(_finish, evaluations))
     finally:
-        await _torn_down(evaluations)
+        await _tear_down(evaluations)
     return finished, monitor.get_stats()
 
 
-async def _finished(evaluation: Evaluation) -> Finished:
+async def _finish(evaluation: Evaluation) -> FinishedEvaluation:
     try:
-        return Finished(evaluation, await play(evaluation))
+        return FinishedEvaluation(evaluation, await play(evaluation))
     except Exception as error:
         logger.debug("the evaluation of %s broke off", evaluation.config.env_id, exc_info=True)
-        return Finished(evaluation, None, error)
+        return FinishedEvaluation(evaluation, None, error)
 
 
-async def _torn_down(evaluations: Sequence[Evaluation]) -> None:
+async def _tear_down(evaluations: Sequence[Evaluation]) -> None:
     for evaluation in evaluations:
         # Called on the class: an author's code may use the name for something of its own.
         await ChatEnv.aclose(evaluation.env.definition)

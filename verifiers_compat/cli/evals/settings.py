@@ -28,17 +28,16 @@ logger = logging.getLogger(__name__)
 DEFAULT_MODEL = "openai/gpt-4.1-mini"
 DEFAULT_PROVIDER = "prime"
 DEFAULT_ENV_DIR = "./environments"
-DEFAULT_NUM_EXAMPLES = 5
-DEFAULT_ROLLOUTS_PER_EXAMPLE = 3
-DEFAULT_MAX_CONCURRENT = 32
 DEFAULT_HEADERS_FROM_STATE: Mapping[str, str] = {"X-Session-ID": "example_id"}
+DEFAULTS: Mapping[str, Any] = {"num_examples": 5, "rollouts_per_example": 3, "max_concurrent": 32}
+"""Fields of an `EvalConfig` that the command has defaults for; most others have theirs in the class."""
 
 
 class MissingEnvironment(ConfigurationError):
     """An environment is not installed, or not in the version that was asked for."""
 
 
-def eval_config(fields: EvalFields) -> EvalConfig:
+def resolve_config(fields: EvalFields) -> EvalConfig:
     """Return an evaluation with everything filled in: what is said, else the environment's own defaults, else the built-in ones.
 
     Raises:
@@ -49,35 +48,15 @@ def eval_config(fields: EvalFields) -> EvalConfig:
     if fields.hf_hub_dataset_name and not fields.save_to_hf_hub:
         raise ConfigurationError("hf_hub_dataset_name names a data set on the hub: ask for the upload too (save_to_hf_hub, -H)")
     env_id = fields.env_id.strip()
-    own = evaluation_defaults(env_id)
-    num_examples = fields.num_examples or own.get("num_examples", DEFAULT_NUM_EXAMPLES)
-    rollouts = fields.rollouts_per_example or own.get("rollouts_per_example", DEFAULT_ROLLOUTS_PER_EXAMPLE)
-    model, client_config = resolve_model(fields)
+    said = {name: value for name, value in fields if value is not None and name in EvalConfig.model_fields}
+    said["env_id"] = without_version(env_id)
+    said["model"], said["client_config"] = resolve_model(fields)
     sampling = {"max_tokens": fields.max_tokens, "temperature": fields.temperature}
-    timeout = {} if fields.timeout is None else {"timeout_seconds": fields.timeout}
-    config = EvalConfig(
-        env_id=without_version(env_id),
-        env_args=fields.env_args or {},
-        env_dir_path=fields.env_dir_path or DEFAULT_ENV_DIR,
-        output_dir=fields.output_dir,
-        endpoint_id=fields.endpoint_id,
-        model=model,
-        client_config=client_config,
-        sampling_args={**{name: value for name, value in sampling.items() if value is not None}, **(fields.sampling_args or {})},
-        num_examples=num_examples,
-        rollouts_per_example=rollouts,
-        max_concurrent=DEFAULT_MAX_CONCURRENT if fields.max_concurrent is None else fields.max_concurrent,
-        max_concurrent_scoring=-1 if fields.max_concurrent_scoring is None else fields.max_concurrent_scoring,
-        independent_scoring=bool(fields.independent_scoring),
-        extra_env_kwargs={**(fields.extra_env_kwargs or {}), **timeout},
-        max_retries=fields.max_retries or 0,
-        verbose=bool(fields.verbose),
-        state_columns=fields.state_columns,
-        save_results=bool(fields.save_results or fields.save_to_hf_hub or fields.resume),
-        redo_errors=bool(fields.redo_errors),
-        save_to_hf_hub=bool(fields.save_to_hf_hub),
-        hf_hub_dataset_name=fields.hf_hub_dataset_name,
-    )
+    said["sampling_args"] = {**{name: value for name, value in sampling.items() if value is not None}, **(fields.sampling_args or {})}
+    if fields.timeout is not None:
+        said["extra_env_kwargs"] = {**(fields.extra_env_kwargs or {}), "timeout_seconds": fields.timeout}
+    said["save_results"] = bool(fields.save_results or fields.save_to_hf_hub or fields.resume)
+    config = EvalConfig(**{**DEFAULTS, **evaluation_defaults(env_id), **said})
     return config.model_copy(update={"resume_path": run_to_resume(config, fields.resume)}) if fields.resume else config
 
 
