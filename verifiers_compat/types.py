@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 import vfgym.messages.responses as responses
 import vfgym.state as state
 import vfgym.tools as tools
-from verifiers_compat.loading import module_getattr
+from verifiers_compat.loading import create_getattr
 from verifiers_compat.messages import (
     AssistantMessage,
     ImageUrlContentPart,
@@ -34,9 +34,9 @@ from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
 from vfgym.state import RolloutInput, TokenUsage, TrajectoryStep, TrajectoryStepTokens
 from vfgym.tasks import DatasetBuilder
 
-__getattr__ = module_getattr(
+__getattr__ = create_getattr(
     __name__,
-    left_out={
+    unavailable={
         "CustomBaseModel": "messages are dicts here, and responses plain classes; they have the methods of pydantic's models themselves",
         "GenericContentPart": "a content part of any other type is a dict here",
     },

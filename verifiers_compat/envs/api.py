@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 from verifiers_compat.envs.dataset_access import DatasetAccess
-from verifiers_compat.generation import Callbacks, Inputs, ListedInputs, Settings, TaskInputs, generate
-from verifiers_compat.generation.telling import Teller
+from verifiers_compat.generation import GenerateSettings, Inputs, ListedInputs, RunReporter, TaskInputs, generate
 from verifiers_compat.types import GenerateOutputs, LogCallback, ProgressCallback, SamplingArgs, StartCallback
 from vfgym.aio import threads
 from vfgym.aio.background import run_to_end
@@ -107,15 +106,8 @@ class RolloutAPI(DatasetAccess):
     ) -> list[RolloutOutput]:
         """Play the rollouts of one example, all at once, and score them together.
 
-        Args:
-            group_inputs: A dataset row for each rollout, all with the same ``example_id``.
-            client: Who is asked.
-            model: Name of the model.
-            sampling_args: Generation parameters; they win over the environment's.
-            max_retries: How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it.
-            state_columns: Further items of the state to keep.
-            env_client: Only None: there is no server process to play on.
-            sem: Held while the group runs.
+        `group_inputs` has a dataset row for each rollout, all with the same ``example_id``. The other arguments are those of
+        `run_rollout`; `max_retries` is of each rollout.
 
         Returns:
             The rollouts as data, in the order of the inputs.
@@ -138,13 +130,13 @@ class RolloutAPI(DatasetAccess):
         inputs = ListedInputs(self.definition.tasks_of("train"), rows)
         if inputs.num_examples > 1:
             raise ConfigurationError("the inputs of a group are rollouts of one example, so they need the same example_id")
-        settings = Settings(
+        settings = GenerateSettings(
             model=model,
             sampling_args=self._merged(sampling_args),
             state_columns=state_columns or (),
             max_retries=max_retries,
             independent_scoring=not as_group,
-            callbacks=Callbacks(shows_progress=False),
+            shows_progress=False,
         )
         return (await self._generated(inputs, client, settings, calls_author=False)).outputs
 
@@ -208,11 +200,8 @@ class RolloutAPI(DatasetAccess):
         Raises:
             ConfigurationError: If the inputs, the client or an argument cannot work.
         """
-        callbacks = _callbacks(on_start, on_progress, on_log)
-        limits = _older_limits(older, max_concurrent)
-        if older.get("use_tqdm") is False:
-            callbacks = Callbacks(on_start=callbacks.on_start, on_progress=callbacks.on_progress, on_log=on_log, shows_progress=False)
-        settings = Settings(
+        is_one_callback = on_progress is not None and not isinstance(on_progress, list | tuple)
+        settings = GenerateSettings(
             model=model,
             sampling_args=self._merged(sampling_args),
             results_path=None if results_path is None else Path(results_path),
@@ -225,8 +214,11 @@ class RolloutAPI(DatasetAccess):
             strict=strict,
             redo_errors=redo_errors,
             seed=seed,
-            callbacks=callbacks,
-            **limits,
+            on_start=on_start,
+            on_progress=(on_progress,) if is_one_callback else tuple(on_progress or ()),  # type: ignore[arg-type]
+            on_log=on_log,
+            shows_progress=not is_one_callback and older.get("use_tqdm") is not False,
+            **_older_limits(older, max_concurrent),
         )
         planned = inputs if isinstance(inputs, TaskInputs) else ListedInputs(self.definition.tasks_of("train"), _rows(inputs))
         return await self._generated(planned, client, settings)
@@ -256,26 +248,8 @@ class RolloutAPI(DatasetAccess):
     ) -> GenerateOutputs:
         """Roll out and score the evaluation tasks; the training tasks where there are no others.
 
-        Args:
-            client: Who is asked: a `Client`, a `ClientConfig` or an SDK's client.
-            model: Name of the model.
-            sampling_args: Generation parameters; they win over the environment's.
-            num_examples: Play the first so many tasks; -1 for all.
-            rollouts_per_example: Rollouts of each task, which are scored together.
-            max_concurrent: See `generate`, as for all that follow.
-            results_path: See `generate`.
-            state_columns: See `generate`.
-            save_results: See `generate`.
-            push_to_hf_hub: See `generate`.
-            hf_hub_dataset_name: See `generate`.
-            independent_scoring: See `generate`.
-            max_retries: See `generate`.
-            on_start: See `generate`.
-            on_progress: See `generate`.
-            on_log: See `generate`.
-            split: Play the tasks of this split.
-            example_ids: Play the tasks with these ids, instead of the first `num_examples`.
-            **kwargs: Further arguments of `generate`.
+        The first `num_examples` tasks of `split` are played (-1 for all), or those with the ids in `example_ids`; each of them
+        `rollouts_per_example` times. These rollouts are scored together. All other arguments are those of `generate`.
 
         Returns:
             The outputs by example and rollout, and the run's metadata.
@@ -361,7 +335,7 @@ class RolloutAPI(DatasetAccess):
     async def stop_server(self) -> None:
         """There is no server process to stop, so nothing is done."""
 
-    async def _generated(self, inputs: Inputs, client: Any, settings: Settings, *, calls_author: bool = True) -> GenerateOutputs:
+    async def _generated(self, inputs: Inputs, client: Any, settings: GenerateSettings, *, calls_author: bool = True) -> GenerateOutputs:
         """Carry a run out, through the author's own `run_group` or `run_rollout` where there is one."""
         method = "run_rollout" if settings.independent_scoring else "run_group"
         is_authored = calls_author and getattr(type(self), method) is not getattr(RolloutAPI, method)
@@ -372,7 +346,7 @@ class RolloutAPI(DatasetAccess):
         try:
             run = self._run(inputs, client, settings)
             own_method = getattr(self, method) if is_authored else None
-            outputs = await generate(self.definition, inputs, clients, settings, run, Teller(settings.callbacks), own_method)
+            outputs = await generate(self.definition, inputs, clients, settings, run, RunReporter(settings), own_method)
         finally:
             for each in own:
                 await each.close()
@@ -399,7 +373,7 @@ class RolloutAPI(DatasetAccess):
     def _merged(self, sampling_args: SamplingArgs | None) -> SamplingArgs:
         return with_secrets({**self.definition.sampling_args, **(sampling_args or {})})  # type: ignore[no-any-return]
 
-    def _run(self, inputs: Inputs, client: Any, settings: Settings) -> Run:
+    def _run(self, inputs: Inputs, client: Any, settings: GenerateSettings) -> Run:
         definition = self.definition
         name = definition.env_id or type(definition).__name__
         path = settings.results_path
@@ -446,12 +420,6 @@ def _rows(inputs: Any) -> Iterable[Row]:
     if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
         raise ConfigurationError(f"inputs must be dataset rows (a Dataset or a list of dicts), got {type(inputs).__name__}")
     return inputs
-
-
-def _callbacks(on_start: Any, on_progress: Any, on_log: Any) -> Callbacks:
-    is_one = on_progress is not None and not isinstance(on_progress, list | tuple)
-    each = (on_progress,) if is_one else tuple(on_progress or ())
-    return Callbacks(on_start=on_start, on_progress=each, on_log=on_log, shows_progress=not is_one)
 
 
 _AUTHORS_CHOICE = ("get_eval_dataset", "build_eval_dataset")

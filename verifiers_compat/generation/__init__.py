@@ -1,7 +1,8 @@
 """`generate`: rollouts of many inputs against a model, scored in groups or one by one, saved as they finish."""
 
+from verifiers_compat.generation.reporting import RunReporter
 from verifiers_compat.generation.run import generate
-from verifiers_compat.generation.settings import Callbacks, Settings
+from verifiers_compat.generation.settings import GenerateSettings
 from vfgym.runs.inputs import Inputs, ListedInputs, TaskInputs
 
-__all__ = ["Callbacks", "Inputs", "ListedInputs", "Settings", "TaskInputs", "generate"]
+__all__ = ["GenerateSettings", "Inputs", "ListedInputs", "RunReporter", "TaskInputs", "generate"]

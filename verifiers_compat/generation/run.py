@@ -1,4 +1,4 @@
-"""One run of `generate`, on the engine of all runs: clients are asked, and the documented callbacks are told."""
+"""One run of `generate`, on the engine of all runs: clients are asked, and the documented callbacks are called."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from verifiers_compat.generation.authored_player import AuthoredPlayer
-from verifiers_compat.generation.settings import Settings
-from verifiers_compat.generation.telling import Teller
+from verifiers_compat.generation.reporting import RunReporter
+from verifiers_compat.generation.settings import GenerateSettings
 from vfgym.clients import Client
 from vfgym.envs.chat import ChatEnv
 from vfgym.results import GenerateOutputs, Run
@@ -23,9 +23,9 @@ async def generate(
     definition: ChatEnv,
     inputs: Inputs,
     clients: Sequence[Client],
-    settings: Settings,
+    settings: GenerateSettings,
     run: Run,
-    teller: Teller,
+    reporter: RunReporter,
     authors_method: Callable[..., Awaitable[Any]] | None = None,
 ) -> GenerateOutputs:
     """Play all inputs, and return their rows with the run's metadata.
@@ -38,7 +38,7 @@ async def generate(
         clients: Who is asked: groups (rollouts, where they are scored alone) take them in turn.
         settings: How it goes.
         run: What is written about it.
-        teller: Whom it is told to.
+        reporter: Reports how far it is.
         authors_method: The author's own `run_group` (`run_rollout`, where rollouts are scored alone), which plays then.
 
     Raises:
@@ -60,7 +60,7 @@ async def generate(
         )
         if earlier is not None:
             run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-            teller.log(f"resuming {path}: {len(earlier.rows)} of {inputs.num_rollouts} rollouts are done")
+            reporter.log(f"resuming {path}: {len(earlier.rows)} of {inputs.num_rollouts} rollouts are done")
     config = ClientPlayerConfig(
         definition,
         inputs,
@@ -87,10 +87,10 @@ async def generate(
     left = sum(len(group.numbers) for group in jobs)
     with Recorder(run, earlier) as recorder:
         if groups:
-            with teller.started(inputs, groups, run, in_groups=in_groups):
-                recorder.on_rows = lambda rows: teller.finished(recorder.outputs, rows, run)
+            with reporter.report_start(inputs, groups, run, in_groups=in_groups):
+                recorder.on_rows = lambda rows: reporter.report_finished(recorder.outputs, rows, run)
                 await engine.play(jobs, left if most <= 0 else min(most, left), recorder.add)
         outputs = recorder.finish()
     if path is not None:
-        teller.log(f"results saved to {path}")
+        reporter.log(f"results saved to {path}")
     return outputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,7 @@ from vfgym.results import RolloutOutput
 
 
 @dataclass(frozen=True, kw_only=True)
-class Callbacks:
-    """Who is told what, while a run goes on."""
-
-    on_start: Callable[[list[Any], list[Any]], Any] | None = None
-    """Called once with all inputs and with those that are left to play."""
-    on_progress: tuple[Callable[[list[RolloutOutput], list[RolloutOutput], Mapping[str, Any]], Any], ...] = ()
-    """Called after each finished group (or rollout, where they are scored alone)."""
-    on_log: Callable[[str], Any] | None = None
-    """Called with what is worth telling about saving and resuming."""
-    shows_progress: bool = True
-    """Whether a bar is shown on a terminal."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class GenerateSettings:
     """How a run of `generate` goes (see `Environment.generate`)."""
 
     model: str
@@ -45,7 +31,11 @@ class Settings:
     seed: int | None = None
     strict: bool = False
     redo_errors: bool = False
-    callbacks: Callbacks = field(default_factory=Callbacks)
+    on_start: Callable[[list[Any], list[Any]], Any] | None = None
+    on_progress: tuple[Callable[[list[RolloutOutput], list[RolloutOutput], Mapping[str, Any]], Any], ...] = ()
+    on_log: Callable[[str], Any] | None = None
+    shows_progress: bool = True
+    """Whether a progress bar is shown on a terminal."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str):
@@ -62,7 +52,7 @@ class Settings:
             raise ConfigurationError("hf_hub_dataset_name is where results are pushed to: give push_to_hf_hub=True too")
         if self.redo_errors and self.results_path is None:
             raise ConfigurationError("redo_errors says what a resumed run plays again: give the results_path of the run")
-        for callback in (self.callbacks.on_start, *self.callbacks.on_progress, self.callbacks.on_log):
+        for callback in (self.on_start, *self.on_progress, self.on_log):
             if callback is None:
                 continue
             if not callable(callback):

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import logging
-import math
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -14,18 +13,19 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
+import numpy as np
+
+from verifiers_compat.utils.error_utils import error_type_names
 from vfgym.aio.background import close_unawaited
 from vfgym.calls import CallPlan, is_awaitable
-from vfgym.errors import ConfigurationError, Error, InfraError, InvalidModelResponseError
+from vfgym.errors import ConfigurationError
+from vfgym.runs.retries import RETRYABLE
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 ErrorTypes: TypeAlias = "tuple[type[BaseException], ...]"
-
-RETRIED: ErrorTypes = (InfraError, InvalidModelResponseError)
-"""The errors after which an attempt is worth repeating."""
 
 
 async def maybe_await(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -40,27 +40,11 @@ async def maybe_call_with_named_args(func: Callable[..., Any], **objects: Any) -
     return await result if is_awaitable(result) else result
 
 
-class NullContext:
-    """A context that does nothing, for ``with``."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Let any exception pass."""
+NullContext = NullAsyncContext = contextlib.nullcontext
+"""A context that does nothing, for ``with`` and for ``async with``."""
 
 
-class NullAsyncContext:
-    """A context that does nothing, for ``async with``."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Let any exception pass."""
-
-
-async def maybe_semaphore(limit: int | None = None) -> asyncio.Semaphore | NullAsyncContext:
+async def maybe_semaphore(limit: int | None = None) -> asyncio.Semaphore | contextlib.nullcontext[None]:
     """Return a semaphore for `limit` holders at once, or a context that does nothing where there is no limit.
 
     Args:
@@ -86,7 +70,7 @@ def maybe_retry(
     max_retries: int = 0,
     initial: float = 1.0,
     max_wait: float = 60.0,
-    error_types: ErrorTypes = RETRIED,
+    error_types: ErrorTypes = RETRYABLE,
 ) -> Callable[..., Awaitable[T]]:
     """Return `func`, repeated after errors that may pass.
 
@@ -145,15 +129,8 @@ def _failure(result: Any, error_types: ErrorTypes) -> str | None:
 
 def _is_named(error: Mapping[str, Any], error_types: ErrorTypes) -> bool:
     """Say whether an error that was written down is of one of the types, by the names of those and of what derives from them."""
-    names = {name for kind in error_types for name in _names(kind)}
+    names = {name for kind in error_types for name in error_type_names(kind)}
     return not names.isdisjoint(str(error.get("error_chain_str", "")).split(" -> "))
-
-
-def _names(kind: type[BaseException]) -> Iterable[str]:
-    yield kind.__name__
-    if issubclass(kind, Error):
-        for derived in kind.__subclasses__():
-            yield from _names(derived)
 
 
 @dataclass(frozen=True)
@@ -171,14 +148,11 @@ class EventLoopLagStats:
     @classmethod
     def of(cls, lags: Iterable[float]) -> EventLoopLagStats:
         """Sum up measured lags, in seconds; all 0 where there are none."""
-        ordered = sorted(lags)
-        if not ordered:
+        measured = np.fromiter(lags, float)
+        if not measured.size:
             return cls(0, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-        def at(share: float) -> float:
-            return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-
-        return cls(len(ordered), math.fsum(ordered) / len(ordered), at(0.5), at(0.9), at(0.99), ordered[-1])
+        median, p90, p99, largest = np.percentile(measured, (50, 90, 99, 100), method="inverted_cdf").tolist()
+        return cls(measured.size, float(measured.mean()), median, p90, p99, largest)
 
 
 class EventLoopLagMonitor:

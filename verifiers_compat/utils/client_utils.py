@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vfgym.clients import ClientConfig, EndpointClientConfig
 from vfgym.clients.config import load_prime_config
@@ -60,18 +60,9 @@ def setup_openai_client(config: EndpointClientConfig) -> AsyncOpenAI:
 
     Whoever asked for it closes it, with ``await client.close()``.
     """
-    import httpx2
     from openai import AsyncOpenAI
 
-    single = resolve_client_config(config)
-    return AsyncOpenAI(
-        api_key=single.resolved_api_key(),
-        base_url=single.api_base_url,
-        timeout=httpx2.Timeout(single.timeout, connect=single.connect_timeout),
-        max_retries=single.max_retries,
-        default_headers=single.resolved_headers(),
-        http_client=setup_http_client(single),
-    )
+    return AsyncOpenAI(**_sdk_arguments(config))
 
 
 def setup_anthropic_client(config: EndpointClientConfig) -> AsyncAnthropic:
@@ -79,15 +70,21 @@ def setup_anthropic_client(config: EndpointClientConfig) -> AsyncAnthropic:
 
     Whoever asked for it closes it, with ``await client.close()``.
     """
-    import httpx2
     from anthropic import AsyncAnthropic
 
+    return AsyncAnthropic(**_sdk_arguments(config))
+
+
+def _sdk_arguments(config: EndpointClientConfig) -> dict[str, Any]:
+    """Return a configuration as the arguments that the clients of both SDKs take."""
+    import httpx2
+
     single = resolve_client_config(config)
-    return AsyncAnthropic(
-        api_key=single.resolved_api_key(),
-        base_url=single.api_base_url,
-        timeout=httpx2.Timeout(single.timeout, connect=single.connect_timeout),
-        max_retries=single.max_retries,
-        default_headers=single.resolved_headers(),
-        http_client=setup_http_client(single),
-    )
+    return {
+        "api_key": single.resolved_api_key(),
+        "base_url": single.api_base_url,
+        "timeout": httpx2.Timeout(single.timeout, connect=single.connect_timeout),
+        "max_retries": single.max_retries,
+        "default_headers": single.resolved_headers(),
+        "http_client": setup_http_client(single),
+    }

@@ -57,9 +57,7 @@ def get_vf_error_chain(error: BaseException | None) -> list[BaseException]:
     return get_error_chain(error, Error)
 
 
-def error_info(error: BaseException) -> ErrorInfo:
-    """Return an error as data: ``error`` (its type), ``error_chain_repr`` and ``error_chain_str`` (it and its causes)."""
-    return ErrorInfo.of(error)
+error_info = ErrorInfo.of
 
 
 def error_type_name(error: BaseException | Mapping[str, Any] | str | None) -> str | None:
@@ -87,7 +85,10 @@ def error_info_to_exception(
     name = error_type_name(error)
     text = str(error.get("error_chain_repr", error["error"])) if isinstance(error, Mapping) else error
     if error_types is None:
-        known = {**_python_errors(), **_tree(Error)}
+        known: dict[str, type[BaseException]] = {
+            name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
+        }
+        known.update(error_type_names(Error))
     elif isinstance(error_types, Mapping):
         known = dict(error_types)
     else:
@@ -99,12 +100,9 @@ def error_info_to_exception(
         return Error(text)
 
 
-def _tree(kind: type[BaseException]) -> dict[str, type[BaseException]]:
+def error_type_names(kind: type[BaseException]) -> dict[str, type[BaseException]]:
+    """Return an error type and all that derive from it, by their names."""
     found = {kind.__name__: kind}
-    for derived in kind.__subclasses__():
-        found.update(_tree(derived))
+    for derived in type.__subclasses__(kind):
+        found.update(error_type_names(derived))
     return found
-
-
-def _python_errors() -> dict[str, type[BaseException]]:
-    return {name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}

@@ -22,8 +22,9 @@ from verifiers_compat.cli.evals.report import (
     to_col_order,
 )
 from verifiers_compat.cli.evals.runs import run_evaluation, run_evaluations
-from verifiers_compat.loading import module_getattr
-from verifiers_compat.utils.logging_utils import LEVEL_VAR
+from verifiers_compat.envs.datasets import without_progress_bars
+from verifiers_compat.loading import create_getattr
+from verifiers_compat.utils.logging_utils import LEVEL_VAR, log_level
 
 __all__ = [
     "filter_inputs",
@@ -46,8 +47,8 @@ __all__ = [
     "to_col_order",
 ]
 
-__getattr__ = module_getattr(
-    __name__, left_out={"run_evaluations_tui": "there is no full-screen display here; run_evaluations prints plain text"}
+__getattr__ = create_getattr(
+    __name__, unavailable={"run_evaluations_tui": "there is no full-screen display here; run_evaluations prints plain text"}
 )
 
 
@@ -83,15 +84,5 @@ def get_log_level(verbose: bool) -> str:
 @contextlib.contextmanager
 def quiet_datasets() -> Iterator[None]:
     """Show no progress bars and no messages below errors of `datasets`, inside a ``with``."""
-    import datasets
-
-    log = logging.getLogger("datasets")
-    level, had_bars = log.level, datasets.are_progress_bars_disabled() is False
-    log.setLevel(logging.ERROR)
-    datasets.disable_progress_bars()
-    try:
+    with without_progress_bars(), log_level(logging.ERROR, "datasets"):
         yield
-    finally:
-        log.setLevel(level)
-        if had_bars:
-            datasets.enable_progress_bars()

@@ -14,15 +14,12 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verifiers_compat.utils.message_utils import format_messages
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.output.redaction import redacted
 from vfgym.output.terminal import shown
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 LOGGER_NAME = "verifiers"
 """The logger that environments of the rollout API use."""
@@ -120,22 +117,21 @@ def setup_logging(
 
 
 @contextlib.contextmanager
-def log_level(level: str | int) -> Iterator[None]:
-    """Set the level of the library's loggers inside a ``with``; afterwards they have the level that they had.
+def log_level(level: str | int, *names: str) -> Iterator[None]:
+    """Set the level of loggers, by default the library's, inside a ``with``; afterwards they have the level that they had.
 
     Raises:
         ConfigurationError: If there is no such level.
     """
     number = _level_number(level)
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
+    earlier = {logger: logger.level for logger in map(logging.getLogger, names or LOGGERS)}
+    for logger in earlier:
         logger.setLevel(number)
     try:
         yield
     finally:
-        for logger, earlier in zip(loggers, levels, strict=True):
-            logger.setLevel(earlier)
+        for logger, before in earlier.items():
+            logger.setLevel(before)
 
 
 def quiet_verifiers() -> contextlib.AbstractContextManager[None]:
@@ -209,34 +205,27 @@ def _print_table(rows: Sequence[tuple[Any, Any, float, Any]], title: str | None)
     from rich.text import Text
 
     console = Console()
-    has_errors = any(error is not None for *_, error in rows)
+    heads = ["Prompt", "Completion", "Reward"]
+    if any(error is not None for *_, error in rows):
+        heads.append("Error")
+    cells = [
+        (format_messages(prompt or []), format_messages(completion or []), Text(f"{reward:.3f}"), Text(shown(error or ""), style="red"))
+        for prompt, completion, reward, error in rows
+    ]
     if console.width < _NARROWEST_TABLE:
-        _print_in_lines(rows, title, console)
+        if title is not None:
+            console.print(title)
+        for row in cells:
+            for head, cell in zip(heads, row, strict=False):
+                if cell or head != "Error":
+                    console.print(Text(f"{head}: ", style="bold"), cell, sep="\n" if head in ("Prompt", "Completion") else "")
         return
     table = Table(title=title, show_lines=True, expand=True)
-    table.add_column("Prompt", ratio=2, overflow="fold")
-    table.add_column("Completion", ratio=2, overflow="fold")
-    table.add_column("Reward", justify="right", no_wrap=True)
-    if has_errors:
-        table.add_column("Error", ratio=1, overflow="fold")
-    for prompt, completion, reward, error in rows:
-        last = [Text("") if error is None else Text(shown(error), style="red")] if has_errors else []
-        table.add_row(format_messages(prompt or []), format_messages(completion or []), Text(f"{reward:.3f}"), *last)
+    for head in heads:
+        table.add_column(head, ratio={"Reward": None, "Error": 1}.get(head, 2), overflow="fold", no_wrap=head == "Reward")
+    for row in cells:
+        table.add_row(*row[: len(heads)])
     console.print(table)
-
-
-def _print_in_lines(rows: Sequence[tuple[Any, Any, float, Any]], title: str | None, console: Console) -> None:
-    from rich.text import Text
-
-    if title is not None:
-        console.print(title)
-    for prompt, completion, reward, error in rows:
-        for head, messages in (("Prompt", prompt), ("Completion", completion)):
-            console.print(Text(f"{head}:", style="bold"))
-            console.print(format_messages(messages or []))
-        console.print(Text(f"Reward: {reward:.3f}"))
-        if error is not None:
-            console.print(Text(f"Error: {shown(error)}", style="red"))
 
 
 def print_time(time_s: float) -> str:

@@ -38,13 +38,13 @@ class Metric(ABC, Generic[ValueT]):
 class MeanMetric(Metric[float | None]):
     """The mean of one number over the outputs that have it; None before there is one."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str = "") -> None:
         """Start empty.
 
         Args:
-            name: Key of the number in an output: at its top level, or in its ``metrics``.
+            name: Key of the number in an output: at its top level, or in its ``metrics``. Subclasses have one of their own.
         """
-        self.name = name
+        self.name = name or self.name
         self.reset()
 
     def value_of(self, output: Mapping[str, Any]) -> float | None:
@@ -73,17 +73,13 @@ class MeanMetric(Metric[float | None]):
 class RewardMetric(MeanMetric):
     """The mean reward."""
 
-    def __init__(self) -> None:
-        """Start empty."""
-        super().__init__("reward")
+    name = "reward"
 
 
 class ErrorRateMetric(MeanMetric):
     """The share of rollouts with an error."""
 
-    def __init__(self) -> None:
-        """Start empty."""
-        super().__init__("error_rate")
+    name = "error_rate"
 
     def value_of(self, output: Mapping[str, Any]) -> float:
         """Return 1.0 for an error, else 0.0."""
@@ -91,11 +87,6 @@ class ErrorRateMetric(MeanMetric):
 
 
 class _UsageMetric(MeanMetric):
-    key: str
-
-    def __init__(self) -> None:
-        super().__init__(self.key)
-
     def value_of(self, output: Mapping[str, Any]) -> float | None:
         return (output.get("token_usage") or {}).get(self.name)
 
@@ -103,25 +94,25 @@ class _UsageMetric(MeanMetric):
 class InputTokensMetric(_UsageMetric):
     """The mean input tokens of the rollouts that report them; shared context counts each time."""
 
-    key = "input_tokens"
+    name = "input_tokens"
 
 
 class OutputTokensMetric(_UsageMetric):
     """The mean output tokens of the rollouts that report them."""
 
-    key = "output_tokens"
+    name = "output_tokens"
 
 
 class FinalInputTokensMetric(_UsageMetric):
     """The mean tokens of the last turn's context that the model did not write."""
 
-    key = "final_input_tokens"
+    name = "final_input_tokens"
 
 
 class FinalOutputTokensMetric(_UsageMetric):
     """The mean tokens of the last turn's context that the model wrote."""
 
-    key = "final_output_tokens"
+    name = "final_output_tokens"
 
 
 class EnvMetrics(Metric[dict[str, float]]):
@@ -136,17 +127,16 @@ class EnvMetrics(Metric[dict[str, float]]):
     def add_output(self, output: Mapping[str, Any]) -> None:
         """Add one output."""
         for name, value in (output.get("metrics") or {}).items():
-            self._sums[name] += float(value)
-            self._counts[name] += 1
+            total, count = self._sums.get(name, (0.0, 0))
+            self._sums[name] = total + float(value), count + 1
 
     def compute(self) -> dict[str, float]:
         """Return the means by name."""
-        return {name: total / self._counts[name] for name, total in self._sums.items()}
+        return {name: total / count for name, (total, count) in self._sums.items()}
 
     def reset(self) -> None:
         """Forget all outputs."""
-        self._sums: defaultdict[str, float] = defaultdict(float)
-        self._counts: defaultdict[str, int] = defaultdict(int)
+        self._sums: dict[str, tuple[float, int]] = {}
 
 
 class PassAtKMetric(Metric[tuple[dict[str, float], dict[str, float]]]):

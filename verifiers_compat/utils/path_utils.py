@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from verifiers_compat.loading import module_getattr
+from verifiers_compat.loading import create_getattr
 from vfgym.results.files import METADATA, ROWS, default_results_path, is_in_use
 
-__getattr__ = module_getattr(
-    __name__, left_out={"get_gepa_results_path": "prompts are not optimised here, so there are no such results (GEPA)"}
+__getattr__ = create_getattr(
+    __name__, unavailable={"get_gepa_results_path": "prompts are not optimised here, so there are no such results (GEPA)"}
 )
 
 

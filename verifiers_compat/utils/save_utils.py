@@ -36,6 +36,9 @@ from vfgym.state import RolloutTiming, State
 if TYPE_CHECKING:
     from datasets import Dataset
 
+if TYPE_CHECKING:
+    pass
+
 __all__ = [
     "GenerateOutputsBuilder",
     "extract_usage_tokens",
@@ -116,22 +119,9 @@ class GenerateOutputsBuilder:
         max_concurrent: int = -1,
         seed: int = 0,
     ) -> None:
-        """Begin a run now; the arguments are those of its metadata.
+        """Begin a run now. The arguments are the fields of its metadata (see `vfgym.results.GenerateMetadata`).
 
-        Args:
-            env_id: Id of the environment.
-            env_args: Arguments that it was loaded with.
-            model: Name of the model.
-            num_examples: How many examples are played.
-            rollouts_per_example: How often each is.
-            base_url: Where the model is.
-            sampling_args: Generation parameters.
-            state_columns: Further items of the state that rows have.
-            results_path: Where the results are saved.
-            pass_threshold: Reward from which a rollout passes, in pass@k.
-            version_info: The code that is run; by default the version of this library.
-            max_concurrent: How many rollouts are played at once.
-            seed: Seed of the run.
+        Results are said to be at `results_path`. Without `version_info`, the code that is run is this library's version.
         """
         own: VersionInfo = {"vf_version": importlib.metadata.version("vfgym"), "vf_commit": None, "env_version": None, "env_commit": None}
         self._run = Run(
@@ -235,14 +225,14 @@ def make_dataset(results: GenerateOutputs | Sequence[Mapping[str, Any]]) -> Data
     return results_dataset(results)
 
 
-def get_hf_hub_dataset_name(outputs: GenerateOutputs) -> str:
-    """Return the name under which the results of a run are published: environment, model, numbers of examples and rollouts."""
-    return hub_name(outputs["metadata"])
-
-
 def push_results_to_hf_hub(results: GenerateOutputs, dataset_name: str | None = None) -> str:
     """Publish the rows of a run on the Hugging Face hub, and return the name (see `vfgym.results.push_to_hub`)."""
     return push_to_hub(results, dataset_name)
+
+
+def get_hf_hub_dataset_name(outputs: GenerateOutputs) -> str:
+    """Return the name under which the results of a run are published: environment, model, numbers of examples and rollouts."""
+    return hub_name(outputs["metadata"])
 
 
 def _replace(file: Path, content: bytes) -> None:

@@ -422,11 +422,11 @@ def test_there_is_no_full_screen_display() -> None:
 
 
 def test_datasets_are_quiet_inside_a_with() -> None:
-    before = logging.getLogger("datasets").level
+    before, had_no_bars = logging.getLogger("datasets").level, datasets.are_progress_bars_disabled()
     with quiet_datasets():
         assert datasets.are_progress_bars_disabled()
         assert logging.getLogger("datasets").level == logging.ERROR
-    assert not datasets.are_progress_bars_disabled()
+    assert datasets.are_progress_bars_disabled() == had_no_bars
     assert logging.getLogger("datasets").level == before
 
 

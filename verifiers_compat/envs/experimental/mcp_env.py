@@ -1,7 +1,7 @@
 """`MCPEnv` with the rollout API."""
 
 from verifiers_compat.envs.tool_env import ToolEnv
-from verifiers_compat.loading import module_getattr
+from verifiers_compat.loading import create_getattr
 from vfgym.envs import mcp
 from vfgym.envs.mcp import MCPServerConfig
 
@@ -14,7 +14,7 @@ class MCPEnv(ToolEnv, mcp.MCPEnv):
 
 __all__ = ["MCPEnv", "MCPServerConfig"]
 
-__getattr__ = module_getattr(
+__getattr__ = create_getattr(
     __name__,
-    left_out=dict.fromkeys(("MCPServerConnection", "MCPToolWrapper"), "MCPEnv connects to its servers and calls their tools itself"),
+    unavailable=dict.fromkeys(("MCPServerConnection", "MCPToolWrapper"), "MCPEnv connects to its servers and calls their tools itself"),
 )

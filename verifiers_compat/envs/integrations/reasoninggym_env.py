@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verifiers_compat.envs.singleturn_env import SingleTurnEnv
-from verifiers_compat.loading import module_getattr
+from verifiers_compat.loading import create_getattr
 from vfgym.wrappers import reasoning_gym
 
 if TYPE_CHECKING:
@@ -30,6 +30,6 @@ class ReasoningGymEnv(SingleTurnEnv, reasoning_gym.ReasoningGymEnv):
 
 __all__ = ["ReasoningGymEnv"]
 
-__getattr__ = module_getattr(
-    __name__, left_out=dict.fromkeys(("SYSTEM_PROMPTS", "DEFAULT_SYSTEM_PROMPT"), "system prompts are reasoning-gym's own, by name")
+__getattr__ = create_getattr(
+    __name__, unavailable=dict.fromkeys(("SYSTEM_PROMPTS", "DEFAULT_SYSTEM_PROMPT"), "system prompts are reasoning-gym's own, by name")
 )

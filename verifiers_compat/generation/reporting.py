@@ -1,4 +1,4 @@
-"""Who is told how far a run is: a bar on the terminal, and the callbacks of whoever asked for it."""
+"""Reports of how far a run is: a progress bar on the terminal, and calls of the documented callbacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verifiers_compat.generation.settings import Callbacks
+from verifiers_compat.generation.settings import GenerateSettings
+from verifiers_compat.utils.metric_utils import EnvMetrics, ErrorRateMetric, Metric, RewardMetric
 from vfgym.results import RolloutOutput, Run
 from vfgym.runs.inputs import Example, Inputs
 from vfgym.runs.progress import reporting
@@ -43,48 +44,24 @@ class RunningMetadata(Mapping[str, Any]):
         return len(self._metadata)
 
 
-class RunningMeans:
-    """The means over the outputs of a run, kept as they come."""
+class RunReporter:
+    """Reports how far one run is."""
 
-    def __init__(self) -> None:
-        """Begin with no outputs."""
-        self._count = 0
-        self._reward = self._errors = 0.0
-        self._metrics: dict[str, tuple[float, int]] = {}
-
-    def of(self, outputs: Sequence[RolloutOutput]) -> dict[str, Any]:
-        """Return the means over `outputs`, of which the first ones were counted before."""
-        for row in outputs[self._count :]:
-            self._reward += row["reward"]
-            self._errors += row["error"] is not None
-            for name, value in row["metrics"].items():
-                total, count = self._metrics.get(name, (0.0, 0))
-                self._metrics[name] = (total + value, count + 1)
-        self._count = len(outputs)
-        return {
-            "avg_reward": self._reward / self._count if self._count else 0.0,
-            "avg_error": self._errors / self._count if self._count else 0.0,
-            "avg_metrics": {name: total / count for name, (total, count) in self._metrics.items()},
-        }
-
-
-class Teller:
-    """Tells of one run."""
-
-    def __init__(self, callbacks: Callbacks) -> None:
-        """Tell these callbacks."""
-        self._callbacks = callbacks
+    def __init__(self, settings: GenerateSettings) -> None:
+        """Report to the callbacks of these settings."""
+        self._settings = settings
         self._on_row: Any = None
-        self._means = RunningMeans()
+        self._means: dict[str, Metric[Any]] = {"avg_reward": RewardMetric(), "avg_error": ErrorRateMetric(), "avg_metrics": EnvMetrics()}
+        self._num_counted = 0
         self._has_failed = False
 
     def log(self, message: str) -> None:
-        """Tell something that is worth a line."""
-        self._call(self._callbacks.on_log or logger.info, message)
+        """Report something that is worth a line."""
+        self._call(self._settings.on_log or logger.info, message)
 
     @contextlib.contextmanager
-    def started(self, inputs: Inputs, groups: Sequence[Group], run: Run, *, in_groups: bool) -> Iterator[None]:
-        """Tell that a run begins, and show a bar while it goes on.
+    def report_start(self, inputs: Inputs, groups: Sequence[Group], run: Run, *, in_groups: bool) -> Iterator[None]:
+        """Report that a run begins, and show a progress bar inside a ``with``.
 
         Args:
             inputs: All that the run is about.
@@ -92,23 +69,26 @@ class Teller:
             run: What is written about it.
             in_groups: Whether groups are scored.
         """
-        if self._callbacks.on_start is not None:
+        if self._settings.on_start is not None:
             everything = _in_documented_order(inputs)
-            left: list[Any] = [[_readable(inputs, group.example, number) for number in group.numbers] for group in groups]
-            self._call(self._callbacks.on_start, everything, left if in_groups else [task for tasks in left for task in tasks])
+            left: list[Any] = [[_read_task(inputs, group.example, number) for number in group.numbers] for group in groups]
+            self._call(self._settings.on_start, everything, left if in_groups else [task for tasks in left for task in tasks])
         total = sum(len(group.numbers) for group in groups)
         title = f"{run.env_id} {run.model}"
-        shown = reporting(total, title, is_shown=self._callbacks.shows_progress, callback=None, mean_of=run.mean_of)
-        with shown as self._on_row:
+        bar = reporting(total, title, is_shown=self._settings.shows_progress, callback=None, mean_of=run.mean_of)
+        with bar as self._on_row:
             yield
 
-    def finished(self, outputs: list[RolloutOutput], new: list[RolloutOutput], run: Run) -> None:
-        """Tell of rollouts that are finished."""
+    def report_finished(self, outputs: list[RolloutOutput], new: list[RolloutOutput], run: Run) -> None:
+        """Report rollouts that are finished."""
         for row in new:
             self._on_row(row)
-        if self._callbacks.on_progress:
-            metadata = RunningMetadata(run, outputs, self._means.of(outputs))
-            for callback in self._callbacks.on_progress:
+        if self._settings.on_progress:
+            for metric in self._means.values():
+                metric.add_outputs(outputs[self._num_counted :])
+            self._num_counted = len(outputs)
+            metadata = RunningMetadata(run, outputs, {name: metric.compute() for name, metric in self._means.items()})
+            for callback in self._settings.on_progress:
                 self._call(callback, outputs, new, metadata)
 
     def _call(self, callback: Callable[..., Any], *arguments: Any) -> None:
@@ -125,10 +105,10 @@ def _in_documented_order(inputs: Inputs) -> list[dict[str, Any]]:
     """Return all tasks: the first rollout of every example, then the second of every example, and so on."""
     examples = list(inputs.examples())
     numbers = range(max(example.num_rollouts for example in examples))
-    return [_readable(inputs, example, number) for number in numbers for example in examples if number < example.num_rollouts]
+    return [_read_task(inputs, example, number) for number in numbers for example in examples if number < example.num_rollouts]
 
 
-def _readable(inputs: Inputs, example: Example, number: int) -> dict[str, Any]:
+def _read_task(inputs: Inputs, example: Example, number: int) -> dict[str, Any]:
     """Return a task; only its example's id where it cannot be read, which its rollout will record."""
     try:
         return inputs.task(example, number)
