@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NoReturn
 
 from verifiers_compat.cli.program import REFUSED
@@ -18,13 +18,12 @@ REASONS: Mapping[str, str] = {
 """Why each command does not exist."""
 
 
-def main() -> NoReturn:
-    """Say why the command by whose name this program was started does not exist (why none of them does, under any other name)."""
-    command = Path(sys.argv[0]).stem
-    for name in [command] if command in REASONS else REASONS:
-        echo(f"error: {name} does not exist here: {REASONS[name]}", to_stderr=True)
+def refuse(command: str) -> NoReturn:
+    """Say that a command does not exist, and exit."""
+    echo(f"error: {command} does not exist here: {REASONS[command]}", to_stderr=True)
     sys.exit(REFUSED)
 
 
-if __name__ == "__main__":
-    main()
+build = functools.partial(refuse, "vf-build")
+gepa = functools.partial(refuse, "vf-gepa")
+tui = functools.partial(refuse, "vf-tui")

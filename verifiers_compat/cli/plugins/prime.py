@@ -14,18 +14,18 @@ _COMMANDS = f"{__name__.partition('.')[0]}.cli.commands"
 
 @dataclass(frozen=True)
 class PrimeCLIPlugin:
-    """The modules that carry the commands out; one says of those that do not exist here why they do not.
+    """The modules that carry the commands out, or say why they do not exist here.
 
     They are named as they can be run in any process: ``verifiers.cli.commands...`` exists only where the alias was installed.
     """
 
     api_version: int = PRIME_PLUGIN_API_VERSION
     eval_module: str = f"{_COMMANDS}.eval"
-    gepa_module: str = f"{_COMMANDS}.unavailable"
+    gepa_module: str = f"{_COMMANDS}.gepa"
     install_module: str = f"{_COMMANDS}.install"
     init_module: str = f"{_COMMANDS}.init"
     setup_module: str = f"{_COMMANDS}.setup"
-    build_module: str = f"{_COMMANDS}.unavailable"
+    build_module: str = f"{_COMMANDS}.build"
 
     def build_module_command(self, module_name: str, args: Sequence[str] | None = None) -> list[str]:
         """Return the command that runs a module: this Python, ``-m``, the module, and `args`."""

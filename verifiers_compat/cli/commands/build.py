@@ -1,0 +1,6 @@
+"""The documented module of ``vf-build``, which does not exist here."""
+
+from verifiers_compat.cli.commands.unavailable import build as main
+
+if __name__ == "__main__":
+    main()
