@@ -8,10 +8,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
-import subprocess
-import sys
-import threading
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -189,23 +185,6 @@ async def test_hundreds_at_once_get_their_own_verdicts() -> None:
     assert verdicts == [float(n // 2 == n) for n in range(200)]
 
 
-def test_any_number_of_loops_and_threads_may_ask() -> None:
-    verdicts: dict[int, float] = {}
-
-    def ask(number: int) -> None:
-        verdicts[number] = asyncio.run(_verdict(f"{number}.0", str(number)))
-
-    async def _verdict(response: str, answer: str) -> float:
-        return await verify_response(response, answer)
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert verdicts == dict.fromkeys(range(4), 1.0)
-
-
 def test_forked_children_ask_too() -> None:
     assert asyncio.run(_one_verdict()) == 1.0  # the parent's workers run
     envs = gymnasium.vector.AsyncVectorEnv([lambda: Scores()] * 2, context="fork")
@@ -291,27 +270,3 @@ async def test_an_expression_is_verified_again_where_a_process_was_killed(monkey
     with pytest.raises(InfraError, match="killed"):
         await verify_response("0.5", "1/2")
     assert deaths == 2
-
-
-SCRIPT = """
-import asyncio, sys
-from vfgym.rubrics.math_rubric import MathRubric, verify_response
-MathRubric()
-
-async def main():
-    assert await verify_response("1/2", "1/2") == 1.0 and await verify_response("", "1") == 0.0
-    assert await verify_response("0.5", "1/2") == 1.0
-    assert "math_verify" not in sys.modules
-
-asyncio.run(main())
-"""
-
-
-def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
-    path = tmp_path / "script.py"
-    path.write_text(SCRIPT, encoding="utf-8")
-    for command in ([str(path)], ["-c", SCRIPT], ["-"]):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", *command], input=SCRIPT, check=True, capture_output=True, text=True, timeout=300
-        )
-        assert (done.stdout, done.stderr) == ("", "")

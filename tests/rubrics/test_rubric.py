@@ -322,7 +322,7 @@ def test_an_annotation_tells_what_the_names_do_not() -> None:
     assert [state["reward"] for state in scored_group(Rubric(whole), [played(), played()])] == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("returned", [[1.0], [1.0, 2.0, 3.0], [None, 1.0], None, 1.0])
+@pytest.mark.parametrize("returned", [[1.0], [1.0, 2.0, 3.0], [None, 1.0], ["x", "y"], None, 1.0])
 def test_a_group_function_that_does_not_return_one_number_an_episode_scores_zero(returned: Any) -> None:
     def wrong(states: list[State]) -> Any:
         return returned

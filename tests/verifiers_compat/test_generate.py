@@ -210,19 +210,6 @@ def test_an_error_of_the_api_is_recorded_and_scored() -> None:
     assert (output["stop_condition"], output["reward"]) == ("has_error", 0.25)
 
 
-def test_a_refused_api_key_stops_the_run_at_once() -> None:
-    import httpx2
-    import openai
-
-    refused = openai.AuthenticationError(
-        "wrong key", response=httpx2.Response(401, request=httpx2.Request("POST", "http://localhost")), body=None
-    )
-    client = Model(lambda number, state: refused)
-    with pytest.raises(openai.AuthenticationError):
-        single(ROWS * 50).evaluate_sync(client, "m", max_concurrent=2)
-    assert client.calls <= 4
-
-
 def test_only_what_failed_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     failures = {
@@ -873,18 +860,6 @@ async def test_others_on_the_loop_get_their_turn_while_a_client_answers_at_once(
     with pytest.raises(asyncio.CancelledError):
         await run
     assert client.calls < 100_000
-
-
-async def test_rollouts_draw_random_numbers_of_their_own() -> None:
-    draws: list[int] = []
-
-    class Drawing(vf.SingleTurnEnv):
-        async def setup_state(self, state: vf.State) -> Any:
-            draws.extend(state.rng.integers(2**62, size=3).tolist())
-            return await super().setup_state(state)
-
-    await Drawing(dataset=ROWS, rubric=vf.Rubric(right)).evaluate(Model(), "m", rollouts_per_example=3)
-    assert len(set(draws)) == len(draws) == 4 * 3 * 3
 
 
 async def test_a_tool_that_the_author_put_into_the_map_by_hand_is_called() -> None:

@@ -74,13 +74,6 @@ def test_rows_that_are_no_tasks_are_refused(row: dict[str, Any]) -> None:
         vf.SingleTurnEnv(dataset=[row]).get_dataset()
 
 
-async def test_a_row_may_bring_its_own_tools() -> None:
-    tool = {"name": "own", "description": "", "parameters": {"type": "object", "properties": {}}}
-    env = vf.ToolEnv(tools=[look], dataset=[{**ROW, "info": {"tool_defs": [tool]}}, ROW])
-    assert [tool.name for tool in (await rolled_out(env, "x"))["tool_defs"]] == ["own"]
-    assert [tool.name for tool in (await rolled_out(env, "x", row=1))["tool_defs"]] == ["look"]
-
-
 # How rollouts end
 
 
@@ -240,22 +233,6 @@ async def test_save_writes_two_files(tmp_path: Path) -> None:
 # What was wanted and is there
 
 
-async def test_the_judge_of_a_rollout_reads_the_question() -> None:
-    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: Any) -> float:
-        return float("yes" in await judge(prompt, completion, answer, state))
-
-    with ModelServer({"judge": lambda request: "yes", "m": lambda request: "two, I think"}) as server:
-        rubric = vf.JudgeRubric(judge_client=asking(server.openai_url), judge_model="judge")
-        rubric.add_reward_func(judged)
-        env = vf.SingleTurnEnv(dataset=[ROW], rubric=rubric, system_prompt="Calculate.")
-        (output,) = (await env.evaluate(asking(server.openai_url), "m"))["outputs"]
-        asked = server.requests[-1].body["messages"][-1]["content"]
-    assert output["reward"] == 1.0
-    places = [asked.find(text) for text in ("1 + 1?", "2", "two, I think")]
-    assert -1 not in places
-    assert places[0] < places[2]
-
-
 async def test_a_tool_argument_that_is_a_dict_has_an_open_schema() -> None:
     def save(record: dict[str, Any]) -> str:
         """Save a record."""
@@ -267,43 +244,6 @@ async def test_a_tool_argument_that_is_a_dict_has_an_open_schema() -> None:
     assert schema.get("additionalProperties", True) is not False
     state = await rolled_out(env, calling(("save", {"record": {"b": 1, "a": [2]}})), "done")
     assert texts(state["completion"]) == ['{"a": [2], "b": 1}']
-
-
-async def test_v1_base_loop_one_tool_call_then_answer() -> None:
-    import verifiers_compat.v1 as v1
-
-    log: list[str] = []
-
-    def noting(kind: str, value: Any = None, name: str | None = None) -> Any:
-        def handler(task: Any, state: Any) -> Any:
-            log.append(kind)
-            return value
-
-        handler.__name__ = name or kind
-        return handler
-
-    def together(tasks: Any, states: Any) -> list[float]:
-        log.append("group")
-        return [1.0] * len(states)
-
-    taskset = v1.Taskset(
-        [{"question": "?"}],
-        toolsets=[look],
-        stops=[noting("stop", False)],
-        setups=[noting("setup")],
-        updates=[noting("update")],
-        metrics=[noting("metric", 3.0, "length")],
-        rewards=[{"fn": noting("reward", 1.0, "good"), "weight": 2.0}, {"fn": together, "weight": 0.5, "stage": "group"}],
-        cleanups=[noting("cleanup")],
-    )
-    env = v1.Env(taskset)
-    (output,) = await evaluated(env, calling(("look", {"key": "a"})), "done")
-    assert output["stop_condition"] == "no_tools"
-    assert output["metrics"] == {"good": 1.0, "length": 3.0, "together": 1.0}
-    assert output["reward"] == 2.5
-    assert log[:2] == ["stop", "setup"]
-    assert set(log[2:-5]) == {"stop"}
-    assert log[-5:] == ["update", "reward", "metric", "cleanup", "group"]
 
 
 # Table: how a rollout ends
@@ -535,16 +475,6 @@ async def test_async_tools_of_one_answer_run_one_after_another() -> None:
     assert texts(state["completion"]) == ["saved", "hello"]
 
 
-async def test_each_call_gets_one_message_in_order_and_is_counted() -> None:
-    env = vf.ToolEnv(tools=TOOLS, dataset=[ROW])
-    (output,) = await evaluated(env, calling(("add", {"a": 1}), ("nope", {}), ("fails", {}), ("add", {"a": 2, "b": 3})), "done")
-    messages = [message for message in output["completion"] if message["role"] == "tool"]
-    assert [message["tool_call_id"] for message in messages] == ["c0", "c1", "c2", "c3"]
-    assert [messages[0]["content"], messages[3]["content"]] == ["2", "5"]
-    counted = {name: value for name, value in output["metrics"].items() if name.endswith("_calls") and value}
-    assert counted == {"total_tool_calls": 4.0, "add_calls": 2.0, "fails_calls": 1.0}
-
-
 # Parsers
 
 
@@ -696,51 +626,3 @@ async def test_metrics_of_one_name() -> None:
     rubrics = [vf.Rubric([lambda: 1.0, lambda: 2.0]), vf.Rubric([lambda: 1.0], weights=[3.0])]
     (output,) = await evaluated(vf.SingleTurnEnv(dataset=[ROW], rubric=vf.RubricGroup(rubrics)), "x")
     assert (output["metrics"]["<lambda>"], output["reward"]) == (3.0, 6.0)
-
-
-async def test_v1_taskset_with_a_tool_call_an_unknown_tool_and_an_answer() -> None:
-    import verifiers_compat.v1 as v1
-
-    def value() -> str:
-        """Return a value."""
-        return "v"
-
-    def good(task: Any, state: Any) -> float:
-        return 1.0
-
-    def best(tasks: Any, states: Any) -> list[float]:
-        return [0.5] * len(states)
-
-    taskset = v1.Taskset([{"question": "?"}], toolsets=[value], rewards=[{"fn": good, "weight": 2.0}, {"fn": best, "stage": "group"}])
-    (output,) = await evaluated(v1.Env(taskset), calling(("value", {}), ("zzz", {})), "done", state_columns=["num_model_requests"])
-    assert texts(output["completion"]) == ["v", "'zzz'"]
-    assert (output["reward"], output["stop_condition"], output["num_model_requests"]) == (2.5, "no_tools", 2)
-
-
-async def test_v1_programs_that_raise() -> None:
-    import verifiers_compat.v1 as v1
-
-    def broken(task: Any, state: Any) -> None:
-        raise ValueError("a bug")
-
-    def tool_error(task: Any, state: Any) -> None:
-        raise vf.ToolError("broken")
-
-    with pytest.raises(ValueError, match="a bug"):
-        await v1.Harness(program=broken).run({"prompt": "go"})
-    state = await v1.Harness(program=tool_error).run({"prompt": "go"})
-    assert (state["stop_condition"], state["is_completed"], state["error"]["error"]) == ("has_error", True, "ToolError")
-
-
-async def test_the_anthropic_client_sends_tools_and_results() -> None:
-    def policy(request: Any) -> Any:
-        return "done" if request.messages[-1]["role"] == "tool" else calling(("look", {"key": "a"}))
-
-    with ModelServer({"m": policy}) as server:
-        config = vf.ClientConfig(api_base_url=server.url, api_key="k", client_type="anthropic_messages", max_retries=0)
-        env = vf.ToolEnv(tools=[look], dataset=[ROW], system_prompt="Look.")
-        (output,) = (await env.evaluate(config, "m", {"max_tokens": 50}))["outputs"]
-        body = server.requests[-1].body
-    assert texts(output["completion"]) == ["value of a"]
-    assert (body["system"], body["max_tokens"], [tool["name"] for tool in body["tools"]]) == ("Look.", 50, ["look"])
-    assert body["messages"][-1]["content"][0]["type"] == "tool_result"

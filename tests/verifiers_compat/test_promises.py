@@ -91,12 +91,6 @@ async def test_an_unexpected_exception_ends_one_rollout_only() -> None:
         await env.evaluate(ScriptedClient(["a", "b"]), "m", strict=True)
 
 
-async def test_the_last_move_of_a_limited_game_counts() -> None:
-    env = vf.as_environment(to_chat(Countdown, max_turns=2))
-    (output,) = await evaluated(env, *["1"] * 3, num_examples=1)
-    assert (output["stop_condition"], output["reward"]) == ("max_turns_reached", 2.0)
-
-
 async def test_a_game_that_is_over_asks_the_model_no_more() -> None:
     client = Model()
     (output,) = (await vf.as_environment(to_chat(Countdown)).evaluate(client, "m", num_examples=1))["outputs"]
@@ -243,15 +237,6 @@ class Ledger(vf.StatefulToolEnv):
         if tool_args.get("text") in self.raising:
             raise self.raising[tool_args["text"]]
         return {**tool_args, "book": state["book"]}
-
-
-async def test_what_update_tool_args_raises_is_not_told_to_the_model() -> None:
-    """A vf.Error ends the rollout; anything else is a bug of the author's, and the error of this rollout."""
-    lost = vf.SandboxError("session lost")
-    state = await rolled_out(Ledger({"bad": lost}), calling(("write", {"text": "good"}), ("write", {"text": "bad"})), "done")
-    assert (state["error"], state["stop_condition"], roles(state["completion"])) == (lost, "has_error", ["assistant"])
-    (output,) = await evaluated(Ledger({"bad": LookupError("no such book")}), calling(("write", {"text": "bad"})), "done")
-    assert output["error"]["error_chain_str"] == "LookupError"
 
 
 async def test_update_tool_args_is_asked_about_unknown_tools_too() -> None:
@@ -411,16 +396,6 @@ async def test_group_functions_are_known_by_their_arguments() -> None:
     assert [output["reward"] for output in outputs] == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("scores", [[1.0], [1.0] * 3, 1.0, None, ["x", "y"]])
-async def test_a_list_of_the_wrong_length_scores_zero_and_says_so(scores: Any) -> None:
-    def short(completions: list[Any]) -> Any:
-        return scores
-
-    outputs = await evaluated(single(rubric=vf.Rubric([short, lambda: 0.5])), "x", rollouts_per_example=2)
-    assert [(output["reward"], output["metrics"]["short"]) for output in outputs] == [(0.5, 0.0)] * 2
-    assert all("short" in output["metrics_errors"] for output in outputs)
-
-
 async def test_a_group_of_different_environments(capsys: pytest.CaptureFixture[str]) -> None:
     from verifiers_compat.utils.eval_utils import print_results
 
@@ -449,48 +424,6 @@ async def test_a_child_with_train_rows_only_is_evaluated_too() -> None:
     group = vf.EnvGroup([both, single(ROW)], env_names=["both", "train"])
     assert [row["info"]["env_id"] for row in group.get_eval_dataset()] == ["both", "train"]
     assert [row["example_id"] for row in group.get_eval_dataset()] == [0, 1]
-
-
-async def test_the_anthropic_client_drops_nothing() -> None:
-    from verifiers_compat.clients.anthropic_messages_client import AnthropicMessagesClient
-
-    picture = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
-    prompt = [vf.UserMessage([{"type": "text", "text": "What is it?"}, picture])]
-    answer = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "stop_sequence": None}
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    async with recording(
-        {**answer, "content": [{"type": "text", "text": "a cat"}], "usage": usage}, {**answer, "content": [], "usage": usage}
-    ) as server:
-        client = AnthropicMessagesClient(asking(server.url, client_type="anthropic_messages"))
-        await client.get_response(prompt, "m", {"max_tokens": 5, "stop": ["END"]})
-        assert server.body["stop_sequences"] == ["END"]
-        assert server.body["messages"][0]["content"][1] == {
-            "type": "image",
-            "source": {"type": "url", "url": "https://example.com/cat.png"},
-        }
-        with pytest.raises(vf.EmptyModelResponseError):
-            await client.get_response(prompt, "m", {"max_tokens": 5})
-        await client.close()
-
-
-@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_completions", "openai_responses", "anthropic_messages"])
-async def test_every_client_sends_the_headers_of_the_state(client_type: Any) -> None:
-    with ModelServer() as server:
-        url = server.url if client_type == "anthropic_messages" else server.openai_url
-        config = asking(url, client_type=client_type, extra_headers_from_state={"X-Session-ID": "example_id", "X-Missing": "no_such_key"})
-        outputs = (await single({**ROW, "example_id": 41}).evaluate(config, "echo", {"max_tokens": 20}))["outputs"]
-        headers = server.requests[-1].headers
-    assert outputs[0]["error"] is None
-    assert headers["X-Session-ID"] == "41"
-    assert "X-Missing" not in headers
-
-
-def test_a_configuration_refuses_what_it_does_not_know() -> None:
-    with pytest.raises((TypeError, ValueError), match="api_base_url"):
-        vf.ClientConfig(api_base_ulr="http://localhost:8000/v1")
-    config = vf.ClientConfig(provider="openai", api_key="sk-secret")
-    assert (config.api_base_url, config.api_key_var) == ("https://api.openai.com/v1", "OPENAI_API_KEY")
-    assert "sk-secret" not in f"{config!r} {config.model_dump_json()}"
 
 
 async def test_a_retry_plays_what_failed_and_an_exception_is_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -543,46 +476,6 @@ async def test_games_that_block_are_played_at_once() -> None:
     assert [(output["reward"], output["error"]) for output in outputs] == [(3.0, None)] * 2
 
 
-async def test_mcp_tools_are_counted_fail_visibly_and_come_back(tmp_path: Path) -> None:
-    server = tmp_path / "server.py"
-    server.write_text(
-        """
-import os
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("test", log_level="CRITICAL")
-
-@server.tool()
-def look(key: str) -> str:
-    "Look something up."
-    return f"value of {key}"
-
-@server.tool()
-def fail() -> str:
-    raise ValueError("no luck")
-
-@server.tool()
-def die() -> str:
-    os._exit(1)
-
-server.run("stdio")
-"""
-    )
-    env = vf.MCPEnv(mcp_servers=[{"name": "test", "command": sys.executable, "args": [str(server)]}], dataset=[ROW])
-    try:
-        calls = calling(("look", {"key": "a"}), ("fail", {}), ("die", {}), ("nope", {}), ("look", {"key": "b"}))
-        (output,) = await evaluated(env, calls, "done")
-    finally:
-        env.close()
-    first, failed, lost, unknown, last = texts(output["completion"])
-    assert (first, last) == ("value of a", "value of b")  # the second from a server that was started again
-    assert failed.startswith("Error: ")
-    assert "fail" in failed
-    assert "die is not called again" in lost
-    assert "nope" in unknown
-    assert {"look_calls": 2.0, "fail_calls": 1.0, "die_calls": 1.0, "total_tool_calls": 5.0}.items() <= output["metrics"].items()
-
-
 def test_nothing_that_was_given_is_changed_or_shared() -> None:
     funcs, weights = [right], [1.0]
     rubric = vf.Rubric(funcs, weights)
@@ -621,19 +514,6 @@ async def test_a_task_column_of_text() -> None:
     assert str(seen[0]) == "math"
 
 
-async def test_one_failing_signal_does_not_end_the_others() -> None:
-    import verifiers_compat.v1 as v1
-
-    def score(task: Any, state: Any) -> float:
-        return 1.0 / (task["answer"] != "bad")
-
-    env = v1.Env(v1.Taskset([{"question": "?", "answer": "bad"}, {"question": "?", "answer": "good"}], rewards=[score]))
-    bad, good = await evaluated(env, "x")
-    assert (good["reward"], good["error"]) == (1.0, None)
-    assert bad["reward"] == 0.0
-    assert "ZeroDivisionError" in json.dumps([bad["error"], bad.get("metrics_errors")])
-
-
 # What users reported
 
 
@@ -647,15 +527,6 @@ async def test_arguments_that_are_encoded_twice(make: Any) -> None:
     assert decoded in ("value of a", "1 lines")
     assert "object" in number
     assert "object" in listed
-
-
-async def test_each_rubric_of_a_group_has_its_own_parser() -> None:
-    def parsed(parser: Any, completion: Any, answer: str) -> float:
-        return float(parser.parse_answer(completion) == answer)
-
-    group = vf.RubricGroup([vf.Rubric(parsed, parser=vf.XMLParser(["answer"])), vf.Rubric(parsed, parser=vf.Parser(lambda text: text[8]))])
-    (output,) = await evaluated(single(rubric=group), "<answer>2</answer>")
-    assert (output["reward"], output["metrics"]["parsed"]) == (2.0, 2.0)
 
 
 async def test_resources_are_given_back_when_a_run_is_cancelled() -> None:

@@ -338,13 +338,6 @@ def registered() -> Any:
         del gym.registry[game_id]
 
 
-def test_a_game_in_the_middle_of_an_episode_can_be_pickled() -> None:
-    env = vfgym.to_chat("Blackjack-v1")
-    env.reset(seed=3)
-    twin = pickle.loads(pickle.dumps(env.state.session.game.unwrapped))
-    assert twin.player == env.state.session.game.unwrapped.player
-
-
 DUPLICATES = pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
 
 

@@ -109,6 +109,19 @@ async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exc
     assert (state["error"] or {}).get("error") == ("ModelError" if stop == "has_error" else None)
 
 
+async def test_what_a_program_raises() -> None:
+    def broken(task: Any, state: Any) -> None:
+        raise ValueError("a bug")
+
+    def tool_error(task: Any, state: Any) -> None:
+        raise vf.ToolError("broken")
+
+    with pytest.raises(ValueError, match="a bug"):
+        await vf.Harness(program=broken).run({"prompt": "go"})
+    state = await vf.Harness(program=tool_error).run({"prompt": "go"})
+    assert (state["stop_condition"], state["is_completed"], state["error"]["error"]) == ("has_error", True, "ToolError")
+
+
 async def test_requests_that_cannot_be_read_are_refused() -> None:
     answers: list[tuple[int, str]] = []
 
