@@ -32,7 +32,7 @@ from vfgym import (
     UserMessage,
     teardown,
 )
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, ResetNeeded, UnknownArgument
 from vfgym.messages import AssistantMessage, Message
 
@@ -255,7 +255,7 @@ def test_a_seed_given_with_example_id_replays_what_follows() -> None:
 # Tasks that are replaced
 
 
-def shown(env: EpisodeFace, episodes: int = 2, **options: Any) -> list[str]:
+def shown(env: EpisodeSeat, episodes: int = 2, **options: Any) -> list[str]:
     """Return the questions of some episodes, in the order of the alphabet."""
     return sorted(env.reset(options=options or None)[0][-1]["content"] for _ in range(episodes))
 

@@ -10,7 +10,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeS
 
 from verifiers_compat.envs.api import RolloutAPI
 from vfgym.envs.chat import ChatEnv
-from vfgym.envs.face import EpisodeFace, Fork
+from vfgym.envs.seat import EpisodeSeat, Fork
 from vfgym.errors import ConfigurationError
 from vfgym.wrappers import to_chat
 
@@ -48,7 +48,7 @@ def as_environment(env: gym.Env[Any, Any] | str | EnvSpec) -> Any:
         env = gym.make(env)
     if not isinstance(env, gym.Env):
         raise ConfigurationError(f"expected an environment, a registered id or a spec, got {type(env).__name__}")
-    if not isinstance(env.unwrapped, EpisodeFace):
+    if not isinstance(env.unwrapped, EpisodeSeat):
         env = to_chat(env)
     wrapped: Any = env
     while isinstance(wrapped, gym.Wrapper):

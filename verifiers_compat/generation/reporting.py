@@ -12,7 +12,7 @@ from verifiers_compat.generation.settings import GenerateSettings
 from verifiers_compat.utils.metric_utils import EnvMetrics, ErrorRateMetric, Metric, RewardMetric
 from vfgym.results import RolloutOutput, Run
 from vfgym.runs.inputs import Example, Inputs
-from vfgym.runs.progress import reporting
+from vfgym.runs.progress import report_progress
 
 if TYPE_CHECKING:
     from vfgym.runs.engine import Group
@@ -75,7 +75,7 @@ class RunReporter:
             self._call(self._settings.on_start, everything, left if in_groups else [task for tasks in left for task in tasks])
         total = sum(len(group.numbers) for group in groups)
         title = f"{run.env_id} {run.model}"
-        bar = reporting(total, title, is_shown=self._settings.shows_progress, callback=None, mean_of=run.mean_of)
+        bar = report_progress(total, title, is_shown=self._settings.shows_progress, callback=None, mean_of=run.mean_of)
         with bar as self._on_row:
             yield
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import gymnasium as gym
 
-from vfgym.envs.face import Action, EpisodeFace
+from vfgym.envs.seat import Action, EpisodeSeat
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
 
@@ -38,7 +38,7 @@ def per_episode(agent: Agent) -> Callable[[gym.Env[Any, Any]], Answering]:
     return agent.for_episode if isinstance(agent, EpisodeAgent) else lambda env: agent
 
 
-def seat_of(env: gym.Env[Any, Any]) -> EpisodeFace:
+def seat_of(env: gym.Env[Any, Any]) -> EpisodeSeat:
     """Return the chat environment inside wrappers.
 
     Raises:
@@ -47,7 +47,7 @@ def seat_of(env: gym.Env[Any, Any]) -> EpisodeFace:
     if not isinstance(env, gym.Env):
         raise ConfigurationError(f"a chat environment is needed, or the id of one, got {type(env).__name__}")
     seat: object = env.unwrapped
-    if not isinstance(seat, EpisodeFace):
+    if not isinstance(seat, EpisodeSeat):
         name = repr(env.spec.id) if env.spec is not None else type(seat).__name__
         chat_id = f"gymnasium/{env.spec.id}" if env.spec is not None else ""
         registered = f"take {chat_id!r}, or " if chat_id in gym.registry else ""

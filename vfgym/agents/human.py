@@ -14,7 +14,7 @@ import gymnasium as gym
 
 from vfgym.aio.bridge import in_bridge
 from vfgym.aio.threads import on_thread
-from vfgym.envs.face import Action, new_since, transcript
+from vfgym.envs.seat import Action, new_since, transcript
 from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.output.terminal import echo
 

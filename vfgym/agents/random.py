@@ -10,7 +10,7 @@ import numpy as np
 
 from vfgym.agents.base import Answering
 from vfgym.envs.chat import ChatEnv
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.messages import Message
 from vfgym.spaces import MessageSpace
 
@@ -47,7 +47,7 @@ class _RandomAnswers:
     def __init__(self, env: gym.Env[Any, Any], rng: np.random.Generator) -> None:
         self._rng = rng
         space, seat = env.action_space, env.unwrapped
-        self._seat = seat if isinstance(space, MessageSpace) and isinstance(seat, EpisodeFace) else None
+        self._seat = seat if isinstance(space, MessageSpace) and isinstance(seat, EpisodeSeat) else None
         self._space = space
         if not isinstance(space, MessageSpace):
             self._space = copy.deepcopy(space)  # the space's own numbers may be shared by several episodes

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.agents.base import Answering
-from vfgym.envs.face import Action
+from vfgym.envs.seat import Action
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.messages import Message
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class _BackgroundLoop:
-    """The event loop that all synchronous faces of this process share, on a daemon thread of its own."""
+    """The event loop that all synchronous calls of this process share, on a daemon thread of its own."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()

@@ -94,7 +94,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
         ("tells no answer in info", lambda: _keeps_the_answer(make)),
         ("forks do not see each other's episodes", lambda: _forks_apart(make)),
-        ("step() and rollout() give equal states", lambda: _two_faces(make)),
+        ("step() and rollout() give equal states", lambda: _same_states_both_ways(make)),
         ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
     ]
     promises += round_trips(definition, make)
@@ -350,14 +350,14 @@ def _holds(value: Any, answer: Any) -> bool:
 
 def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
-    face = seat_of(env)
+    first = seat_of(env)
     alone = []
     for seed in (5, 6):
-        seat = face.fork()
+        seat = first.fork()
         seat.action_space.seed(seed)
         alone.append(_play(seat, seed))
         seat.close()
-    seats = [face.fork(), face.fork()]
+    seats = [first.fork(), first.fork()]
     together: list[list[Any]] = [[seat.reset(seed=seed)] for seat, seed in zip(seats, (5, 6), strict=True)]
     for turn in range(1, max(map(len, alone))):
         for seat, history, played in zip(seats, alone, together, strict=True):
@@ -371,7 +371,7 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
     return "2 forks"
 
 
-def _two_faces(make: Callable[[], gym.Env[Any, Any]]) -> str:
+def _same_states_both_ways(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     definition = seat_of(env).definition
     seat = seat_of(env).fork()  # without the wrappers, which a rollout knows nothing of

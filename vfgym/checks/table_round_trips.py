@@ -13,7 +13,7 @@ import numpy as np
 
 from vfgym.agents import RandomAgent
 from vfgym.checks.comparison import Broken, expect_same, same
-from vfgym.envs.face import EpisodeFace, as_response
+from vfgym.envs.seat import EpisodeSeat, as_response
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.state import State
 from vfgym.wrappers.games.multiplayer import NOTHING_NEW, SELF, MultiplayerEnv
@@ -174,7 +174,7 @@ def draws_its_own_numbers(env: MultiplayerEnv) -> str:
 
 def _whole_game(env: MultiplayerEnv, seed: int) -> tuple[list[Any], list[Any]]:
     """Play an episode with random moves; return the actions, and all that came back."""
-    seat: EpisodeFace = env.fork()
+    seat: EpisodeSeat = env.fork()
     actions: list[Any] = []
     observation, info = seat.reset(seed=seed)
     outcomes: list[Any] = [(observation, info)]

@@ -16,7 +16,7 @@ from vfgym.data import (
     reasoning_gym_datasets,
     textarena_environments,
 )
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError
 from vfgym.registration import nearest_ids
 from vfgym.runs.replicas import make_env
@@ -39,7 +39,7 @@ def check_id(env_id: str) -> None:
         raise ConfigurationError(f"there is no environment {env_id!r}.{hint}") from error
 
 
-def made(env_id: str, env_args: dict[str, Any]) -> tuple[gym.Env[Any, Any], EpisodeFace]:
+def made(env_id: str, env_args: dict[str, Any]) -> tuple[gym.Env[Any, Any], EpisodeSeat]:
     """Make an environment, and find the chat environment inside its wrappers."""
     check_id(env_id)
     env = make_env(env_id, env_args)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from vfgym.cli.environments import check_id, description, made
 from vfgym.cli.table import print_table
 from vfgym.envs.chat import ChatEnv
-from vfgym.envs.face import transcript
+from vfgym.envs.seat import transcript
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
 from vfgym.registration import list_registered_ids, nearest_ids

@@ -1,6 +1,6 @@
 """Codecs: every Gymnasium space as JSON schema, JSON data and text that a model writes, and back.
 
-A `Codec` has three faces for the actions of one space. As *JSON* an action is the argument of a tool (`schema`, `to_json`,
+A `Codec` has three forms for the actions of one space. As *JSON* an action is the argument of a tool (`schema`, `to_json`,
 `from_json`). As *text* it is what a model writes (`encode`, `decode`): writing is exact, reading forgives format but not
 meaning. As *words* the space is described to the model (`listing`, `example`). `text_renderer` is the one-way counterpart for
 observations.

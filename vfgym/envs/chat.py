@@ -13,7 +13,7 @@ import numpy as np
 from vfgym.aio.steps import Steps, run_async, run_each, run_handlers, run_sync
 from vfgym.aio.threads import is_off_loop, off_loop
 from vfgym.calls import CallPlan
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.episode import BaseEpisode
 from vfgym.episode.hooks import Hooks, MarkedMethod, NamedCall
 from vfgym.episode.inversion import InvertedEpisode, made_states
@@ -41,7 +41,7 @@ _HOOK_FOR = {
 }
 
 
-class ChatEnv(EpisodeFace):
+class ChatEnv(EpisodeSeat):
     """An environment for language models, as tasks, a rubric and hooks.
 
     It is a `gymnasium.Env`: observations are conversations, actions are assistant messages. One object is a *definition*:
@@ -76,7 +76,7 @@ class ChatEnv(EpisodeFace):
         check_hooks(cls)
         if not cls._may_shadow_face:
             for name in _HOOK_FOR:
-                if getattr(cls, name) is getattr(EpisodeFace, name):
+                if getattr(cls, name) is getattr(EpisodeSeat, name):
                     continue
                 raise ConfigurationError(
                     f"{cls.__name__} overrides {name}(), which would bypass the episode machine (rollouts, scoring, wrappers):"

@@ -330,8 +330,8 @@ class Episode(BaseEpisode):
             try:
                 if response is not None:
                     yield from self._record(response)
-                if not (yield from self._ends()) and (stop_condition := (yield from self._show())):
-                    yield from self._ends(stop_condition)
+                if not (yield from self._end_if_stopped()) and (stop_condition := (yield from self._show())):
+                    yield from self._end_if_stopped(stop_condition)
             except DeadlinePassed:
                 yield from self._time_out()
         except GeneratorExit:
@@ -368,7 +368,7 @@ class Episode(BaseEpisode):
         except Error as error:
             note_error(state, error)
 
-    def _ends(self, stop_condition: str = "") -> Steps[bool]:
+    def _end_if_stopped(self, stop_condition: str = "") -> Steps[bool]:
         """End the episode if a stop condition holds.
 
         Args:
@@ -391,12 +391,12 @@ class Episode(BaseEpisode):
         """
         state = self.state
         try:
-            shown = state.reply
-            if shown is None or self._rebuilds:
-                shown = self._ask()
-                if is_awaitable(shown):
-                    shown = yield self._with_deadline(shown)
-            self._take(shown)
+            messages = state.reply
+            if messages is None or self._rebuilds:
+                messages = self._ask_environment()
+                if is_awaitable(messages):
+                    messages = yield self._with_deadline(messages)
+            self._take_messages(messages)
         except Error as error:
             note_error(state, error)
             return error_stop(state)
@@ -405,7 +405,7 @@ class Episode(BaseEpisode):
             self._timing.env.add(self._answered, self._shown)
         return "" if state["final_env_response"] is None else "has_final_env_response"
 
-    def _ask(self) -> Any:
+    def _ask_environment(self) -> Any:
         """Call the hook that says what the model is shown next; the result may have to be awaited."""
         state = self.state
         if self._overridden["get_prompt_messages"]:
@@ -415,15 +415,15 @@ class Episode(BaseEpisode):
         self._conversation = conversation = recorded_conversation(state, self._conversation)
         return self.definition.env_response(conversation.copy(), state)
 
-    def _take(self, shown: Any) -> None:
+    def _take_messages(self, messages: Any) -> None:
         """Take what a hook returned, or a game answered, into the conversation."""
         types = self.definition.message_types
         if self._overridden["get_prompt_messages"]:
-            self._conversation = rewrite_conversation(self._conversation, shown, types)
+            self._conversation = rewrite_conversation(self._conversation, messages, types)
         elif self.state["trajectory"]:
-            add_messages(self._conversation, shown, types)
+            add_messages(self._conversation, messages, types)
         else:
-            self._conversation = as_messages(shown, types, name="prompt")
+            self._conversation = as_messages(messages, types, name="prompt")
 
     def _is_completed(self) -> Steps[bool]:
         """Check the stop conditions; an `Error` that one raises ends the episode."""

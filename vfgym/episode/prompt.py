@@ -44,18 +44,18 @@ def recorded_conversation(state: State, conversation: list[Message]) -> list[Mes
     return [*prompt, *last["completion"]]
 
 
-def add_messages(conversation: list[Message], shown: Any, types: MessageTypes) -> None:
+def add_messages(conversation: list[Message], returned: Any, types: MessageTypes) -> None:
     """Add what `env_response` returned."""
-    if shown.__class__ is list and len(shown) == 1 and type(shown[0]) in types.taken:
-        conversation.append(shown[0])  # as nearly always
+    if returned.__class__ is list and len(returned) == 1 and type(returned[0]) in types.taken:
+        conversation.append(returned[0])  # as nearly always
     else:
-        conversation += as_messages(shown, types, name="env_response")
+        conversation += as_messages(returned, types, name="env_response")
 
 
-def rewrite_conversation(conversation: list[Message], shown: Any, types: MessageTypes) -> list[Message]:
+def rewrite_conversation(conversation: list[Message], returned: Any, types: MessageTypes) -> list[Message]:
     """Return the conversation that the author's own `get_prompt_messages` gave. Where it goes on from the last one, that one grows."""
     known = len(conversation)
-    if known and isinstance(shown, list) and shown[:known] == conversation:
-        conversation.extend(as_messages(shown[known:], types, name="get_prompt_messages"))
+    if known and isinstance(returned, list) and returned[:known] == conversation:
+        conversation.extend(as_messages(returned[known:], types, name="get_prompt_messages"))
         return conversation
-    return as_messages(shown, types, name="get_prompt_messages")
+    return as_messages(returned, types, name="get_prompt_messages")

@@ -26,7 +26,7 @@ from vfgym.results.metadata import version_info
 from vfgym.runs.counting import Declared
 from vfgym.runs.engine import Engine, Group
 from vfgym.runs.inputs import Seeds, TaskInputs
-from vfgym.runs.progress import ProgressCallback, StartCallback, reporting
+from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import find_remaining, task_fingerprint
 from vfgym.runs.replicas import EnvLike, Replicas
@@ -209,7 +209,7 @@ async def aevaluate(
         num_workers = min(n for n in (inputs.num_rollouts - len(done), max_concurrent, replicas.most) if n != -1)
         with (
             Recorder(run, earlier, declared=declared) as recorder,
-            reporting(
+            report_progress(
                 inputs.num_rollouts, f"{run.env_id} {run.model}", is_shown=progress, callback=on_progress, on_start=on_start, done=done
             ) as on_row,
         ):

@@ -64,7 +64,7 @@ StartCallback: TypeAlias = Callable[[Progress], None]
 
 
 @contextlib.contextmanager
-def reporting(
+def report_progress(
     total: int,
     title: str,
     *,

@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 from vfgym.agents.base import seat_of
 from vfgym.calls import ends_run
 from vfgym.envs.chat import ChatEnv
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.wrappers.to_chat import imported_id
 
@@ -31,7 +31,7 @@ class Replica(NamedTuple):
 
     env: gym.Env[Any, Any]
     """The outermost wrapper."""
-    seat: EpisodeFace
+    seat: EpisodeSeat
     """The chat environment inside."""
 
 
@@ -48,7 +48,7 @@ class Replicas:
         """How many replicas there can be; -1 for any number."""
         self._made: list[gym.Env[Any, Any]] = []
         self._ready: list[gym.Env[Any, Any]] = []
-        self._taken: list[EpisodeFace] = []
+        self._taken: list[EpisodeSeat] = []
 
     def open(self, source: EnvLike, env_args: dict[str, Any]) -> ChatEnv:
         """Get ready to replicate `source`, and return its definition (of a function: that of the first environment).
@@ -94,7 +94,7 @@ class Replicas:
         """Return an environment that no other worker has.
 
         Args:
-            defers_scoring: Whether its episodes are scored by somebody else (see `EpisodeFace.defers_scoring`).
+            defers_scoring: Whether its episodes are scored by somebody else (see `EpisodeSeat.defers_scoring`).
         """
         env = self._ready.pop() if self._ready else self._keep(self._make())
         seat = seat_of(env)

@@ -6,7 +6,7 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 
-from vfgym.envs.face import new_since
+from vfgym.envs.seat import new_since
 from vfgym.messages import Message
 
 

@@ -10,7 +10,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from vfgym.agents.base import seat_of
 from vfgym.codecs import ActionNotFound
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError, Error, InvalidAction
 from vfgym.messages import AssistantMessage
 from vfgym.state import State
@@ -27,7 +27,7 @@ class NativeGame(gym.Env[Any, Any]):
         """Take the chat environment back into the game's own terms."""
         if by not in get_args(By):
             raise ConfigurationError(f"by must be 'text' or 'tool', got {by!r}")
-        self._seat: EpisodeFace = seat_of(chat)
+        self._seat: EpisodeSeat = seat_of(chat)
         definition = self._seat.definition
         if not isinstance(definition, GymnasiumGame):
             raise ConfigurationError(

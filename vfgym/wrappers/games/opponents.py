@@ -15,7 +15,7 @@ from vfgym.aio.background import in_event_loop
 from vfgym.aio.threads import on_thread
 from vfgym.calls import is_async
 from vfgym.envs.chat import ChatEnv
-from vfgym.envs.face import Fork, as_response
+from vfgym.envs.seat import Fork, as_response
 from vfgym.errors import Error, InfraError, ModelError
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import AssistantMessage, Content, Message

@@ -16,7 +16,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.data import LowestReward, lowest_reward
-from vfgym.envs.face import EpisodeFace
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.messages import Content, Message, UserMessage, join_contents
@@ -139,7 +139,7 @@ class GymnasiumGame(GameEnv):
                 f"{source} made a {type(game).__name__}, which is no gymnasium.Env (PettingZoo's environments are for vfgym.PettingZooEnv)"
             )
         try:
-            if isinstance(game.unwrapped, EpisodeFace):
+            if isinstance(game.unwrapped, EpisodeSeat):
                 raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
             if name is None:
                 name = game.spec.id if game.spec is not None else type(game.unwrapped).__name__

@@ -11,7 +11,7 @@ import numpy as np
 from pettingzoo import AECEnv
 
 from vfgym.agents.base import seat_of
-from vfgym.envs.face import RESET_OPTIONS, Action, as_response, new_since, transcript
+from vfgym.envs.seat import RESET_OPTIONS, Action, as_response, new_since, transcript
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import MESSAGE_TYPES, AssistantMessage, Content, Message, SystemMessage, UserMessage, join_contents
 from vfgym.messages.responses import for_conversation

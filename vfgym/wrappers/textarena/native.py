@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from vfgym.agents.base import seat_of
-from vfgym.envs.face import EpisodeFace, as_response, new_since
+from vfgym.envs.seat import EpisodeSeat, as_response, new_since
 from vfgym.errors import ConfigurationError, Error, ResetNeeded
 from vfgym.messages import Message, content_text
 from vfgym.state import State
@@ -127,7 +127,7 @@ class OnePlayerTextArena(_ta.Env):  # type: ignore[misc, name-defined]
     def __init__(self, env: Any) -> None:
         """Take a chat environment, wrapped or not."""
         self._chat = env
-        self._seat: EpisodeFace = seat_of(env)
+        self._seat: EpisodeSeat = seat_of(env)
         self.env_id = self._seat.definition.env_id or type(self._seat.definition).__name__
         self._state: Any = None
         self._seen: list[Message] = []

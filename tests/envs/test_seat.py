@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.environments import Talk
-from vfgym.envs.face import new_since, transcript
+from vfgym.envs.seat import new_since, transcript
 from vfgym.messages import AssistantMessage, UserMessage
 from vfgym.wrappers.games.images import image_part
 

@@ -1,4 +1,4 @@
-"""The Gymnasium face of the episode machine: `reset` and `step` for one player at a time."""
+"""A seat at an environment: `reset` and `step` for one player at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Action: TypeAlias = str | Mapping[str, Any] | Response
 """An assistant message: its text, the message itself, or a `Response` that brings usage and token data too."""
 
 RESET_OPTIONS = ("example_id", "split", "task", "game_options")
-"""The options that `EpisodeFace.reset` knows."""
+"""The options that `EpisodeSeat.reset` knows."""
 
 
 def as_response(action: Any) -> Response:
@@ -51,7 +51,7 @@ def as_response(action: Any) -> Response:
     return Response(id="", created=0, model="", message=message)
 
 
-class EpisodeFace(gym.Env[list[Message], Any]):
+class EpisodeSeat(gym.Env[list[Message], Any]):
     """A player's seat at an environment: it runs one episode after another of one definition."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}
@@ -139,7 +139,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         """
         episode = self._episode
         if episode is None or episode.is_over or episode.is_broken or episode.is_busy:
-            episode = self._running()  # raises, or it may still be scored
+            episode = self._require_running()  # raises, or it may still be scored
         response = as_response(action)
         if not episode.is_over:
             for awaitable in (steps := episode.answer(response)):  # faster than `run_sync`, where nothing has to be awaited
@@ -150,7 +150,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
 
     async def astep(self, action: Action) -> Outcome:
         """Answer the conversation, from async code (see `step`)."""
-        episode, response = self._running(), as_response(action)
+        episode, response = self._require_running(), as_response(action)
         if not episode.is_over:
             await run_async(episode.answer(response))
         if episode.is_over:
@@ -201,8 +201,8 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         """Clean up, from async code (see `close`)."""
         await run_async(self._close())
 
-    def _running(self) -> BaseEpisode:
-        episode = self._episode or self._begun()
+    def _require_running(self) -> BaseEpisode:
+        episode = self._episode or self._require_begun()
         if episode.is_over or episode.is_broken or episode.is_busy:
             if episode.is_scored or (self.defers_scoring and episode.is_over):
                 raise ResetNeeded("the episode is over: call reset() first")
@@ -212,7 +212,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
                 raise EpisodeBusy("another step of this episode is still running: give each player a fork() of the environment")
         return episode
 
-    def _begun(self) -> BaseEpisode:
+    def _require_begun(self) -> BaseEpisode:
         if self._episode is None:
             raise ResetNeeded("no episode has begun: call reset() first")
         return self._episode
@@ -260,14 +260,14 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         return observation, info
 
     def _fail(self, error: BaseException) -> Steps[Outcome]:
-        episode = self._running()
+        episode = self._require_running()
         return (yield from self._end(episode, episode.fail(error)))
 
     def _truncate(self) -> Steps[Outcome]:
-        episode = self._begun()
+        episode = self._require_begun()
         if episode.is_scored or (self.defers_scoring and episode.is_over):
             return episode.outcome()
-        return (yield from self._end(self._running(), episode.truncate()))
+        return (yield from self._end(self._require_running(), episode.truncate()))
 
     def _end(self, episode: BaseEpisode, end: Steps[None]) -> Steps[Outcome]:
         """Take the steps that end play, then score."""
@@ -311,7 +311,7 @@ class EpisodeFace(gym.Env[list[Message], Any]):
         self._printed = conversation.copy()
 
 
-class Fork(EpisodeFace):
+class Fork(EpisodeSeat):
     """A seat at another environment's definition. Hooks run on the definition and keep what belongs to an episode in its state."""
 
     def __init__(self, definition: ChatEnv) -> None:
