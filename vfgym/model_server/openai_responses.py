@@ -73,11 +73,19 @@ class _Turn:
     content: Any = None
     calls: list[ToolCall] = field(default_factory=list)
 
-    def message(self) -> list[dict[str, Any]]:
+    def add(self, kind: str, item: Mapping[str, Any], index: int) -> None:
+        if kind == "reasoning":
+            self.reasoning = _reasoning_text(item)
+        elif kind == "function_call":
+            self.calls.append(_call(item, index))
+        else:
+            self.content = _content(item.get("content"))
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return its message; none where there was no item."""
         if not (self.reasoning or self.content is not None or self.calls):
             return []
-        made = {"role": "assistant", "content": self.content, "reasoning_content": self.reasoning, "tool_calls": self.calls or None}
-        return [made]
+        return [{"role": "assistant", "content": self.content, "reasoning_content": self.reasoning, "tool_calls": self.calls or None}]
 
 
 def _messages(body: Mapping[str, Any]) -> list[Any]:
@@ -95,21 +103,17 @@ def _messages(body: Mapping[str, Any]) -> list[Any]:
         is_assistant = kind in ("reasoning", "function_call") or (kind == "message" and item.get("role") == "assistant")
         begins = kind in ("reasoning", "message") and (turn.content is not None or turn.calls)
         if not is_assistant or begins:
-            messages += turn.message()
+            messages += turn.messages()
             turn = _Turn()
-        if kind == "reasoning":
-            turn.reasoning = _reasoning_text(item)
-        elif kind == "function_call":
-            turn.calls.append(_call(item, index))
+        if is_assistant:
+            turn.add(kind, item, index)
         elif kind == "function_call_output":
             messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": _content(item.get("output"))})
-        elif kind != "message":
-            raise RequestRefused(400, f"input[{index}]: items of type {kind!r} are not supported by this server", param=f"input[{index}]")
-        elif is_assistant:
-            turn.content = _content(item.get("content"))
-        else:
+        elif kind == "message":
             messages.append({"role": item.get("role"), "content": _content(item.get("content"))})
-    return [*messages, *turn.message()]
+        else:
+            raise RequestRefused(400, f"input[{index}]: items of type {kind!r} are not supported by this server", param=f"input[{index}]")
+    return [*messages, *turn.messages()]
 
 
 def _call(item: Mapping[str, Any], index: int) -> ToolCall:

@@ -7,6 +7,7 @@ conversation with that answer. Text never makes a special token. A rendering can
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -192,26 +193,28 @@ def parse_prompt(ids: Sequence[int]) -> tuple[list[Message], str]:
     if ids and ids[0] < FIRST_SPECIAL:
         return [as_message({"role": "text", "content": detokenize(ids)})], ""
     messages: list[Message] = []
-    tools_text, num_calls, num_answers = "", 0, 0
+    tools_text = ""
+    call_numbers, answer_numbers = itertools.count(), itertools.count()
     for opening, body, is_ended in _turns(ids):
         role = ROLES.get(opening)
+        is_generation_prompt = role == "assistant" and not (is_ended or body)
         if opening == IDS["tools"]:
             tools_text = _decoded(body)
-        elif role == "assistant" and is_ended:
-            reasoning, text, parsed = parse_answer(body)
-            calls = [ToolCall(f"call_{num_calls + index}", *call) for index, call in enumerate(parsed)]
-            num_calls += len(calls)
-            messages.append(AssistantMessage(text or None, reasoning_content=reasoning, tool_calls=calls or None))
-        elif role == "tool":
-            messages.append(as_message({"role": role, "content": _content(body), "tool_call_id": f"call_{num_answers}"}))
-            num_answers += 1
-        elif role == "assistant" and not body:
-            continue  # the generation prompt
-        elif role is None or not is_ended:
+        elif role is not None and is_ended:
+            messages.append(_parse_message(role, body, call_numbers, answer_numbers))
+        elif not is_generation_prompt:
             raise ConfigurationError(f"the token ids make no conversation: {detokenize([opening, *body[:40]])!r} begins no message")
-        else:
-            messages.append(as_message({"role": role, "content": _content(body)}))
     return messages, tools_text
+
+
+def _parse_message(role: str, body: Sequence[int], call_numbers: Iterator[int], answer_numbers: Iterator[int]) -> Message:
+    if role == "tool":
+        return as_message({"role": role, "content": _content(body), "tool_call_id": f"call_{next(answer_numbers)}"})
+    if role != "assistant":
+        return as_message({"role": role, "content": _content(body)})
+    reasoning, text, parsed = parse_answer(body)
+    calls = [ToolCall(f"call_{number}", *call) for call, number in zip(parsed, call_numbers, strict=False)]
+    return AssistantMessage(text or None, reasoning_content=reasoning, tool_calls=calls or None)
 
 
 def _turns(ids: Sequence[int]) -> Iterator[tuple[int, Sequence[int], bool]]:
@@ -249,11 +252,8 @@ def _content(ids: Sequence[int]) -> Any:
         for marker, text in _segments(ids)
         if text or marker == _PART
     ]
-    return (
-        parts
-        if any(not isinstance(part, dict) or part.get("type") != "text" for part in parts)
-        else "".join(part["text"] for part in parts)
-    )
+    has_others = any(not isinstance(part, dict) or part.get("type") != "text" for part in parts)
+    return parts if has_others else "".join(part["text"] for part in parts)
 
 
 def _encoded(text: str) -> bytes:

@@ -109,31 +109,34 @@ def blocks(section: str) -> list[Block]:
     is_open = False  # whether a line may continue the block before it
     for line in section.splitlines():
         last = found[-1] if found and is_open else None
-        item = _ITEM.match(line)
         if not line.strip():
-            is_open = bool(last and last.kind == "drawing")
+            is_open = last is not None and last.kind == "drawing"
             continue
-        if line == _DROPPED or line.lstrip().startswith((">", "![")):
-            found.append(Block("dropped"))
-            is_open = False
-            continue
-        if last and last.kind == "drawing" and line.startswith("    "):
-            last.lines.append(line)
-        elif item:
-            indent = "  " if len(item[1]) >= 4 else ""
-            found.append(Block("item", [line[item.end() :]], f"{indent}{item[2] or '-'} "))
-        elif line.startswith("    ") and (last is None or last.kind == "drawing") and not (found and found[-1].kind == "item"):
-            found.append(Block("drawing", [line]))
-        elif line.lstrip().startswith("|"):
-            if last is None or last.kind != "table":
-                found.append(Block("table"))
+        block = _new_block(line, last, is_below_item=bool(found) and found[-1].kind == "item")
+        if block is None:
             found[-1].lines.append(line)
-        elif last and last.kind in ("paragraph", "item"):
-            last.lines.append(line)
         else:
-            found.append(Block("paragraph", [line]))
-        is_open = True
+            found.append(block)
+        is_open = found[-1].kind != "dropped"
     return found
+
+
+def _new_block(line: str, last: Block | None, *, is_below_item: bool) -> Block | None:
+    """Return the block that a line begins; None where it continues the last one."""
+    kind = None if last is None else last.kind
+    is_indented = line.startswith("    ")
+    if line == _DROPPED or line.lstrip().startswith((">", "![")):
+        return Block("dropped")
+    if kind == "drawing" and is_indented:
+        return None
+    if item := _ITEM.match(line):
+        indent = "  " if len(item[1]) >= 4 else ""
+        return Block("item", [line[item.end() :]], f"{indent}{item[2] or '-'} ")
+    if kind is None and is_indented and not is_below_item:
+        return Block("drawing", [line])
+    if line.lstrip().startswith("|"):
+        return None if kind == "table" else Block("table", [line])
+    return None if kind in ("paragraph", "item") else Block("paragraph", [line])
 
 
 def tables(section: str) -> Iterator[list[list[str]]]:
