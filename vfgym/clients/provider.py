@@ -7,7 +7,7 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from vfgym.calls import is_awaitable
 from vfgym.clients.client import Client, SamplingArgs
@@ -20,6 +20,9 @@ from vfgym.messages import Message, Response, as_messages
 from vfgym.output.redaction import REDACTED, excerpt, redact_error, redacted_url, with_secrets
 from vfgym.state import MessagesView
 from vfgym.tools import Tool
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 ClientT = TypeVar("ClientT")
 MessagesT = TypeVar("MessagesT")
@@ -227,6 +230,16 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         with_secrets({"headers": kwargs.get("extra_headers")})
         if self.config is None:  # some SDKs ask for their key when they need it
             learn_secrets_of(self._sdk_client)
+
+
+class OpenAISDKClient(ProviderClient["AsyncOpenAI", MessagesT, ResponseT, ToolT]):
+    """A `ProviderClient` that asks through the SDK of OpenAI."""
+
+    def setup_client(self, config: ClientConfig) -> AsyncOpenAI:
+        """Make the SDK's client."""
+        from vfgym.clients.http.sdk import openai_client
+
+        return openai_client(config, self.connections)
 
 
 def learn_secrets_of(sdk_client: Any) -> None:

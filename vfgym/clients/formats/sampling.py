@@ -32,29 +32,31 @@ def checked_sampling_args(sampling_args: SamplingArgs, api: str) -> tuple[dict[s
 
 
 def create_arguments(
-    create: Callable[..., Any], parameters: dict[str, Any], options: dict[str, Any], kwargs: Mapping[str, Any]
+    create: Callable[..., Any], parameters: dict[str, Any], options: dict[str, Any], kwargs: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the arguments of an SDK's ``create``.
 
     Args:
-        create: The SDK's function. What it does not know as an argument goes into the request's body as it is.
+        create: The SDK's function, or what stands for it. What it does not take as an argument goes into the request's body as it is.
         parameters: Parameters of the API.
         options: Options of the request.
         kwargs: What else the request is asked with (see `request_headers`).
     """
     # The plain function: a cached method would keep its client.
     known = _argument_names(getattr(create, "__func__", create))
-    arguments = {name: value for name, value in parameters.items() if name in known}
+    arguments = {name: value for name, value in parameters.items() if known is None or name in known}
     body = {name: value for name, value in parameters.items() if name not in arguments} | dict(options.get("extra_body") or {})
     rest = {name: value for name, value in options.items() if name not in ("extra_body", "extra_headers")}
     if body:
         rest["extra_body"] = body
-    headers = request_headers(options, kwargs)
+    headers = request_headers(options, kwargs or {})
     if headers:
         rest["extra_headers"] = headers
     return {**arguments, **rest}
 
 
 @lru_cache(maxsize=16)
-def _argument_names(create: Callable[..., Any]) -> frozenset[str]:
-    return frozenset(inspect.signature(create).parameters)
+def _argument_names(create: Callable[..., Any]) -> frozenset[str] | None:
+    """Return the names of a function's arguments; None where it takes any."""
+    parameters = inspect.signature(create).parameters
+    return None if any(each.kind is each.VAR_KEYWORD for each in parameters.values()) else frozenset(parameters)

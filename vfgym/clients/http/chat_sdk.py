@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Hashable
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 from vfgym.clients.formats.openai_chat_stream import collect_stream
+from vfgym.clients.formats.sampling import create_arguments
 
 
 async def create_completion(client: Any, model: str, messages: list[Any], parameters: dict[str, Any], options: dict[str, Any]) -> Any:
@@ -27,19 +25,9 @@ async def create_completion(client: Any, model: str, messages: list[Any], parame
     completions = client.chat.completions
     if not parameters.get("stream") and not options.get("extra_body", {}).get("stream") and is_the_sdks_own(completions):
         return await _post(client, {"model": model, "messages": messages, **parameters}, options)
-    parameters, options = unknown_to_body(type(completions), parameters, options)
-    response = await completions.create(**{"model": model, "messages": messages, **parameters, **options})
+    arguments = create_arguments(completions.create, parameters, options)
+    response = await completions.create(**{"model": model, "messages": messages, **arguments})
     return await collect_stream(response) if hasattr(response, "__aiter__") else response
-
-
-def unknown_to_body(resource: type[Any], parameters: dict[str, Any], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Move the parameters that the ``create`` of a resource does not know into the request's ``extra_body``."""
-    known = _parameters_of(cast(Hashable, resource))
-    unknown = {name: parameters[name] for name in parameters if known and name not in known}
-    if not unknown:
-        return parameters, options
-    kept = {name: value for name, value in parameters.items() if name not in unknown}
-    return kept, {**options, "extra_body": {**unknown, **options.get("extra_body", {})}}
 
 
 async def _post(client: Any, body: dict[str, Any], options: dict[str, Any]) -> Any:
@@ -55,13 +43,3 @@ def is_the_sdks_own(resource: Any, sdk: str = "openai") -> bool:
     """Say whether the ``create`` of a resource is what the SDK wrote: tests replace it, and tracing tools wrap it."""
     create = getattr(getattr(resource, "create", None), "__func__", None)
     return isinstance(create, FunctionType) and str(create.__globals__.get("__name__")).startswith(f"{sdk}.")
-
-
-@functools.cache
-def _parameters_of(resource: Hashable) -> frozenset[str]:
-    """Return the parameters of ``create``; none where it takes anything."""
-    create = getattr(resource, "create", None)
-    parameters = [] if create is None else inspect.signature(create).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return frozenset()
-    return frozenset(parameter.name for parameter in parameters)

@@ -24,28 +24,27 @@ def openai_client(config: EndpointClientConfig, connections: Connections) -> Asy
     """Return a client of the OpenAI SDK, which may be used on any event loop."""
     from openai import AsyncOpenAI
 
-    return AsyncOpenAI(
-        api_key=config.resolved_api_key(),
-        base_url=config.api_base_url,
-        timeout=_timeout(config),
-        max_retries=0,  # `AiohttpTransport` sends a request again
-        default_headers=config.resolved_headers(),
-        http_client=_http_client(config, connections),
-    )
+    return AsyncOpenAI(**_settings(config, connections))
 
 
 def anthropic_client(config: EndpointClientConfig, connections: Connections) -> AsyncAnthropic:
     """Return a client of the Anthropic SDK, which may be used on any event loop."""
     from anthropic import AsyncAnthropic
 
-    return AsyncAnthropic(
-        api_key=config.resolved_api_key(),
-        base_url=config.api_base_url,
-        timeout=_timeout(config),
-        max_retries=0,  # `AiohttpTransport` sends a request again
-        default_headers=config.resolved_headers(),
-        http_client=_http_client(config, connections),
-    )
+    return AsyncAnthropic(**_settings(config, connections))
+
+
+def _settings(config: EndpointClientConfig, connections: Connections) -> dict[str, Any]:
+    """Return what both SDKs call the arguments of a client."""
+    timeout = httpx2.Timeout(config.timeout, connect=config.connect_timeout)
+    return {
+        "api_key": config.resolved_api_key(),
+        "base_url": config.api_base_url,
+        "timeout": timeout,
+        "max_retries": 0,  # `AiohttpTransport` sends a request again
+        "default_headers": config.resolved_headers(),
+        "http_client": httpx2.AsyncClient(transport=AiohttpTransport(connections), timeout=timeout, follow_redirects=True),
+    }
 
 
 def with_bounded_pauses(client: AsyncAnthropic) -> AsyncAnthropic:
@@ -58,14 +57,6 @@ def with_bounded_pauses(client: AsyncAnthropic) -> AsyncAnthropic:
         return response
 
     return client.with_middleware(bounded)
-
-
-def _timeout(config: EndpointClientConfig) -> httpx2.Timeout:
-    return httpx2.Timeout(config.timeout, connect=config.connect_timeout)
-
-
-def _http_client(config: EndpointClientConfig, connections: Connections) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(transport=AiohttpTransport(connections), timeout=_timeout(config), follow_redirects=True)
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
@@ -180,17 +171,15 @@ class _BodyStream(httpx2.AsyncByteStream):
 
 
 def _as_httpx_error(error: Exception, request: httpx2.Request) -> httpx2.TransportError:
-    kind: type[httpx2.TransportError]
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        kind = httpx2.ConnectTimeout
-    elif isinstance(error, TimeoutError):
-        kind = httpx2.ReadTimeout
-    elif isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
-        kind = httpx2.ProxyError
-    elif isinstance(error, aiohttp.ClientConnectorError):
-        kind = httpx2.ConnectError
-    elif isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
-        kind = httpx2.UnsupportedProtocol
-    else:
-        kind = httpx2.RemoteProtocolError
+    kind = next((kind for kinds, kind in _HTTPX_ERRORS if isinstance(error, kinds)), httpx2.RemoteProtocolError)
     return kind(str(error) or type(error).__name__, request=request)
+
+
+_HTTPX_ERRORS: tuple[tuple[tuple[type[Exception], ...], type[httpx2.TransportError]], ...] = (
+    ((aiohttp.ConnectionTimeoutError,), httpx2.ConnectTimeout),
+    ((TimeoutError,), httpx2.ReadTimeout),
+    ((aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError), httpx2.ProxyError),
+    ((aiohttp.ClientConnectorError,), httpx2.ConnectError),
+    ((aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError), httpx2.UnsupportedProtocol),
+)
+"""What httpx calls the errors of aiohttp; the first row that fits counts."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from vfgym.clients.client import SamplingArgs
-from vfgym.clients.config import ClientConfig
 from vfgym.clients.formats.openai_chat import (
     REQUEST_OPTIONS,
     as_fields,
@@ -27,13 +26,10 @@ from vfgym.clients.formats.openai_chat import (
 )
 from vfgym.clients.http.chat_sdk import create_completion
 from vfgym.clients.http.json_http import JsonRoute, encode_json
-from vfgym.clients.provider import ProviderClient
+from vfgym.clients.provider import OpenAISDKClient
 from vfgym.messages import Message, Response
 from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 ChatMessages: TypeAlias = "list[dict[str, Any]]"
 ChatCompletion: TypeAlias = Any
@@ -45,7 +41,7 @@ _AUDIO_PART = b'"type":"input_audio"'
 _KEPT_TOOL_LISTS = 64
 
 
-class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, ChatCompletion, ChatTool]):
+class OpenAIChatCompletionsClient(OpenAISDKClient[ChatMessages, ChatCompletion, ChatTool]):
     """Asks over the OpenAI chat completions API."""
 
     @functools.cached_property
@@ -56,12 +52,6 @@ class OpenAIChatCompletionsClient(ProviderClient["AsyncOpenAI", ChatMessages, Ch
     def _tool_json(self) -> dict[tuple[int, ...], tuple[tuple[Tool, ...], bytes, list[dict[str, object]] | None]]:
         """The JSON of the last tool lists, by the identities of their tools (which are kept, so that these stay theirs)."""
         return {}
-
-    def setup_client(self, config: ClientConfig) -> AsyncOpenAI:
-        """Make the SDK's client of a configuration."""
-        from vfgym.clients.http.sdk import openai_client
-
-        return openai_client(config, self.connections)
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[ChatMessages, dict[str, Any]]:
         """Return the conversation as the API takes it. One with audio asks for an answer in text."""

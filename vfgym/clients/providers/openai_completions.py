@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from vfgym.clients.client import SamplingArgs
-from vfgym.clients.config import ClientConfig
 from vfgym.clients.formats.openai_chat import (
     REQUEST_OPTIONS,
     as_fields,
@@ -16,28 +15,19 @@ from vfgym.clients.formats.openai_chat import (
     response_of,
     tokens_of,
 )
-from vfgym.clients.http.chat_sdk import unknown_to_body
-from vfgym.clients.provider import ProviderClient
+from vfgym.clients.formats.sampling import create_arguments
+from vfgym.clients.provider import OpenAISDKClient
 from vfgym.errors import EmptyModelResponseError
 from vfgym.messages import Message, Response, ResponseTokens
 from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
-
-class OpenAICompletionsClient(ProviderClient["AsyncOpenAI", str, Any, Any]):
+class OpenAICompletionsClient(OpenAISDKClient[str, Any, Any]):
     """Asks over the legacy completions API: the messages' texts, joined by blank lines, are continued.
 
     Roles, reasoning and tool calls are not part of such a prompt. Tools, images and audio cannot be sent.
     """
-
-    def setup_client(self, config: ClientConfig) -> AsyncOpenAI:
-        """Make the SDK's client of a configuration."""
-        from vfgym.clients.http.sdk import openai_client
-
-        return openai_client(config, self.connections)
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[str, dict[str, Any]]:
         """Return the conversation as one text.
@@ -66,13 +56,11 @@ class OpenAICompletionsClient(ProviderClient["AsyncOpenAI", str, Any, Any]):
         """
         if is_streamed(sampling_args):
             raise ValueError("the legacy completions client does not stream: leave out stream")
-        kwargs.pop("state", None)
-        arguments = {name: value for name, value in sampling_args.items() if value is not None} | kwargs
-        options = {name: arguments.pop(name) for name in REQUEST_OPTIONS if name in arguments}
-        if "extra_headers" in options:
-            options["extra_headers"] = request_headers(sampling_args, kwargs)
-        arguments, options = unknown_to_body(type(self.client.completions), arguments, options)
-        return await self.client.completions.create(**{"model": model, "prompt": prompt, **arguments, **options})
+        given = {**sampling_args, **kwargs, "state": None, "extra_headers": request_headers(sampling_args, kwargs) or None}
+        parameters = {name: value for name, value in given.items() if value is not None}
+        options = {name: parameters.pop(name) for name in REQUEST_OPTIONS if name in parameters}
+        create = self.client.completions.create
+        return await create(**{"model": model, "prompt": prompt, **create_arguments(create, parameters, options)})
 
     async def raise_from_native_response(self, response: Any) -> None:
         """Raise an error for a response that is not one answer with text."""

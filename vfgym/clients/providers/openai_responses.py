@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vfgym.clients.client import SamplingArgs
-from vfgym.clients.config import ClientConfig
 from vfgym.clients.formats.native_output import FIELD, native_output, wire_form
 from vfgym.clients.formats.openai_chat import read_usage
 from vfgym.clients.formats.openai_responses import API, Item, native_parameters, native_prompt, native_tool, read_items
 from vfgym.clients.formats.sampling import checked_sampling_args, create_arguments
-from vfgym.clients.provider import ProviderClient
+from vfgym.clients.provider import OpenAISDKClient
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
 from vfgym.messages import FinishReason, Message, Response, ResponseMessage
 from vfgym.output.redaction import excerpt
@@ -27,7 +26,7 @@ _UNFINISHED = {"queued", "in_progress"}
 _FAILED = {"failed", "cancelled"}
 
 
-class OpenAIResponsesClient(ProviderClient["openai.AsyncOpenAI", "list[Item]", "openai.types.responses.Response", NativeTool]):
+class OpenAIResponsesClient(OpenAISDKClient["list[Item]", "openai.types.responses.Response", NativeTool]):
     """Asks a model through OpenAI's Responses API.
 
     The whole conversation is sent at each call. The items of an answer are kept on the assistant message (see
@@ -40,12 +39,6 @@ class OpenAIResponsesClient(ProviderClient["openai.AsyncOpenAI", "list[Item]", "
     ``response_format``, ``logprobs``, ``tool_choice``; all others are sent as they are. ``tools`` among them (those that the
     provider runs itself) are added to the environment's. There are no stop sequences.
     """
-
-    def setup_client(self, config: ClientConfig) -> openai.AsyncOpenAI:
-        """Make the SDK's client."""
-        from vfgym.clients.http.sdk import openai_client
-
-        return openai_client(config, self.connections)
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[list[Item], dict[str, Any]]:
         """Return the conversation as the API's items. System messages stay in their place; ``instructions`` is the caller's.

@@ -23,7 +23,7 @@ from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.earlier_turn import earlier_turn
 from vfgym.clients.formats.openai_chat import request_headers, tokens_of
 from vfgym.clients.formats.renderer import has_media, renderer_config, renderer_message, renderer_tool, sampling_params
-from vfgym.clients.provider import ProviderClient
+from vfgym.clients.provider import OpenAISDKClient
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, MissingExtra, OverlongPromptError
 from vfgym.messages import FinishReason, Message, Response, ResponseMessage, ToolCall, Usage
 from vfgym.messages.chat import convert_all
@@ -51,7 +51,7 @@ class BridgeCounts:
     """The renderer could not tell that the extension would be right, and the whole conversation was rendered."""
 
 
-class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, NativeResponse, NativeTool]):
+class RendererClient(OpenAISDKClient[NativeMessages, NativeResponse, NativeTool]):
     """Asks a vLLM server for tokens, with the chat template applied on this side.
 
     Needs ``pip install 'vfgym[renderers]'``. The configuration's ``renderer`` names the template's renderer (``auto`` chooses by
@@ -89,12 +89,6 @@ class RendererClient(ProviderClient["openai.AsyncOpenAI", NativeMessages, Native
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._prepare()
-
-    def setup_client(self, config: ClientConfig) -> openai.AsyncOpenAI:
-        """Make the SDK's client."""
-        from vfgym.clients.http.sdk import openai_client
-
-        return openai_client(config, self.connections)
 
     def make_renderer(self, model: str) -> Any:
         """Make the renderer of a model; override it for a tokenizer of your own.
