@@ -25,6 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfgym import AssistantMessage, SingleTurnEnv, ToolCall, Usage, UserMessage, blocking
+from vfgym.cli.serve_model import load_models, serve
 from vfgym.errors import ConfigurationError
 from vfgym.model_server import (
     FAULTS,
@@ -1175,10 +1176,9 @@ def test_wordings_are_checked() -> None:
 
 def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text('["scripted answer"]')
-    settings = "models=['echo', 'mine=my_policies:shout'], script=Path('script.json'), port=0"
     (tmp_path / "my_policies.py").write_text("def shout(request):\n    return 'HI'\n")
-    code = f"from pathlib import Path; from vfgym.cli.serve_model import Settings, serve_model; serve_model(Settings({settings}))"
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "vfgym", "serve-model", "echo", "mine=my_policies:shout", "--script", "script.json", "--port", "0"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(5)]
@@ -1196,17 +1196,12 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         process.communicate()
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"models": ["scripted"]}, "--script"),
-        ({"models": ["oracle"]}, "--env"),
-        ({"models": ["ecko"]}, "Did you mean `echo`"),
-        ({"host": "203.0.113.1"}, "cannot listen on 203.0.113.1"),
-    ],
-)
-def test_the_command_explains_what_is_wrong(settings: dict[str, Any], problem: str) -> None:
-    from vfgym.cli.serve_model import Settings, serve_model
-
+@pytest.mark.parametrize(("name", "problem"), [("scripted", "--script"), ("oracle", "--env"), ("ecko", "Did you mean `echo`")])
+def test_the_command_explains_which_model_is_missing(name: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
-        serve_model(Settings(**settings))
+        load_models([name])
+
+
+def test_the_command_explains_that_it_cannot_listen() -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot listen on 203\.0\.113\.1"):
+        serve(ModelServer(host="203.0.113.1"))

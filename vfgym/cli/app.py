@@ -219,24 +219,20 @@ def serve_model(
     debug: Debug = False,
 ) -> None:
     """Serve models that are functions (echo, random, your own) over the APIs of OpenAI and Anthropic, until Ctrl-C."""
-    from vfgym.cli.serve_model import ServerSettings, serve_model
-    from vfgym.model_server import Faults
+    from vfgym.cli.serve_model import load_models, serve
+    from vfgym.model_server import Faults, ModelServer
 
     faults = Faults(seed, rate_limited, server_error, cut_connection, hung, empty_reply, malformed_json, overlong, retry_after)
-    serve_model(
-        ServerSettings(
-            models=models or (),
-            script=script,
-            env_id=env_id,
-            seed=seed,
-            host=host,
-            port=port,
-            latency=latency,
-            max_model_len=max_model_len,
-            api_keys=api_keys or (),
-            faults=faults,
-        )
+    server = ModelServer(
+        load_models(models or (), script, env_id, seed),
+        faults=faults,
+        latency=latency,
+        max_model_len=max_model_len,
+        api_keys=api_keys or None,
+        host=host,
+        port=port,
     )
+    serve(server)
 
 
 def _parse_object(text: str, option: str = "--env-args") -> dict[str, Any]:

@@ -15,7 +15,7 @@ import gymnasium as gym
 from vfgym.agents.base import Agent
 from vfgym.agents.human import EndOfInput
 from vfgym.agents.isolated import IsolatedAgent
-from vfgym.agents.loading import import_named, load_agent
+from vfgym.agents.loading import load_agent
 from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
 from vfgym.cli.environments import check_id
@@ -30,6 +30,7 @@ from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
 from vfgym.results.counting import UNREADABLE
 from vfgym.results.files import METADATA, default_results_path
 from vfgym.runs import evaluate
+from vfgym.wrappers.to_chat import imported_id
 
 FAILED = 1
 """Exit code where the failures of an agent leave it without a mean, and where all rollouts of all agents failed."""
@@ -131,18 +132,8 @@ def compare(settings: EvalSettings, names: Sequence[str], models: Models, plot: 
     _check_resume(settings, [*names, *models.names])
     check_id(settings.env_id)
     config = models.config()
-    for option, given in (("--agent", names), ("--model", models.names)):
-        for name, count in Counter(given).items():
-            if count > 1:
-                raise ConfigurationError(f"{option} {name} is given {count} times: give it once")
-    contestants = []
-    for name in names:
-        plays = IsolatedAgent(name) if settings.isolate else load_agent(name)
-        contestants.append(Contestant(name, plays, f"{name} (agent)" if name in models.names else name))
+    contestants = list(_contestants(settings, names, models, config))
     if config is not None:
-        for name in models.names:
-            agent = ModelAgent(config, name, models.sampling_args)
-            contestants.append(Contestant(name, agent, f"{name} (model)" if name in names else name))
         run_to_end(check_reachable(config))
     if not contestants:
         raise ConfigurationError("say who plays: --agent random, --agent module:callable, --model MODEL --provider PROVIDER, ...")
@@ -196,6 +187,19 @@ def compare(settings: EvalSettings, names: Sequence[str], models: Models, plot: 
     return 0 if has_means and any(not row["failed"] for result in results.values() for row in result["outputs"]) else FAILED
 
 
+def _contestants(settings: EvalSettings, names: Sequence[str], models: Models, config: ClientConfig | None) -> Iterator[Contestant]:
+    for option, given in (("--agent", names), ("--model", models.names)):
+        for name, count in Counter(given).items():
+            if count > 1:
+                raise ConfigurationError(f"{option} {name} is given {count} times: give it once")
+    for name in names:
+        agent = IsolatedAgent(name) if settings.isolate else load_agent(name)
+        yield Contestant(name, agent, f"{name} (agent)" if name in models.names else name)
+    if config is not None:
+        for name in models.names:
+            yield Contestant(name, ModelAgent(config, name, models.sampling_args), f"{name} (model)" if name in names else name)
+
+
 def _refusal(error: Exception, config: ClientConfig | None) -> str:
     """Return what a permanent refusal is told as: who refused what, and what the provider says. Never the key, however short it is."""
     text = ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
@@ -246,10 +250,7 @@ def _results_path(settings: EvalSettings, contestant: Contestant) -> Path | None
 
 def _registered_arguments(env_id: str) -> dict[str, Any]:
     """Return the arguments with which an id was registered: those of a run that was given no others."""
-    module, _, name = env_id.rpartition(":")
-    if module:
-        import_named(module, f"environment {env_id!r}")
-    return dict(gym.spec(name).kwargs)
+    return dict(gym.spec(imported_id(env_id)).kwargs)
 
 
 def _check_plot(file: Path) -> None:

@@ -22,19 +22,10 @@ _TYPED = {
 """Columns that have the same type in every data set of results, so that those of several runs can be joined."""
 
 _FREE = frozenset(
-    (
-        "prompt",
-        "completion",
-        "info",
-        "error",
-        "timing",
-        "metrics",
-        "metrics_errors",
-        "cleanup_errors",
-        "tool_defs",
-        "token_usage",
-        "trajectory",
-    )
+    {
+        *("prompt", "completion", "info", "error", "timing", "metrics", "metrics_errors", "cleanup_errors"),
+        *("tool_defs", "token_usage", "trajectory"),
+    }
 )
 """Columns that hold whatever their environment puts there."""
 

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
 from vfgym.errors import Error
 from vfgym.results.dropped_values import DroppedValueLog
@@ -257,7 +257,7 @@ class ResultsWriter:
             file = self.path / ROWS
             try:
                 with file.open("rb") as written:
-                    _replace(file, (_settled(_read(written, piece), settled.get(piece.order)) for piece in in_order))
+                    _replace(file, (_settled(read_span(written, piece.start, piece.stop), settled.get(piece.order)) for piece in in_order))
             except OSError as error:
                 raise cannot_write(self.path, error) from error
         self.write_metadata(metadata)
@@ -293,9 +293,10 @@ def _settled(line: bytes, counted: float | None) -> bytes:
     return line if row["counted_reward"] == counted else json_text({**row, "counted_reward": written_number(counted)}).encode() + b"\n"
 
 
-def _read(rows: io.BufferedReader, piece: Piece) -> bytes:
-    rows.seek(piece.start)
-    return rows.read(piece.stop - piece.start)
+def read_span(file: BinaryIO, start: int, stop: int) -> bytes:
+    """Return what stands in a file from one place to another."""
+    file.seek(start)
+    return file.read(stop - start)
 
 
 def _add(file: Path, lines: Iterable[bytes]) -> None:

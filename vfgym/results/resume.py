@@ -9,12 +9,12 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
 from vfgym.output.redaction import redacted_data
-from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory
+from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory, read_span
 from vfgym.results.metadata import Run, package_versions
 from vfgym.results.plain_json import json_text
 from vfgym.results.reading import Line, RowsFile, read_metadata, read_rows, report_cut, take_messages
@@ -162,13 +162,13 @@ class Earlier:
         """Give the lines of the rows that are kept, as they must stand in the file."""
         with (self._path / ROWS).open("rb") as file:
             for line, text in self._kept:
-                yield _read(file, line.start, line.stop) if text is None else text
+                yield read_span(file, line.start, line.stop) if text is None else text
 
     def unmatched_lines(self) -> Iterator[bytes]:
         """Give the lines of the rows that belong to no rollout of this run, each with its end."""
         with (self._path / ROWS).open("rb") as file:
             for start, stop in self._unmatched:
-                yield _read(file, start, stop).removesuffix(b"\n") + b"\n"
+                yield read_span(file, start, stop).removesuffix(b"\n") + b"\n"
 
     def pieces(self) -> list[Piece]:
         """Return where each row that is kept stands in the file, once it was written anew if it needed to be."""
@@ -191,11 +191,6 @@ def has_rows(path: Path) -> bool:
         raise not_a_directory(path) from error
     except OSError as error:
         raise ResultsError(f"cannot read results from {path}: {error}") from error
-
-
-def _read(file: BinaryIO, start: int, stop: int) -> bytes:
-    file.seek(start)
-    return file.read(stop - start)
 
 
 def _text(row: RolloutOutput) -> bytes:

@@ -34,23 +34,8 @@ class RolloutOutput(dict[str, Any]):
 STANDARD_KEYS = frozenset(
     {
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
-        *(
-            "failed",
-            "counted_reward",
-            "task",
-            "stop_condition",
-            "metrics",
-            "metrics_errors",
-            "cleanup_errors",
-            "tool_defs",
-            "token_usage",
-            "error_chain",
-            "long_error_chain",
-            "rollout",
-            "return",
-            "fingerprint",
-        ),
-        "trajectory",
+        *("failed", "counted_reward", "task", "stop_condition", "metrics", "metrics_errors", "cleanup_errors", "tool_defs"),
+        *("token_usage", "error_chain", "long_error_chain", "rollout", "return", "fingerprint", "trajectory"),
     }
 )
 """Keys of a row that no metric overwrites."""

@@ -161,12 +161,8 @@ class Items:
         (share,) = random.Random(self.seed + index).choices(self.shares, weights=[share.weight for share in self.shares])
         return share.name
 
-    def score(self, answer: str | None, example_id: int) -> float:
-        """Return the score of an answer to an item, from 0.0 to 1.0."""
-        return self.score_entry(answer, self.entry(example_id), example_id // self.size)
-
     def scored(self, answer: str | None, example_id: int) -> float | Awaitable[float]:
-        """Return what `score` does; to be awaited, where a worker process finds it out."""
+        """Return the score of an answer to an item, from 0.0 to 1.0; to be awaited, where a worker process finds it out."""
         entry = self.entry(example_id)
         return scored(self.dataset(example_id // self.size), self.source(entry), answer, entry)
 
