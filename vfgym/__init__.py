@@ -1,4 +1,39 @@
-"""LLM environments as real `gymnasium.Env` objects: chat messages and tool calls in, rubric rewards out."""
+"""LLM environments as real `gymnasium.Env` objects: chat messages and tool calls in, rubric rewards out.
+
+An environment is stepped like any other. The observation is the conversation to answer, the action an assistant message; text is one:
+
+>>> import gymnasium
+>>> import vfgym
+>>> env = vfgym.SingleTurnEnv(
+...     dataset=[{"question": "What is 6 times 7?", "answer": "42"}],
+...     rubric=vfgym.Rubric(lambda completion, answer: float(answer in completion[-1].content)),
+... )
+>>> observation, info = env.reset(seed=0)
+>>> observation
+[UserMessage(content='What is 6 times 7?')]
+>>> observation, reward, terminated, truncated, info = env.step("It is 42.")
+>>> reward, terminated, info["stop_condition"]
+(1.0, True, 'max_turns_reached')
+
+Games of Gymnasium, TextArena and PettingZoo and tasks of reasoning-gym are registered, and converted with `to_chat`; see `vfgym.wrappers`:
+
+>>> lake = gymnasium.make("gymnasium/FrozenLake-v1")
+>>> observation, info = lake.reset(seed=0)
+>>> observation, reward, terminated, truncated, info = lake.step("down")
+
+A run plays many episodes at once, for any agent: a function, `ModelAgent`, or a name. Its results are rows and metadata:
+
+>>> results = vfgym.evaluate(env, lambda observation, info: "42?", rollouts_per_example=3, progress=False)
+>>> results["metadata"]["avg_reward"], [row["rollout"] for row in results["outputs"]]
+(1.0, [0, 1, 2])
+
+What is here, from the inside out:
+
+- messages, and what an author writes with: `UserMessage`, `ToolCall`, `Tool`, `Parser`, `Rubric`, and the marks `@reward`, `@stop`, ...
+- environments to subclass: `MultiTurnEnv`, `ToolEnv`, `StatefulToolEnv`; `GameEnv` and `MultiplayerEnv` around games; `EnvGroup` of several
+- who answers: `ModelAgent` with a `ClientConfig` or a `Client`, `RandomAgent`, `OracleAgent`, `ScriptedAgent`, `HumanAgent`
+- runs: `evaluate`, `aevaluate`
+"""
 
 from vfgym.agents import HumanAgent, ModelAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client, ClientConfig

@@ -1,4 +1,37 @@
-"""Wrappers around chat environments, and converters from and to other kinds of environments."""
+"""Games as chat environments, and back.
+
+`to_chat` makes a chat environment of any Gymnasium environment; what the codec of its action space writes is what a model answers with:
+
+>>> import vfgym
+>>> env = vfgym.to_chat("FrozenLake-v1", is_slippery=False)
+>>> observation, info = env.reset(seed=0)
+>>> observation, reward, terminated, truncated, info = env.step("I go <action>right</action>")
+>>> env.state["observation"]
+1
+
+`to_gym` goes back to the original spaces, exactly; each kind of environment has its own way back:
+
+>>> native = vfgym.to_gym(env)
+>>> native.action_space
+Discrete(4)
+>>> first, info = native.reset(seed=0)
+>>> native.step(2)[0]
+1
+
+Games for several players give the policy one seat, and the others to agents:
+
+>>> tic_tac_toe = vfgym.TextArenaEnv("TicTacToe-v0", opponents="random")
+>>> observation, info = tic_tac_toe.reset(seed=0)
+>>> info["legal_actions"][:2]
+['[0]', '[1]']
+
+What changes chat environments is a `gymnasium.Wrapper`, such as `NewMessages`, which shows only what is new:
+
+>>> wrapped = vfgym.NewMessages(env)
+
+A folder holds what belongs to one library (`gymnasium/`, `textarena/`, `pettingzoo/`, `reasoning_gym/`), `games/` what games share; a
+module `to_*.py` is a converter, and any other module here a wrapper.
+"""
 
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
