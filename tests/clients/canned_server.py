@@ -50,10 +50,14 @@ HANG = object()
 
 
 class CannedServer:
-    """Gives `answers` in order, then the last one again; one for a route of its own where `routes` has it."""
+    """Gives `answers` in order, then the last one again; one for a route of its own where `routes` has it.
 
-    def __init__(self) -> None:
-        self.answers: list[Any] = [COMPLETION]
+    An answer is JSON, ``(status, JSON)``, text of a page, or a `Canned` one.
+    A list of models is not noted among the requests; without a route for it there is none.
+    """
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers: list[Any] = list(answers) or [COMPLETION]
         self.routes: dict[str, Any] = {}
         self.bodies: list[Any] = []
         self.paths: list[str] = []
@@ -62,9 +66,18 @@ class CannedServer:
         self.left = asyncio.Event()
         self.gate: asyncio.Barrier | None = None
         """Holds requests back until as many have come."""
+        self.root = ""
         self.url = ""
+        """The root with ``/v1``."""
+
+    @property
+    def body(self) -> Any:
+        return self.bodies[-1]
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        answer = self.routes.get(request.path)
+        if request.path == "/v1/models":
+            return web.json_response(answer, status=404 if answer is None else 200)
         text = await request.text()
         self.bodies.append(json.loads(text) if text else None)
         self.paths.append(request.path_qs)
@@ -72,9 +85,8 @@ class CannedServer:
         self.peers.add(request.transport.get_extra_info("peername"))
         if self.gate is not None:
             await self.gate.wait()
-        answer = self.routes.get(request.path)
         if callable(answer):
-            answer = answer(self.bodies[-1])
+            answer = answer(self.body)
         if answer is None:
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer is CUT:
@@ -85,22 +97,27 @@ class CannedServer:
                 await asyncio.Event().wait()
             finally:
                 self.left.set()
-        if not isinstance(answer, Canned):
+        if isinstance(answer, str):
+            answer = Canned(answer, content_type="text/html")
+        elif isinstance(answer, tuple):
+            answer = Canned(answer[1], answer[0])
+        elif not isinstance(answer, Canned):
             answer = Canned(answer)
         body = answer.data if isinstance(answer.data, str) else json.dumps(answer.data)
         return web.Response(text=body, status=answer.status, headers=answer.headers, content_type=answer.content_type)
 
 
 @contextlib.asynccontextmanager
-async def canned_server() -> AsyncIterator[CannedServer]:
+async def canned_server(*answers: Any) -> AsyncIterator[CannedServer]:
     """Serve on loopback."""
-    server = CannedServer()
-    app = web.Application()
+    server = CannedServer(*answers)
+    app = web.Application(client_max_size=2**26)
     app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    server.root = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.url = f"{server.root}/v1"
     try:
         yield server
     finally:

@@ -29,7 +29,7 @@ from datasets import Dataset, concatenate_datasets
 from pydantic import BaseModel
 
 import verifiers_compat as vf
-from tests.clients.recording import recording
+from tests.clients.canned_server import canned_server
 from tests.verifiers_compat.environments import ROW, Countdown, Talk, asking, look, right, single
 from tests.verifiers_compat.models import Model, calling, evaluated, roles, rolled_out, texts
 from vfgym import blocking, to_chat
@@ -572,16 +572,16 @@ async def test_resources_are_given_back_when_a_run_is_cancelled() -> None:
     ],
 )
 async def test_a_prompt_that_is_too_long_is_known_by_many_words(status: int, text: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with recording((status, {"error": {"message": text, "type": "x", "code": status}})) as server:
+    async with canned_server((status, {"error": {"message": text, "type": "x", "code": status}})) as server:
         with caplog.at_level(logging.INFO):
-            (output,) = (await single().evaluate(asking(server.url), "m"))["outputs"]
+            (output,) = (await single().evaluate(asking(server.root), "m"))["outputs"]
     assert (output["stop_condition"], output["is_truncated"], output["error"]) == ("prompt_too_long", True, None)
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 async def test_another_refusal_is_an_error_of_the_model() -> None:
-    async with recording((400, {"error": {"message": "temperature is too high", "type": "x"}})) as server:
-        (output,) = (await single().evaluate(asking(server.url), "m"))["outputs"]
+    async with canned_server((400, {"error": {"message": "temperature is too high", "type": "x"}})) as server:
+        (output,) = (await single().evaluate(asking(server.root), "m"))["outputs"]
     assert (output["stop_condition"], output["error"]["error"]) == ("has_error", "ModelError")
 
 

@@ -115,7 +115,7 @@ async def test_the_limit_holds_exactly(kind: str) -> None:
     """Counted uncompressed; an answer of just that size is an answer."""
     size = 2**16
     async with canned_server() as server:
-        client = client_of(kind, server.url.removesuffix("/v1"), max_retries=0, max_body_mb=size / 2**20)
+        client = client_of(kind, server.root, max_retries=0, max_body_mb=size / 2**20)
         for length, is_too_large in ((size, False), (size + 1, True)):
             server.answers = [Canned("{}" + " " * (length - 2))]
             with pytest.raises(ModelError) as caught:
@@ -127,7 +127,7 @@ async def test_the_limit_holds_exactly(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["openai_chat_completions", "through the SDK"])
 async def test_what_is_small_passes(kind: str) -> None:
     async with canned_server() as server:
-        client = client_of(kind, server.url.removesuffix("/v1"))
+        client = client_of(kind, server.root)
         assert (await client.get_response([UserMessage("hello")], "m")).message.content == "Oslo."
         await client.close()
 

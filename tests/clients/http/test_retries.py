@@ -25,7 +25,7 @@ async def error_of(kind: str, answer: Any, deadline: float | None = None) -> tup
     """Ask a server that gives one answer; return the text of the `ModelError`, and how often it was asked for a completion."""
     async with canned_server() as server:
         server.answers = [answer]
-        client = client_of(kind, server.url.removesuffix("/v1"))
+        client = client_of(kind, server.root)
         asked: Any = client.get_response(HELLO, "m", {"max_tokens": 5})
         if deadline is not None:
             asked = Before(time.monotonic() + deadline, asked)

@@ -21,7 +21,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer, canned_server
+from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer
 from vfgym.clients import Client, ClientConfig
 from vfgym.clients.config import NO_KEY
 from vfgym.clients.http.retries import pause_before_retry, should_retry
@@ -44,12 +44,6 @@ class ThroughTheSDK(OpenAIChatCompletionsClient):
 
 
 Make = Callable[..., Client]
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[CannedServer]:
-    async with canned_server() as running:
-        yield running
 
 
 @pytest.fixture(params=[OpenAIChatCompletionsClient, ThroughTheSDK])
@@ -383,7 +377,7 @@ async def test_a_client_that_nobody_closes_on_a_loop_that_goes_on(server: Canned
 
 
 async def test_a_proxy_of_the_environment(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+    monkeypatch.setenv("http_proxy", server.root)
     client = OpenAIChatCompletionsClient(ClientConfig(api_base_url="http://models.invalid/v1", api_key="k", max_retries=0))
     assert (await client.get_response(HELLO, "m")).message.content == "Oslo."
     assert server.headers[0]["Host"] == "models.invalid"

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.clients.recording import Recorder, recording
+from tests.clients.canned_server import CannedServer, canned_server
 from vfgym.clients import ClientConfig, resolve_client
 from vfgym.clients.formats.anthropic_messages import _turn, native_prompt
 from vfgym.clients.providers.anthropic_messages import DEFAULT_MAX_TOKENS, AnthropicMessagesClient
@@ -85,12 +85,12 @@ OK = reply(text("Hello."))
 
 
 @asynccontextmanager
-async def asked(*answers: Any, **config: Any) -> AsyncIterator[tuple[AnthropicMessagesClient, Recorder]]:
-    async with recording(*(answers or (OK,))) as server:
+async def asked(*answers: Any, **config: Any) -> AsyncIterator[tuple[AnthropicMessagesClient, CannedServer]]:
+    async with canned_server(*(answers or (OK,))) as server:
         client = AnthropicMessagesClient(
             ClientConfig(
                 client_type="anthropic_messages",
-                api_base_url=server.url,
+                api_base_url=server.root,
                 api_key="key",
                 api_key_var="NO_SUCH",
                 **{"max_retries": 0, **config},
@@ -582,8 +582,8 @@ class TestErrors:
 
 @pytest.mark.parametrize("sdk_class", [anthropic.AsyncAnthropic, anthropic.Anthropic])
 async def test_an_sdk_client_is_taken_as_it_is(sdk_class):
-    async with recording(OK) as server:
-        client = resolve_client(sdk_class(api_key="k", base_url=server.url, max_retries=0))
+    async with canned_server(OK) as server:
+        client = resolve_client(sdk_class(api_key="k", base_url=server.root, max_retries=0))
         assert isinstance(client, AnthropicMessagesClient)
         response = await client.get_response([UserMessage("hi")], "m", SIZE)
         await client.close()

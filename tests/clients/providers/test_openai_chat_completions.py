@@ -16,7 +16,7 @@ import numpy as np
 import openai
 import pytest
 
-from tests.clients.canned_server import COMPLETION, Canned, CannedServer, canned_server, completion
+from tests.clients.canned_server import COMPLETION, Canned, CannedServer, completion
 from vfgym.clients import Client, ClientConfig, resolve_client
 from vfgym.clients.formats import openai_chat as chat_format
 from vfgym.clients.providers import openai_chat_completions
@@ -36,12 +36,6 @@ class WithAConversion(OpenAIChatCompletionsClient):
 
     async def to_native_tool(self, tool: Tool) -> dict[str, Any]:
         return dict(await super().to_native_tool(tool))
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[CannedServer]:
-    async with canned_server() as running:
-        yield running
 
 
 @pytest.fixture(params=["lean", "subclass", "given"])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 from typing import Any
 
 import openai
 import pytest
 
-from tests.clients.canned_server import Canned, CannedServer, canned_server, completion
+from tests.clients.canned_server import Canned, CannedServer, completion
 from vfgym.clients import ClientConfig, ClientType, resolve_client
 from vfgym.messages import AssistantMessage, Message, ResponseTokens, ToolCall, ToolMessage, UserMessage
 from vfgym.model_server import ModelServer, detokenize, scripted
@@ -76,10 +75,9 @@ async def test_a_conversation_goes_on_from_its_tokens(is_given: bool, caplog: py
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[CannedServer]:
-    async with canned_server() as running:
-        running.answers = [completion(prompt_token_ids=[1, 2], token_ids=[3], logprobs={"content": [{"logprob": -1.0}]})]
-        yield running
+def server(server: CannedServer) -> CannedServer:
+    server.answers = [completion(prompt_token_ids=[1, 2], token_ids=[3], logprobs={"content": [{"logprob": -1.0}]})]
+    return server
 
 
 ASKED = UserMessage("1 + 2?")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.canned_server import Canned, CannedServer, canned_server
+from tests.clients.canned_server import Canned, CannedServer
 from vfgym.clients import Client, ClientConfig, resolve_client
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, ResponseTokens, SystemMessage, TextMessage, ToolCall, ToolMessage, Usage, UserMessage
@@ -25,10 +25,9 @@ ANSWER: dict[str, Any] = {
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[CannedServer]:
-    async with canned_server() as running:
-        running.answers = [ANSWER]
-        yield running
+def server(server: CannedServer) -> CannedServer:
+    server.answers = [ANSWER]
+    return server
 
 
 @pytest.fixture

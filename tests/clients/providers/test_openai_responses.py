@@ -12,7 +12,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.clients.recording import Recorder, recording
+from tests.clients.canned_server import CannedServer, canned_server
 from vfgym.clients import ClientConfig, resolve_client
 from vfgym.clients.formats.openai_responses import _items, native_prompt
 from vfgym.clients.providers.openai_responses import OpenAIResponsesClient
@@ -89,11 +89,11 @@ OK = reply(said("Hello."))
 
 
 @asynccontextmanager
-async def asked(*answers: Any) -> AsyncIterator[tuple[OpenAIResponsesClient, Recorder]]:
-    async with recording(*(answers or (OK,))) as server:
+async def asked(*answers: Any) -> AsyncIterator[tuple[OpenAIResponsesClient, CannedServer]]:
+    async with canned_server(*(answers or (OK,))) as server:
         client = resolve_client(
             ClientConfig(
-                client_type="openai_responses", api_base_url=f"{server.url}/v1", api_key="k", api_key_var="NO_SUCH", max_retries=0,
+                client_type="openai_responses", api_base_url=server.url, api_key="k", api_key_var="NO_SUCH", max_retries=0,
                 extra_headers_from_state={"X-B": "trajectory_id"},
             )
         )  # fmt: skip
@@ -435,8 +435,8 @@ class TestErrors:
 
 
 async def test_an_sdk_client_is_taken_as_it_is():
-    async with recording(OK) as server:
-        sdk = openai.AsyncOpenAI(api_key="k", base_url=f"{server.url}/v1")
+    async with canned_server(OK) as server:
+        sdk = openai.AsyncOpenAI(api_key="k", base_url=server.url)
         client = resolve_client(sdk, "openai_responses")
         assert client.client is sdk
         assert (await client.get_response([UserMessage("hi")], "m")).message.content == "Hello."

@@ -18,7 +18,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.clients.recording import Recorder, recording
+from tests.clients.canned_server import CannedServer, canned_server
 from vfgym.clients import ClientConfig
 from vfgym.clients.formats.renderer import renderer_config
 from vfgym.clients.providers.renderer import RendererClient
@@ -111,11 +111,11 @@ def completion(said: Any, finish_reason: str = "stop", **more: Any) -> dict[str,
 
 
 @asynccontextmanager
-async def asked(package: ModuleType, *answers: Any, can_bridge: bool = True, **config: Any) -> AsyncIterator[tuple[Client, Recorder]]:
-    async with recording(*answers) as server:
+async def asked(package: ModuleType, *answers: Any, can_bridge: bool = True, **config: Any) -> AsyncIterator[tuple[Client, CannedServer]]:
+    async with canned_server(*answers) as server:
         settings = {
             "client_type": "renderer",
-            "api_base_url": f"{server.url}/v1",
+            "api_base_url": server.url,
             "api_key": "k",
             "api_key_var": "NO_SUCH",
             "max_retries": 0,
@@ -265,7 +265,8 @@ class TestAnswers:
 class TestErrors:
     async def test_an_overlong_prompt_is_not_sent(self, package):
         async with asked(package, completion("ok")) as (client, server):
-            server.models = [{"id": "m", "object": "model", "created": 0, "owned_by": "x", "max_model_len": 5}]
+            model = {"id": "m", "object": "model", "created": 0, "owned_by": "x", "max_model_len": 5}
+            server.routes["/v1/models"] = {"object": "list", "data": [model]}
             with pytest.raises(OverlongPromptError, match="context of m"):
                 await client.get_response([UserMessage("hi")], "m")
             assert server.bodies == []
