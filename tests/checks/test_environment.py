@@ -11,9 +11,11 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers import TimeLimit, TransformAction
 
 import vfgym
-from vfgym import MultiTurnEnv, Rubric, SingleTurnEnv, State, UserMessage
+from tests import environments
+from vfgym import MultiTurnEnv, Rubric, RubricGroup, SingleTurnEnv, State, UserMessage
 from vfgym.aio.threads import on_thread
 from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.messages import Message
@@ -67,6 +69,7 @@ CHECKER, SPEC, REPLAY, ACCEPTS, REFUSES, SUM, SCORES, ONCE, ANSWER, FORKS, FACES
     "step() and rollout() give equal states",
     "runs in SyncVectorEnv",
 )
+WORDS = "reads each action of its game as it writes it"
 PROMISES = [CHECKER, REPLAY, ACCEPTS, REFUSES, SUM, SCORES, ONCE, ANSWER, FORKS, FACES, VECTOR]
 
 
@@ -113,11 +116,6 @@ def test_a_registered_environment_has_a_spec_to_check_too() -> None:
     checks = check_environment("gymnasium/FrozenLake-v1")
     assert promises(checks)[: len(PROMISES) + 1] == [CHECKER, SPEC, *PROMISES[1:]]
     assert [check for check in checks if not check.passed] == []
-
-
-def test_a_spec_that_json_cannot_hold_is_reported() -> None:
-    failed = broken(EnvSpec("Local-v0", entry_point=Sound))
-    assert list(failed) == [SPEC]
 
 
 class Careless(Sound):
@@ -269,15 +267,6 @@ class Hasty(gym.ActionWrapper[Any, Any, Any]):
         raise InvalidAction("that is no message")
 
 
-def test_an_environment_that_takes_anything_for_an_action_is_reported() -> None:
-    assert broken(lambda: Lenient(Sound())) == {REFUSES: "None was accepted"}
-
-
-def test_an_environment_that_moves_before_it_refuses_is_reported() -> None:
-    failed = broken(lambda: Hasty(Sound(max_turns=20)))
-    assert list(failed) == [REFUSES]
-
-
 class Doubled(gym.RewardWrapper[Any, Any]):
     """Pays more than the rubric scores."""
 
@@ -285,23 +274,11 @@ class Doubled(gym.RewardWrapper[Any, Any]):
         return 2 * reward
 
 
-def test_an_environment_whose_rewards_are_not_its_score_is_reported() -> None:
-    failed = broken(lambda: Doubled(Sound()))
-    assert list(failed) == [SUM]
-    assert "the steps emitted" in failed[SUM]
-
-
 class Infinite(Sound):
     """Gives a reward that Gymnasium warns of."""
 
     def polite(self, completion: list[Message]) -> float:
         return math.inf
-
-
-def test_what_gymnasium_warns_of_is_reported() -> None:
-    failed = broken(Infinite)
-    assert list(failed) == [CHECKER]
-    assert "inf" in failed[CHECKER]
 
 
 class Whispering(Sound):
@@ -318,13 +295,6 @@ class Telling(Sound):
         return {"answer": "I will not tell"}
 
 
-@pytest.mark.parametrize("make", [Whispering, Telling])
-def test_an_environment_that_tells_the_answer_is_reported(make: Callable[[], Sound]) -> None:
-    failed = broken(make)
-    assert list(failed) == [ANSWER]
-    assert "stands in info" in failed[ANSWER]
-
-
 class Forgetful(Sound):
     """Keeps what belongs to one episode on itself."""
 
@@ -335,25 +305,6 @@ class Forgetful(Sound):
     def env_response(self, messages: list[Message], state: State) -> Any:
         self.said += 1
         return [UserMessage(f"turn {self.said}")]
-
-
-def test_an_environment_whose_episodes_interfere_is_reported() -> None:
-    failed = broken(Forgetful)
-    assert list(failed) == [FORKS]
-    assert "two forks" in failed[FORKS]
-
-
-class TwoFaced(Sound):
-    """Answers agents who step otherwise than models who are asked."""
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return [UserMessage("who steps?" if state["client"] is None else "who is asked?")]
-
-
-def test_an_environment_that_knows_whether_it_is_stepped_is_reported() -> None:
-    failed = broken(TwoFaced)
-    assert list(failed) == [FACES]
-    assert "state['completion']" in failed[FACES]
 
 
 class OnlyOne(Sound):
@@ -372,10 +323,119 @@ class OnlyOne(Sound):
         OnlyOne.held -= 1
 
 
-def test_an_environment_of_which_there_can_be_only_one_is_reported() -> None:
-    failed = broken(OnlyOne)
-    assert list(failed) == [VECTOR]
-    assert "in use" in failed[VECTOR]
+class Endless(environments.Talk):
+    """Goes on without an end where there is no limit, and is scored in every way."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        rows = [{"question": f"{index}?", "answer": f"answer {index}"} for index in range(4)]
+        rubric = RubricGroup([Rubric(self.length), Rubric(self.fails, weights=[0.0])])
+        rubric.add_step_reward_func(self.one)
+        super().__init__(**{"dataset": rows, "max_turns": -1, "rubric": rubric, **kwargs})
+
+    async def length(self, completion: list[Message]) -> float:
+        return float(len(completion))
+
+    def fails(self, completion: list[Message]) -> float:
+        raise ValueError("not today")
+
+    def one(self, completion: list[Message]) -> float:
+        return 1.0
+
+
+class TwoFaced(Endless):
+    """Answers agents who step otherwise than models who are asked."""
+
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        return [UserMessage("who steps?" if state["client"] is None else "who is asked?")]
+
+
+class ScoresItself(Endless):
+    async def rollout(self, *args: Any, **kwargs: Any) -> State:
+        state = await super().rollout(*args, **kwargs)
+        await self.rubric.score_rollout(state)
+        return state
+
+
+class CleansUpItself(Endless):
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        for handler in self.hooks.cleanups:
+            handler.call(state)
+        return super().env_response(messages, state)
+
+
+@pytest.mark.parametrize(
+    ("make", "promise", "says"),
+    [
+        (EnvSpec("Local-v0", entry_point=Sound), SPEC, ""),
+        (lambda: Lenient(Sound()), REFUSES, "None was accepted"),
+        (lambda: Hasty(Sound(max_turns=20)), REFUSES, ""),
+        (lambda: Doubled(Sound()), SUM, "the steps emitted"),
+        (Infinite, CHECKER, "inf"),
+        (Whispering, ANSWER, "stands in info"),
+        (Telling, ANSWER, "stands in info"),
+        (Forgetful, FORKS, "two forks"),
+        (lambda: TwoFaced(max_turns=3), FACES, "state['completion']"),
+        (TwoFaced, FACES, ""),
+        (OnlyOne, VECTOR, "in use"),
+    ],
+    ids=[
+        *("a spec that JSON cannot hold", "takes anything for an action", "moves before it refuses", "rewards are not the score"),
+        *("an infinite reward", "tells the answer", "tells something as the answer", "episodes interfere", "knows whether it is stepped"),
+        *("knows whether it is stepped, without an end", "only one can be made"),
+    ],
+)
+def test_an_environment_that_breaks_a_promise_is_reported(make: Any, promise: str, says: str) -> None:
+    failed = broken(make)
+    assert list(failed) == [promise]
+    assert says in failed[promise]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (ScoresItself, "length was called 2 times, not 1, for an episode"),
+        (CleansUpItself, "times, not 1, for an episode that was played"),
+    ],
+)
+def test_an_environment_that_does_the_librarys_work_too_is_reported(kind: type[Endless], says: str) -> None:
+    assert says in broken(lambda: kind(max_turns=3))[ONCE]
+
+
+# Long episodes, and games in words
+
+
+def details(env: Any) -> dict[str, str]:
+    return {check.promise: check.detail for check in check_environment(env)}
+
+
+def test_an_episode_without_an_end_is_cut_off_and_compared() -> None:
+    assert broken(Endless) == {}
+    assert details(Endless)[FACES] == "30 turn(s)"
+
+
+def test_the_faces_are_compared_inside_wrappers_that_change_actions() -> None:
+    def make() -> gym.Env[Any, Any]:
+        return TimeLimit(TransformAction(Endless(), lambda message: message, Endless().action_space), 5)
+
+    assert FACES not in broken(make)
+
+
+def test_functions_are_counted_in_every_kind_of_rubric() -> None:
+    assert details(Endless)[ONCE] == "6 functions"  # length, fails, one and count, and two of the library: num_turns, render_state
+    assert broken(lambda: Endless(max_turns=2)) == {}
+    assert broken(lambda: Endless(score_rollouts=False)) == {}
+
+
+def test_functions_are_as_they_were_after_the_check() -> None:
+    rubric = Rubric(lambda completion: 1.0)
+    (func,) = rubric.funcs
+    check_environment(lambda: SingleTurnEnv([{"question": "?"}], rubric=rubric))
+    assert rubric.funcs == [func]
+
+
+def test_a_game_reads_the_words_that_it_writes() -> None:
+    assert details(lambda: vfgym.to_chat("Taxi-v4"))[WORDS] == "100 samples"
+    assert WORDS not in details(Endless)
 
 
 def test_an_environment_that_scores_whole_groups_can_only_be_evaluated() -> None:
@@ -384,6 +444,16 @@ def test_an_environment_that_scores_whole_groups_can_only_be_evaluated() -> None
     assert "rollouts_per_example" in check.detail
 
 
-def test_what_is_no_chat_environment_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"CartPole.*vfgym\.to_chat"):
-        check_environment("CartPole-v1")
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (lambda: 3, "returned int, no gymnasium.Env"),
+        (Endless(), "a function that makes the environment anew each time, got Endless"),
+        ("nowhere_at_all:Talk-v0", "there is no module 'nowhere_at_all'"),
+        ("gymnasium/FrozenLak-v1", "Did you mean"),
+        ("CartPole-v1", r"CartPole.*vfgym\.to_chat"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(env: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        check_environment(env)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.models import InOrder, answer
-from vfgym import MultiTurnEnv, Response, Rubric, SingleTurnEnv, State, cleanup, stop
+from vfgym import MultiTurnEnv, Rubric, SingleTurnEnv, State, cleanup, stop
 from vfgym.errors import ConfigurationError, InfraError, ModelError, OverlongPromptError, ResetNeeded
-from vfgym.messages import AssistantMessage, Message, ResponseMessage, ResponseTokens, UserMessage
+from vfgym.messages import AssistantMessage, Message, UserMessage
 
 LIMIT = 0.05
 """Seconds an episode may take in the tests of timeouts."""
@@ -346,17 +346,6 @@ def test_an_answer_that_was_cut_marks_the_state_and_does_not_truncate_the_episod
     assert (terminated, truncated) == (True, False)
     assert env.state["is_truncated"] is True
     assert env.state["trajectory"][0]["is_truncated"] is True
-
-
-def test_token_data_is_cut_to_max_seq_len() -> None:
-    tokens = ResponseTokens([1, 2], [0, 0], [3, 4, 5], [1, 1, 1], [-0.1, -0.2, -0.3])
-    env = SingleTurnEnv([{"question": "?"}], max_seq_len=4)
-    env.reset(seed=0)
-    env.step(Response("id", 0, "m", None, ResponseMessage("x", tokens=tokens)))
-    step = env.state["trajectory"][0]
-    assert step["tokens"]["completion_ids"] == [3, 4]
-    assert step["tokens"]["is_truncated"] is step["is_truncated"] is env.state["is_truncated"] is True
-    assert "tokens" not in step["completion"][0]
 
 
 # Prompts, trajectory and completion

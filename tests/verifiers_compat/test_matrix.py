@@ -502,6 +502,7 @@ async def test_max_seq_len_cuts_the_token_data(limit: int | None, lengths: tuple
     assert (tokens["overlong_prompt"], tokens["is_truncated"]) == (overlong, is_truncated)
     assert step["is_truncated"] is state["is_truncated"] is is_truncated
     assert state["completion"][-1]["content"] == "the whole text"
+    assert "tokens" not in state["completion"][-1]
     assert state["stop_condition"] == "max_turns_reached"
 
 
