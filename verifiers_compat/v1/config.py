@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from vfgym.agents.loading import import_object
 from vfgym.errors import ConfigurationError, did_you_mean
 
 
@@ -225,7 +225,7 @@ def deep_merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, An
 
 
 def resolved_reference(value: Any) -> Any:
-    """Return what ``"module:object"`` refers to; anything that is not text as it is.
+    """Return what ``"module:object"`` refers to, which may lie in the current directory; anything that is not text as it is.
 
     Raises:
         ConfigurationError: If the text is no reference, or there is nothing under it.
@@ -235,15 +235,7 @@ def resolved_reference(value: Any) -> Any:
     module_name, _, path = value.partition(":")
     if not module_name or not path:
         raise ConfigurationError(f"expected a reference like 'package.module:name', got {value!r}")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(f"the reference {value!r} names a module that cannot be imported: {error}") from error
-    for name in path.split("."):
-        if not hasattr(found, name):
-            raise ConfigurationError(f"the reference {value!r} names nothing: no {name!r} there.{did_you_mean(name, dir(found))}")
-        found = getattr(found, name)
-    return found
+    return import_object(value, f"the reference {value!r}")
 
 
 def resolved_function(value: Any, what: str) -> Any:

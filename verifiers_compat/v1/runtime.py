@@ -91,7 +91,7 @@ class Runtime:
         chosen = self.state["runtime"].get("tools")
         if chosen is not None:
             names = chosen if isinstance(chosen, Mapping) else {"show": chosen}
-            tools = visible(tools, **checked_visibility(names, "the tools of a rollout"))
+            tools = visible(tools, checked_visibility(names, "the tools of a rollout"))
         self.tools = tools
 
     def _toolsets(self) -> list[Toolset]:
@@ -102,7 +102,7 @@ class Runtime:
         asked = dict(self.task.get("toolsets") or {})
         choice = {key: asked.pop(key) for key in ("show", "hide") if key in asked}
         if choice:
-            named = _chosen(named, checked_visibility(choice, "a task's toolsets"))
+            named = visible(named, checked_visibility(choice, "a task's toolsets"), kind="toolset")
         own = merged(named, {name: as_toolset(plain_data(value)) for name, value in asked.items()})
         return [*toolsets, *own.values()]
 
@@ -216,13 +216,6 @@ class Runtime:
                 await endpoint.close()
         finally:
             await self._rollout_scope.release()
-
-
-def _chosen(named: dict[str, Toolset], choice: Mapping[str, list[str]]) -> dict[str, Toolset]:
-    for name in next(iter(choice.values())):
-        if name not in named:
-            raise ConfigurationError(f"there is no toolset {name!r}; there are: {', '.join(named) or 'none'}.{did_you_mean(name, named)}")
-    return visible(named, **choice)
 
 
 def _plain_response(response: Response, message: Message) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.v1.bindings import Bindings
 from vfgym.aio.background import in_event_loop
@@ -21,21 +21,8 @@ RESERVED = ("task", "state", "runtime")
 """Arguments that the model is never told of: they are given to every tool that asks for them."""
 
 
-class RolloutTool(Protocol):
-    """A tool as a rollout calls it."""
-
-    name: str
-    definition: Tool
-
-    async def call(self, arguments: str | Mapping[str, Any]) -> Any:
-        """Call the tool with what a model sent, and return what it gave."""
-
-    async def call_with(self, **arguments: Any) -> Any:
-        """Call the tool with its visible arguments, and return what it gave."""
-
-
-class FunctionTool:
-    """A Python function as a tool of one running rollout."""
+class RolloutTool:
+    """A function as a tool of one running rollout."""
 
     def __init__(self, function: ToolFunction, bindings: Bindings, running: Runtime) -> None:
         """Give `function` to a rollout."""
@@ -67,26 +54,13 @@ class FunctionTool:
         return await result if is_awaitable(result) else result
 
 
-class ServerTool:
-    """A tool of an MCP server."""
+def server_function(definition: Tool, session: MCPSession) -> ToolFunction:
+    """Return a tool of an MCP server as a function that calls it through `session`."""
 
-    def __init__(self, definition: Tool, session: MCPSession) -> None:
-        """Call a tool through `session`."""
-        self.name = definition.name
-        self.definition = definition
-        self._function = ToolFunction.from_definition(definition, self._ask)
-        self._session = session
+    async def call(**arguments: Any) -> Any:
+        return await session.call(definition.name, arguments)
 
-    async def _ask(self, **arguments: Any) -> Any:
-        return await self._session.call(self.name, arguments)
-
-    async def call(self, arguments: str | Mapping[str, Any]) -> Any:
-        """Call the tool with what a model sent (see `FunctionTool.call`)."""
-        return await self.call_with(**self._function.decode(arguments))
-
-    async def call_with(self, **arguments: Any) -> Any:
-        """Call the tool with these arguments."""
-        return await self._ask(**self._function.bind(arguments))
+    return ToolFunction.from_definition(definition, call)
 
 
 def tool_function(func: Callable[..., Any], bindings: Bindings) -> ToolFunction:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from verifiers_compat.v1.bindings import SCOPES, Bindings, ScopeName
 from verifiers_compat.v1.config import MCPToolConfig, ToolsetConfig, refuse_sandbox, resolved_reference
 from verifiers_compat.v1.handlers import Handler, collected
-from verifiers_compat.v1.tools import FunctionTool, RolloutTool, ServerTool, merged, tool_function
+from verifiers_compat.v1.tools import RolloutTool, merged, server_function, tool_function
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.tools import ToolFunction
 from vfgym.tools.mcp import MCPServerConfig, MCPSession
@@ -122,7 +122,8 @@ class Toolset:
         own = {name: [*_listed(given), *getattr(config, name)] for name, given in lists.items()}
         self._handlers = collected(self, own, self.bindings)
         self.bindings.check([*(function.name for function in self._functions), *(handler.name for handler in self._handlers)])
-        self._check_visibility()
+        if not self._servers:  # which tools they have is known when they run
+            visible(dict.fromkeys(self.tool_names), {"show": self.show, "hide": self.hide})
 
     @property
     def scope(self) -> ScopeName:
@@ -148,16 +149,6 @@ class Toolset:
         else:
             self._functions.append(tool_function(tool, self.bindings))
 
-    def _check_visibility(self) -> None:
-        if self._servers:  # which tools they have is known when they run
-            return
-        known = self.tool_names
-        for name in (*(self.show or ()), *(self.hide or ())):
-            if name not in known:
-                raise ConfigurationError(
-                    f"the toolset has no tool {name!r}; it has {', '.join(known) or 'none'}.{did_you_mean(name, known)}"
-                )
-
     @property
     def tool_names(self) -> list[str]:
         """Names of the functions, hidden ones included, in this toolset and those inside it."""
@@ -171,27 +162,32 @@ class Toolset:
         """
         tools: dict[str, RolloutTool] = {}
         for function in self._functions:
-            tools = merged(tools, {function.name: FunctionTool(function, self.bindings, running)})
+            tools = merged(tools, {function.name: RolloutTool(function, self.bindings, running)})
         for nested in self._nested:
             tools = merged(tools, await nested.tools_for(running))
         for number, server in enumerate(self._servers):
             session: MCPSession = await running.scope(self.scope).object(self, f"server {number}", server.new_session)
-            tools = merged(tools, {tool.name: ServerTool(tool, session) for tool in await session.list_tools()})
-        return visible(tools, show=self.show, hide=self.hide)
+            functions = [server_function(definition, session) for definition in await session.list_tools()]
+            tools = merged(tools, {function.name: RolloutTool(function, Bindings(self), running) for function in functions})
+        return visible(tools, {"show": self.show, "hide": self.hide})
 
 
-def visible(tools: Mapping[str, Any], *, show: Sequence[str] | None = None, hide: Sequence[str] | None = None) -> dict[str, Any]:
+def visible(tools: Mapping[str, Any], choice: Mapping[str, Sequence[str] | None], kind: str = "tool") -> dict[str, Any]:
     """Return the tools that are shown, or not hidden.
+
+    Args:
+        tools: Tools or toolsets, by name.
+        choice: The names to ``show`` or to ``hide``; all are shown where there are neither.
+        kind: What they are, for the message.
 
     Raises:
         ConfigurationError: If one is named that there is not.
     """
-    for name in (*(show or ()), *(hide or ())):
+    show, hide = choice.get("show"), choice.get("hide") or ()
+    for name in (*(show or ()), *hide):
         if name not in tools:
-            raise ConfigurationError(f"there is no tool {name!r}; there are: {', '.join(tools) or 'none'}.{did_you_mean(name, tools)}")
-    if show is not None:
-        return {name: tools[name] for name in show}
-    return {name: tool for name, tool in tools.items() if name not in (hide or ())}
+            raise ConfigurationError(f"there is no {kind} {name!r}; there are: {', '.join(tools) or 'none'}.{did_you_mean(name, tools)}")
+    return {name: tools[name] for name in (tools if show is None else show) if name not in hide}
 
 
 def as_toolset(value: Any) -> Toolset:

@@ -35,13 +35,7 @@ def load_agent(name: str) -> Agent:
             known = ", ".join(AGENTS)
             raise ConfigurationError(f"there is no agent {name!r}: give one of {known}, or module:callable.{did_you_mean(name, AGENTS)}")
         return AGENTS[name]()
-    module_name, _, attributes = name.partition(":")
-    target = import_named(module_name, f"agent {name!r}")
-    for attribute in attributes.split("."):
-        if not hasattr(target, attribute):
-            owner = getattr(target, "__name__", type(target).__name__)
-            raise ConfigurationError(f"agent {name!r}: {owner} has no {attribute!r}.{did_you_mean(attribute, dir(target))}")
-        target = getattr(target, attribute)
+    target = import_object(name, f"agent {name!r}")
     if inspect.isclass(target):
         _check_needs_no_arguments(target, name)
     agent: Any = target() if inspect.isclass(target) else target
@@ -62,6 +56,26 @@ def _check_needs_no_arguments(cls: type, name: str) -> None:
             f"agent {name!r}: {cls.__name__}{signature} cannot be made without arguments ({error}): name an agent that is made already,"
             " or a function (observation, info) -> message"
         ) from None
+
+
+def import_object(reference: str, needed_by: str) -> Any:
+    """Return what ``module:object`` refers to; the module may lie in the current directory.
+
+    Args:
+        reference: The reference. The object may be an attribute of another one (``module:Class.method``).
+        needed_by: What it was given for, as the beginning of a message.
+
+    Raises:
+        ConfigurationError: If there is no such module, or nothing of that name in it.
+    """
+    module_name, _, attributes = reference.partition(":")
+    target = import_named(module_name, needed_by)
+    for attribute in attributes.split("."):
+        if not hasattr(target, attribute):
+            owner = getattr(target, "__name__", type(target).__name__)
+            raise ConfigurationError(f"{needed_by}: {owner} has no {attribute!r}.{did_you_mean(attribute, dir(target))}")
+        target = getattr(target, attribute)
+    return target
 
 
 def import_named(module_name: str, needed_by: str) -> Any:

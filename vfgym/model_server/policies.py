@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.agents.base import seat_of
-from vfgym.agents.loading import import_named
+from vfgym.agents.loading import import_object
 from vfgym.calls import is_awaitable
 from vfgym.errors import ConfigurationError, InvalidMessage, did_you_mean
 from vfgym.messages import Message, ToolCall, content_text
@@ -250,13 +250,7 @@ def load_policy(name: str, *, seed: int = 0) -> Policy:
                 f"there is no model {name!r}: give one of {', '.join(known)}, or module:callable.{did_you_mean(name, known)}"
             )
         return known[name]
-    module_name, _, attributes = name.partition(":")
-    target = import_named(module_name, f"model {name!r}")
-    for attribute in attributes.split("."):
-        if not hasattr(target, attribute):
-            owner = getattr(target, "__name__", type(target).__name__)
-            raise ConfigurationError(f"model {name!r}: {owner} has no {attribute!r}.{did_you_mean(attribute, dir(target))}")
-        target = getattr(target, attribute)
+    target = import_object(name, f"model {name!r}")
     policy = target() if isinstance(target, type) else target
     if not callable(policy):
         raise ConfigurationError(f"model {name!r} must be a function from a request to an answer, got {type(policy).__name__}")
