@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from vfgym.errors import ToolParseError, did_you_mean
-from vfgym.tools.json_numbers import NoJsonNumber
+from vfgym.tools.json_numbers import EXPECTED, NoJsonNumber
 from vfgym.tools.results import compact_json
 
 MAX_PROBLEMS = 20
@@ -19,22 +19,12 @@ MAX_PROBLEMS = 20
 MAX_SHOWN = 80
 """Characters of a wrong value that a message quotes."""
 
-_EXPECTED = {
-    "int": "be an integer",
-    "float": "be a number",
-    "bool": "be true or false",
-    "string": "be a string",
-    "list": "be a list",
-    "tuple": "be a list",
-    "set": "be a list",
-    "frozen_set": "be a list",
-    "dict": "be an object",
-    "model": "be an object",
-    "model_attributes": "be an object",
-    "dataclass": "be an object",
-    "none": "be null",
+_TYPES = {
+    **{"int": "integer", "float": "number", "bool": "boolean", "string": "string", "none": "null"},
+    **dict.fromkeys(("list", "tuple", "set", "frozen_set"), "array"),
+    **dict.fromkeys(("dict", "model", "model_attributes", "dataclass"), "object"),
 }
-"""What pydantic's type errors mean in the words of JSON, by their code without its last word (`int_parsing`)."""
+"""The types of JSON that pydantic's type errors are about, by their code without its last word (`int_parsing`)."""
 
 
 def parse_arguments(tool: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -154,8 +144,8 @@ def _path(location: Sequence[int | str], arguments: Mapping[str, Any]) -> str:
 
 def _expectation(code: str, message: str) -> str:
     """Return what a value should do or be, or an empty string if pydantic's message does not put it so."""
-    expected = _EXPECTED.get("int" if code == "int_from_float" else code.rpartition("_")[0])
-    return expected or message.partition(" should ")[2]
+    kind = _TYPES.get("int" if code == "int_from_float" else code.rpartition("_")[0])
+    return message.partition(" should ")[2] if kind is None else EXPECTED[kind]
 
 
 def _shown(value: object) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-_EXPECTED = {
+EXPECTED = {
     "integer": "be an integer",
     "number": "be a number",
     "boolean": "be true or false",
@@ -20,6 +20,7 @@ _EXPECTED = {
     "object": "be an object",
     "null": "be null",
 }
+"""What a value should do to be of a type of JSON, as messages say it."""
 
 _NAMES: dict[type, str] = {
     bool: "boolean",
@@ -58,10 +59,10 @@ def _found(value: object, schema: object, path: str, root: Mapping[str, Any]) ->
     if isinstance(value, list | Mapping):
         kind = "array" if isinstance(value, list) else "object"
         # A value of a union is sound if it is so in one of the forms that it may have.
-        forms = [form for form in _forms(schema, root) if kind in _types(form, root)]
+        forms = [form for form in _forms(schema, root) if kind in admitted_types(form, root)]
         found = [list(_members(value, form, path, root) if form else _not_finite(value, path)) for form in forms or [_ANYTHING]]
         yield from min(found, key=len)
-    elif _is_wrong(value, _types(schema, root)):
+    elif _is_wrong(value, admitted_types(schema, root)):
         yield NoJsonNumber(path, value, _expectations(value, schema, root))
 
 
@@ -87,7 +88,7 @@ def _not_finite(value: object, path: str) -> Iterator[NoJsonNumber]:
         elif isinstance(value, list):
             waiting += [(f"{path}[{index}]", member) for index, member in reversed([*enumerate(value)])]
         elif isinstance(value, float) and not math.isfinite(value):
-            yield NoJsonNumber(path, value, _finite([_EXPECTED["number"]]))
+            yield NoJsonNumber(path, value, _finite([EXPECTED["number"]]))
 
 
 def _finite(expectations: list[str]) -> list[str]:
@@ -114,7 +115,7 @@ def _forms(schema: object, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not isinstance(schema, Mapping):
         return [_ANYTHING]
     if "$ref" in schema:
-        return _forms(_referred_to(schema["$ref"], root), root)
+        return _forms(resolve_reference(schema["$ref"], root), root)
     for key in ("anyOf", "oneOf"):
         if key in schema:
             return [form for option in schema[key] for form in _forms(option, root)]
@@ -123,16 +124,16 @@ def _forms(schema: object, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [schema]
 
 
-def _referred_to(reference: object, root: Mapping[str, Any]) -> object:
-    """Return the schema that a reference inside of `root` stands for; of any other, nothing is known."""
-    start, *names = str(reference).split("/")
-    found: object = root if start == "#" else None
-    for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None
+def resolve_reference(reference: object, root: Mapping[str, Any]) -> object:
+    """Return the schema that a reference such as ``#/$defs/Point`` stands for; None where `root` has none, as for any other document."""
+    document, _, pointer = str(reference).partition("#")
+    found: object = None if document else root
+    for name in pointer.split("/")[1:]:
+        found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
     return found
 
 
-def _types(schema: object, root: Mapping[str, Any]) -> frozenset[str]:
+def admitted_types(schema: object, root: Mapping[str, Any]) -> frozenset[str]:
     """Return the types of JSON that a schema admits."""
     return frozenset(kind for form in _forms(schema, root) for kind in _types_of_form(form))
 
@@ -144,7 +145,7 @@ def _types_of_form(form: Mapping[str, Any]) -> list[str]:
     if isinstance(kind, list):
         return kind
     values = _values(form)
-    return list(_EXPECTED) if values is None else [_NAMES.get(type(value), "object") for value in values]
+    return list(EXPECTED) if values is None else [_NAMES.get(type(value), "object") for value in values]
 
 
 def _values(form: Mapping[str, Any]) -> list[object] | None:
@@ -158,8 +159,8 @@ def _expectations(value: object, schema: object, root: Mapping[str, Any]) -> lis
         values = _values(form)
         if values is not None:
             expected.append(f"be {' or '.join(map(repr, values))}")
-        elif len(kinds := _types_of_form(form)) < len(_EXPECTED):
-            expected.extend(_EXPECTED.get(kind, f"be of type {kind}") for kind in kinds)
+        elif len(kinds := _types_of_form(form)) < len(EXPECTED):
+            expected.extend(EXPECTED.get(kind, f"be of type {kind}") for kind in kinds)
         else:
-            expected.append(_EXPECTED["number"])
+            expected.append(EXPECTED["number"])
     return expected if isinstance(value, bool) else _finite(expected)

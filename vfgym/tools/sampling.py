@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from vfgym.errors import ConfigurationError
+from vfgym.tools.json_numbers import resolve_reference
 
 FRUGAL_DEPTH = 3
 """Levels of nesting below which samples are as small as the schema allows, so that recursive schemas end."""
@@ -239,11 +240,8 @@ class _Sampler:
 
     def target(self, reference: str) -> Mapping[str, Any]:
         """Return the schema that a reference such as `#/$defs/Point` points at."""
-        document, _, pointer = reference.partition("#")
-        target: Any = self.root
-        for part in pointer.split("/")[1:]:
-            target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
-        if document or not isinstance(target, Mapping):
+        target = resolve_reference(reference, self.root)
+        if not isinstance(target, Mapping):
             raise ConfigurationError(f"the schema refers to {reference!r}, which is not in it")
         return target
 

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from vfgym.errors import ConfigurationError
 from vfgym.tools.definition import Tool
+from vfgym.tools.json_numbers import admitted_types
 from vfgym.tools.signature import EMPTY, ToolParameter, ToolSignature
 
 _SIMPLE_TYPES: dict[object, Any] = {
@@ -100,9 +101,9 @@ def _adapter(parameters: Sequence[ToolParameter], extra: Any) -> TypeAdapter[dic
 
 def _plan(adapter: TypeAdapter[dict[str, Any]], schema: Mapping[str, Any], signature: ToolSignature | None = None) -> ArgumentPlan:
     """Put together what the schema tells, and what the signature does if there is one."""
-    properties, definitions = schema.get("properties", {}), schema.get("$defs", {})
+    properties = schema.get("properties", {})
     names = tuple(properties)
-    never_text = frozenset(name for name in names if not _admits_text(properties[name], definitions))
+    never_text = frozenset(name for name in names if "string" not in admitted_types(properties[name], schema))
     if signature is None:
         return ArgumentPlan(adapter.validator.validate_python, names, never_text)
     reserved = frozenset() if signature.extra is EMPTY else signature.reserved
@@ -138,16 +139,3 @@ def _simple_type(schema: object) -> Any:
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     kinds = kind if isinstance(kind, list) else [kind]
     return functools.reduce(operator.or_, (_SIMPLE_TYPES.get(kind, Any) for kind in kinds))
-
-
-def _admits_text(schema: Any, definitions: Mapping[str, Any]) -> bool:
-    """Return whether a string could be valid, as far as `type`, unions and references tell."""
-    if not isinstance(schema, Mapping):
-        return True
-    if "$ref" in schema:
-        return _admits_text(definitions.get(schema["$ref"].rpartition("/")[2]), definitions)
-    options = [option for key in ("anyOf", "oneOf") for option in schema.get(key, ())]
-    if options:
-        return any(_admits_text(option, definitions) for option in options)
-    kind = schema.get("type", "string")
-    return "string" in kind if isinstance(kind, list) else kind == "string"
