@@ -13,7 +13,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, cast
 
 from verifiers_compat.v1 import wire_anthropic, wire_openai
-from vfgym.aio.background import background_loop, wait
+from vfgym.aio.background import on_background_loop, wait
 from vfgym.calls import rollout_failure
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError, did_you_mean
 from vfgym.lifecycle import register_teardown
@@ -213,12 +213,7 @@ _starting: asyncio.Lock | None = None
 
 async def open_endpoint(running: Runtime) -> Endpoint:
     """Return an address for the model of a rollout; the server is started with the first one."""
-    loop = background_loop()
-    if asyncio.get_running_loop() is loop:
-        server = await _started()
-    else:
-        server = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_started(), loop))
-    return Endpoint(server, running)
+    return Endpoint(await on_background_loop(_started), running)
 
 
 async def _started() -> _Server:

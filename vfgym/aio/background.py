@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from greenlet import getcurrent
@@ -62,6 +62,18 @@ def background_loop() -> asyncio.AbstractEventLoop:
             if _background is None:
                 _background = _BackgroundLoop()
     return _background.loop
+
+
+async def on_background_loop(func: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Call an async function on the background loop, whichever loop we are on; cancelling us cancels it."""
+    loop = background_loop()
+    if asyncio.get_running_loop() is loop:
+        return await func(*args)
+
+    async def call() -> T:
+        return await func(*args)
+
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), loop))
 
 
 running_loop = asyncio._get_running_loop

@@ -48,26 +48,19 @@ _EMPTY = Reply("")
 
 @dataclass
 class Behaviour:
-    """How a server answers. It may be changed while the server runs.
+    """How a server answers: the arguments of `vfgym.model_server.ModelServer`. It may be changed while the server runs.
 
     Raises:
-        ConfigurationError: If a value is not as described.
+        ConfigurationError: If a value is not as described there.
     """
 
     models: dict[str, Policy]
-    """Policies by the names of the models."""
     faults: Faults | FaultFunction | None = None
-    """What goes wrong: by chance, or as a function says."""
     latency: float = 0.0
-    """Seconds before each answer."""
     max_model_len: int | None = None
-    """Most tokens of a prompt with its answer."""
     overlong: Overlong | None = None
-    """How a prompt that is too long is refused; in each provider's own way where it is None."""
     api_keys: Collection[str] | None = None
-    """Keys that are accepted; any key, or none, where it is None."""
     forbidden_keys: Collection[str] = ()
-    """Keys that are refused with status 403."""
     faults_given: Counter[str] = field(default_factory=Counter)
     """How often each kind of fault happened."""
 

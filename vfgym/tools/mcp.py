@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from vfgym.aio.background import background_loop
+from vfgym.aio.background import on_background_loop
 from vfgym.errors import ConfigurationError, InfraError, MissingExtra, ToolCallError
 from vfgym.output.redaction import redacted_url
 from vfgym.tools.definition import Tool
@@ -135,7 +135,7 @@ class MCPSession:
         Raises:
             InfraError: If the server cannot be reached.
         """
-        return await _on_background_loop(self._list_tools)
+        return await on_background_loop(self._list_tools)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str | list[dict[str, Any]]:
         """Call a tool of the server and return what it gave, as the content of a tool message.
@@ -146,11 +146,11 @@ class MCPSession:
             ToolCallError: If the tool failed (the text is what the server said), or the arguments cannot be sent.
             InfraError: If the server cannot be reached (any more).
         """
-        return await _on_background_loop(self._call, name, dict(arguments))
+        return await on_background_loop(self._call, name, dict(arguments))
 
     async def close(self) -> None:
         """End the session, and the server if it was started for it. A second call does nothing."""
-        await _on_background_loop(self._close)
+        await on_background_loop(self._close)
 
     async def _list_tools(self) -> list[Tool]:
         tools: list[Tool] = []
@@ -293,7 +293,7 @@ class _Connection:
         if self._owner.done():
             self.is_lost = True
             raise ConnectionLost(may_be_done=False)
-        asking = asyncio.ensure_future(_awaited(request, self._client.result()))
+        asking = asyncio.ensure_future(request(self._client.result()))
         try:
             await asyncio.sleep(0)
             was_sent = not asking.done()  # what is refused at its first step was not written to anybody
@@ -338,10 +338,6 @@ class _Connection:
                 logger.debug("the connection to the tool server %s broke", self._server.label, exc_info=error)
 
 
-async def _awaited(request: Callable[[mcp.Client], Awaitable[T]], client: mcp.Client) -> T:
-    return await request(client)
-
-
 async def _client(server: MCPServerConfig, stack: AsyncExitStack) -> mcp.Client:
     """Return the SDK's client for a server. It is not entered yet; what it needs besides is left with `stack`."""
     from mcp import Client, StdioServerParameters
@@ -379,18 +375,6 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(dict.fromkeys(_reason(inner) for inner in error.exceptions))
     return f"{type(error).__name__}: {error}"
-
-
-async def _on_background_loop(func: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Call an async function on the background loop, whichever loop we are on; cancelling us cancels it."""
-    loop = background_loop()
-    if asyncio.get_running_loop() is loop:
-        return await func(*args)
-
-    async def call() -> T:
-        return await func(*args)
-
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), loop))
 
 
 def result_content(result: CallToolResult) -> str | list[dict[str, Any]]:

@@ -491,31 +491,13 @@ _ACTION_LABELS = {
 
 _OBSERVATION_LABELS = {
     ("gymnasium.envs.box2d.lunar_lander", "LunarLander"): (
-        "x",
-        "y",
-        "x velocity",
-        "y velocity",
-        "angle",
-        "angular velocity",
-        "leg 1 touches the ground",
-        "leg 2 touches the ground",
+        *("x", "y", "x velocity", "y velocity", "angle", "angular velocity"),
+        *("leg 1 touches the ground", "leg 2 touches the ground"),
     ),
     ("gymnasium.envs.box2d.bipedal_walker", "BipedalWalker"): (
-        "hull angle",
-        "hull angular velocity",
-        "horizontal speed",
-        "vertical speed",
-        *(
-            label
-            for leg in (1, 2)
-            for label in (
-                f"hip angle of leg {leg}",
-                f"hip speed of leg {leg}",
-                f"knee angle of leg {leg}",
-                f"knee speed of leg {leg}",
-                f"leg {leg} touches the ground",
-            )
-        ),
+        *("hull angle", "hull angular velocity", "horizontal speed", "vertical speed"),
+        *("hip angle of leg 1", "hip speed of leg 1", "knee angle of leg 1", "knee speed of leg 1", "leg 1 touches the ground"),
+        *("hip angle of leg 2", "hip speed of leg 2", "knee angle of leg 2", "knee speed of leg 2", "leg 2 touches the ground"),
         *(f"lidar {ray} of 10" for ray in range(1, 11)),
     ),
 }

@@ -41,18 +41,7 @@ _COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
 _DOOR_STATES = ("open", "closed", "locked")
 _DIRECTIONS = ("east", "south", "west", "north")
 
-_SYMBOLS = {
-    "unseen": "?",
-    "empty": ".",
-    "wall": "#",
-    "floor": ",",
-    "door": "D",
-    "key": "K",
-    "ball": "O",
-    "box": "B",
-    "goal": "G",
-    "lava": "L",
-}
+_SYMBOLS = dict(zip(_KINDS[:-1], "?.#,DKOBGL", strict=True))  # no view shows the agent itself
 _YOU = "@"
 
 
