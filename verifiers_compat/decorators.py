@@ -11,7 +11,7 @@ from vfgym.lifecycle import Stage, discover_decorated
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Decorator:
+class _PositionalDecorator:
     """A decorator usable bare (``@stop``), with arguments (``@stop(priority=10)``) and as a function (``stop(method, 10)``)."""
 
     def __init__(self, decorator: Any) -> None:
@@ -19,7 +19,7 @@ class _Decorator:
         self.__doc__ = decorator.__doc__
 
 
-class _ByPriority(_Decorator):
+class _ByPriority(_PositionalDecorator):
     @overload
     def __call__(self, func: F, priority: int = 0) -> F: ...
     @overload
@@ -28,7 +28,7 @@ class _ByPriority(_Decorator):
         return self._decorator(func, priority=priority)
 
 
-class _ByStage(_Decorator):
+class _ByStage(_PositionalDecorator):
     @overload
     def __call__(self, func: F, priority: int = 0, stage: Stage = "rollout") -> F: ...
     @overload
@@ -37,7 +37,7 @@ class _ByStage(_Decorator):
         return self._decorator(func, priority=priority, stage=stage)
 
 
-class _ByWeight(_Decorator):
+class _ByWeight(_PositionalDecorator):
     @overload
     def __call__(self, func: F, weight: float = 1.0, priority: int = 0, stage: Stage = "rollout") -> F: ...
     @overload

@@ -1,5 +1,3 @@
 """The documented module of `AnthropicMessagesClient`."""
 
-from vfgym.clients.providers.anthropic_messages import AnthropicMessagesClient
-
-__all__ = ["AnthropicMessagesClient"]
+from vfgym.clients.providers.anthropic_messages import AnthropicMessagesClient as AnthropicMessagesClient

@@ -1,5 +1,3 @@
 """The documented module of `OpenAICompletionsClient`."""
 
-from vfgym.clients.providers.openai_completions import OpenAICompletionsClient
-
-__all__ = ["OpenAICompletionsClient"]
+from vfgym.clients.providers.openai_completions import OpenAICompletionsClient as OpenAICompletionsClient

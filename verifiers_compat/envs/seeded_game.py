@@ -84,24 +84,17 @@ class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
         Raises:
             ConfigurationError: If an option does not fit.
         """
-        tasks = self.tasks_of(options.get("split", "train"))
         game_options = options.get("game_options")
         if not isinstance(game_options, Mapping | None):
             raise ConfigurationError(f"the reset option 'game_options' must be a dict, got {type(game_options).__name__}")
-        if "task" in options:
-            row = options["task"]
-            if not isinstance(row, Mapping):
-                raise ConfigurationError(f"the reset option 'task' must be a row (a dict), got {type(row).__name__}")
-            task = {"example_id": -1, **tasks.copy_input(row, "the reset option 'task'")}
-        elif "example_id" in options:
-            task = tasks.input(tasks.index_of(options["example_id"]))
-        elif seed is not None:
+        task = ChatEnv.choose_task(self, seed, {name: option for name, option in options.items() if name != "game_options"})
+        if task is None and seed is not None:
             task = seed_row(seed)
-        elif game_options is None:
-            return None
-        else:
+        if game_options is None:
+            return task
+        if task is None:
             raise ConfigurationError("the reset option 'game_options' is for a certain game: give a seed (or an example_id or a task), too")
-        return task if game_options is None else {**task, "game_options": game_options}
+        return {**task, "game_options": game_options}
 
     # Datasets: only whoever asks for one pays for the resets
 

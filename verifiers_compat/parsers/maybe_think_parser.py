@@ -1,5 +1,3 @@
 """The documented module of `MaybeThinkParser`."""
 
-from vfgym.parsers import MaybeThinkParser
-
-__all__ = ["MaybeThinkParser"]
+from vfgym.parsers import MaybeThinkParser as MaybeThinkParser

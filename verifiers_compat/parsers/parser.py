@@ -1,5 +1,3 @@
 """The documented module of `Parser`."""
 
-from vfgym.parsers import Parser
-
-__all__ = ["Parser"]
+from vfgym.parsers import Parser as Parser

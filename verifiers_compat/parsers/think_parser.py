@@ -1,5 +1,3 @@
 """The documented module of `ThinkParser`."""
 
-from vfgym.parsers import ThinkParser
-
-__all__ = ["ThinkParser"]
+from vfgym.parsers import ThinkParser as ThinkParser

@@ -1,5 +1,3 @@
 """The documented module of `XMLParser`."""
 
-from vfgym.parsers import XMLParser
-
-__all__ = ["XMLParser"]
+from vfgym.parsers import XMLParser as XMLParser

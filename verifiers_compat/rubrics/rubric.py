@@ -13,7 +13,7 @@ from vfgym.rubrics.scoring import RewardFunction
 
 
 class _Watched(list[Any]):
-    """A list that tells its rubric when it was written to."""
+    """A list that updates its rubric when it was written to."""
 
     def __init__(self, rubric: Rubric) -> None:
         super().__init__()
@@ -23,15 +23,15 @@ class _Watched(list[Any]):
         return list, (list(self),)
 
 
-def _telling(write: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of lists that writes, with what has to be told afterwards."""
+def _with_update(write: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of lists that writes, followed by an update of the rubric."""
 
     @functools.wraps(write)
     def call(self: _Watched, *args: Any, **options: Any) -> Any:
         before = list(self)
         try:
             result = write(self, *args, **options)
-            self._rubric._take_lists()
+            self._rubric._register_lists()
         except BaseException:
             list.__setitem__(self, slice(None), before)  # what was refused does not stay
             raise
@@ -41,9 +41,9 @@ def _telling(write: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _name in ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse"):
-    setattr(_Watched, _name, _telling(getattr(list, _name)))
+    setattr(_Watched, _name, _with_update(getattr(list, _name)))
 for _name in ("__setitem__", "__delitem__", "__iadd__", "__imul__"):
-    setattr(_Watched, _name, _telling(getattr(list, _name)))
+    setattr(_Watched, _name, _with_update(getattr(list, _name)))
 
 
 class Rubric(rubrics.Rubric, metaclass=StandsFor):
@@ -81,25 +81,25 @@ class Rubric(rubrics.Rubric, metaclass=StandsFor):
 
     @functools.cached_property
     def _kept(self) -> tuple[_Watched, _Watched, list[RewardFunction]]:
-        """Functions and weights as lists, and the registered functions of which they tell."""
+        """Functions and weights as lists, and the registered functions that they were made of."""
         return _Watched(self), _Watched(self), []
 
     @property
     def _lists(self) -> tuple[_Watched, _Watched]:
-        funcs, weights, told = self._kept
-        if told != self._functions:
-            told[:] = self._functions
-            list.__setitem__(funcs, slice(None), [function.plan.func for function in told])
-            list.__setitem__(weights, slice(None), [function.weight for function in told])
+        funcs, weights, listed = self._kept
+        if listed != self._functions:
+            listed[:] = self._functions
+            list.__setitem__(funcs, slice(None), [function.plan.func for function in listed])
+            list.__setitem__(weights, slice(None), [function.weight for function in listed])
         return funcs, weights
 
-    def _take_lists(self) -> None:
+    def _register_lists(self) -> None:
         """Register what the lists say."""
-        funcs, weights, told = self._kept
+        funcs, weights, listed = self._kept
         known = {id(function.plan.func): function.when for function in self._functions}
         all_weights = [*weights, *[1.0] * (len(funcs) - len(weights))][: len(funcs)]
         self._functions[:] = [RewardFunction(func, weight, known.get(id(func))) for func, weight in zip(funcs, all_weights, strict=True)]
-        told[:] = self._functions
+        listed[:] = self._functions
 
 
 __all__ = ["Rubric"]

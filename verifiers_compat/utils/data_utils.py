@@ -14,23 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from verifiers_compat.envs.datasets import without_progress_bars
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.messages import as_messages, plain
-from vfgym.parsers.extraction import extract_boxed_answer, extract_hash_answer
+from vfgym.parsers.extraction import extract_boxed_answer as extract_boxed_answer
+from vfgym.parsers.extraction import extract_hash_answer as extract_hash_answer
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-__all__ = [
-    "BOXED_SYSTEM_PROMPT",
-    "EXAMPLE_DATASETS",
-    "THINK_BOXED_SYSTEM_PROMPT",
-    "ExampleDataset",
-    "extract_boxed_answer",
-    "extract_hash_answer",
-    "format_dataset",
-    "get_preprocess_fn",
-    "load_example_dataset",
-    "strip_non_numeric",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +62,6 @@ def format_dataset(
     Raises:
         ConfigurationError: If there is neither a prompt nor a question, or a prompt is no list of messages.
     """
-    options = dict(map_kwargs or {})
     if "env_id" in dataset.column_names:
         dataset = dataset.remove_columns("env_id")
     if "example_id" in dataset.column_names and len(dataset) and type(dataset[0]["example_id"]) is not int:
@@ -88,38 +75,31 @@ def format_dataset(
     if "prompt" in dataset.column_names:
         if few_shot:
             logger.warning("few_shot is not used: the dataset has a prompt column")
-        return dataset if system_prompt is None else _mapped(dataset, _with_system, {"system_prompt": system_prompt}, options)
-    if question_key not in dataset.column_names:
+        if system_prompt is None:
+            return dataset
+    elif question_key not in dataset.column_names:
         columns = ", ".join(dataset.column_names)
         raise ConfigurationError(f"the dataset needs a column 'prompt' (messages) or {question_key!r} (text); it has {columns}")
-    start = [{"role": "system", "content": system_prompt}] if system_prompt else []
-    start += plain(as_messages(few_shot or [], name="few_shot"))
-    return _mapped(dataset, _with_prompt, {"start": start, "question_key": question_key}, options)
-
-
-def _mapped(dataset: Dataset, func: Callable[..., Any], arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Dataset:
-    """Map a function that gives the prompt as JSON text.
-
-    A column of messages would fill the keys that some of them have with None, and one of mixed types takes text that happens to
-    be JSON ("42") for what it says (datasets 5.2).
-    """
     from datasets import Features, Json
 
+    shots = plain(as_messages(few_shot or [], name="few_shot"))
+    arguments = {"system_prompt": system_prompt, "few_shot": shots, "question_key": question_key}
+    # A column of messages would fill the keys that some of them have with None, and one of mixed types takes text that happens to
+    # be JSON ("42") for what it says (datasets 5.2): so prompts are given as JSON text.
     features = Features({**dataset.features, "prompt": Json()})
     with without_progress_bars():
-        return dataset.map(func, fn_kwargs=dict(arguments), features=features, **options)
+        return dataset.map(_build_prompt, fn_kwargs=arguments, features=features, **(map_kwargs or {}))
 
 
-def _with_system(row: Mapping[str, Any], system_prompt: str) -> dict[str, str]:
+def _build_prompt(row: Mapping[str, Any], system_prompt: str | None, few_shot: list[Any], question_key: str) -> dict[str, str]:
+    if "prompt" not in row:
+        system = [{"role": "system", "content": system_prompt}] if system_prompt else []
+        return {"prompt": json.dumps([*system, *few_shot, {"role": "user", "content": row[question_key]}])}
     prompt = row["prompt"]
     if not isinstance(prompt, list):
         raise ConfigurationError(f"a prompt must be a list of messages where there is a system_prompt, got {type(prompt).__name__}")
     has_system = bool(prompt) and prompt[0].get("role") == "system"
     return {"prompt": json.dumps(prompt if has_system else [{"role": "system", "content": system_prompt}, *prompt])}
-
-
-def _with_prompt(row: Mapping[str, Any], start: list[dict[str, Any]], question_key: str) -> dict[str, str]:
-    return {"prompt": json.dumps([*start, {"role": "user", "content": row[question_key]}])}
 
 
 Preprocess: TypeAlias = Callable[[Mapping[str, Any]], dict[str, str]]
@@ -150,8 +130,9 @@ def _columns(question: str, answer: str = "answer", read: Callable[[str], str] =
     return preprocess
 
 
-def _multiple_choice(question: str, options: Sequence[str], letters: Sequence[str] = string.ascii_uppercase) -> str:
-    return "\n".join([question, "", *(f"{letter}. {option}" for letter, option in zip(letters, options, strict=False))])
+def _multiple_choice(question: str, options: Sequence[str], answer: str, letters: Sequence[str] = string.ascii_uppercase) -> dict[str, str]:
+    lettered = (f"{letter}. {option}" for letter, option in zip(letters, options, strict=False))
+    return {"question": "\n".join([question, "", *lettered]), "answer": answer}
 
 
 def _gpqa(row: Mapping[str, Any]) -> dict[str, str]:
@@ -159,20 +140,19 @@ def _gpqa(row: Mapping[str, Any]) -> dict[str, str]:
     options = [right, *(str(row[f"Incorrect Answer {number}"]).strip() for number in (1, 2, 3))]
     # The right answer comes first in the file: put in an order that the question decides, so that it is always the same.
     options.sort(key=lambda option: hashlib.sha256(f"{row['Question']}\n{option}".encode()).digest())
-    return {"question": _multiple_choice(str(row["Question"]), options), "answer": string.ascii_uppercase[options.index(right)]}
+    return _multiple_choice(str(row["Question"]), options, string.ascii_uppercase[options.index(right)])
 
 
 def _mmlu(row: Mapping[str, Any]) -> dict[str, str]:
-    return {"question": _multiple_choice(row["question"], row["choices"]), "answer": string.ascii_uppercase[int(row["answer"])]}
+    return _multiple_choice(row["question"], row["choices"], string.ascii_uppercase[int(row["answer"])])
 
 
 def _mmlu_pro(row: Mapping[str, Any]) -> dict[str, str]:
-    return {"question": _multiple_choice(row["question"], row["options"]), "answer": str(row["answer"])}
+    return _multiple_choice(row["question"], row["options"], str(row["answer"]))
 
 
 def _openbookqa(row: Mapping[str, Any]) -> dict[str, str]:
-    choices = row["choices"]
-    return {"question": _multiple_choice(row["question_stem"], choices["text"], choices["label"]), "answer": str(row["answerKey"])}
+    return _multiple_choice(row["question_stem"], row["choices"]["text"], str(row["answerKey"]), row["choices"]["label"])
 
 
 def _prime_code(row: Mapping[str, Any]) -> dict[str, str]:

@@ -77,6 +77,12 @@ def module_name(env_id: str) -> str:
     return name
 
 
+def suggest_ids(env_id: str) -> str:
+    """Return a sentence that asks for the registered ids like `env_id`; an empty text where there are none."""
+    near = nearest_ids(env_id)
+    return f" Did you mean {', '.join(f'`{each}`' for each in near)}?" if near else ""
+
+
 def _loader(env_id: str) -> Callable[..., Any]:
     """Import an environment's module, and return its function."""
     name = module_name(env_id)
@@ -84,9 +90,9 @@ def _loader(env_id: str) -> Callable[..., Any]:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            near = nearest_ids(env_id)
-            hint = f" Did you mean {', '.join(f'`{each}`' for each in near)}?" if near else ""
-            raise ConfigurationError(f"there is no environment {env_id!r}: no module {name!r} is installed.{hint}") from error
+            raise ConfigurationError(
+                f"there is no environment {env_id!r}: no module {name!r} is installed.{suggest_ids(env_id)}"
+            ) from error
         raise ConfigurationError(f"the environment {env_id!r} cannot be imported: {error}. Is what it needs installed?") from error
     except ImportError as error:
         raise ConfigurationError(f"the environment {env_id!r} cannot be imported: {error}") from error

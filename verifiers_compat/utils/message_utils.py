@@ -146,19 +146,3 @@ def format_messages(messages: Any) -> Text:
         for call in message.get("tool_calls") or []:
             text.append(shown(f"\n[tool call] {call.name}({call.arguments})"), style=color)
     return text
-
-
-__all__ = [
-    "NotAMessage",
-    "concat_messages",
-    "format_messages",
-    "from_raw_content_part",
-    "from_raw_message",
-    "maybe_normalize_messages",
-    "message_to_printable",
-    "messages_to_printable",
-    "normalize_messages",
-    "sanitize_tool_calls",
-    "serialize_message_for_output",
-    "serialize_messages_for_output",
-]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from verifiers_compat import types
-from verifiers_compat.utils.usage_utils import extract_usage_tokens
+from verifiers_compat.utils.usage_utils import extract_usage_tokens as extract_usage_tokens
 from vfgym.errors import ConfigurationError
 from vfgym.results import (
     GenerateMetadata,
@@ -38,25 +38,6 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     pass
-
-__all__ = [
-    "GenerateOutputsBuilder",
-    "extract_usage_tokens",
-    "get_hf_hub_dataset_name",
-    "is_json_serializable",
-    "load_outputs",
-    "make_dataset",
-    "make_serializable",
-    "push_results_to_hf_hub",
-    "sanitize_metadata",
-    "save_metadata",
-    "save_new_outputs",
-    "save_outputs",
-    "serialize_timing",
-    "state_to_output",
-    "states_to_outputs",
-    "validate_resume_metadata",
-]
 
 
 def is_json_serializable(value: Any) -> bool:

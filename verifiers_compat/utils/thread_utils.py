@@ -49,10 +49,6 @@ def get_or_create_thread_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _one_each(concurrency: int) -> int:
-    return concurrency
-
-
 @dataclass(frozen=True)
 class _Registered:
     executor: Executor
@@ -81,7 +77,7 @@ def register_executor(name: str, executor: Executor, scaling_fn: Callable[[int],
     """
     if not isinstance(executor, ThreadPoolExecutor | ProcessPoolExecutor):
         raise ConfigurationError(f"only a ThreadPoolExecutor or a ProcessPoolExecutor can be scaled, got {type(executor).__name__}")
-    registered = _Registered(executor, scaling_fn or _one_each)
+    registered = _Registered(executor, scaling_fn or (lambda rollouts: rollouts))
     with _lock:
         _executors[name] = registered
         if _concurrency is not None:

@@ -17,7 +17,8 @@ from vfgym.errors import ConfigurationError, Error
 from vfgym.output.terminal import echo, echo_traceback
 
 if TYPE_CHECKING:
-    from verifiers_compat.cli.evals.runs import Evaluation, FinishedEvaluation
+    from verifiers_compat.cli.evals.runs import Evaluation
+    from vfgym.results import RolloutOutput
 
 app = create_app("vf-eval", "Evaluate a model in an environment, or what a config file lists.")
 
@@ -111,31 +112,31 @@ def _prepare(each: Sequence[EvalFields], *, alias: bool) -> list[Evaluation]:
 def _play(evaluations: Sequence[Evaluation], *, is_abbreviated: bool, heartbeat_url: str | None, debug: bool) -> int:
     """Carry evaluations out, print what came of them, and return the exit code."""
     from verifiers_compat.cli.evals.report import print_results
-    from verifiers_compat.cli.evals.runs import finish_all
+    from verifiers_compat.cli.evals.runs import play_all
 
     try:
-        finished, lag = asyncio.run(finish_all(evaluations, heartbeat_url=heartbeat_url))
+        outcomes, lag = asyncio.run(play_all(evaluations, heartbeat_url=heartbeat_url))
     except KeyboardInterrupt:
         saved = [str(evaluation.results_path) for evaluation in evaluations if evaluation.results_path is not None]
         what = f"what was finished is in {', '.join(saved)}; --resume goes on with it" if saved else "nothing was saved (-s saves)"
         echo(f"\nstopped: {what}", to_stderr=True)
         return INTERRUPTED
-    for each in finished:
-        if each.results is not None:
-            print_results(each.results, is_abbreviated=is_abbreviated, event_loop_lag=lag)
-            if each.evaluation.results_path is not None:
-                echo(f"Results: {each.evaluation.results_path}")
-    errors = [(each.evaluation.config.env_id, each.error) for each in finished if each.error is not None]
+    errors: list[tuple[str, BaseException]] = []
+    rows: list[RolloutOutput] = []
+    for evaluation, outcome in zip(evaluations, outcomes, strict=True):
+        if isinstance(outcome, BaseException):
+            errors.append((evaluation.config.env_id, outcome))
+            continue
+        rows += outcome["outputs"]
+        print_results(outcome, is_abbreviated=is_abbreviated, event_loop_lag=lag)
+        if evaluation.results_path is not None:
+            echo(f"Results: {evaluation.results_path}")
     for env_id, error in errors:
         if debug:
             echo_traceback(error)
         echo(f"error: {env_id}: {error if isinstance(error, Error) else f'{type(error).__name__}: {error}'}", to_stderr=True)
-    return FAILED if errors or _has_only_errors(finished) else 0
-
-
-def _has_only_errors(finished: Sequence[FinishedEvaluation]) -> bool:
-    rows = [row for each in finished if each.results is not None for row in each.results["outputs"]]
-    return bool(rows) and all(row["error"] is not None for row in rows)
+    has_only_errors = bool(rows) and all(row["error"] is not None for row in rows)
+    return FAILED if errors or has_only_errors else 0
 
 
 def with_bare_resume(arguments: Sequence[str]) -> list[str]:

@@ -109,16 +109,19 @@ def _parse_names(value: Any) -> Any:
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
 
-def _refuse_zero(value: int) -> int:
+def _refuse_zero(value: int | None) -> int | None:
     if value == 0:
         raise ValueError("must be positive, or -1 for all")
     return value
 
 
-Headers = Annotated[dict[str, str], BeforeValidator(_parse_headers)]
-Count = Annotated[int, Field(ge=1)]
-Limit = Annotated[int, Field(ge=-1)]
-Table = dict[str, Any]
+# What a field holds; None where it was not given.
+Text = str | None
+Flag = bool | None
+Count = Annotated[int, Field(ge=1)] | None
+Limit = Annotated[int, Field(ge=-1)] | None
+Table = dict[str, Any] | None
+Headers = Annotated[dict[str, str], BeforeValidator(_parse_headers)] | None
 
 WITHOUT_EFFECT: Mapping[str, str] = {
     "no_interleave_scoring": "a group is scored when its rollouts are finished, while others play",
@@ -148,28 +151,27 @@ class EvalFields(TableFields):
     }
     hidden = frozenset({"headers"})
 
-    env_id: str | None = None
-    env_args: Annotated[Table | None, Option("--env-args", "-a", metavar="JSON", help="Arguments of load_environment.")] = None
-    env_dir_path: Annotated[
-        str | None, Option("--env-dir-path", metavar="DIR", help="Where environments are developed. [./environments]")
-    ] = None
+    env_id: Text = None
+    env_args: Annotated[Table, Option("--env-args", "-a", metavar="JSON", help="Arguments of load_environment.")] = None
+    env_dir_path: Annotated[Text, Option("--env-dir-path", metavar="DIR", help="Where environments are developed. [./environments]")] = None
     provider: Annotated[
-        str | None, Option("--provider", "-p", help=f"One of {', '.join(PROVIDERS)}; a directory is taken for --env-dir-path. [prime]")
+        Text, Option("--provider", "-p", help=f"One of {', '.join(PROVIDERS)}; a directory is taken for --env-dir-path. [prime]")
     ] = None
     endpoints_path: Annotated[
-        str | None, Option("--endpoints-path", "-e", metavar="FILE", help="The endpoint registry. [./configs/endpoints.toml]")
+        Text, Option("--endpoints-path", "-e", metavar="FILE", help="The endpoint registry. [./configs/endpoints.toml]")
     ] = None
-    endpoint_id: str | None = None
+    endpoint_id: Text = None
     """A name of the endpoint registry; in files, which say in ``model`` what is no such name."""
-    model: Annotated[str | None, Option("--model", "-m", help="A model, or a name in the endpoint registry. [openai/gpt-4.1-mini]")] = None
-    api_client_type: Annotated[ClientType | None, Option("--api-client-type", help="The API that is spoken. [openai_chat_completions]")] = (
-        None
-    )
-    api_key_var: Annotated[str | None, Option("--api-key-var", "-k", metavar="NAME", help="Environment variable of the API key.")] = None
-    api_base_url: Annotated[str | None, Option("--api-base-url", "-b", metavar="URL", help="Where the model is.")] = None
-    headers: Annotated[Headers | None, Option("--header", metavar="'NAME: VALUE'", help="A header of every request; repeatable.")] = None
+    model: Annotated[Text, Option("--model", "-m", help="A model, or a name in the endpoint registry. [openai/gpt-4.1-mini]")] = None
+    api_client_type: Annotated[
+        ClientType | None,
+        Option("--api-client-type", help="The API that is spoken. [openai_chat_completions]"),
+    ] = None
+    api_key_var: Annotated[Text, Option("--api-key-var", "-k", metavar="NAME", help="Environment variable of the API key.")] = None
+    api_base_url: Annotated[Text, Option("--api-base-url", "-b", metavar="URL", help="Where the model is.")] = None
+    headers: Annotated[Headers, Option("--header", metavar="'NAME: VALUE'", help="A header of every request; repeatable.")] = None
     headers_from_state: Annotated[
-        Headers | None,
+        Headers,
         Option(
             "--header-from-state",
             metavar="'NAME: KEY'",
@@ -177,27 +179,28 @@ class EvalFields(TableFields):
         ),
     ] = None
     num_examples: Annotated[
-        Annotated[Limit, AfterValidator(_refuse_zero)] | None,
+        Annotated[Limit, AfterValidator(_refuse_zero)],
         Option("--num-examples", "-n", help="Examples to play; -1 for all. [the environment's, else 5]"),
     ] = None
     rollouts_per_example: Annotated[
-        Count | None, Option("--rollouts-per-example", "-r", help="Rollouts of each. [the environment's, else 3]")
+        Count,
+        Option("--rollouts-per-example", "-r", help="Rollouts of each. [the environment's, else 3]"),
     ] = None
     max_concurrent: Annotated[
-        Limit | None,
+        Limit,
         Option("--max-concurrent", "-c", "--max-concurrent-generation", help="Most rollouts at once; -1 for no limit. [32]"),
     ] = None
     max_concurrent_scoring: Annotated[
-        Limit | None, Option("--max-concurrent-scoring", help="Most groups scored at once; -1 for no limit. [-1]")
+        Limit, Option("--max-concurrent-scoring", help="Most groups scored at once; -1 for no limit. [-1]")
     ] = None
-    max_tokens: Annotated[Count | None, Option("--max-tokens", "-t", help="Most tokens of an answer.")] = None
+    max_tokens: Annotated[Count, Option("--max-tokens", "-t", help="Most tokens of an answer.")] = None
     temperature: Annotated[float | None, Option("--temperature", "-T", help="Sampling temperature.")] = None
     sampling_args: Annotated[
-        Table | None, Option("--sampling-args", "-S", metavar="JSON", help="Further sampling arguments; they win over -t and -T.")
+        Table, Option("--sampling-args", "-S", metavar="JSON", help="Further sampling arguments; they win over -t and -T.")
     ] = None
-    output_dir: Annotated[str | None, Option("--output-dir", "-o", metavar="DIR", help="Results go below DIR/evals.")] = None
-    verbose: Annotated[bool | None, Option("--verbose", "-v", help="Log more.")] = None
-    save_results: Annotated[bool | None, Option("--save-results", "-s", help="Save the results.")] = None
+    output_dir: Annotated[Text, Option("--output-dir", "-o", metavar="DIR", help="Results go below DIR/evals.")] = None
+    verbose: Annotated[Flag, Option("--verbose", "-v", help="Log more.")] = None
+    save_results: Annotated[Flag, Option("--save-results", "-s", help="Save the results.")] = None
     state_columns: Annotated[
         Annotated[list[str], BeforeValidator(_parse_names)] | None,
         Option("--state-columns", "-C", metavar="NAMES", help="Items of the state to save, separated by commas."),
@@ -207,23 +210,19 @@ class EvalFields(TableFields):
         Option("--resume", "-R", metavar="[DIR]", help="Go on with a run, and save; without DIR with the newest unfinished one that fits."),
     ] = None
     """True for the newest run that fits; or the directory of one."""
-    redo_errors: Annotated[bool | None, Option("--redo-errors", help="When resuming, play again what ended with an error.")] = None
-    independent_scoring: Annotated[bool | None, Option("--independent-scoring", "-i", help="Score each rollout alone.")] = None
+    redo_errors: Annotated[Flag, Option("--redo-errors", help="When resuming, play again what ended with an error.")] = None
+    independent_scoring: Annotated[Flag, Option("--independent-scoring", "-i", help="Score each rollout alone.")] = None
     max_retries: Annotated[
         Annotated[int, Field(ge=0)] | None, Option("--max-retries", help="Repeat a rollout that met a passing failure. [0]")
     ] = None
     timeout: Annotated[
         Annotated[float, Field(gt=0)] | None, Option("--timeout", metavar="SECONDS", help="Time that a rollout may take.")
     ] = None
-    extra_env_kwargs: Annotated[
-        Table | None, Option("--extra-env-kwargs", "-x", metavar="JSON", help="Attributes to set on the environment.")
-    ] = None
-    save_to_hf_hub: Annotated[bool | None, Option("--save-to-hf-hub", "-H", help="Push the results to the Hugging Face hub, and save.")] = (
+    extra_env_kwargs: Annotated[Table, Option("--extra-env-kwargs", "-x", metavar="JSON", help="Attributes to set on the environment.")] = (
         None
     )
-    hf_hub_dataset_name: Annotated[
-        str | None, Option("--hf-hub-dataset-name", "-D", metavar="NAME", help="What they are called there.")
-    ] = None
-    no_interleave_scoring: Annotated[bool | None, _accepted("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None
+    save_to_hf_hub: Annotated[Flag, Option("--save-to-hf-hub", "-H", help="Push the results to the Hugging Face hub, and save.")] = None
+    hf_hub_dataset_name: Annotated[Text, Option("--hf-hub-dataset-name", "-D", metavar="NAME", help="What they are called there.")] = None
+    no_interleave_scoring: Annotated[Flag, _accepted("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None
     num_workers: Annotated[int | str | None, _accepted("num_workers", "--num-workers", "-w")] = None
-    disable_env_server: Annotated[bool | None, _accepted("disable_env_server", "--disable-env-server")] = None
+    disable_env_server: Annotated[Flag, _accepted("disable_env_server", "--disable-env-server")] = None

@@ -139,9 +139,7 @@ def _combinations(table: Mapping[str, Any], where: str, extra: list[str]) -> Ite
                 raise ConfigurationError(f"{where}: {name!r} is both fixed and in {place}: leave one of them out")
             if not isinstance(each, list) or not each:
                 raise ConfigurationError(f"{where}, {place}: {name} must be a list of values, got {each!r:.80}")
-    axes = [("field", name, each) for name, each in sweep.items()] + [("argument", name, each) for name, each in args.items()]
-    for combination in itertools.product(*(each for _, _, each in axes)):
-        chosen: dict[str, dict[str, Any]] = {"field": {}, "argument": dict(fixed_args)}
-        for (kind, name, _), value in zip(axes, combination, strict=True):
-            chosen[kind][name] = value
-        yield {**fixed, **chosen["field"], **({"env_args": chosen["argument"]} if chosen["argument"] else {})}
+    for chosen in itertools.product(*sweep.values()):
+        for arguments in itertools.product(*args.values()):
+            env_args = {**fixed_args, **dict(zip(args, arguments, strict=True))}
+            yield {**fixed, **({"env_args": env_args} if env_args else {}), **dict(zip(sweep, chosen, strict=True))}

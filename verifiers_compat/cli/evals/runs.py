@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from verifiers_compat.alias import ALIAS, AliasFinder, install
 from verifiers_compat.cli.evals.report import print_results
@@ -44,13 +44,8 @@ class Evaluation:
     """Where its results go; None where they are not saved."""
 
 
-@dataclass(frozen=True)
-class FinishedEvaluation:
-    """What came of an evaluation: its results, or what kept it from having any."""
-
-    evaluation: Evaluation
-    results: GenerateOutputs | None
-    error: Exception | None = None
+Outcome: TypeAlias = GenerateOutputs | BaseException
+"""What came of an evaluation: its results, or what kept it from having any."""
 
 
 def use_alias(*, wins: bool) -> None:
@@ -170,19 +165,17 @@ async def run_evaluations(config: EvalRunConfig) -> list[GenerateOutputs]:
     Raises:
         Exception: What kept the first of those that broke off from going on, when all others are done.
     """
-    finished, lag = await finish_all([load_evaluation(each) for each in config.evals])
-    for each in finished:
-        if each.results is not None:
-            print_results(each.results, event_loop_lag=lag)
-    errors = [each.error for each in finished if each.error is not None]
-    if errors:
-        raise errors[0]
-    return [each.results for each in finished if each.results is not None]
+    outcomes, lag = await play_all([load_evaluation(each) for each in config.evals])
+    results = [each for each in outcomes if isinstance(each, GenerateOutputs)]
+    for each in results:
+        print_results(each, event_loop_lag=lag)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return results
 
 
-async def finish_all(
-    evaluations: Sequence[Evaluation], *, heartbeat_url: str | None = None
-) -> tuple[list[FinishedEvaluation], EventLoopLagStats]:
+async def play_all(evaluations: Sequence[Evaluation], *, heartbeat_url: str | None = None) -> tuple[list[Outcome], EventLoopLagStats]:
     """Carry several evaluations out at the same time. One that breaks off does not stop the others.
 
     Args:
@@ -195,18 +188,10 @@ async def finish_all(
     monitor = EventLoopLagMonitor()
     try:
         async with monitor, _heartbeat(heartbeat_url):
-            finished = await asyncio.gather(*map(_finish, evaluations))
+            outcomes = await asyncio.gather(*map(play, evaluations), return_exceptions=True)
     finally:
         await _tear_down(evaluations)
-    return finished, monitor.get_stats()
-
-
-async def _finish(evaluation: Evaluation) -> FinishedEvaluation:
-    try:
-        return FinishedEvaluation(evaluation, await play(evaluation))
-    except Exception as error:
-        logger.debug("the evaluation of %s broke off", evaluation.config.env_id, exc_info=True)
-        return FinishedEvaluation(evaluation, None, error)
+    return outcomes, monitor.get_stats()
 
 
 async def _tear_down(evaluations: Sequence[Evaluation]) -> None:

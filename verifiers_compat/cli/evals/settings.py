@@ -15,12 +15,11 @@ import gymnasium
 from verifiers_compat.cli.evals.endpoints import DEFAULT_PATH, read_endpoints, resolve_endpoints_file
 from verifiers_compat.cli.evals.fields import EvalFields
 from verifiers_compat.types import Endpoint, Endpoints, EvalConfig
-from verifiers_compat.utils.env_utils import module_name
+from verifiers_compat.utils.env_utils import module_name, suggest_ids
 from verifiers_compat.utils.path_utils import find_latest_incomplete_eval_results_path, get_eval_runs_dir, is_valid_eval_results_path
 from vfgym.clients import ClientConfig
 from vfgym.clients.config import checked_config, provider_named
 from vfgym.errors import ConfigurationError
-from vfgym.registration import nearest_ids
 from vfgym.results import find_incomplete
 
 logger = logging.getLogger(__name__)
@@ -77,21 +76,19 @@ def resolve_model(fields: EvalFields) -> tuple[str, ClientConfig]:
     variants = _endpoints(fields).get(alias)
     if fields.endpoint_id and not variants:
         raise ConfigurationError(f"there is no endpoint {fields.endpoint_id!r} in {fields.endpoints_path or DEFAULT_PATH}")
-    shared: dict[str, Any] = {"extra_headers_from_state": dict(fields.headers_from_state or DEFAULT_HEADERS_FROM_STATE)}
+    given = {"api_base_url": fields.api_base_url, "api_key_var": fields.api_key_var, "client_type": fields.api_client_type}
+    explicit = {name: value for name, value in given.items() if value is not None}
     if variants:
-        model = variants[0]["model"]
-        endpoints = [{**_from_endpoint(variant), **_explicit(fields)} for variant in variants]
+        over = {**(_from_provider(fields.provider) if fields.provider else {}), **explicit}
+        endpoints = [{**_from_endpoint(variant), **over} for variant in variants]
     else:
-        model = alias
-        endpoints = [{**_from_provider(fields.provider or DEFAULT_PROVIDER), **_explicit(fields)}]
+        endpoints = [{**_from_provider(fields.provider or DEFAULT_PROVIDER), **explicit}]
     for endpoint in endpoints:
-        headers = {**endpoint.get("extra_headers", {}), **(fields.headers or {})}
-        if headers:
-            endpoint["extra_headers"] = headers
+        endpoint["extra_headers"] = {**endpoint.get("extra_headers", {}), **(fields.headers or {})}
     different = [endpoint for i, endpoint in enumerate(endpoints) if endpoint not in endpoints[:i]]
-    if len(different) == 1:
-        return model, checked_config(**different[0], **shared)
-    return model, checked_config(endpoint_configs=different, **shared)
+    config = different[0] if len(different) == 1 else {"endpoint_configs": different}
+    from_state = dict(fields.headers_from_state or DEFAULT_HEADERS_FROM_STATE)
+    return variants[0]["model"] if variants else alias, checked_config(**config, extra_headers_from_state=from_state)
 
 
 def _endpoints(fields: EvalFields) -> Endpoints:
@@ -104,26 +101,14 @@ def _endpoints(fields: EvalFields) -> Endpoints:
 
 
 def _from_endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    fields: dict[str, Any] = {"api_base_url": endpoint["url"], "api_key_var": endpoint["key"]}
-    if "api_client_type" in endpoint:
-        fields["client_type"] = endpoint["api_client_type"]
-    if "extra_headers" in endpoint:
-        fields["extra_headers"] = dict(endpoint["extra_headers"])
-    return fields
+    """Return an endpoint's fields by the names that a `ClientConfig` has for them."""
+    names = {"url": "api_base_url", "key": "api_key_var", "api_client_type": "client_type", "extra_headers": "extra_headers"}
+    return {names[name]: value for name, value in endpoint.items() if name in names}
 
 
 def _from_provider(name: str) -> dict[str, Any]:
     provider = provider_named(name)
     return {"api_base_url": provider.url, "api_key_var": provider.key_var, "client_type": provider.client_type}
-
-
-def _explicit(fields: EvalFields) -> dict[str, Any]:
-    """Return what wins over the registry."""
-    given = {"api_base_url": fields.api_base_url, "api_key_var": fields.api_key_var, "client_type": fields.api_client_type}
-    return {
-        **(_from_provider(fields.provider) if fields.provider else {}),
-        **{name: value for name, value in given.items() if value is not None},
-    }
 
 
 # The environment
@@ -150,13 +135,10 @@ def check_installed(env_id: str, env_dir_path: str = DEFAULT_ENV_DIR) -> None:
     module = module_name(name)
     if _module_file(module) is None:
         folder = Path(env_dir_path) / module
-        near = nearest_ids(name)
         if folder.is_dir():
             hint = f" Install it with: vf-install {module.replace('_', '-')} -p {env_dir_path}"
-        elif near:
-            hint = f" Did you mean {', '.join(f'`{each}`' for each in near)}?"
         else:
-            hint = f" Make it with: vf-init {module.replace('_', '-')} -p {env_dir_path}"
+            hint = suggest_ids(name) or f" Make it with: vf-init {module.replace('_', '-')} -p {env_dir_path}"
         raise MissingEnvironment(f"the environment {name!r} is not installed: there is no module {module!r}.{hint}")
     if version and version != "latest":
         try:
@@ -204,14 +186,9 @@ def evaluation_defaults(env_id: str) -> dict[str, int]:
         if str(content.get("project", {}).get("name", module)).replace("-", "_").replace(".", "_").lower() != module.lower():
             continue
         section = content.get("tool", {}).get("verifiers", {}).get("eval", {})
-        return {name: _checked_default(file, name, section[name]) for name in ("num_examples", "rollouts_per_example") if name in section}
+        defaults = {name: section[name] for name in ("num_examples", "rollouts_per_example") if name in section}
+        return EvalFields.parse(defaults, f"{file}, [tool.verifiers.eval]").model_dump(exclude_unset=True)
     return {}
-
-
-def _checked_default(file: Path, name: str, value: Any) -> int:
-    if type(value) is not int or value == 0 or value < -1 or (name == "rollouts_per_example" and value < 1):
-        raise ConfigurationError(f"{file}: {name} in [tool.verifiers.eval] must be a positive number, got {value!r}")
-    return value
 
 
 # The run to resume

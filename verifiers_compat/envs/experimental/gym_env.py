@@ -261,19 +261,15 @@ class GymEnv(SeededGameEnv, GameEnv):
 
 def _takes_seed(game: Any) -> bool:
     """Say whether the `reset` of a game takes a seed, as that of Gymnasium does; that of the older Gym does not."""
-    takes = _names_seed(game.reset)
-    if takes is None:  # the older Gym's wrappers hand on whatever they are given
-        takes = _names_seed(getattr(game, "unwrapped", game).reset)
-    return takes is not False
-
-
-def _names_seed(reset: Callable[..., Any]) -> bool | None:
-    """Say whether a `reset` has an argument ``seed``; None if it takes any, or does not say."""
-    return _function_names_seed(getattr(reset, "__func__", reset))
+    # The older Gym's wrappers hand on whatever they are given.
+    resets = (game.reset, getattr(game, "unwrapped", game).reset)
+    takes = (_has_seed_argument(getattr(reset, "__func__", reset)) for reset in resets)
+    return next((each for each in takes if each is not None), True)
 
 
 @functools.lru_cache(maxsize=128)  # to read a signature takes longer than many a reset
-def _function_names_seed(reset: Callable[..., Any]) -> bool | None:
+def _has_seed_argument(reset: Callable[..., Any]) -> bool | None:
+    """Say whether a `reset` has an argument ``seed``; None if it takes any, or does not say."""
     try:
         parameters = inspect.signature(reset).parameters
     except ValueError:  # not written in Python
