@@ -417,11 +417,6 @@ def test_a_seed_replays_whatever_runs_at_once_and_however_much_is_played() -> No
     assert without_times(evaluate(env, "random", rollouts_per_example=3, seed=6)) != whole
 
 
-def test_each_rollout_has_its_own_random_numbers() -> None:
-    results = evaluate(Talk(size=1), "random", rollouts_per_example=8)
-    assert len({str(row["completion"]) for row in results["outputs"]}) == 8
-
-
 def test_seeds_differ_over_runs_examples_and_rollouts() -> None:
     """Neighbouring seeds of runs share none either: a second run with another seed is a second sample."""
     seeds: list[int] = []
@@ -510,21 +505,6 @@ def test_an_agent_that_holds_up_the_event_loop_is_named(caplog: pytest.LogCaptur
 
     evaluate(Sums(size=2), slow_thinker)
     assert "slow_thinker held up the event loop" in caplog.text
-
-
-def test_no_more_than_max_concurrent_are_in_flight() -> None:
-    class Crowded(Talk):
-        inside = most = 0
-
-        async def env_response(self, messages: list[Message], state: State) -> Any:
-            Crowded.inside += 1
-            Crowded.most = max(Crowded.most, Crowded.inside)
-            await asyncio.sleep(0.001)
-            Crowded.inside -= 1
-            return [{"role": "user", "content": "go on"}]
-
-    evaluate(Crowded(size=30), say, max_concurrent=4)
-    assert Crowded.most == 4
 
 
 def test_works_inside_a_running_loop_in_threads_and_inside_another_run() -> None:
@@ -727,14 +707,6 @@ def test_what_rows_hold_as_text_on_disk_is_named_once_a_run(tmp_path: Path, capl
     (record,) = caplog.records
     assert "holds as text only info.day[1]: object has no form in JSON" in record.getMessage()
     assert load_results(tmp_path / "run")["outputs"][2]["info"]["day"][1].startswith("<object object")
-
-
-def test_a_state_column_that_no_episode_has_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    rows = evaluate(Talk(size=2), say, state_columns=["trajectroy", "trajectory_id"])["outputs"]
-    assert [row["trajectroy"] for row in rows] == [None, None]
-    (record,) = caplog.records
-    assert "no episode's state has the column 'trajectroy'" in record.getMessage()
-    assert "Did you mean `trajectory`" in record.getMessage()
 
 
 # Groups

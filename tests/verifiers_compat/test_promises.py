@@ -23,7 +23,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gymnasium as gym
 import pytest
 from datasets import Dataset, concatenate_datasets
 from pydantic import BaseModel
@@ -32,7 +31,7 @@ import verifiers_compat as vf
 from tests.clients.canned_server import canned_server
 from tests.verifiers_compat.environments import ROW, Countdown, Talk, asking, look, right, single
 from tests.verifiers_compat.models import Model, calling, evaluated, roles, rolled_out, texts
-from vfgym import blocking, to_chat
+from vfgym import to_chat
 from vfgym.model_server import ModelServer, Reply
 from vfgym.testing import ScriptedClient
 
@@ -129,20 +128,6 @@ async def test_a_judge_reads_the_question_of_any_message(content: Any) -> None:
     assert output["reward"] == 1.0
     assert "Which colour?" in asked[0]
     assert output["judge_response"] == {asked[0]: "yes"}
-
-
-async def test_independent_scoring_of_group_functions_is_refused_before_anything_is_asked() -> None:
-    def best(completions: list[Any]) -> list[float]:
-        return [1.0] * len(completions)
-
-    client = Model()
-    with pytest.raises(ValueError, match="best"):
-        await single(rubric=vf.Rubric(best)).evaluate(client, "m", independent_scoring=True)
-    assert client.calls == 0
-    env = vf.SingleTurnEnv(dataset=[ROW])
-    state = await rolled_out(env, "x")
-    await env.rubric.score_rollout(state)
-    assert state["reward"] == 0.0
 
 
 async def test_open_objects_and_optional_arguments() -> None:
@@ -309,63 +294,6 @@ def test_a_seed_shuffles_a_view() -> None:
     assert env.get_eval_dataset()["question"][:] == order
 
 
-async def test_rows_keep_their_own_keys() -> None:
-    rows = [{"question": "a", "info": {"x": 1}}, {"question": "b", "info": {"y": {"z": None}}}, {"question": "c"}]
-    env = vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(lambda info: float(len(info))))
-    outputs = await evaluated(env, "x")
-    assert [output.get("info") for output in outputs] == [{"x": 1}, {"y": {"z": None}}, None]
-    assert [output["reward"] for output in outputs] == [1.0, 1.0, 0.0]
-    group = vf.EnvGroup([single({**ROW, "info": {"level": 3}}), single(ROW)], env_names=["with", "without"])
-    assert [output["info"] for output in await evaluated(group, "2")] == [{"level": 3, "env_id": "with"}, {"env_id": "without"}]
-
-
-async def test_a_metric_named_like_a_key_leaves_the_key_alone() -> None:
-    def named(name: str, value: float) -> Any:
-        def func() -> float:
-            return value
-
-        func.__name__ = name
-        return func
-
-    rubric = vf.Rubric([named("info", 2.0), named("reward", 0.25), named("prompt", 3.0)], weights=[0.0, 1.0, 0.0])
-    (output,) = await evaluated(single({**ROW, "info": {"x": 1}}, rubric=rubric), "x")
-    assert (output["info"], output["reward"], output["prompt"][0]["role"]) == ({"x": 1}, 0.25, "user")
-    assert {"info": 2.0, "reward": 0.25, "prompt": 3.0}.items() <= output["metrics"].items()
-
-
-async def test_a_group_that_was_cut_off_is_scored_as_a_whole(tmp_path: Path) -> None:
-    def size(completions: list[Any]) -> list[float]:
-        return [float(len(completions))] * len(completions)
-
-    env = single(ROW, {**ROW, "question": "2?"}, rubric=vf.Rubric(size))
-    options: dict[str, Any] = {"rollouts_per_example": 3, "results_path": tmp_path}
-    await env.evaluate(ScriptedClient(["x"]), "m", **options)
-    rows = tmp_path / "results.jsonl"
-    lines = rows.read_text().splitlines(keepends=True)
-    rows.write_text("".join(lines[:-1]) + lines[-1][:20])
-    client = Model()
-    outputs = (await env.evaluate(client, "m", **options))["outputs"]
-    assert (client.calls, [output["reward"] for output in outputs]) == (3, [3.0] * 6)
-
-
-async def test_rollouts_with_errors_can_be_done_again(tmp_path: Path) -> None:
-    env = single(ROW, {**ROW, "question": "2?"})
-    options: dict[str, Any] = {"results_path": tmp_path, "max_concurrent": 1}
-    await env.evaluate(Model(lambda number, state: vf.ModelError("down") if number == 0 else "2"), "m", **options)
-    client = Model(lambda number, state: "2")
-    outputs = (await env.evaluate(client, "m", redo_errors=True, **options))["outputs"]
-    assert (client.calls, [output["error"] for output in outputs]) == (1, [None, None])
-
-
-async def test_a_reordered_dataset_keeps_rows_with_their_tasks(tmp_path: Path) -> None:
-    rows = [{"question": f"{number}?", "answer": str(number)} for number in range(3)]
-    await single(*rows).evaluate(ScriptedClient(["1"]), "m", results_path=tmp_path)
-    client = Model()
-    outputs = (await single(*reversed(rows)).evaluate(client, "m", results_path=tmp_path))["outputs"]
-    assert client.calls == 0
-    assert [(output["prompt"][0]["content"], output["reward"]) for output in outputs] == [("2?", 0.0), ("1?", 1.0), ("0?", 0.0)]
-
-
 @pytest.mark.parametrize(
     "changed", [{"sampling_args": {"temperature": 1.0}}, {"model": "other"}, {"rollouts_per_example": 2}, {"num_examples": 1}]
 )
@@ -426,11 +354,8 @@ async def test_a_child_with_train_rows_only_is_evaluated_too() -> None:
     assert [row["example_id"] for row in group.get_eval_dataset()] == [0, 1]
 
 
-async def test_a_retry_plays_what_failed_and_an_exception_is_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_an_own_rollout_raises_is_its_output_when_the_retries_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
-    client = Model(lambda number, state: vf.InfraError("down") if number == 1 else "2")
-    outputs = (await single().evaluate(client, "m", rollouts_per_example=3, max_concurrent=1, max_retries=2))["outputs"]
-    assert (client.calls, [output["reward"] for output in outputs]) == (4, [1.0] * 3)
 
     class Down(vf.SingleTurnEnv):
         async def rollout(self, *args: Any, **kwargs: Any) -> vf.State:
@@ -438,42 +363,6 @@ async def test_a_retry_plays_what_failed_and_an_exception_is_an_output(monkeypat
 
     (output,) = (await Down(dataset=[ROW]).evaluate(Model(), "m", max_retries=1))["outputs"]
     assert (output["error"]["error"], output["reward"]) == ("SandboxError", 0.0)
-
-
-async def test_blocking_functions_do_not_hold_the_loop_up() -> None:
-    """Two rollouts meet inside a blocking tool, and inside a blocking reward function: neither goes on without the other."""
-    meeting = threading.Barrier(2)
-
-    @blocking
-    def meet() -> str:
-        """Wait for the other one."""
-        meeting.wait(10)
-        return "met"
-
-    @blocking
-    def met(completion: Any) -> float:
-        meeting.wait(10)
-        return 1.0
-
-    env = vf.ToolEnv(tools=[meet], dataset=[ROW], rubric=vf.Rubric(met))
-    outputs = await evaluated(env, calling(("meet", {})), "done", rollouts_per_example=2)
-    assert [(texts(output["completion"]), output["reward"]) for output in outputs] == [(["met"], 1.0)] * 2
-
-
-async def test_games_that_block_are_played_at_once() -> None:
-    meeting = threading.Barrier(2)
-
-    class Meeting(Countdown):
-        def step(self, action: int) -> Any:
-            meeting.wait(10)
-            return super().step(action)
-
-    gym.register("MatrixMeeting-v0", entry_point=Meeting)
-    try:
-        outputs = await evaluated(vf.as_environment("MatrixMeeting-v0"), *["1"] * 3, num_examples=2)
-    finally:
-        del gym.registry["MatrixMeeting-v0"]
-    assert [(output["reward"], output["error"]) for output in outputs] == [(3.0, None)] * 2
 
 
 def test_nothing_that_was_given_is_changed_or_shared() -> None:
@@ -529,38 +418,6 @@ async def test_arguments_that_are_encoded_twice(make: Any) -> None:
     assert "object" in listed
 
 
-async def test_resources_are_given_back_when_a_run_is_cancelled() -> None:
-    held: set[int] = set()
-    all_started = asyncio.Event()
-
-    class Holds(Talk):
-        async def setup_state(self, state: vf.State) -> None:
-            held.add(state["example_id"])
-
-        @vf.cleanup
-        async def a_release(self, state: vf.State) -> None:
-            held.discard(state["example_id"])
-
-        @vf.cleanup(priority=5)
-        async def broken(self, state: vf.State) -> None:
-            raise RuntimeError("the service is gone")
-
-    async def hang(number: int) -> str:
-        if number == 2:
-            all_started.set()
-        await asyncio.Event().wait()
-        return ""
-
-    env = Holds(dataset=[ROW] * 3)
-    run = asyncio.ensure_future(env.evaluate(Model(lambda number, state: hang(number)), "m"))
-    await all_started.wait()
-    assert held == {0, 1, 2}
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    assert held == set()
-
-
 @pytest.mark.parametrize(
     ("status", "text"),
     [
@@ -583,34 +440,6 @@ async def test_another_refusal_is_an_error_of_the_model() -> None:
     async with canned_server((400, {"error": {"message": "temperature is too high", "type": "x"}})) as server:
         (output,) = (await single().evaluate(asking(server.root), "m"))["outputs"]
     assert (output["stop_condition"], output["error"]["error"]) == ("has_error", "ModelError")
-
-
-async def test_what_is_finished_is_on_disk_at_once(tmp_path: Path) -> None:
-    sizes: list[int] = []
-
-    def on_progress(outputs: list[Any], new: list[Any], metadata: Any) -> None:
-        sizes.append(len((tmp_path / "results.jsonl").read_text().splitlines()) - len(outputs))
-
-    env = single(*[{**ROW, "question": str(number)} for number in range(5)])
-    await env.evaluate(ScriptedClient(["2"]), "m", results_path=tmp_path, save_results=True, max_concurrent=1, on_progress=on_progress)
-    assert sizes == [0] * 5
-
-
-async def test_any_state_column_can_be_saved(tmp_path: Path) -> None:
-    class Odd(Talk):
-        async def setup_state(self, state: vf.State) -> None:
-            state["lock"] = threading.Lock()
-            state["tags"] = {"b", "a"}
-            state["when"] = Path("x/y")
-
-    columns = ["trajectory", "lock", "tags", "when", "no_such_key"]
-    env = Odd(dataset=[ROW], max_turns=2)
-    (output,) = await evaluated(env, "a", "b", results_path=tmp_path, save_results=True, state_columns=columns)
-    (saved,) = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
-    assert output["error"] is None
-    assert len(saved["trajectory"]) == len(output["trajectory"]) == 2
-    assert saved["when"] == "x/y"
-    assert {"lock", "tags", "no_such_key"} <= set(saved)
 
 
 async def test_more_examples_than_there_are() -> None:
@@ -656,24 +485,6 @@ def test_mathematics_is_verified_in_any_thread() -> None:
     thread.join()
     env.close()
     assert [output["metrics"]["correct_answer"] for output in found[0]["outputs"]] == [1.0, 0.0]
-
-
-async def test_groups_are_scored_as_they_finish() -> None:
-    scored = asyncio.Event()
-
-    def score(completion: Any, answer: str) -> float:
-        if answer == "first":
-            scored.set()
-        return 1.0
-
-    async def answer(state: Any) -> str:
-        if state["answer"] == "second":
-            await scored.wait()
-        return "x"
-
-    env = single({**ROW, "answer": "first"}, {**ROW, "answer": "second"}, rubric=vf.Rubric(score))
-    outputs = (await env.evaluate(Model(lambda number, state: answer(state)), "m"))["outputs"]
-    assert [output["reward"] for output in outputs] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "anthropic_messages"])
