@@ -37,7 +37,6 @@ class Scope:
     """The private objects of one rollout, one group, or the whole process: made when they are first needed, then closed."""
 
     def __init__(self) -> None:
-        """Hold nothing yet."""
         self._made: dict[tuple[int, str], asyncio.Future[Any]] = {}
         self._owners: list[object] = []
 

@@ -49,7 +49,6 @@ class HarnessRubric(Rubric):
     """Shows what the signals of taskset and harness found."""
 
     def __init__(self, harness: Harness) -> None:
-        """Show the scores that `harness` gives."""
         super().__init__()
         self.harness = harness
 
@@ -105,7 +104,6 @@ class GroupSlots:
     """What the rollouts of one group start from; each takes one, and gives it back if it failed and may be repeated."""
 
     def __init__(self, size: int) -> None:
-        """Prepare a group of so many rollouts."""
         self.key = uuid.uuid4().hex
         self.size = size
         self._begun: asyncio.Task[None] | None = None

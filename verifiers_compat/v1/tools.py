@@ -25,7 +25,6 @@ class RolloutTool:
     """A function as a tool of one running rollout."""
 
     def __init__(self, function: ToolFunction, bindings: Bindings, running: Runtime) -> None:
-        """Give `function` to a rollout."""
         self.name = function.name
         self.definition = function.definition
         self._function = function

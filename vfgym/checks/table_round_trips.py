@@ -34,7 +34,6 @@ class InSelfPlay(MultiplayerEnv):
     """The game of another environment, with the policy at every seat."""
 
     def __init__(self, env: MultiplayerEnv) -> None:
-        """Take the game of `env`."""
         self._env = env
         super().__init__(opponents=SELF, blocking=False)
 

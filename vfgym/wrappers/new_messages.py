@@ -18,7 +18,6 @@ class NewMessages(gym.Wrapper[list[Message], Any, list[Message], Any], gym.utils
     """
 
     def __init__(self, env: gym.Env[list[Message], Any]) -> None:
-        """Wrap a chat environment."""
         gym.utils.RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
         self._seen: list[Message] = []

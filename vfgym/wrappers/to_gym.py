@@ -24,7 +24,6 @@ class NativeGame(gym.Env[Any, Any]):
     """A chat environment around a Gymnasium game, with the game's own spaces. Made by `to_gym`, which documents the arguments."""
 
     def __init__(self, chat: gym.Env[Any, Any], by: By = "text") -> None:
-        """Take the chat environment back into the game's own terms."""
         if by not in get_args(By):
             raise ConfigurationError(f"by must be 'text' or 'tool', got {by!r}")
         self._seat: EpisodeSeat = seat_of(chat)

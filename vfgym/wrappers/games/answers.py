@@ -120,7 +120,6 @@ class ActionSampler:
     """Draws the messages that play random actions of a space. It keeps a copy of the space, whose random numbers may be in use."""
 
     def __init__(self, answers: Answers) -> None:
-        """Sample the space of `answers`."""
         self.answers = answers
         self._space = copy.deepcopy(answers.codec.space)
 

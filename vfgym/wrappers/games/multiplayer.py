@@ -47,7 +47,6 @@ class OpeningMoves:
     """
 
     def __init__(self, env: MultiplayerEnv) -> None:
-        """Sample moves of the game of `env`."""
         self._env = env
         self._table: TurnBasedGame | None = None
 

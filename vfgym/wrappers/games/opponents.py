@@ -92,7 +92,6 @@ class Opponent:
     __slots__ = ("_agent", "_answering", "_seat", "answers_with_moves", "blocks", "invalid_moves", "is_cut_off", "never_waits")
 
     def __init__(self, seat: OpponentSeat, agent: Agent) -> None:
-        """Let `agent` play at `seat`."""
         self._seat = seat
         self._agent = agent
         self.answers_with_moves = type(agent) is RandomAgent

@@ -81,7 +81,6 @@ class GameSession:
     __slots__ = ("game", "has_game", "worker")
 
     def __init__(self) -> None:
-        """Make a session without a game yet."""
         self.has_game = False
         self.game: Any = None
         self.worker: Worker | None = None
@@ -113,7 +112,6 @@ class GameMonitorRubric(Rubric):
     """Measures what every game has: ``invalid_answers``."""
 
     def __init__(self) -> None:
-        """Make the rubric."""
         super().__init__()
         self.add_metric(self.invalid_answers)
 

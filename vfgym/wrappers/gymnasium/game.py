@@ -102,23 +102,9 @@ class GymnasiumGame(GameEnv):
         max_invalid_moves: int = 10,
         **kwargs: Any,
     ) -> None:
-        """Describe a game.
+        """Describe a game, which `make_game` makes one more of each time; the prompt calls it `name`, its id or class by default.
 
-        Args:
-            make_game: Makes one more of the game.
-            name: What the prompt calls it; the id or the class of what `make_game` makes without it.
-            action_names: Names of the actions: one for each of a `Discrete` space, or a structure that mirrors another space.
-            as_tool: Whether the actions are a tool ``act`` too.
-            observe: Whether observations are shown as text, as images, or both.
-            obs_to_text: A function from an observation to text.
-            rules: The rules; those of the game's docstring without it.
-            prompt: All that is said before the first observation; rules, actions and answer format without it.
-            on_invalid: What an answer that names no action leads to.
-            invalid_reward: What such an answer is rewarded with.
-            noop_action: What is played instead with ``on_invalid="noop"``, where the game's documentation does not say.
-            max_invalid_moves: Answers in a row that name no action, after which the episode is truncated; with
-                ``on_invalid="terminate"`` the first one ends it anyway.
-            **kwargs: Passed to `GameEnv`.
+        The other arguments are those of `vfgym.to_chat`, and ``**kwargs`` those of `GameEnv`.
 
         Raises:
             ConfigurationError: If the game cannot be shown so, or an argument does not fit it.

@@ -37,7 +37,6 @@ class ConversationAEC(AECEnv):  # type: ignore[misc]  # PettingZoo ships no type
     """What games and single agents have in common: spaces, and how conversations are rendered."""
 
     def __init__(self, action_spaces: dict[str, Any], *, render_mode: str | None, name: str, is_parallelizable: bool) -> None:
-        """Set up an environment for the agents that have these action spaces."""
         super().__init__()
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ConfigurationError(f"render_mode must be one of {', '.join(RENDER_MODES)}, or None; got {render_mode!r}")
@@ -126,7 +125,6 @@ class MoveSampler:
     """Draws legal moves of the agent whose turn it is, and words of any other."""
 
     def __init__(self, env: ChatAEC, agent: str) -> None:
-        """Draw for an agent of `env`."""
         self.env = env
         self.agent = agent
 

@@ -35,7 +35,6 @@ class ItemDataset(_ProceduralDataset):  # type: ignore[misc]  # reasoning-gym ha
     """The items of a `ReasoningGymEnv`, as the dataset behind it makes them, with scores as the environment gives them."""
 
     def __init__(self, env: ReasoningGymEnv, split: Split) -> None:
-        """Offer the items of a split."""
         rows = env.tasks_of(split).rows
         if not isinstance(rows, ItemRows):
             raise ConfigurationError(
@@ -68,7 +67,6 @@ class EpisodeDataset(_ProceduralDataset):  # type: ignore[misc]  # reasoning-gym
     """The tasks of a chat environment with a single turn. An answer is scored by playing the episode in which it is given."""
 
     def __init__(self, env: ChatEnv, split: Split) -> None:
-        """Offer the tasks of a split."""
         self._env = env
         self._split = split
         self._tasks = env.tasks_of(split)

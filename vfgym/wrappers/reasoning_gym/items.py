@@ -221,7 +221,6 @@ class ItemRows:
     """Items as the rows of a dataset, each made when it is asked for."""
 
     def __init__(self, items: Items, example_ids: Sequence[int]) -> None:
-        """Offer the items with these ids."""
         self._items = items
         self.example_ids = example_ids
         """The ids of the rows, in order."""

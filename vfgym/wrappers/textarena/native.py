@@ -30,7 +30,6 @@ class NativeTextArena(_ta.Env):  # type: ignore[misc, name-defined]
     """
 
     def __init__(self, env: TextArenaEnv) -> None:
-        """Take the chat environment back into TextArena's terms."""
         self.env_id = env.game
         self._definition = env
         self._chat = env.self_play(self._players(env.num_players))
@@ -125,7 +124,6 @@ class OnePlayerTextArena(_ta.Env):  # type: ignore[misc, name-defined]
     """
 
     def __init__(self, env: Any) -> None:
-        """Take a chat environment, wrapped or not."""
         self._chat = env
         self._seat: EpisodeSeat = seat_of(env)
         self.env_id = self._seat.definition.env_id or type(self._seat.definition).__name__

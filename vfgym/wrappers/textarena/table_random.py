@@ -38,7 +38,6 @@ class RandomNumbers:
     """
 
     def __init__(self) -> None:
-        """Start anywhere."""
         self.python = random.Random()
         self._seed: int | None = None
         self._numpy: np.random.RandomState | None = None

@@ -95,7 +95,6 @@ class Dictionary:
     """Stands in for TextArena's ``EnglishDictionary``, which takes a second to make: all games share one, copies included."""
 
     def __init__(self, **options: Any) -> None:
-        """Take the options of ``EnglishDictionary``."""
         self._options = options
 
     @property
