@@ -19,6 +19,12 @@ def is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
     return kind not in _NEVER_AWAITABLE and hasattr(kind, "__await__")
 
 
+async def maybe_await(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function, plain or async, and return what comes of it."""
+    result = func(*args, **kwargs)
+    return await result if is_awaitable(result) else result
+
+
 def is_async(func: Callable[..., Any]) -> bool:
     """Say whether calling `func` returns a coroutine and runs nothing yet."""
     return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(type(func), "__call__", None))  # noqa: B004

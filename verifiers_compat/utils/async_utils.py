@@ -17,7 +17,7 @@ import numpy as np
 
 from verifiers_compat.utils.error_utils import error_type_names
 from vfgym.aio.background import close_unawaited
-from vfgym.calls import CallPlan, is_awaitable
+from vfgym.calls import CallPlan, maybe_await
 from vfgym.errors import ConfigurationError
 from vfgym.runs.retries import RETRYABLE
 
@@ -28,16 +28,9 @@ T = TypeVar("T")
 ErrorTypes: TypeAlias = "tuple[type[BaseException], ...]"
 
 
-async def maybe_await(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a plain or async function, and return what it gives in the end."""
-    result = func(*args, **kwargs)
-    return await result if is_awaitable(result) else result
-
-
 async def maybe_call_with_named_args(func: Callable[..., Any], **objects: Any) -> Any:
     """Call a plain or async function with those of `objects` that its signature asks for; all of them if it takes ``**kwargs``."""
-    result = CallPlan(func)(objects)
-    return await result if is_awaitable(result) else result
+    return await maybe_await(CallPlan(func), objects)
 
 
 NullContext = NullAsyncContext = contextlib.nullcontext

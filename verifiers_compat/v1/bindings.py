@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from verifiers_compat.v1.config import resolved_function
-from vfgym.calls import CallPlan, ends_run, is_awaitable
+from vfgym.calls import CallPlan, ends_run, maybe_await
 from vfgym.errors import ConfigurationError, did_you_mean
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class Scope:
         self._owners.append(owner)  # keeps the id from being given to another
         self._made[key] = made = asyncio.get_running_loop().create_future()
         try:
-            value = factory()
-            value = await value if is_awaitable(value) else value
+            value = await maybe_await(factory)
         except BaseException as error:
             del self._made[key]
             if isinstance(error, Exception):
@@ -71,8 +70,8 @@ class Scope:
             value = made.result()
             closer = next((getattr(value, closer) for closer in _CLOSERS if callable(getattr(value, closer, None))), None)
             try:
-                if closer is not None and is_awaitable(closing := closer()):
-                    await closing
+                if closer is not None:
+                    await maybe_await(closer)
             except BaseException as error:
                 if ends_run(error):
                     raise
@@ -176,8 +175,7 @@ class Bindings:
         if root == "constant":
             return constant
         if root == "call":
-            value = constant({"task": task, "state": state})
-            return await value if is_awaitable(value) else value
+            return await maybe_await(constant, {"task": task, "state": state})
         if root == "task":
             return follow(task, path, "task")
         if root == "state":

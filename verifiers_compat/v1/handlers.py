@@ -17,7 +17,7 @@ from verifiers_compat.v1.config import CallableConfig, ScoringConfig, resolved_f
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
 from vfgym.aio.threads import on_thread
-from vfgym.calls import CallPlan, ends_run, is_awaitable
+from vfgym.calls import CallPlan, ends_run, maybe_await
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.lifecycle import _MARKS, Kind, Mark, Stage, discover_decorated, is_blocking
 
@@ -70,8 +70,7 @@ class Handler:
             names = {**names, **await self.bindings.values(self.name, names["task"], names["state"])}
         if is_blocking(self.plan.func):
             return await on_thread(self.plan, names)
-        result = self.plan(names)
-        return await result if is_awaitable(result) else result
+        return await maybe_await(self.plan, names)
 
 
 def collected(owner: object, lists: Mapping[str, Iterable[Any]], bindings: Bindings) -> list[Handler]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from verifiers_compat.v1 import wire_anthropic, wire_openai
 from vfgym.aio.background import on_background_loop, wait
-from vfgym.calls import rollout_failure
+from vfgym.calls import maybe_await, rollout_failure
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError, did_you_mean
 from vfgym.lifecycle import register_teardown
 
@@ -105,9 +105,7 @@ class Endpoint:
             await asyncio.wait({*self._asking})
         clients, self._sdk_clients = self._sdk_clients, []
         for client in clients:
-            closing = client.close()
-            if closing is not None:
-                await closing
+            await maybe_await(client.close)
 
     async def answer(self, request: Request) -> Response:
         """Have a request answered on the rollout's own loop; cancelling us cancels that."""

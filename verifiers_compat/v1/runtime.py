@@ -17,7 +17,7 @@ from verifiers_compat.v1.task import Task, checked_visibility
 from verifiers_compat.v1.tools import RolloutTool, merged
 from verifiers_compat.v1.toolset import Toolset, as_toolset, visible
 from verifiers_compat.v1.user import User
-from vfgym.calls import is_awaitable
+from vfgym.calls import maybe_await
 from vfgym.clients import Client, resolve_client
 from vfgym.errors import ConfigurationError, Error, did_you_mean
 from vfgym.messages import Message, Response, as_messages
@@ -177,10 +177,7 @@ class Runtime:
             "trajectory_id": self.state["trajectory_id"],
             "extras": {},
         }
-        keep = self.harness.keep_trajectory_step(step, self.state)
-        if is_awaitable(keep):
-            keep = await keep
-        if not keep:
+        if not await maybe_await(self.harness.keep_trajectory_step, step, self.state):
             return
         self.transcript.append(step)
         if self.outer is not None:

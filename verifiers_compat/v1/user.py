@@ -12,7 +12,7 @@ from verifiers_compat.v1.plain import plain_messages
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
 from vfgym.aio.threads import on_thread
-from vfgym.calls import CallPlan, is_awaitable
+from vfgym.calls import CallPlan, maybe_await
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
 
@@ -60,11 +60,8 @@ class User:
         """Return what the user says next; nothing to end the rollout."""
         names = {"task": task, "state": state, "transcript": transcript}
         names.update(await self.bindings.values(self._plan.name, task, state))
-        if is_blocking(self._plan.func):
-            said = await on_thread(self._plan, names)
-        else:
-            said = self._plan(names)
-            said = await said if is_awaitable(said) else said
+        call = on_thread if is_blocking(self._plan.func) else maybe_await
+        said: Any = await call(self._plan, names)
         return [] if said is None else plain_messages(said, "what the user says")
 
 

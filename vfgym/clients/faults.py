@@ -24,9 +24,12 @@ def is_authentication_error(error: BaseException) -> bool:
 
     A gateway may answer 403 for what one prompt says, too: that says nothing about the key.
     """
-    if type(error).__module__.partition(".")[0] not in _SDKS or getattr(error, "status_code", None) not in _REFUSED:
-        return False
-    return not _ABOUT_A_PROMPT.search(f"{error} {getattr(error, 'body', None)}")
+    return _sdk_status(error) in _REFUSED and not _ABOUT_A_PROMPT.search(f"{error} {getattr(error, 'body', None)}")
+
+
+def _sdk_status(error: BaseException) -> int | None:
+    """Return the HTTP status that an SDK's own error tells of; None for any other error."""
+    return getattr(error, "status_code", None) if type(error).__module__.partition(".")[0] in _SDKS else None
 
 
 def is_unknown_model(error: BaseException, *, has_answered: bool) -> bool:
@@ -36,7 +39,7 @@ def is_unknown_model(error: BaseException, *, has_answered: bool) -> bool:
         error: The error.
         has_answered: Whether the model has answered here before. Then only words about the model tell that it is gone.
     """
-    if type(error).__module__.partition(".")[0] not in _SDKS or getattr(error, "status_code", None) != 404:
+    if _sdk_status(error) != 404:
         return False
     body = getattr(error, "body", None)
     if _ABOUT_A_MODEL.search(f"{error} {body}"):
@@ -50,9 +53,7 @@ def is_permanent_refusal(error: BaseException) -> bool:
     A client raises these as they are only where they are about the key or the model (see `ProviderClient.get_response`); what is about
     one prompt is a `ModelError`.
     """
-    if is_authentication_error(error):
-        return True
-    return type(error).__module__.partition(".")[0] in _SDKS and getattr(error, "status_code", None) == 404
+    return is_authentication_error(error) or _sdk_status(error) == 404
 
 
 def named_key(config: EndpointClientConfig | None) -> str:

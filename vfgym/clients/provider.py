@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
-from vfgym.calls import is_awaitable
+from vfgym.calls import maybe_await
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, is_unknown_model, named_key
@@ -112,9 +112,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             self._sdk_client = None
         close = getattr(sdk_client, "close", None)
         if close is not None:
-            closing = close()
-            if is_awaitable(closing):
-                await closing
+            await maybe_await(close)
         if self._connections is not None:
             await self._connections.close()
 

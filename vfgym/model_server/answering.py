@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from vfgym.aio.threads import on_thread
-from vfgym.calls import function_name, is_awaitable
+from vfgym.calls import function_name, maybe_await
 from vfgym.errors import ConfigurationError, Error, did_you_mean
 from vfgym.lifecycle import is_blocking
 from vfgym.model_server import wire
@@ -238,9 +238,8 @@ def _check_models(models: Mapping[str, Policy]) -> None:
 
 async def _ask(policy: Policy, request: ModelRequest) -> Reply:
     try:
-        answer: Any = await on_thread(policy, request) if is_blocking(policy) else policy(request)
-        if is_awaitable(answer):
-            answer = await answer
+        call = on_thread if is_blocking(policy) else maybe_await
+        answer: Any = await call(policy, request)
     except RequestRefused:
         raise
     except Exception as error:

@@ -13,7 +13,7 @@ import numpy as np
 
 from vfgym.agents.base import seat_of
 from vfgym.agents.loading import import_object
-from vfgym.calls import is_awaitable
+from vfgym.calls import maybe_await
 from vfgym.errors import ConfigurationError, InvalidMessage, did_you_mean
 from vfgym.messages import Message, ToolCall, content_text
 from vfgym.model_server.exchange import Answer, ModelRequest, Policy, Reply, RequestRefused, as_reply
@@ -168,9 +168,7 @@ def oracle(answers: Mapping[str, Answer] | Callable[[str], Any]) -> Policy:
 def _asking(answer: Callable[[str], Any]) -> Policy:
     async def policy(request: ModelRequest) -> Any:
         question = echo(request)
-        known = answer(question)
-        if is_awaitable(known):
-            known = await known
+        known = await maybe_await(answer, question)
         if known is None:
             raise RequestRefused(400, f"the oracle knows no answer to {question!r:.80}")
         return known
@@ -223,9 +221,7 @@ def environment_oracle(env: gym.Env[Any, Any]) -> Policy:
 
     async def policy(request: ModelRequest) -> Any:
         state = definition.initial_state(find(request.messages), None, request.model, None)
-        answer = definition.oracle(state)
-        if is_awaitable(answer):
-            answer = await answer
+        answer = await maybe_await(definition.oracle, state)
         if answer is None:
             raise RequestRefused(400, f"{type(definition).__name__} knows no right answer to {echo(request)!r:.80}")
         return answer
