@@ -238,6 +238,18 @@ def test_a_rubric_with_marked_methods_is_scored_without_an_environment() -> None
     assert (state["reward"], state["metrics"]) == (3.0, {"rewarded_first": 1.0, "rewarded": 1.0, "measured": 3.0})
 
 
+def test_a_reward_of_weight_zero_is_measured_and_not_rewarded() -> None:
+    class Watching(Rubric):
+        @vfgym.reward(weight=0.0)
+        def watched(self) -> float:
+            return 5.0
+
+    rubric = Watching()
+    state = State(input=ROWS[0], completion=[])
+    asyncio.run(_finished(rubric.score_rollout(state)))
+    assert (rubric.weights, state["reward"], state["metrics"]) == ([0.0], 0.0, {"watched": 5.0})
+
+
 async def _finished(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
