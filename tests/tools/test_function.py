@@ -328,6 +328,15 @@ def test_problems_stay_readable():
     assert len(text) < 5000
 
 
+@pytest.mark.parametrize(("wrong", "end"), [(20, 'argument "x[19]" should be an integer, got "no"'), (21, "; and 1 more problems")])
+def test_twenty_problems_are_spelled_out_and_the_others_counted(wrong: int, end: str):
+    def tool(x: list[int]): ...
+
+    text = problems(tool, {"x": ["no"] * wrong})
+    assert text.endswith(end)
+    assert text.count("should be") == 20
+
+
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]) | st.text(), JSON))
 def test_bind_gives_arguments_that_fit_or_a_call_error(arguments):
     def tool(a: Point, b: list[int] | None = None, c: Literal[1, "x"] = 1): ...
