@@ -34,6 +34,8 @@ from vfgym.model_server import ModelServer
 
 HELLO = [UserMessage("hello")]
 SOON = {"Retry-After": "0.001"}
+PATIENCE = 60.0
+"""Seconds after which a test fails instead of hanging."""
 
 
 class ThroughTheSDK(OpenAIChatCompletionsClient):
@@ -132,6 +134,18 @@ async def test_the_timeout_is_that_of_the_whole_request(make: Make, server: Cann
     server.answers = [HANG]
     with pytest.raises(ModelError) as caught:
         await make(timeout=0.05, max_retries=0).get_response(HELLO, "m")
+    assert type(caught.value.__cause__) is openai.APITimeoutError
+
+
+async def test_the_connect_timeout_is_that_of_opening_a_connection(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole request has an hour, so only the other limit can end it."""
+
+    async def connect(*args: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", connect)
+    with pytest.raises(ModelError) as caught:
+        await asyncio.wait_for(make(connect_timeout=0.05, max_retries=0).get_response(HELLO, "m"), PATIENCE)
     assert type(caught.value.__cause__) is openai.APITimeoutError
 
 
