@@ -221,6 +221,17 @@ async def test_no_more_calls_run_at_once_than_there_may_be_threads(monkeypatch: 
     assert len(pool._idle) <= 3
 
 
+async def test_more_calls_may_run_at_once_and_never_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks for fewer threads than somebody else did takes none away: the pool is that of the whole process."""
+    pool = threads._Pool()
+    pool.most = 1
+    monkeypatch.setattr(threads, "_pool", pool)
+    threads.allow_workers(3)
+    threads.allow_workers(2)
+    meeting = threading.Barrier(3, timeout=PATIENCE)
+    await asyncio.gather(*(on_thread(meeting.wait) for _ in range(3)))
+
+
 async def test_what_waits_for_a_thread_can_be_cancelled(monkeypatch: pytest.MonkeyPatch, release: threading.Event) -> None:
     pool = threads._Pool()
     pool.most = 1
