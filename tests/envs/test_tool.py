@@ -387,6 +387,7 @@ def test_tools_are_shown_in_info_and_follow_add_and_remove() -> None:
     env.remove_tool(add)
     _, info = env.reset(seed=0)
     assert [tool["function"]["name"] for tool in info["tools"]] == ["say"]
+    assert [*info["metrics"]] == ["num_turns", "total_tool_calls", "say_calls"]
     assert (env.tools, env.tool_map, [tool.name for tool in env.tool_defs]) == ([say], {"say": say}, ["say"])
     [message] = answers(env, call("add", {"a": 1}))
     assert "unknown tool" in message["content"]
