@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import run_python
 from vfgym import __version__
 from vfgym.cli.table import aligned
 from vfgym.results import load_results
@@ -84,7 +85,7 @@ def test_help_loads_no_environment_package() -> None:
         "import sys, vfgym.cli\nsys.argv = ['vfgym', '--help']\n"
         "try: vfgym.cli.main()\nfinally: print({'rich', 'reasoning_gym', 'datasets', 'matplotlib'} & set(sys.modules))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.endswith("set()\n")
+    assert run_python(code, check=True).stdout.endswith("set()\n")
 
 
 def test_list_shows_ids_with_a_description() -> None:
@@ -117,7 +118,7 @@ def test_list_describes_games_without_importing_them() -> None:
         "import sys, vfgym.cli\nsys.argv = ['vfgym', 'list']\n"
         "try: vfgym.cli.main()\nfinally: print({'textarena', 'pettingzoo', 'reasoning_gym'} & set(sys.modules))"
     )
-    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = run_python(code, check=True).stdout.splitlines()
     described = dict(cells(line) for line in lines[:-1])
     assert lines[-1] == "set()"
     assert described["textarena/TicTacToe-v0"] == "game of TextArena for 2 players"
@@ -134,7 +135,7 @@ def test_list_names_the_extra_that_is_missing() -> None:
         "for name in ('Box2D', 'mujoco', 'pettingzoo', 'reasoning_gym', 'textarena'): sys.modules[name] = None  # as if not installed\n"
         "vfgym.cli.main()"
     )
-    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = run_python(code, check=True).stdout.splitlines()
     described = dict(cells(line) for line in lines)
     extras = {
         "gymnasium/LunarLander-v3": "box2d",
@@ -599,7 +600,7 @@ def test_an_exception_of_the_library_itself_has_its_whole_traceback() -> None:
     code = (
         "import sys, vfgym.cli, vfgym.cli.show as show\nsys.argv = ['vfgym', 'list']\nshow.print_ids = None  # a defect\nvfgym.cli.main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_python(code)
     assert done.returncode == 1
     assert "typer" in done.stderr
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 from typing import Any
 
 import pytest
 
+from tests.programs import run_python
 from vfgym import MultiTurnEnv, SingleTurnEnv, State, cleanup, lifecycle, stop, teardown
 from vfgym.lifecycle import Mark, discover_decorated, discover_marks, forget_teardown, register_teardown, run_all_teardowns
 
@@ -112,12 +110,8 @@ def test_owners_are_torn_down_once_newest_first_and_a_failing_one_keeps_none_fro
     forget_teardown(holders[0])
 
 
-def run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
-
-
 def test_everything_is_torn_down_when_the_process_exits_also_by_an_exception() -> None:
-    done = run("""
+    program = """
         import vfgym
 
         class Holding(vfgym.SingleTurnEnv):
@@ -128,13 +122,14 @@ def test_everything_is_torn_down_when_the_process_exits_also_by_an_exception() -
         envs = [Holding([{"question": "?"}], env_id=name) for name in "abc"]
         envs[1].close()
         raise SystemExit(3)
-    """)
+    """
+    done = run_python(program, "-W", "error")
     assert (done.stdout.split("\n"), done.returncode) == (["released b", "released c", "released a", ""], 3)
 
 
 def test_a_process_that_sigterm_ends_is_torn_down_where_the_application_says_so() -> None:
     """A library installs no handlers; one line of the application turns the signal into an exit."""
-    done = run("""
+    program = """
         import os, signal, sys
         import vfgym
 
@@ -147,7 +142,8 @@ def test_a_process_that_sigterm_ends_is_torn_down_where_the_application_says_so(
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         os.kill(os.getpid(), signal.SIGTERM)
         signal.pause()
-    """)
+    """
+    done = run_python(program, "-W", "error")
     assert (done.stdout, done.returncode) == ("released\n", 143)
 
 

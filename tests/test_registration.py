@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import gymnasium
 import pytest
 from gymnasium.envs.registration import EnvSpec
 
 import vfgym
+from tests.programs import run_python
 from vfgym import registration
 from vfgym.data import gymnasium_environments, pettingzoo_environments, reasoning_gym_datasets, textarena_environments
 
 registration.register_all()
-
-
-def run_python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own, with warnings as errors."""
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
 
 
 def test_every_dataset_and_game_of_the_data_files_is_registered() -> None:
@@ -58,7 +52,7 @@ def test_registering_again_changes_nothing() -> None:
 def test_registering_imports_nothing_behind_the_ids() -> None:
     """The packages are imported when an environment is made."""
     program = "import sys, vfgym.registration as r; r.register_all(); print('reasoning_gym' in sys.modules, len(r.list_registered_ids()))"
-    result = run_python(program)
+    result = run_python(program, "-W", "error")
     assert result.stdout.split() == ["False", str(len(registration.list_registered_ids()))], result.stderr
 
 
@@ -111,6 +105,6 @@ def test_a_missing_extra_is_named_by_make() -> None:
         "r.register_all()\n"
         "gymnasium.make('reasoning-gym/leg_counting-v0')"
     )
-    result = run_python(program)
+    result = run_python(program, "-W", "error")
     assert result.returncode == 1
     assert "MissingExtra: ReasoningGymEnv needs an optional dependency: pip install 'vfgym[reasoning-gym]'" in result.stderr

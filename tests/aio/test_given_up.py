@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import subprocess
-import sys
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +12,7 @@ import pytest
 
 import verifiers_compat as vf
 import vfgym
+from tests.programs import run_python
 from tests.wrappers.games.nim import NimEnv
 from vfgym import GameEnv, Rubric, ScriptedAgent, Turn, UserMessage, aevaluate
 from vfgym.aio import threads
@@ -386,7 +384,7 @@ def test_a_process_ends_by_itself_though_calls_of_every_kind_hang() -> None:
             print("evaluate", where, sorted({(row["stop_condition"], row["reward"]) for row in rows}))
         print(sum(thread.is_alive() and thread.daemon for thread in threading.enumerate()) >= 20, flush=True)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False)
+    done = run_python(program)
     timed_out, played = [("timeout_reached", 0.0)], [("max_turns_reached", 1.0)]
     hung, scored_late = [("timeout_reached", 1.0)], [("max_turns_reached", 0.0)]
     assert done.stdout.splitlines() == [

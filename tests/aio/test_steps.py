@@ -7,9 +7,6 @@ import contextlib
 import contextvars
 import gc
 import logging
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import traceback
@@ -23,6 +20,7 @@ import gymnasium as gym
 import pytest
 
 from tests.interruptions import ctrl_c
+from tests.programs import run_python
 from vfgym import MultiTurnEnv, Rubric, State, ToolEnv, UserMessage, cleanup
 from vfgym.aio.background import background_loop, in_event_loop, wait
 from vfgym.aio.bridge import bridge, in_bridge
@@ -514,7 +512,7 @@ def test_what_would_deadlock_leaves_no_coroutine_behind_that_was_never_awaited()
 
         print(wait(on_the_loop()))
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
+    done = run_python(program)
     assert (done.stdout, done.returncode) == ("raised\n", 0)
     assert "never awaited" not in done.stderr, done.stderr
 
@@ -554,7 +552,7 @@ def test_plain_hooks_start_no_thread() -> None:
             env.close()
         assert threading.enumerate() == [threading.main_thread()], threading.enumerate()
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
+    done = run_python(program)
     assert (done.stderr, done.returncode) == ("", 0)
 
 

@@ -8,9 +8,6 @@ import functools
 import gc
 import logging
 import os
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
@@ -19,6 +16,7 @@ from typing import Any
 import pytest
 
 import vfgym
+from tests.programs import run_python
 from vfgym import AssistantMessage, Rubric, ScriptedAgent, SingleTurnEnv, State, ToolCall, ToolEnv, aevaluate
 from vfgym.aio import threads
 from vfgym.aio.background import background_loop, wait
@@ -399,9 +397,7 @@ def test_blocking_functions_have_threads_in_a_forked_process_too() -> None:
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status))
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_python(program, "-W", "ignore")
     assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr
 
 
@@ -546,5 +542,5 @@ def test_what_another_process_takes_of_the_core_is_not_blamed_on_a_function() ->
             other.wait()
         print("was pushed aside" if took > 0.2 else "was not")
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=True)
+    done = run_python(program, check=True)
     assert (done.stdout, done.stderr) == ("was pushed aside\n", "")

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import subprocess
-import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +16,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from tests.environments import RandomTalk
 from tests.models import Failing
+from tests.programs import run_python
 from vfgym import (
     ChatEnv,
     EnvGroup,
@@ -766,7 +764,7 @@ def test_what_was_not_closed_is_torn_down_when_the_process_exits(holder: str) ->
         env.step("x")
         print("end of program", flush=True)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
+    done = run_python(program)
     assert (done.stdout.split("\n"), done.stderr, done.returncode) == (["end of program", "plain", "async", ""], "", 0)
 
 

@@ -8,8 +8,6 @@ import logging
 import math
 import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.programs import run_python
 from vfgym import Rubric, SingleTurnEnv, ToolEnv, evaluate, to_chat
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.messages import (
@@ -399,10 +398,7 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
         "class Thing: pass\n"
         "print(fingerprint_of({'info': {'s': {'x', 'y', 'z', 'w'}, 'o': Thing(), 'b': b'1', 'n': float('nan'), 3: 4}}))"
     )
-    runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}).stdout
-        for seed in ("1", "2")
-    ]
+    runs = [run_python(code, check=True, env={"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
     assert runs[0] == runs[1]
     assert len(runs[0].strip()) == 16
 

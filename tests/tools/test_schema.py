@@ -4,8 +4,6 @@ import dataclasses
 import enum
 import functools
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict  # pydantic takes that of typing from Python 3.12 on
 
+from tests.programs import run_python
 from vfgym.errors import ConfigurationError
 from vfgym.tools import Tool, ToolFunction, as_tool
 
@@ -422,4 +421,4 @@ def test_tools_are_frozen():
 def test_import_is_light():
     heavy = "{'docstring_parser', 'openai', 'datasets'}"
     code = f"import sys, vfgym.tools; sys.exit(repr({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code, check=True)

@@ -12,6 +12,8 @@ import sys
 
 import pytest
 
+from tests.programs import run_python
+
 NAMES: dict[str, list[str]] = {
     "errors": [
         *("Error", "ModelError", "InvalidModelResponseError", "EmptyModelResponseError", "OverlongPromptError", "ToolError"),
@@ -184,7 +186,7 @@ def test_documented_name(module: str, documented: str) -> None:
 @pytest.mark.parametrize(("module", "name"), [("utils.path_utils", "get_gepa_results_path")])
 def test_what_is_left_out_says_why(module: str, name: str) -> None:
     script = f"from verifiers_compat.alias import install; install()\nfrom verifiers.{module} import {name}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = run_python(script)
     assert done.returncode == 1
     assert f"{name} is not offered: " in done.stderr
 
@@ -197,5 +199,5 @@ def test_the_package_stays_light() -> None:
         f"import importlib, sys\nfor name in '{modules}'.split(): importlib.import_module(name)\n"
         f"print(*(set('{heavy}'.split()) & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_python(script, check=True)
     assert done.stdout.strip() == ""

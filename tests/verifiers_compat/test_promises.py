@@ -11,8 +11,6 @@ import gc
 import json
 import logging
 import signal
-import subprocess
-import sys
 import threading
 import time
 import typing
@@ -29,6 +27,7 @@ from pydantic import BaseModel
 
 import verifiers_compat as vf
 from tests.clients.canned_server import canned_server
+from tests.programs import run_python
 from tests.verifiers_compat.environments import ROW, Countdown, Talk, asking, look, right, single
 from tests.verifiers_compat.models import Model, calling, evaluated, roles, rolled_out, texts
 from vfgym import to_chat
@@ -276,7 +275,7 @@ assert before == (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGI
 envs[0].close()
 envs[0].close()
 """
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
+    done = run_python(program, "-W", "error")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split("\n")[:-1] == ["over a", "over b"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

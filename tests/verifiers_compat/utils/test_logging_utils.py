@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.programs import run_python
 from verifiers_compat.utils.logging_utils import (
     LOGGER_NAME,
     LOGGERS,
@@ -70,7 +69,7 @@ def test_the_level_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
 
 def test_importing_configures_nothing() -> None:
     script = f"import logging, verifiers_compat.utils.logging_utils\nprint([logging.getLogger(n).handlers for n in {LOGGERS}])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_python(script, check=True)
     assert done.stdout == "[[], [], []]\n"
 
 

@@ -7,7 +7,6 @@ import functools
 import importlib
 import pickle
 import random
-import subprocess
 import sys
 import threading
 import warnings
@@ -23,6 +22,7 @@ from hypothesis import strategies as st
 
 import vfgym
 from tests.environments import Talk
+from tests.programs import run_python
 from vfgym.errors import ConfigurationError, InvalidAction, MissingExtra, ResetNeeded, UnknownArgument
 from vfgym.messages import AssistantMessage, Response, ResponseTokens, SystemMessage, UserMessage
 from vfgym.testing import check_environment
@@ -1387,7 +1387,7 @@ def test_without_pettingzoo_it_is_said_what_to_install(monkeypatch: pytest.Monke
 
 def test_importing_it_does_not_import_pettingzoo() -> None:
     code = "import sys, vfgym.wrappers.pettingzoo; sys.exit('pettingzoo' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert run_python(code).returncode == 0
 
 
 def cut_off(text: str) -> vfgym.Response:

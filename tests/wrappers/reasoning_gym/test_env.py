@@ -8,7 +8,6 @@ import logging
 import os
 import random
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 import vfgym
+from tests.programs import run_python
 from tests.sampling import SEED
 from tests.workers.processes import descendants, peak_mb
 from vfgym import MaybeThinkParser, Parser, State, XMLParser
@@ -708,5 +708,5 @@ def test_reasoning_gym_is_imported_with_the_first_task() -> None:
         "env.reset(seed=0)\n"
         "print('reasoning_gym' in sys.modules)\n"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    result = run_python(program, check=True)
     assert result.stdout.split() == ["False", "True"]

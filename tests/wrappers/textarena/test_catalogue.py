@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
+from tests.programs import run_python
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.textarena import TextArenaGame, catalogue, textarena_games, why_not
 
@@ -72,7 +72,7 @@ def test_listing_does_not_import_textarena() -> None:
         "import sys; from vfgym.wrappers.textarena import textarena_games, why_not; [why_not(i) for i in textarena_games()];"
         "assert not {'textarena', 'nltk'} & sys.modules.keys()"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code, check=True)
 
 
 @pytest.mark.exhaustive
