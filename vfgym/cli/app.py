@@ -43,6 +43,39 @@ EnvId = Annotated[str, typer.Argument(metavar="ID", help="A registered id, such 
 EnvArgs = Annotated[str, typer.Option("--env-args", metavar="JSON", help="Arguments of the environment, as JSON: '{\"max_turns\": 5}'.")]
 Debug = Annotated[bool, typer.Option("--debug", callback=_show_tracebacks, help="Show the traceback of an error.")]
 
+# The options of `vfgym eval` that need more than a line.
+Agents = Annotated[
+    list[str] | None,
+    typer.Option("--agent", "-a", metavar="AGENT", help="random, oracle, human or module:callable; may be given several times."),
+]
+ModelNames = Annotated[list[str] | None, typer.Option("--model", "-m", metavar="MODEL", help="A model to ask; may be given several times.")]
+Provider = Annotated[str | None, typer.Option("--provider", "-p", help="Where the models are: openai, anthropic, openrouter, vllm, ...")]
+ApiKeyVar = Annotated[str | None, typer.Option("--api-key-var", "-k", metavar="NAME", help="Environment variable that holds the API key.")]
+ClientType = Annotated[
+    str | None, typer.Option("--client-type", metavar="TYPE", help="The API that the models speak: openai_responses, ...")
+]
+SamplingArgs = Annotated[
+    str, typer.Option("--sampling-args", "-S", metavar="JSON", help="Generation parameters, as JSON: '{\"temperature\": 0.7}'.")
+]
+NumExamples = Annotated[
+    int | None, typer.Option("--num-examples", "-n", help="Tasks to play; -1 for all. 20 by default.", show_default=False)
+]
+ExampleIds = Annotated[
+    str, typer.Option("--example-ids", metavar="IDS", help="Play the tasks with these ids, such as 3,5,8, instead of the first ones.")
+]
+MaxRetries = Annotated[int, typer.Option("--max-retries", help="How often a rollout that a fault of the model's server ended is repeated.")]
+StateColumns = Annotated[
+    list[str] | None,
+    typer.Option("--state-column", "-C", metavar="NAME", help="An item of the state to save in each row; repeatable."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in PATH, or with the newest such run that is not finished.")]
+Isolate = Annotated[
+    bool, typer.Option("--isolate", help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds.")
+]
+ResumedPath = Annotated[
+    Path | None, typer.Argument(metavar="PATH", help="With --resume: the directory of the run's results.", show_default=False)
+]
+
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
@@ -83,59 +116,31 @@ def info(env_id: EnvId, env_args: EnvArgs = "{}", debug: Debug = False) -> None:
 def evaluate(
     env_id: EnvId,
     # An option with a value that may be left out: typer 0.29 has none, so the value is an argument of its own.
-    path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="With --resume: the directory of the run's results.", show_default=False)
-    ] = None,
+    path: ResumedPath = None,
     *,
-    agent: Annotated[
-        list[str] | None,
-        typer.Option("--agent", "-a", metavar="AGENT", help="random, oracle, human or module:callable; may be given several times."),
-    ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option("--model", "-m", metavar="MODEL", help="A model to ask; may be given several times.")
-    ] = None,
-    provider: Annotated[
-        str | None, typer.Option("--provider", "-p", help="Where the models are: openai, anthropic, openrouter, vllm, ...")
-    ] = None,
+    agent: Agents = None,
+    model: ModelNames = None,
+    provider: Provider = None,
     base_url: Annotated[str | None, typer.Option("--base-url", "-b", metavar="URL", help="Where the models are, as a URL.")] = None,
-    api_key_var: Annotated[
-        str | None, typer.Option("--api-key-var", "-k", metavar="NAME", help="Environment variable that holds the API key.")
-    ] = None,
-    client_type: Annotated[
-        str | None, typer.Option("--client-type", metavar="TYPE", help="The API that the models speak: openai_responses, ...")
-    ] = None,
-    sampling_args: Annotated[
-        str, typer.Option("--sampling-args", "-S", metavar="JSON", help="Generation parameters, as JSON: '{\"temperature\": 0.7}'.")
-    ] = "{}",
-    num_examples: Annotated[
-        int | None, typer.Option("--num-examples", "-n", help="Tasks to play; -1 for all. 20 by default.", show_default=False)
-    ] = None,
+    api_key_var: ApiKeyVar = None,
+    client_type: ClientType = None,
+    sampling_args: SamplingArgs = "{}",
+    num_examples: NumExamples = None,
     rollouts_per_example: Annotated[int, typer.Option("--rollouts-per-example", "-r", help="Episodes of each task.")] = 1,
     max_concurrent: Annotated[int, typer.Option("--max-concurrent", "-c", help="Most episodes at once; -1 for no limit.")] = 64,
     seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of the run.")] = 0,
-    split: Annotated[Literal["train", "eval"], typer.Option("--split", help="Play these tasks.")] = "eval",
-    example_ids: Annotated[
-        str, typer.Option("--example-ids", metavar="IDS", help="Play the tasks with these ids, such as 3,5,8, instead of the first ones.")
-    ] = "",
-    max_retries: Annotated[
-        int, typer.Option("--max-retries", help="How often a rollout that a fault of the model's server ended is repeated.")
-    ] = 0,
-    state_columns: Annotated[
-        list[str] | None,
-        typer.Option("--state-column", "-C", metavar="NAME", help="An item of the state to save in each row; repeatable."),
-    ] = None,
+    split: Annotated[Literal["train", "eval"], typer.Option("--split", help="Which tasks to play.")] = "eval",
+    example_ids: ExampleIds = "",
+    max_retries: MaxRetries = 0,
+    state_columns: StateColumns = None,
     env_args: EnvArgs = "{}",
     output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Results go to a new directory below DIR/evals.")] = Path(
         "outputs"
     ),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in PATH, or with the newest such run that is not finished.")
-    ] = False,
+    resume: Resume = False,
     redo_errors: Annotated[bool, typer.Option("--redo-errors", help="With --resume: play rollouts with an error again.")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write no results.")] = False,
-    isolate: Annotated[
-        bool, typer.Option("--isolate", help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds.")
-    ] = False,
+    isolate: Isolate = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unexpected exception.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
     debug: Debug = False,

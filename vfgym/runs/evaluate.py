@@ -185,10 +185,8 @@ async def aevaluate(
             seed=seed,
             state_columns=columns,
             max_concurrent=max_concurrent,
-            path_to_save=None if results_path is None else Path(results_path),
         )
-        if results_path is None and save_results:
-            run = dataclasses.replace(run, path_to_save=default_results_path(run.env_id, run.model, is_model=run.is_model))
+        run = dataclasses.replace(run, path_to_save=_path_to_save(results_path, save_results, run))
         declared = Declared(definition, split)
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
         groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
@@ -218,6 +216,12 @@ async def aevaluate(
             return recorder.finish()
     finally:
         await bridge(replicas.close)
+
+
+def _path_to_save(results_path: str | Path | None, save_results: bool, run: Run) -> Path | None:
+    if results_path is not None:
+        return Path(results_path)
+    return default_results_path(run.env_id, run.model, is_model=run.is_model) if save_results else None
 
 
 def _check_resume(resume: bool, redo_errors: bool, results_path: object) -> None:
