@@ -75,20 +75,11 @@ class DroppedValueLog:
     """
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._warned: set[str] = set()
-        self._is_full = False
 
-    def warn_dropped(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
-        """Warn of what a row is without."""
-        self._warn(row, places, "leaves out")
-
-    def warn_as_text(self, row: Mapping[str, Any], places: Sequence[Place]) -> None:
-        """Warn of what stands in a row as its ``repr``, and cannot be read back."""
-        self._warn(row, places, "holds as text only")
-
-    def _warn(self, row: Mapping[str, Any], places: Sequence[Place], verb: str) -> None:
-        if self._is_full:
+    def warn(self, row: Mapping[str, Any], places: Sequence[Place], verb: str = "leaves out") -> None:
+        """Warn of what a row is without; or holds as its ``repr``, which cannot be read back, where the verb says so."""
+        if len(self._warned) >= _MOST_KINDS:
             return
         new: dict[str, Place] = {}
         for place in places:
@@ -109,6 +100,4 @@ class DroppedValueLog:
             more,
         )
         if len(self._warned) >= _MOST_KINDS:
-            self._is_full = True
-            self._warned.clear()
             logger.warning("rows may be without more than what was told of so far: no further places are told of in this run")

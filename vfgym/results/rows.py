@@ -142,7 +142,7 @@ def rollout_output(
         if name not in row or name in metrics:
             row[name] = _column(state, name, places)
     if places:
-        (dropped_log or DroppedValueLog()).warn_dropped(row, places)
+        (dropped_log or DroppedValueLog()).warn(row, places)
     return row
 
 
@@ -195,7 +195,7 @@ def row_line(row: Mapping[str, Any], *, text_log: DroppedValueLog | None = None)
     places: list[Place] = []
     line = line_of(row, places)
     if places and text_log is not None:
-        text_log.warn_as_text(row, places)
+        text_log.warn(row, places, "holds as text only")
     return line
 
 
