@@ -84,14 +84,11 @@ def collected(owner: object, lists: Mapping[str, Iterable[Any]], bindings: Bindi
     Raises:
         ConfigurationError: If a function cannot be a handler of its kind.
     """
-    found = [_marked(name, method, mark, bindings) for kind in LISTS.values() for name, method, mark in discover_decorated(owner, kind)]
+    marked = [each for kind in LISTS.values() for each in discover_decorated(owner, kind)]
+    found = [_checked(name, mark, CallPlan(method), bindings) for name, method, mark in marked]
     for list_name, given in lists.items():
         found += [_listed(item, LISTS[list_name], list_name, bindings) for item in given]
     return found
-
-
-def _marked(name: str, method: Any, mark: Mark, bindings: Bindings) -> Handler:
-    return _checked(name, mark.kind, mark.stage, mark.priority, mark.weight, CallPlan(method), bindings)
 
 
 def _listed(item: Any, kind: Kind, list_name: str, bindings: Bindings) -> Handler:
@@ -104,15 +101,17 @@ def _listed(item: Any, kind: Kind, list_name: str, bindings: Bindings) -> Handle
         raise ConfigurationError(f"an item of {list_name} must be a function: {error}") from None
     mark = next((mark for mark in getattr(func, _MARKS, ()) if mark.kind == kind), None)
     own_stage: Stage = "group" if mark is None and frozenset(plan.names) == _GROUP_NAMES else "rollout"
-    mark = mark or Mark(kind, stage=own_stage)
-    priority = mark.priority if config.priority is None else config.priority
-    weight = mark.weight if config.weight is None else config.weight
-    return _checked(plan.name, kind, config.stage or mark.stage, priority, weight, plan, bindings)
+    return _checked(plan.name, (mark or Mark(kind, stage=own_stage))._replace(**_changes(config)), plan, bindings)
 
 
-def _checked(name: str, kind: Kind, stage: Stage, priority: int, weight: float | None, plan: CallPlan, bindings: Bindings) -> Handler:
-    if kind == "advantage":
-        stage = "group"
+def _changes(config: CallableConfig | ScoringConfig) -> dict[str, Any]:
+    """Return what a configuration says about a handler, by the names that its mark has for it."""
+    return {name: value for name in ("priority", "stage", "weight") if (value := getattr(config, name)) is not None}
+
+
+def _checked(name: str, mark: Mark, plan: CallPlan, bindings: Bindings) -> Handler:
+    kind, weight = mark.kind, mark.weight
+    stage: Stage = "group" if kind == "advantage" else mark.stage
     if weight is not None and kind != "reward":
         raise ConfigurationError(f"{name} is a {kind}, which has no weight: only rewards count")
     if stage == "group" and kind not in _STAGED | {"advantage"}:
@@ -125,7 +124,7 @@ def _checked(name: str, kind: Kind, stage: Stage, priority: int, weight: float |
     if missing := required_names(plan) - expected - bound:
         known = ", ".join(sorted(expected | bound)) or "nothing"
         raise ConfigurationError(f"the {stage} {kind} {name} asks for {', '.join(sorted(missing))}; it can have {known}")
-    return Handler(name, kind, stage, priority, 1.0 if weight is None else float(weight), plan, bindings)
+    return Handler(name, kind, stage, mark.priority, 1.0 if weight is None else float(weight), plan, bindings)
 
 
 class Handlers:
@@ -166,10 +165,8 @@ class Handlers:
             if change is None:
                 rescored.append(handler)
             elif not change.skip:
-                priority = handler.priority if change.priority is None else change.priority
-                weight = change.weight if change.weight is not None else handler.weight if handler.kind == "reward" else None
-                stage = change.stage or handler.stage
-                rescored.append(_checked(handler.name, handler.kind, stage, priority, weight, handler.plan, handler.bindings))
+                mark = Mark(handler.kind, handler.priority, handler.stage, handler.weight if handler.kind == "reward" else None)
+                rescored.append(_checked(handler.name, mark._replace(**_changes(change)), handler.plan, handler.bindings))
         return rescored
 
     def of(self, kind: Kind, stage: Stage = "rollout") -> list[Handler]:

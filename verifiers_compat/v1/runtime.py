@@ -68,11 +68,6 @@ class Runtime:
         state.running = self
 
     @property
-    def is_grouped(self) -> bool:
-        """Whether the rollout is part of a group, which is scored and cleaned up as a whole."""
-        return GROUP_KEY in self.state["runtime"]
-
-    @property
     def max_turns(self) -> int:
         """Most answers of the model in the base loop; unlimited where it is not positive."""
         return self.state.get_max_turns(self.harness.max_turns)
@@ -122,7 +117,7 @@ class Runtime:
         """Return what holds the objects that live as long as the rollout, its group, or the harness."""
         if name == "global":
             return self.harness.global_scope
-        if name == "group" and self.is_grouped:
+        if name == "group" and GROUP_KEY in self.state["runtime"]:
             return self.harness.group_scope(self.state["runtime"][GROUP_KEY])
         return self._rollout_scope
 

@@ -241,12 +241,9 @@ class State(types.State):
         Raises:
             NotSerializable: If something has no form in JSON.
         """
-        self._strip()
+        self.handles, self.running = Handles(), None
         check_json(self, "a finished state")
         return self
-
-    def _strip(self) -> None:
-        self.handles, self.running = Handles(), None
 
     # Protected items
 

@@ -166,9 +166,9 @@ class Items:
         entry = self.entry(example_id)
         return scored(self.dataset(example_id // self.size), self.source(entry), answer, entry)
 
-    def score_entry(self, answer: str | None, entry: Entry, level: int = 0) -> float:
-        """Return the score of an answer to an entry of a level's dataset, from 0.0 to 1.0."""
-        return score(self.dataset(level), self.source(entry), answer, entry)
+    def score_entry(self, answer: str | None, entry: Entry) -> float:
+        """Return the score of an answer to an entry, from 0.0 to 1.0, where there is no curriculum."""
+        return score(self.dataset(), self.source(entry), answer, entry)
 
 
 def _at_level(configurations: Mapping[int, Mapping[str, Any]], level: int) -> dict[str, Any]:
@@ -205,14 +205,14 @@ class ItemIds(Sequence[int]):
         except ValueError:
             return False
 
-    def index(self, example_id: int, start: int = 0, stop: int | None = None) -> int:
+    def index(self, example_id: int) -> int:  # type: ignore[override]  # nobody looks in a part of them
         """Return the position of an id, without making all of them.
 
         Raises:
             ValueError: If it is the id of no item at the moment.
         """
         position = self._indices.index(example_id % self._items.size)
-        if self[position] != example_id or position not in range(*slice(start, stop).indices(len(self))):
+        if self[position] != example_id:
             raise ValueError(f"{example_id} is not among the ids")
         return position
 
