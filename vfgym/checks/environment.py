@@ -221,7 +221,6 @@ def _check_env(make: Callable[[], gym.Env[Any, Any]]) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env.unwrapped, skip_render_check=env.spec is None)
-    env.close()
     return ""
 
 
@@ -255,7 +254,6 @@ def _replays(make: Callable[[], gym.Env[Any, Any]]) -> str:
         env = make()
         env.action_space.seed(7)
         episodes.append([_plain(_play(env, seed)) for seed in (3, None, None)])
-        env.close()
     if episodes[0] != episodes[1]:
         raise Broken("two runs from the same seed differ")
     return f"{len(episodes[0])} episodes"
@@ -270,7 +268,6 @@ def _accepts_members(make: Callable[[], gym.Env[Any, Any]]) -> str:
         observation, reward, *_ = env.step(action)
         if observation not in env.observation_space or not isinstance(reward, float):
             raise Broken(f"{action!r:.80} gave an observation outside its space, or a reward that is no float")
-    env.close()
     return f"{len(_SILLY)} silly answers"
 
 
@@ -287,7 +284,6 @@ def _refuses_others(make: Callable[[], gym.Env[Any, Any]]) -> str:
         raise Broken(f"{action!r} was accepted")
     if _episode(env).conversation() != before:
         raise Broken("the episode changed")
-    env.close()
     return f"{len(_NO_ACTIONS)} wrong answers"
 
 
@@ -303,7 +299,6 @@ def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
         score = _episode(env).state["reward"]
         if total != score:
             raise Broken(f"the steps emitted {total}, the score is {score}")
-    env.close()
     return "3 episodes"
 
 
@@ -324,7 +319,6 @@ def _scores_all(make: Callable[[], gym.Env[Any, Any]]) -> str:
             what = "; ".join(f"{name} raised {error}" for name, error in state["metrics_errors"].items())
             where = f"after the answer {answers[0]!r:.80}" if answers else "in an episode that ended before the first answer"
             raise Broken(f"{what} {where}: return a number there, too, 0.0 say")
-    env.close()
     return f"{1 + len(_SILLY) + len(sampled)} episodes"
 
 
@@ -365,7 +359,6 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
                 played.append((history[turn][0], *seat.step(history[turn][0])))
     for seat in seats:
         seat.close()
-    env.close()
     if _plain(alone) != _plain(together):
         raise Broken("two forks played in turns differ from the same two played one after the other")
     return "2 forks"
@@ -393,7 +386,6 @@ def _same_states_both_ways(make: Callable[[], gym.Env[Any, Any]]) -> str:
         if _plain(episode.state.get(key)) != _plain(rolled.get(key)):
             raise Broken(f"state[{key!r}] is {episode.state.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
     seat.close()
-    env.close()
     return f"{len(actions)} turn(s)"
 
 
