@@ -254,6 +254,7 @@ def _replays(make: Callable[[], gym.Env[Any, Any]]) -> str:
         env = make()
         env.action_space.seed(7)
         episodes.append([_plain(_play(env, seed)) for seed in (3, None, None)])
+        env.close()
     if episodes[0] != episodes[1]:
         raise Broken("two runs from the same seed differ")
     return f"{len(episodes[0])} episodes"
