@@ -22,6 +22,7 @@ import openai
 import pytest
 
 from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer
+from tests.clients.every_client import ThroughTheSDK
 from vfgym.clients import Client, ClientConfig
 from vfgym.clients.config import NO_KEY
 from vfgym.clients.http.retries import pause_before_retry, should_retry
@@ -36,13 +37,6 @@ HELLO = [UserMessage("hello")]
 SOON = {"Retry-After": "0.001"}
 PATIENCE = 60.0
 """Seconds after which a test fails instead of hanging."""
-
-
-class ThroughTheSDK(OpenAIChatCompletionsClient):
-    """Has a step of its own, so it is asked through the SDK."""
-
-    async def from_native_response(self, response: Any) -> Any:
-        return await super().from_native_response(response)
 
 
 Make = Callable[..., Client]
