@@ -171,13 +171,6 @@ def test_the_documented_answer_to_bad_input() -> None:
 # Errors
 
 
-def test_an_error_of_the_api_is_recorded_and_scored() -> None:
-    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(lambda state: 0.25))
-    output = env.evaluate_sync(Model(lambda number, state: vf.ToolError("broken")), "m", num_examples=1)["outputs"][0]
-    assert output["error"]["error_chain_str"] == "ToolError"
-    assert (output["stop_condition"], output["reward"]) == ("has_error", 0.25)
-
-
 def test_only_what_failed_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     failures = {

@@ -125,29 +125,6 @@ async def test_a_timeout_keeps_what_was_said_and_whether_an_earlier_turn_was_cut
     assert state["completion"][0]["content"] == "first"
 
 
-async def test_tool_env_that_always_calls_with_two_turns() -> None:
-    env = vf.ToolEnv(tools=[look], max_turns=2, dataset=[ROW])
-    call = calling(("look", {"key": "a"}))
-    state = await rolled_out(env, call, call, call)
-    assert roles(state["completion"]) == ["assistant", "tool", "assistant"]
-    assert state["stop_condition"] == "max_turns_reached"
-
-
-async def test_final_env_response() -> None:
-    class Ends(vf.MultiTurnEnv):
-        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
-            state["final_env_response"] = [{"role": "user", "content": "over"}]
-            return state["final_env_response"]
-
-    env = Ends(dataset=[ROW])
-    client = Model()
-    state = await env.rollout(env.get_dataset()[0], client, "m")
-    assert state["stop_condition"] == "has_final_env_response"
-    assert [(message["role"], message["content"]) for message in state["completion"]] == [("assistant", "1"), ("user", "over")]
-    assert len(state["timing"].env.spans) == 1
-    assert client.calls == 1
-
-
 async def test_string_env_response_becomes_a_text_message_that_reaches_a_chat_api_as_a_user_message(server: ModelServer) -> None:
     class Texts(vf.MultiTurnEnv):
         async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> Any:
@@ -233,19 +210,6 @@ async def test_save_writes_two_files(tmp_path: Path) -> None:
 # What was wanted and is there
 
 
-async def test_a_tool_argument_that_is_a_dict_has_an_open_schema() -> None:
-    def save(record: dict[str, Any]) -> str:
-        """Save a record."""
-        return json.dumps(record, sort_keys=True)
-
-    env = vf.ToolEnv(tools=[save], dataset=[ROW])
-    schema = env.tool_defs[0].parameters["properties"]["record"]
-    assert schema["type"] == "object"
-    assert schema.get("additionalProperties", True) is not False
-    state = await rolled_out(env, calling(("save", {"record": {"b": 1, "a": [2]}})), "done")
-    assert texts(state["completion"]) == ['{"a": [2], "b": 1}']
-
-
 # Table: how a rollout ends
 
 
@@ -290,37 +254,6 @@ async def test_a_context_overflow_on_a_later_turn_keeps_what_was_said(server: Mo
         None,
     )
     assert roles(output["completion"])[0] == "assistant"
-
-
-def test_stop_conditions_go_by_priority_then_by_name() -> None:
-    asked: list[str] = []
-
-    class Many(Talk):
-        @vf.stop
-        async def b(self, state: vf.State) -> bool:
-            asked.append("b")
-            return bool(state["trajectory"])
-
-        @vf.stop
-        def a(self, state: vf.State) -> bool:
-            asked.append("a")
-            return False
-
-        @vf.stop(priority=10)
-        async def z(self, state: vf.State) -> bool:
-            asked.append("z")
-            return False
-
-        @vf.stop
-        async def c(self, state: vf.State) -> bool:
-            asked.append("c")
-            return True
-
-    env = Many(dataset=[ROW])
-    (output,) = env.evaluate_sync(ScriptedClient(["x"]), "m")["outputs"]
-    # The check before the first turn finds `c`, as none before it holds.
-    assert (output["stop_condition"], output["completion"]) == ("c", [])
-    assert asked == ["z", "a", "b", "c"]
 
 
 @pytest.mark.parametrize("limit", [8, 10])
@@ -446,12 +379,6 @@ async def test_tool_outcomes_that_stop_errors_do_not_name(name: str, arguments: 
     assert (state["error"], state["stop_condition"]) == (None, "no_tools_called")
 
 
-async def test_the_error_formatter_gets_what_the_tool_raised() -> None:
-    env = vf.ToolEnv(tools=TOOLS, dataset=[ROW], error_formatter=lambda error: f"{type(error).__name__}!")
-    state = await rolled_out(env, calling(("fails", {})), "done")
-    assert texts(state["completion"]) == ["LookupError!"]
-
-
 async def test_an_mcp_environment_says_that_a_tool_was_not_found() -> None:
     state = await rolled_out(vf.MCPEnv(tools=[look], dataset=[ROW]), calling(("nope", {})), "done")
     assert texts(state["completion"]) == ["Error: unknown tool 'nope'; available: look"]
@@ -504,11 +431,6 @@ async def test_max_seq_len_cuts_the_token_data(limit: int | None, lengths: tuple
     assert state["completion"][-1]["content"] == "the whole text"
     assert "tokens" not in state["completion"][-1]
     assert state["stop_condition"] == "max_turns_reached"
-
-
-async def test_usage_of_one_turn() -> None:
-    (output,) = await evaluated(single(), response("2", usage=(10, 5)))
-    assert output["token_usage"] == {"input_tokens": 10, "output_tokens": 5, "final_input_tokens": 10, "final_output_tokens": 5}
 
 
 async def test_usage_counts_calls_outside_the_trajectory() -> None:

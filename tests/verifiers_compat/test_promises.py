@@ -30,7 +30,6 @@ from tests.clients.canned_server import canned_server
 from tests.programs import run_python
 from tests.verifiers_compat.environments import ROW, Countdown, Talk, asking, look, right, single
 from tests.verifiers_compat.models import Model, calling, evaluated, roles, rolled_out, texts
-from vfgym import to_chat
 from vfgym.model_server import ModelServer, Reply
 from vfgym.testing import ScriptedClient
 
@@ -87,46 +86,6 @@ async def test_an_unexpected_exception_ends_one_rollout_only() -> None:
     assert Counter(cleaned) == {"0": 2, "1": 2, "2": 2}
     with pytest.raises(AssertionError, match="a bug"):
         await env.evaluate(ScriptedClient(["a", "b"]), "m", strict=True)
-
-
-async def test_a_game_that_is_over_asks_the_model_no_more() -> None:
-    client = Model()
-    (output,) = (await vf.as_environment(to_chat(Countdown)).evaluate(client, "m", num_examples=1))["outputs"]
-    assert (client.calls, output["reward"], output["error"]) == (3, 3.0, None)
-    assert roles(output["completion"]).count("assistant") == 3
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "Which colour?",
-        [{"type": "text", "text": "Which colour?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}],
-    ],
-    ids=["text", "parts"],
-)
-async def test_a_judge_reads_the_question_of_any_message(content: Any) -> None:
-    asked: list[str] = []
-
-    class Judge:
-        """Has what is used of an OpenAI client."""
-
-        def __init__(self) -> None:
-            self.chat = SimpleNamespace(completions=self)
-
-        async def create(self, model: str, messages: list[Any], **options: Any) -> Any:
-            asked.append(messages[-1]["content"])
-            return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content="yes"))])
-
-    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: Any) -> float:
-        return float(await judge(prompt, completion, answer, state) == "yes")
-
-    rubric = vf.JudgeRubric(judge_client=Judge())
-    rubric.add_reward_func(judged)
-    row = {"prompt": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}], "answer": "red"}
-    (output,) = await evaluated(vf.SingleTurnEnv(dataset=[row], rubric=rubric), "RED", state_columns=["judge_response"])
-    assert output["reward"] == 1.0
-    assert "Which colour?" in asked[0]
-    assert output["judge_response"] == {asked[0]: "yes"}
 
 
 async def test_open_objects_and_optional_arguments() -> None:
@@ -584,19 +543,6 @@ async def test_results_say_with_which_versions_they_were_made() -> None:
     assert version["vf_version"] == importlib.metadata.version("vfgym")
 
 
-async def test_later_turns_reuse_the_token_ids_of_earlier_ones() -> None:
-    with ModelServer({"m": lambda request: "again"}) as server:
-        config = asking(server.openai_url, client_type="openai_chat_completions_token")
-        env = Talk(dataset=[ROW], max_turns=2)
-        (output,) = (await env.evaluate(config, "m", state_columns=["trajectory"]))["outputs"]
-        paths = [request.path for request in server.requests]
-    assert output["error"] is None
-    assert (paths[0], paths[-1]) == ("/v1/chat/completions", "/v1/chat/completions/tokens")
-    first, second = (step["tokens"] for step in output["trajectory"])
-    kept = [*first["prompt_ids"], *first["completion_ids"]]
-    assert [*second["prompt_ids"]][: len(kept)] == kept
-
-
 async def test_each_row_of_a_group_has_the_tools_of_its_environment() -> None:
     with ModelServer({"m": lambda request: "done"}) as server:
         tools = vf.ToolEnv(tools=[look], dataset=[{"question": "with tools"}])
@@ -736,29 +682,6 @@ async def test_a_prompt_of_text_reaches_a_client_as_messages() -> None:
     assert client.prompts == [[{"role": "text", "content": "just text"}]]
 
 
-async def test_names_that_are_imported_from_deeper_modules() -> None:
-    from verifiers_compat.utils.async_utils import maybe_await, maybe_call_with_named_args
-    from verifiers_compat.utils.client_utils import setup_openai_client
-    from verifiers_compat.utils.data_utils import BOXED_SYSTEM_PROMPT
-    from verifiers_compat.utils.message_utils import normalize_messages
-    from verifiers_compat.utils.path_utils import write_temp_file
-
-    async def later(x: int) -> int:
-        return x
-
-    assert (await maybe_await(later, 1), await maybe_await(lambda x: x, 2)) == (1, 2)
-    assert await maybe_call_with_named_args(lambda b, c=3: (b, c), a=1, b=2) == (2, 3)
-    assert r"\boxed" in BOXED_SYSTEM_PROMPT
-    assert normalize_messages("hi", field_name="prompt") == [{"role": "text", "content": "hi"}]
-    assert type(normalize_messages([{"role": "user", "content": "hi"}], "prompt")[0]) is vf.UserMessage
-    path = Path(write_temp_file("text", suffix=".txt"))
-    assert (path.read_text(), path.suffix) == ("text", ".txt")
-    path.unlink()
-    client = setup_openai_client(vf.ClientConfig(api_key="k", api_base_url="http://localhost:1/v1"))
-    assert str(client.base_url).startswith("http://localhost:1/v1")
-    await client.close()
-
-
 def test_unknown_arguments_become_attributes_and_datasets_are_there_at_once() -> None:
     env = vf.SingleTurnEnv(
         dataset=Dataset.from_list([ROW]), eval_dataset=Dataset.from_list([ROW, ROW]), name="mine", description="what it does", env_id="x"
@@ -824,31 +747,6 @@ async def test_an_overridden_is_completed_decides_alone() -> None:
 
     (output,) = await evaluated(Twice(dataset=[ROW]), "a", "b", "c")
     assert (roles(output["completion"]), output["stop_condition"], output["error"]) == (["assistant", "user", "assistant"], None, None)
-
-
-async def test_an_is_completed_that_asks_its_base_too() -> None:
-    class Twice(Talk):
-        async def is_completed(self, state: vf.State, **kwargs: Any) -> bool:
-            return await super().is_completed(state, **kwargs) or len(state["trajectory"]) >= 2
-
-    (output,) = await evaluated(Twice(dataset=[ROW], max_turns=1), "a", "b")
-    assert (output["stop_condition"], output["metrics"]["num_turns"]) == ("max_turns_reached", 1.0)
-
-
-async def test_an_overridden_get_prompt_messages_trims_what_the_model_sees() -> None:
-    class Trims(Talk):
-        async def get_prompt_messages(self, state: vf.State) -> vf.Messages:
-            messages = await super().get_prompt_messages(state)
-            return [*messages[:1], *messages[-1:]] if len(messages) > 2 else messages
-
-    client = Model(lambda number, state: str(number))
-    env = Trims(dataset=[ROW], max_turns=3)
-    await env.evaluate(client, "m")
-    assert [[message["content"] for message in prompt] for prompt in client.prompts] == [
-        ["1 + 1?"],
-        ["1 + 1?", "turn 1"],
-        ["1 + 1?", "turn 2"],
-    ]
 
 
 def test_rubrics_tell_their_functions() -> None:
@@ -1032,16 +930,6 @@ async def test_tools_of_one_rollout_only() -> None:
         outputs = (await env.evaluate(asking(server.openai_url), "m"))["outputs"]
     assert [output["error"] or output["completion"][-1]["content"] for output in outputs[:2]] == ["look", "other"]
     assert [tool.name for tool in env.tool_defs] == ["look", "other"]
-
-
-async def test_the_state_that_setup_state_returns_is_used() -> None:
-    class Replaces(Talk):
-        async def setup_state(self, state: vf.State, **kwargs: Any) -> vf.State:
-            state = await super().setup_state(state, **kwargs)
-            return vf.State({**state, "mine": 1})
-
-    (output,) = await evaluated(Replaces(dataset=[ROW], max_turns=1), "x", state_columns=["mine"])
-    assert (output["mine"], output["error"]) == (1, None)
 
 
 @pytest.mark.parametrize("name", [name for name in vf.types.__all__ if name[0].isupper()])
