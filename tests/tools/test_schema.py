@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict  # pydantic takes that of typing from Python 3.12 on
 
-from tests.programs import run_python
 from vfgym.errors import ConfigurationError
 from vfgym.tools import Tool, ToolFunction, as_tool
 
@@ -416,9 +415,3 @@ def test_as_tool_refuses(value, word):
 def test_tools_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
         Tool(name="t", description="", parameters={}).name = "u"
-
-
-def test_import_is_light():
-    heavy = "{'docstring_parser', 'openai', 'datasets'}"
-    code = f"import sys, vfgym.tools; sys.exit(repr({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
-    run_python(code, check=True)

@@ -326,36 +326,24 @@ async def _session(client: Any) -> Any:
     return client.connections.pool().session
 
 
-@pytest.mark.parametrize("is_closed", [True, False])
-def test_a_loop_that_ended_without_a_farewell(is_closed: bool) -> None:
+@pytest.mark.parametrize("loop_is_closed", [True, False])
+@pytest.mark.parametrize("client_is_closed", [True, False], ids=["closed on another loop", "closed by nobody"])
+def test_a_loop_that_ended_without_a_farewell(client_is_closed: bool, loop_is_closed: bool) -> None:
     with ModelServer() as model_server:
         client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=model_server.openai_url, api_key="k"))
         loop = asyncio.new_event_loop()
         loop.run_until_complete(client.get_response(HELLO, "echo"))
-        if is_closed:
+        if loop_is_closed:
             loop.close()
-        asyncio.run(client.close())
-        if not is_closed:
+        if client_is_closed:
+            asyncio.run(client.close())
+        del client
+        gc.collect()
+        if not loop_is_closed:
             loop.run_until_complete(asyncio.sleep(0))
             loop.close()
         del loop
         gc.collect()  # warnings are errors: a socket that nobody closed would be one
-
-
-@pytest.mark.parametrize("is_closed", [True, False])
-def test_a_client_that_nobody_closes(is_closed: bool) -> None:
-    with ModelServer() as model_server:
-        client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=model_server.openai_url, api_key="k"))
-        loop = asyncio.new_event_loop()
-        loop.run_until_complete(client.get_response(HELLO, "echo"))
-        if is_closed:
-            loop.close()
-        del client
-        gc.collect()
-        if not is_closed:
-            loop.run_until_complete(asyncio.sleep(0))
-            loop.close()
-        gc.collect()
 
 
 def test_a_process_that_exits_without_closing() -> None:
