@@ -12,6 +12,7 @@ from typing import Any
 from vfgym import Client, Response, Usage
 from vfgym.clients import SamplingArgs
 from vfgym.messages import Message, ResponseMessage
+from vfgym.testing import ScriptedClient
 
 
 def answer(text: str, *, completion_tokens: int | None = None, finish_reason: str = "stop") -> Response:
@@ -42,6 +43,20 @@ class InOrder(Client):
         if isinstance(given, dict):
             return Response("id", 0, "scripted", None, ResponseMessage(**given, finish_reason="stop", is_truncated=False))
         return answer(given) if isinstance(given, str) else given
+
+
+class Recording(ScriptedClient):
+    """A script that keeps what it was asked, and reports 3 tokens of prompts and 5 of answers."""
+
+    def __init__(self, answers: Any) -> None:
+        super().__init__(answers)
+        self.asked: list[dict[str, Any]] = []
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        self.asked.append(kwargs)
+        response = await super().get_response(*args, **kwargs)
+        response.usage = Usage(3, 0, 5, 8)
+        return response
 
 
 class Failing(Client):

@@ -83,6 +83,9 @@ OVERLONG = {
     "cohere": (400, {"message": "too many tokens: total number of tokens in the prompt cannot exceed 4081"}),
     "qwen": (400, said("Range of input length should be [1, 30720]")),
     "glm": (400, said("Prompt exceeds max length", code="1261")),
+    "a limit that is configured": (400, said("The input exceeds the configured limit")),
+    "a code for a message": (400, said("prompt_too_long")),
+    "a maximum of the model": (400, said("Input is longer than the maximum model length of 10")),
     "tensorrt": (400, said("Prompt length (5000) exceeds maximum input length (4096)")),
 }
 

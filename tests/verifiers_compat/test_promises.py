@@ -9,7 +9,6 @@ import asyncio
 import functools
 import gc
 import json
-import logging
 import signal
 import threading
 import time
@@ -374,24 +373,6 @@ async def test_arguments_that_are_encoded_twice(make: Any) -> None:
     assert decoded in ("value of a", "1 lines")
     assert "object" in number
     assert "object" in listed
-
-
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [
-        (400, "This model's maximum context length is 10 tokens. However, your messages resulted in 20 tokens."),
-        (400, "The input exceeds the configured limit"),
-        (400, "prompt_too_long"),
-        (400, "Input is longer than the maximum model length of 10"),
-        (500, "The decoder prompt (length 20) is longer than the maximum model length of 10."),
-    ],
-)
-async def test_a_prompt_that_is_too_long_is_known_by_many_words(status: int, text: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with canned_server((status, {"error": {"message": text, "type": "x", "code": status}})) as server:
-        with caplog.at_level(logging.INFO):
-            (output,) = (await single().evaluate(asking(server.root), "m"))["outputs"]
-    assert (output["stop_condition"], output["is_truncated"], output["error"]) == ("prompt_too_long", True, None)
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 async def test_another_refusal_is_an_error_of_the_model() -> None:

@@ -11,8 +11,9 @@ import pytest
 import verifiers_compat as vf0
 import verifiers_compat.v1 as vf
 import vfgym
+from tests.models import Recording
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, Response, ToolCall, Usage
+from vfgym.messages import AssistantMessage, Response, ToolCall
 from vfgym.testing import ScriptedClient
 
 ROWS = [{"question": f"{i} + {i}?", "answer": str(2 * i)} for i in range(3)]
@@ -48,20 +49,13 @@ async def test_evaluate_gives_scored_rows() -> None:
 
 
 async def test_tokens_are_counted_and_sampling_args_heeded() -> None:
-    asked: list[Any] = []
-
-    class Counting(ScriptedClient):
-        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-            asked.append((kwargs["model"], kwargs["sampling_args"]))
-            response = await super().get_response(*args, **kwargs)
-            response.usage = Usage(10, 0, 5, 15)
-            return response
-
+    client = Recording(["x"])
     taskset = vf.Taskset(ROWS[:1])
     env = vf.Env(taskset, vf.Harness(model="own", sampling_args={"temperature": 0.0, "top_p": 0.5}), sampling_args={"max_tokens": 3})
-    [row] = (await env.evaluate(Counting(["x"]), "m", sampling_args={"temperature": 1.0}))["outputs"]
-    assert (row["token_usage"]["input_tokens"], row["token_usage"]["output_tokens"]) == (10.0, 5.0)
-    assert asked == [("m", {"n": 1, "extra_body": {}, "temperature": 1.0, "top_p": 0.5, "max_tokens": 3})]
+    [row] = (await env.evaluate(client, "m", sampling_args={"temperature": 1.0}))["outputs"]
+    assert (row["token_usage"]["input_tokens"], row["token_usage"]["output_tokens"]) == (3.0, 5.0)
+    expected = {"n": 1, "extra_body": {}, "temperature": 1.0, "top_p": 0.5, "max_tokens": 3}
+    assert [(asked["model"], asked["sampling_args"]) for asked in client.asked] == [("m", expected)]
 
 
 async def test_an_exception_of_a_signal_is_the_error_of_its_rollout() -> None:

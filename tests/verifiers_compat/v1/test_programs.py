@@ -14,28 +14,14 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
-from tests.models import Failing, Mute
+from tests.models import Failing, Mute, Recording
 from vfgym.clients import Client
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, Response, ToolCall, Usage
+from vfgym.messages import AssistantMessage, Response, ToolCall
 from vfgym.testing import ScriptedClient
 
 TOOL = {"type": "object", "properties": {"a": {"type": "integer"}}}
 CALL = AssistantMessage(None, tool_calls=[ToolCall("c1", "add", '{"a": 1}')])
-
-
-class RecordingClient(ScriptedClient):
-    """A scripted client that keeps what it was asked."""
-
-    def __init__(self, answers: Any) -> None:
-        super().__init__(answers)
-        self.asked: list[dict[str, Any]] = []
-
-    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-        self.asked.append(kwargs)
-        response = await super().get_response(*args, **kwargs)
-        response.usage = Usage(3, 0, 5, 8)
-        return response
 
 
 async def test_an_async_program_asks_through_the_openai_sdk() -> None:
@@ -50,7 +36,7 @@ async def test_an_async_program_asks_through_the_openai_sdk() -> None:
         second = await client.chat.completions.create(model="any", messages=messages)
         return {"said": second.choices[0].message.content}
 
-    client = RecordingClient([CALL, "done ✓"])
+    client = Recording([CALL, "done ✓"])
     state = await vf.Harness(program, client=client, model="m", sampling_args={"temperature": 1.0}).run({"prompt": "go"})
     assert (state["said"], state["stop_condition"], state["num_model_requests"]) == ("done ✓", "program_completed", 2)
     assert [message["role"] for message in state["completion"]] == ["assistant", "tool", "assistant"]
@@ -76,7 +62,7 @@ async def test_a_plain_program_may_use_a_synchronous_client() -> None:
         second = client.messages.create(model="any", max_tokens=9, messages=messages)
         state["said"] = second.content[0].text
 
-    client = RecordingClient([CALL, "done"])
+    client = Recording([CALL, "done"])
     state = await vf.Harness(program, client=client, model="m").run({"prompt": "go"})
     assert state["said"] == "done"
     assert [message["role"] for message in client.asked[0]["prompt"]] == ["system", "user"]
@@ -239,7 +225,7 @@ async def test_a_command_asks_the_model_and_its_output_is_the_answer(tmp_path: P
     script = tmp_path / "ask.py"
     script.write_text(ASK, encoding="utf-8")
     program = {"command": [sys.executable, str(script), "task.question"], "env": {"EXTRA": "task.answer"}}
-    client = RecordingClient(["four ✓"])
+    client = Recording(["four ✓"])
     state = await vf.Harness(program, client=client, model="m").run({"prompt": "?", "question": "2+2?", "answer": "42"})
     assert state["completion"] == [{"role": "assistant", "content": "four ✓ 42"}]
     assert (state["stop_condition"], state["num_model_requests"]) == ("command_completed", 1)
@@ -327,7 +313,7 @@ async def test_many_rollouts_share_one_server() -> None:
 async def test_a_failure_of_the_model_that_the_program_got_over_is_not_that_of_the_rollout() -> None:
     """What the program raises later is its own; and one that gives up for it ends with the model's."""
 
-    class Once(RecordingClient):
+    class Once(Recording):
         async def get_response(self, *args: Any, **kwargs: Any) -> Response:
             if not self.asked:
                 self.asked.append(kwargs)

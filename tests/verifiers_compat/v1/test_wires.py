@@ -8,27 +8,13 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from tests.models import Recording
 from vfgym.clients import Client
-from vfgym.messages import AssistantMessage, Response, ResponseMessage, ToolCall, Usage
-from vfgym.testing import ScriptedClient
+from vfgym.messages import AssistantMessage, Response, ResponseMessage, ToolCall
 
 PNG = "iVBORw0KGgo="
 TWO_CALLS = AssistantMessage("both", tool_calls=[ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "add", '{"a": 2}')])
 THINKING = [{"type": "thinking", "thinking": "hm", "signature": "s1"}, {"type": "redacted_thinking", "data": "d1"}]
-
-
-class Recording(ScriptedClient):
-    """Keeps what it was asked, and reports 3 tokens of prompts and 5 of answers."""
-
-    def __init__(self, *answers: Any) -> None:
-        super().__init__(answers)
-        self.asked: list[dict[str, Any]] = []
-
-    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
-        self.asked.append(kwargs)
-        response = await super().get_response(*args, **kwargs)
-        response.usage = Usage(3, 0, 5, 8)
-        return response
 
 
 async def run(ask: Callable[[Any], Awaitable[Any]], api: str, *answers: Any) -> tuple[Any, list[dict[str, Any]]]:
@@ -38,7 +24,7 @@ async def run(ask: Callable[[Any], Awaitable[Any]], api: str, *answers: Any) -> 
     async def program(state: vf.State) -> None:
         got.append(await ask(state.get_client(api)))
 
-    client = Recording(*answers)
+    client = Recording(answers)
     await vf.Harness(program, client=client, model="m").run({"prompt": "go"})
     return got[0], client.asked
 
