@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter, deque
 from collections.abc import Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -146,7 +147,7 @@ class ModelServer:
             raise ConfigurationError(f"the server runs already, at {self.url}")
         self._thread = _ServerThread(self)
         try:
-            self._thread.start()
+            self._thread.serve()
         except BaseException:
             self._thread = None
             raise
@@ -222,42 +223,38 @@ class ModelServer:
         return await self.behaviour.answer(http, body, problem, number)
 
 
-class _ServerThread:
+class _ServerThread(threading.Thread):
     """A thread with an event loop that a server runs on."""
 
     def __init__(self, server: ModelServer) -> None:
+        super().__init__(name="vfgym-model-server", daemon=True)
         self._server = server
-        self._stop = asyncio.Event()
-        self._is_ready = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="vfgym-model-server", daemon=True)
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        """The loop, once the server listens on it."""
+        self._closing = asyncio.Event()
 
-    def start(self) -> None:
-        self._thread.start()
-        self._is_ready.wait()
-        if self._failure is not None:
-            self._thread.join()
-            raise self._failure
+    def serve(self) -> None:
+        self.start()
+        failure = self._loop.exception()
+        if failure is not None:
+            self.join()
+            raise failure
 
     def stop(self) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+        self._loop.result().call_soon_threadsafe(self._closing.set)
+        self.join()
 
-    def _run(self) -> None:
+    def run(self) -> None:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
         try:
             await self._server.start()
         except BaseException as error:
-            self._failure = error
+            self._loop.set_exception(error)
             return
-        finally:
-            self._is_ready.set()
+        self._loop.set_result(asyncio.get_running_loop())
         try:
-            await self._stop.wait()
+            await self._closing.wait()
         finally:
             await self._server.aclose()
