@@ -79,10 +79,9 @@ class Program:
                 raise ConfigurationError(f"a task's program has no {key!r}; it has {', '.join(_OF_TASKS)}.{did_you_mean(key, _OF_TASKS)}")
             if key in _NEED_SANDBOX:
                 refuse_sandbox(own[key], f"a task's program with {key!r}")
-        if own.get("args") and self.command is None:
-            raise ConfigurationError("a task's program has args, and the harness runs no command that could take them")
-        if own.get("env") and self.command is None:
-            raise ConfigurationError("a task's program has env, and the harness runs no command that could take it")
+        for key in ("args", "env"):
+            if own.get(key) and self.command is None:
+                raise ConfigurationError(f"a task's program has {key}, and the harness runs no command that has a use for that")
         options: dict[str, Any] = {"args": [*self.args, *(own.get("args") or ())]}
         for key, mine in (("bindings", self.bindings), ("env", self.env)):
             theirs = own.get(key) or {}

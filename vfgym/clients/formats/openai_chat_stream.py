@@ -8,7 +8,6 @@ from typing import Any
 from vfgym.clients.formats.openai_chat import as_fields
 
 _TEXTS = ("content", "refusal", "reasoning", "reasoning_content")
-_LISTS = ("token_ids",)
 
 
 async def collect_stream(chunks: AsyncIterable[Any]) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
     for name, value in part.items():
         if value is None or name == "delta":
             continue
-        if name in _LISTS:
+        if name == "token_ids":
             choice[name] = choice.get(name, []) + value
         elif name == "logprobs":
             content = choice.setdefault("logprobs", {"content": []})["content"]

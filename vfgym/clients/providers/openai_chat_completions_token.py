@@ -17,6 +17,7 @@ from vfgym.clients.client import SamplingArgs
 from vfgym.clients.earlier_turn import earlier_turn
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt
 from vfgym.clients.formats.openai_chat import has_audio, is_streamed, native_message
+from vfgym.clients.http.chat_sdk import post_options
 from vfgym.clients.http.json_http import JsonRoute, encode_json
 from vfgym.clients.providers.openai_chat_completions import (
     ChatCompletion,
@@ -138,8 +139,7 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
         """Return the JSON that a route answers."""
         if self.config is None:
             url = f"{_root(str(self.client.base_url))}/{path}" if path == TOKENIZE_ROUTE else f"/{path}"
-            named = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-            sent: Any = {named[name]: value for name, value in options.items()}
+            sent: Any = post_options(options)
             return await self.client.post(url, cast_to=object, body=body, options=sent)
         if path not in self._json_routes:
             root = _root(self.config.api_base_url) if path == TOKENIZE_ROUTE else None
