@@ -84,7 +84,7 @@ class Run:
     """None for a run whose rollouts draw fresh random numbers."""
     state_columns: list[str]
     max_concurrent: int
-    path_to_save: Path | None
+    path_to_save: Path | None = None
     base_url: str = ""
     sampling_args: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
