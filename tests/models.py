@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from vfgym import Client, Response, Usage
 from vfgym.clients import SamplingArgs
-from vfgym.messages import Message, ResponseMessage
+from vfgym.messages import AssistantMessage, Message, ResponseMessage, ToolCall
 from vfgym.testing import ScriptedClient
 
 
@@ -19,6 +20,12 @@ def answer(text: str, *, completion_tokens: int | None = None, finish_reason: st
     """Return a model's answer as a client gives it."""
     usage = None if completion_tokens is None else Usage(prompt_tokens=1, completion_tokens=completion_tokens)
     return Response("id", 0, "scripted", usage, ResponseMessage(text, finish_reason=finish_reason, is_truncated=False))
+
+
+def calling(*calls: tuple[str, Any]) -> AssistantMessage:
+    """Return a message that calls tools by their names; arguments that are no text are written as JSON."""
+    written = [(name, arguments if isinstance(arguments, str) else json.dumps(arguments)) for name, arguments in calls]
+    return AssistantMessage(None, tool_calls=[ToolCall(f"c{number}", *call) for number, call in enumerate(written)])
 
 
 class InOrder(Client):

@@ -58,6 +58,16 @@ def broken(env: Any) -> dict[str, str]:
     return {check.promise: check.detail for check in check_environment(env) if not check.passed}
 
 
+def nim_at(table: type[Nim]) -> Callable[[], NimEnv]:
+    """Return an environment whose table is of some kind."""
+
+    class TableEnv(NimEnv):
+        def open_table(self) -> Nim:
+            return table()
+
+    return TableEnv
+
+
 # Games of Gymnasium
 
 
@@ -193,15 +203,8 @@ def test_moves_that_a_table_does_not_take_itself_are_reported() -> None:
         def legal_moves(self, player: Player) -> list[str]:
             return ["1", "77"]
 
-    def env(table: type[Nim]) -> Callable[[], NimEnv]:
-        class TableEnv(NimEnv):
-            def open_table(self) -> Nim:
-                return table()
-
-        return TableEnv
-
-    assert broken(env(Guessing))[OWN_MOVES] == "at its turn, player 0 answers '77', which sample_move gave: the table does not take it"
-    assert broken(env(Lying))[OWN_MOVES] == "at its turn, player 1 answers '77', which legal_moves gave: the table does not take it"
+    assert broken(nim_at(Guessing))[OWN_MOVES] == "at its turn, player 0 answers '77', which sample_move gave: the table does not take it"
+    assert broken(nim_at(Lying))[OWN_MOVES] == "at its turn, player 1 answers '77', which legal_moves gave: the table does not take it"
     assert "move_of finds no move in what message_of made of it (Put your move into brackets.)" in broken(Formed)[OWN_MOVES]
 
 
@@ -213,11 +216,7 @@ def test_the_moves_of_a_table_that_does_not_know_what_is_legal_may_be_refused() 
         def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
             return AssistantMessage(rng.choice(["1", "77"]))
 
-    class UnsureEnv(NimEnv):
-        def open_table(self) -> Nim:
-            return Unsure()
-
-    assert kept(UnsureEnv)[OWN_MOVES] == "not compared: the table does not know which moves are legal"
+    assert kept(nim_at(Unsure))[OWN_MOVES] == "not compared: the table does not know which moves are legal"
 
 
 def test_an_environment_that_pays_its_seat_otherwise_is_reported() -> None:
@@ -259,11 +258,7 @@ def test_a_table_that_draws_from_the_process_is_reported(draw: Callable[[], floa
             draw()
             return super().move(message)
 
-    class CarelessEnv(NimEnv):
-        def open_table(self) -> Nim:
-            return Careless()
-
-    assert broken(CarelessEnv) == {OWN_NUMBERS: "the random numbers of the process were drawn from, or seeded"}
+    assert broken(nim_at(Careless)) == {OWN_NUMBERS: "the random numbers of the process were drawn from, or seeded"}
 
 
 def test_tables_that_disturb_each_other_are_reported() -> None:
@@ -271,11 +266,7 @@ def test_tables_that_disturb_each_other_are_reported() -> None:
         left = [0]
         sticks = property(lambda self: self.left[0], lambda self, sticks: self.left.__setitem__(0, sticks))
 
-    class SharedEnv(NimEnv):
-        def open_table(self) -> Nim:
-            return Shared()
-
-    assert OWN_NUMBERS in broken(SharedEnv)
+    assert OWN_NUMBERS in broken(nim_at(Shared))
 
 
 # Games of TextArena

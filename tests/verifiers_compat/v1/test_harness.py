@@ -14,15 +14,11 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
-from tests.models import Failing, InOrder, Mute
+from tests.models import Failing, InOrder, Mute, calling
 from vfgym import blocking
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, Response, ResponseMessage, ToolCall
+from vfgym.messages import AssistantMessage, Response, ResponseMessage
 from vfgym.testing import ScriptedClient
-
-
-def calling(*calls: tuple[str, dict[str, Any]]) -> AssistantMessage:
-    return AssistantMessage(None, tool_calls=[ToolCall(f"c{i}", name, json.dumps(args)) for i, (name, args) in enumerate(calls)])
 
 
 def get(key: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from pathlib import Path
@@ -12,14 +11,10 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from tests.models import calling
 from verifiers_compat.v1.bindings import Scope
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.testing import ScriptedClient
-
-
-def calling(*calls: tuple[str, dict[str, Any]]) -> AssistantMessage:
-    return AssistantMessage(None, tool_calls=[ToolCall(f"c{i}", name, json.dumps(args)) for i, (name, args) in enumerate(calls)])
 
 
 async def told(toolsets: Any, *calls: tuple[str, dict[str, Any]], task: dict[str, Any] | None = None) -> list[Any]:
