@@ -28,25 +28,32 @@ __version__ = API_VERSION
 """The version of the rollout API that is offered."""
 
 if TYPE_CHECKING:
-    from verifiers_compat.alias import install, uninstall
-    from verifiers_compat.cli.plugins.prime import PRIME_PLUGIN_API_VERSION, PrimeCLIPlugin, get_plugin
-    from verifiers_compat.clients.anthropic_messages_client import AnthropicMessagesClient
-    from verifiers_compat.clients.openai_chat_completions_client import OpenAIChatCompletionsClient
-    from verifiers_compat.clients.openai_completions_client import OpenAICompletionsClient
-    from verifiers_compat.clients.openai_responses_client import OpenAIResponsesClient
-    from verifiers_compat.envs.experimental.gym_env import GymEnv
-    from verifiers_compat.envs.experimental.mcp_env import MCPEnv
-    from verifiers_compat.envs.integrations.reasoninggym_env import ReasoningGymEnv
-    from verifiers_compat.envs.integrations.textarena_env import TextArenaEnv
-    from verifiers_compat.rubrics.judge_rubric import JudgeRubric
-    from verifiers_compat.rubrics.math_rubric import MathRubric
-    from verifiers_compat.utils.config_utils import MissingKeyError, ensure_keys
-    from verifiers_compat.utils.data_utils import load_example_dataset
-    from verifiers_compat.utils.env_utils import load_environment
-    from verifiers_compat.utils.logging_utils import log_level, print_prompt_completions_sample, quiet_verifiers, setup_logging
-    from vfgym.clients.providers.nemorl_chat_completions import NeMoRLChatCompletionsClient
-    from vfgym.clients.providers.openai_chat_completions_token import OpenAIChatCompletionsTokenClient
-    from vfgym.clients.providers.renderer import RendererClient
+    from verifiers_compat.alias import install as install
+    from verifiers_compat.alias import uninstall as uninstall
+    from verifiers_compat.cli.plugins.prime import PRIME_PLUGIN_API_VERSION as PRIME_PLUGIN_API_VERSION
+    from verifiers_compat.cli.plugins.prime import PrimeCLIPlugin as PrimeCLIPlugin
+    from verifiers_compat.cli.plugins.prime import get_plugin as get_plugin
+    from verifiers_compat.clients.anthropic_messages_client import AnthropicMessagesClient as AnthropicMessagesClient
+    from verifiers_compat.clients.openai_chat_completions_client import OpenAIChatCompletionsClient as OpenAIChatCompletionsClient
+    from verifiers_compat.clients.openai_completions_client import OpenAICompletionsClient as OpenAICompletionsClient
+    from verifiers_compat.clients.openai_responses_client import OpenAIResponsesClient as OpenAIResponsesClient
+    from verifiers_compat.envs.experimental.gym_env import GymEnv as GymEnv
+    from verifiers_compat.envs.experimental.mcp_env import MCPEnv as MCPEnv
+    from verifiers_compat.envs.integrations.reasoninggym_env import ReasoningGymEnv as ReasoningGymEnv
+    from verifiers_compat.envs.integrations.textarena_env import TextArenaEnv as TextArenaEnv
+    from verifiers_compat.rubrics.judge_rubric import JudgeRubric as JudgeRubric
+    from verifiers_compat.rubrics.math_rubric import MathRubric as MathRubric
+    from verifiers_compat.utils.config_utils import MissingKeyError as MissingKeyError
+    from verifiers_compat.utils.config_utils import ensure_keys as ensure_keys
+    from verifiers_compat.utils.data_utils import load_example_dataset as load_example_dataset
+    from verifiers_compat.utils.env_utils import load_environment as load_environment
+    from verifiers_compat.utils.logging_utils import log_level as log_level
+    from verifiers_compat.utils.logging_utils import print_prompt_completions_sample as print_prompt_completions_sample
+    from verifiers_compat.utils.logging_utils import quiet_verifiers as quiet_verifiers
+    from verifiers_compat.utils.logging_utils import setup_logging as setup_logging
+    from vfgym.clients.providers.nemorl_chat_completions import NeMoRLChatCompletionsClient as NeMoRLChatCompletionsClient
+    from vfgym.clients.providers.openai_chat_completions_token import OpenAIChatCompletionsTokenClient as OpenAIChatCompletionsTokenClient
+    from vfgym.clients.providers.renderer import RendererClient as RendererClient
 
 _LAZY = {
     "verifiers_compat.alias": ["install", "uninstall"],
@@ -65,72 +72,49 @@ _LAZY = {
     "verifiers_compat.utils.data_utils": ["load_example_dataset"],
     "verifiers_compat.utils.env_utils": ["load_environment"],
     "verifiers_compat.utils.logging_utils": ["log_level", "print_prompt_completions_sample", "quiet_verifiers", "setup_logging"],
+    "vfgym.clients.providers.nemorl_chat_completions": ["NeMoRLChatCompletionsClient"],
+    "vfgym.clients.providers.openai_chat_completions_token": ["OpenAIChatCompletionsTokenClient"],
+    "vfgym.clients.providers.renderer": ["RendererClient"],
+}
+_V1 = {
     "verifiers_compat.v1": [
         *("Env", "EnvConfig", "Harness", "HarnessConfig", "MCPTool", "MCPToolConfig", "SandboxConfig", "Task", "Taskset"),
         *("TasksetConfig", "Toolset", "ToolsetConfig", "User", "UserConfig"),
     ],
-    "vfgym.clients.providers.nemorl_chat_completions": ["NeMoRLChatCompletionsClient"],
-    "vfgym.clients.providers.openai_chat_completions_token": ["OpenAIChatCompletionsTokenClient"],
-    "vfgym.clients.providers.renderer": ["RendererClient"],
 }
 _HOSTED = "it runs in hosted sandboxes, which this package does not offer"
 _UNAVAILABLE = {
     **dict.fromkeys(("SandboxEnv", "PythonEnv", "CliAgentEnv", "HarborEnv", "BrowserEnv", "OpenEnvEnv", "RLMEnv", "SWEDebugEnv"), _HOSTED),
     **dict.fromkeys(("HarborTaskset", "HarborTasksetConfig", "CLIHarness", "OpenCode", "Pi", "MiniSWEAgent", "RLM"), _HOSTED),
 }
-__getattr__ = create_getattr(__name__, lazy=_LAZY, unavailable=_UNAVAILABLE)
+__getattr__ = create_getattr(__name__, lazy={**_LAZY, **_V1}, unavailable=_UNAVAILABLE)
 
 __all__ = [
     *_errors,
     *_types,
-    "PRIME_PLUGIN_API_VERSION",
-    "AnthropicMessagesClient",
+    *(name for names in _LAZY.values() for name in names),
     "Client",
     "EnvGroup",
     "Environment",
-    "GymEnv",
-    "JudgeRubric",
-    "MCPEnv",
-    "MathRubric",
     "MaybeThinkParser",
-    "MissingKeyError",
     "MultiTurnEnv",
-    "NeMoRLChatCompletionsClient",
-    "OpenAIChatCompletionsClient",
-    "OpenAIChatCompletionsTokenClient",
-    "OpenAICompletionsClient",
-    "OpenAIResponsesClient",
     "Parser",
-    "PrimeCLIPlugin",
-    "ReasoningGymEnv",
-    "RendererClient",
     "Rubric",
     "RubricGroup",
     "SingleTurnEnv",
     "StatefulToolEnv",
-    "TextArenaEnv",
     "ThinkParser",
     "ToolEnv",
     "XMLParser",
     "advantage",
     "as_environment",
     "cleanup",
-    "ensure_keys",
     "extract_boxed_answer",
     "extract_hash_answer",
-    "get_plugin",
-    "install",
-    "load_environment",
-    "load_example_dataset",
-    "log_level",
     "metric",
-    "print_prompt_completions_sample",
-    "quiet_verifiers",
     "reward",
     "setup",
-    "setup_logging",
     "stop",
     "teardown",
-    "uninstall",
     "update",
 ]

@@ -309,19 +309,3 @@ class ResponseMessage(AssistantMessage, responses.ResponseMessage):
 
 MESSAGE_TYPES = MessageTypes(SystemMessage, UserMessage, AssistantMessage, ToolMessage, TextMessage)
 """The writable message classes, by role."""
-
-__all__ = [
-    "MESSAGE_TYPES",
-    "AssistantMessage",
-    "ImageUrlContentPart",
-    "InputAudioContentPart",
-    "Message",
-    "ResponseMessage",
-    "SystemMessage",
-    "TextContentPart",
-    "TextMessage",
-    "ToolCall",
-    "ToolMessage",
-    "UserMessage",
-    "as_tool_call",
-]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
+from verifiers_compat.utils.usage_utils import get_usage_field
 from vfgym.clients import is_overlong_prompt
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.errors import OverlongPromptError
@@ -38,11 +39,6 @@ def handle_openai_overlong_prompt(func: Callable[P, Awaitable[T]]) -> Callable[P
             raise
 
     return call
-
-
-def get_usage_field(usage: Any, key: str) -> Any:
-    """Return a field of a usage, given as an object or as a dict; None where it has none."""
-    return usage.get(key) if isinstance(usage, Mapping) else getattr(usage, key, None)
 
 
 def content_to_text(content: Any) -> str:

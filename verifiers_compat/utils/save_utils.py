@@ -19,7 +19,6 @@ from vfgym.results import (
     GenerateOutputs,
     RolloutOutput,
     Run,
-    VersionInfo,
     load_results,
     push_to_hub,
     results_dataset,
@@ -91,35 +90,32 @@ class GenerateOutputsBuilder:
         num_examples: int,
         rollouts_per_example: int,
         *,
-        base_url: str = "",
-        sampling_args: Mapping[str, Any] | None = None,
-        state_columns: Sequence[str] = (),
         results_path: str | Path | None = None,
-        pass_threshold: float = 0.5,
-        version_info: VersionInfo | None = None,
-        max_concurrent: int = -1,
-        seed: int = 0,
+        **settings: Any,
     ) -> None:
-        """Begin a run now. The arguments are the fields of its metadata (see `vfgym.results.GenerateMetadata`).
+        """Begin a run now.
 
-        Results are said to be at `results_path`. Without `version_info`, the code that is run is this library's version.
+        Args:
+            env_id: Id of the environment.
+            env_args: Arguments that it was loaded with.
+            model: Name of the model.
+            num_examples: How many examples are played.
+            rollouts_per_example: How often each is.
+            results_path: Where the results are saved.
+            **settings: What else its metadata say: ``base_url``, ``sampling_args``, ``state_columns``, ``pass_threshold``,
+                ``version_info``, ``max_concurrent``, ``seed``.
         """
-        own: VersionInfo = {"vf_version": importlib.metadata.version("vfgym"), "vf_commit": None, "env_version": None, "env_commit": None}
+        own = {"vf_version": importlib.metadata.version("vfgym"), "vf_commit": None, "env_version": None, "env_commit": None}
+        defaults = {"pass_threshold": 0.5, "version_info": own, "seed": 0, "state_columns": [], "max_concurrent": -1}
         self._run = Run(
             env_id=env_id,
             env_args=dict(env_args),
             model=model,
             num_examples=num_examples,
             rollouts_per_example=rollouts_per_example,
-            pass_threshold=pass_threshold,
-            version_info=version_info or own,
-            seed=seed,
-            state_columns=list(state_columns),
-            max_concurrent=max_concurrent,
-            mean_of="reward",
             path_to_save=None if results_path is None else Path(results_path),
-            base_url=base_url,
-            sampling_args=dict(sampling_args or {}),
+            mean_of="reward",
+            **{**defaults, **settings},
         )
         self.outputs: list[RolloutOutput] = []
         """The outputs so far, as they came."""

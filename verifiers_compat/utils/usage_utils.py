@@ -17,12 +17,17 @@ _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
 
 
+def get_usage_field(usage: Any, key: str) -> Any:
+    """Return a field of a usage, given as an object or as a dict; None where it has none."""
+    return usage.get(key) if isinstance(usage, Mapping) else getattr(usage, key, None)
+
+
 def extract_usage_tokens(response: object) -> tuple[int, int]:
     """Return the input and output tokens that a response reports, this library's, an SDK's, or as a dict.
 
     What is missing, negative or no number counts as 0.
     """
-    usage = _field(response, "usage")
+    usage = get_usage_field(response, "usage")
     return _count(usage, _INPUT), _count(usage, _OUTPUT)
 
 
@@ -36,13 +41,9 @@ def compute_context_token_metrics(trajectory: Sequence[Mapping[str, Any]]) -> To
     return {key: usage[key] for key in ("final_input_tokens", "final_output_tokens") if key in usage}  # type: ignore[return-value]
 
 
-def _field(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-
 def _count(usage: object, names: Sequence[str]) -> int:
     for name in names:
-        count = _field(usage, name)
+        count = get_usage_field(usage, name)
         if isinstance(count, int | float) and not isinstance(count, bool) and math.isfinite(count):
             return max(0, int(count))
     return 0

@@ -117,15 +117,14 @@ def _python_rows(file: Path) -> list[tuple[str, Mapping[str, Any]]]:
         raise ConfigurationError(f"the endpoint registry {file} cannot be read: {type(error).__name__}: {error}") from error
     if not isinstance(content, Mapping):
         raise ConfigurationError(f"{file}: expected a dict ENDPOINTS, got {type(content).__name__}")
-    return [(str(name), row) for name, rows in content.items() for row in _as_list(file, rows if isinstance(rows, list) else [rows])]
+    return [(str(name), row) for name, rows in content.items() for row in _as_list(file, rows)]
 
 
 def _as_list(file: Path, rows: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise ConfigurationError(f"{file}: an endpoint must be a table with its fields ([[endpoint]] in TOML), got {_kind(rows)}")
-    return rows
-
-
-def _kind(value: Any) -> str:
-    """Return what a value is. Itself it may be a key, or hold one."""
-    return f"a list of {', '.join(sorted({type(each).__name__ for each in value}))}" if isinstance(value, list) else type(value).__name__
+    """Return the tables of a file in a list, also where there is only one."""
+    tables: list[Any] = rows if isinstance(rows, list) else [rows]
+    for each in tables:
+        if not isinstance(each, Mapping):  # which may be a key, or hold one
+            kind = type(each).__name__
+            raise ConfigurationError(f"{file}: an endpoint must be a table with its fields ([[endpoint]] in TOML), got {kind}")
+    return tables

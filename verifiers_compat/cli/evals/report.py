@@ -107,18 +107,21 @@ def print_info(results: Mapping[str, Any]) -> None:
     if not outputs:
         return
     _echo("Info:")
-    _echo(f"is_truncated: {_rounded(_share(output['is_truncated'] for output in outputs))}")
+    _echo(f"is_truncated: {_rounded(statistics.fmean(bool(output['is_truncated']) for output in outputs))}")
     stops = Counter(str(output.get("stop_condition")) for output in outputs)
-    _echo(f"stop_conditions: {_distribution(stops, len(outputs))}")
-    errors = Counter(output.get("long_error_chain") or str(output["error"]) for output in outputs if output["error"] is not None)
-    _echo(f"errors: {_rounded(errors.total() / len(outputs))}")
-    for chain, count in errors.most_common():
-        first = next(output["error"] for output in outputs if (output.get("long_error_chain") or str(output["error"])) == chain)
-        _echo(f"  {chain}: {count} of {len(outputs)}, the first is {first}")
-    failed = Counter(name for output in outputs for name in output.get("metrics_errors", ()))
-    for name, count in failed.most_common():
-        example = next(output["metrics_errors"][name] for output in outputs if name in output.get("metrics_errors", ()))
-        _echo(f"  reward function {name} failed in {count} of {len(outputs)} rollouts: {example}")
+    _echo(f"stop_conditions: {', '.join(f'{name}: {_rounded(count / len(outputs))}' for name, count in stops.most_common())}")
+    errors: defaultdict[str, list[Any]] = defaultdict(list)
+    failures: defaultdict[str, list[str]] = defaultdict(list)
+    for output in outputs:
+        if output["error"] is not None:
+            errors[output.get("long_error_chain") or str(output["error"])].append(output["error"])
+        for name, text in output.get("metrics_errors", {}).items():
+            failures[name].append(text)
+    _echo(f"errors: {_rounded(sum(map(len, errors.values())) / len(outputs))}")
+    for chain, each in sorted(errors.items(), key=lambda item: -len(item[1])):
+        _echo(f"  {chain}: {len(each)} of {len(outputs)}, the first is {each[0]}")
+    for name, texts in sorted(failures.items(), key=lambda item: -len(item[1])):
+        _echo(f"  reward function {name} failed in {len(texts)} of {len(outputs)} rollouts: {texts[0]}")
 
 
 def print_timing(results: Mapping[str, Any]) -> None:
@@ -176,14 +179,6 @@ def _print_numbers(name: str, numbers: Sequence[tuple[Mapping[str, Any], float]]
         shown = ", ".join(str(_rounded(value)) for value in each[:MAX_VALUES])
         more = f", ... ({len(each)} in all)" if len(each) > MAX_VALUES else ""
         _echo(f"r{rollout + 1}: [{shown}{more}]")
-
-
-def _distribution(counts: Counter[str], total: int) -> str:
-    return ", ".join(f"{name}: {_rounded(count / total)}" for name, count in counts.most_common())
-
-
-def _share(values: Iterable[Any]) -> float:
-    return statistics.fmean(bool(value) for value in values)
 
 
 def _mean(values: Sequence[float]) -> str:
