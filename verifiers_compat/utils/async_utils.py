@@ -17,7 +17,8 @@ import numpy as np
 
 from verifiers_compat.utils.error_utils import error_type_names
 from vfgym.aio.background import close_unawaited
-from vfgym.calls import CallPlan, maybe_await
+from vfgym.calls import CallPlan
+from vfgym.calls import maybe_await as maybe_await
 from vfgym.errors import ConfigurationError
 from vfgym.runs.retries import RETRYABLE
 

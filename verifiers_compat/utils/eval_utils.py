@@ -65,13 +65,11 @@ def filter_inputs(
     Returns:
         For each example its first rows, as many as rollouts are missing.
     """
-    left: Counter[Any] = Counter()
-    done = Counter(output["example_id"] for output in outputs)
+    played = Counter(output["example_id"] for output in outputs)
     missing = []
     for row in inputs:
-        example_id = row["example_id"]
-        if left[example_id] < rollouts_per_example - done[example_id]:
-            left[example_id] += 1
+        if played[row["example_id"]] < rollouts_per_example:
+            played[row["example_id"]] += 1
             missing.append(row)
     return missing
 

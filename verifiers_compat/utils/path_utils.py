@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from verifiers_compat.loading import create_getattr
 from vfgym.results.files import METADATA, ROWS, default_results_path, is_in_use
+from vfgym.results.reading import read_metadata
 
 __getattr__ = create_getattr(
     __name__, unavailable={"get_gepa_results_path": "prompts are not optimised here, so there are no such results (GEPA)"}
@@ -87,12 +87,12 @@ def find_latest_incomplete_eval_results_path(
     candidates = [path for path in runs.iterdir() if is_valid_eval_results_path(path)] if runs.is_dir() else []
     for path in sorted(candidates, key=lambda path: (path / METADATA).stat().st_mtime_ns, reverse=True):
         try:
-            metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
+            metadata = read_metadata(path)
             with (path / ROWS).open("rb") as rows:
                 finished = sum(line.endswith(b"\n") for line in rows)
-        except (OSError, ValueError, RecursionError):
+        except OSError:
             continue
-        if not isinstance(metadata, dict) or is_in_use(path) or (metadata.get("env_id"), metadata.get("model")) != (env_id, model):
+        if is_in_use(path) or (metadata.get("env_id"), metadata.get("model")) != (env_id, model):
             continue
         is_same = metadata.get("rollouts_per_example") == rollouts_per_example and metadata.get("num_examples", 0) <= num_examples
         if is_same and finished < num_examples * rollouts_per_example:
