@@ -177,16 +177,17 @@ async def aevaluate(
         definition = await bridge(replicas.open, env, dict(env_args or {}))
         in_groups = _scores_in_groups(definition, independent_scoring)
         inputs = await bridge(_inputs, definition, split, num_examples, rollouts_per_example, example_ids)
+        identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
         run = Run(
-            **_identity(definition, agent, env_id, env_args, model or agent_name(given)),
+            **identity,
             num_examples=inputs.num_examples,
             rollouts_per_example=rollouts_per_example,
             pass_threshold=definition.pass_threshold if pass_threshold is None else pass_threshold,
             seed=seed,
             state_columns=columns,
             max_concurrent=max_concurrent,
+            path_to_save=_path_to_save(results_path, save_results, identity),
         )
-        run = dataclasses.replace(run, path_to_save=_path_to_save(results_path, save_results, run))
         declared = Declared(definition, split)
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
         groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
@@ -218,10 +219,10 @@ async def aevaluate(
         await bridge(replicas.close)
 
 
-def _path_to_save(results_path: str | Path | None, save_results: bool, run: Run) -> Path | None:
+def _path_to_save(results_path: str | Path | None, save_results: bool, identity: dict[str, Any]) -> Path | None:
     if results_path is not None:
         return Path(results_path)
-    return default_results_path(run.env_id, run.model, is_model=run.is_model) if save_results else None
+    return default_results_path(identity["env_id"], identity["model"], is_model=identity["is_model"]) if save_results else None
 
 
 def _check_resume(resume: bool, redo_errors: bool, results_path: object) -> None:
