@@ -96,6 +96,11 @@ class Run:
     earlier_seconds: float = 0.0
     """What the run took before it was resumed."""
 
+    @property
+    def title(self) -> str:
+        """What plays, and who answers: what stands beside the progress of the run."""
+        return f"{self.env_id} {self.model}"
+
     def outputs(self, rows: Sequence[RolloutOutput]) -> GenerateOutputs:
         """Return what the run has given so far: its rows in order, and the metadata with their statistics."""
         rows = sorted(rows, key=row_order)

@@ -209,7 +209,7 @@ async def aevaluate(
         with (
             Recorder(run, earlier, declared=declared) as recorder,
             report_progress(
-                inputs.num_rollouts, f"{run.env_id} {run.model}", is_shown=progress, callback=on_progress, on_start=on_start, done=done
+                inputs.num_rollouts, run.title, is_shown=progress, callback=on_progress, on_start=on_start, done=done
             ) as on_row,
         ):
             recorder.on_rows = lambda rows: [on_row(row) for row in rows]
