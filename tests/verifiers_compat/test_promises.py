@@ -294,8 +294,7 @@ async def test_a_group_of_different_environments(capsys: pytest.CaptureFixture[s
     group = vf.EnvGroup([single(ROW), tool], env_names=["one", "tools"])
     assert calls == []
     group.set_max_total_completion_tokens(7)
-    group.set_kwargs(timeout_seconds=3.0)
-    assert (tool.max_total_completion_tokens, tool.timeout_seconds) == (7, 3.0)
+    assert tool.max_total_completion_tokens == 7
     results = await group.evaluate(ScriptedClient(["2"]), "m")
     assert "total_tool_calls" not in results["outputs"][0]["metrics"]
     print_results(results)
