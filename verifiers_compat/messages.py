@@ -53,7 +53,7 @@ class PartDict(_ByAttribute, dict[str, Any]):
     __slots__ = ()
 
     def __setitem__(self, key: str, value: Any) -> None:
-        super().__setitem__(key, _writable(value))
+        super().__setitem__(key, _make_writable(value))
 
 
 class _ContentPart(Model, PartDict):
@@ -75,7 +75,7 @@ class _ContentPart(Model, PartDict):
         """
         if isinstance(value, cls):
             return value
-        made = _writable({"type": cls._TYPE, **(fields_of(value) or {})})
+        made = _make_writable({"type": cls._TYPE, **(fields_of(value) or {})})
         if not isinstance(made, cls):
             raise InvalidMessage(f"expected the fields of a {cls.__name__}, got {type(value).__name__}: {short(value)}")
         return made
@@ -89,7 +89,7 @@ class TextContentPart(_ContentPart):
 
     def __init__(self, text: str, type: str = "text", **fields: Any) -> None:
         """Make a part of its fields."""
-        super().__init__(_writable({"type": type, "text": text, **fields}))
+        super().__init__(_make_writable({"type": type, "text": text, **fields}))
 
 
 class ImageUrlContentPart(_ContentPart):
@@ -100,7 +100,7 @@ class ImageUrlContentPart(_ContentPart):
 
     def __init__(self, image_url: Mapping[str, Any], type: str = "image_url", **fields: Any) -> None:
         """Make a part of its fields; the image is ``{"url": ...}``."""
-        super().__init__(_writable({"type": type, "image_url": image_url, **fields}))
+        super().__init__(_make_writable({"type": type, "image_url": image_url, **fields}))
 
 
 class InputAudioContentPart(_ContentPart):
@@ -111,18 +111,18 @@ class InputAudioContentPart(_ContentPart):
 
     def __init__(self, input_audio: Mapping[str, Any], type: str = "input_audio", **fields: Any) -> None:
         """Make a part of its fields; the audio is ``{"data": ..., "format": ...}``."""
-        super().__init__(_writable({"type": type, "input_audio": input_audio, **fields}))
+        super().__init__(_make_writable({"type": type, "input_audio": input_audio, **fields}))
 
 
 _PART_TYPES: dict[Any, type[PartDict]] = {cls._TYPE: cls for cls in (TextContentPart, ImageUrlContentPart, InputAudioContentPart)}
 
 
-def _writable(value: Any) -> Any:
+def _make_writable(value: Any) -> Any:
     """Return a value as what can be written to: dicts as parts, tool calls as `ToolCall`. What is that already is not copied."""
     if value.__class__ is str or isinstance(value, PartDict | ToolCall):
         return value
     if isinstance(value, Mapping):
-        items = {key: _writable(item) for key, item in value.items()}
+        items = {key: _make_writable(item) for key, item in value.items()}
         if isinstance(value, tool_calls.ToolCall):
             return ToolCall._of(items)
         kind = items.get("type")
@@ -131,7 +131,7 @@ def _writable(value: Any) -> Any:
         dict.update(made, items)
         return made
     if isinstance(value, list | tuple):
-        held = [_writable(item) for item in value]
+        held = [_make_writable(item) for item in value]
         return value if value.__class__ is list and all(map(is_, held, value)) else held
     return value
 
@@ -140,7 +140,7 @@ class _Writable(_ByAttribute, Model, FrozenDict):
     """Gives a frozen dict back what dicts can do. What is put in becomes something that can be written to as well."""
 
     __slots__ = ()
-    _held = staticmethod(_writable)
+    _held = staticmethod(_make_writable)
     __delitem__ = dict.__delitem__
     clear = dict.clear
     pop = dict.pop
@@ -148,7 +148,7 @@ class _Writable(_ByAttribute, Model, FrozenDict):
     update = MutableMapping.update
 
     def __setitem__(self, key: str, value: Any) -> None:
-        dict.__setitem__(self, key, _writable(value))
+        dict.__setitem__(self, key, _make_writable(value))
 
     def __ior__(self, other: Any) -> Self:  # type: ignore[override, misc]
         self.update(other)
@@ -181,7 +181,7 @@ class ToolCall(_Writable, tool_calls.ToolCall):
     @classmethod
     def model_validate(cls, value: Any) -> Self:
         """Return `value`, or a call made of any form that `vfgym.messages.as_tool_call` takes."""
-        return value if isinstance(value, cls) else cls._of(_writable(as_tool_call(value)))
+        return value if isinstance(value, cls) else cls._of(_make_writable(as_tool_call(value)))
 
     def _defaults(self) -> dict[str, Any]:
         return {"id": None}
@@ -214,7 +214,7 @@ class _WritableMessage(_Writable, Message):
         dict.__setitem__(self, key, None if value is None else self._validate_field(key, value))
 
     def _original(self) -> Self:
-        return self._of({key: _copied(value) for key, value in self.items()})
+        return self._of({key: _copy_data(value) for key, value in self.items()})
 
     @classmethod
     def model_validate(cls, value: Any) -> Self:
@@ -237,16 +237,16 @@ class _WritableMessage(_Writable, Message):
         return dict(self)
 
 
-def _copied(value: Any) -> Any:
+def _copy_data(value: Any) -> Any:
     """Return dicts and lists copied, all the way down; anything else as it is."""
     if value.__class__ is str:
         return value
     if isinstance(value, dict):
         cls = value.__class__ if isinstance(value, PartDict | tool_calls.ToolCall) else PartDict
         made = cls.__new__(cls)
-        dict.update(made, {key: _copied(item) for key, item in value.items()})
+        dict.update(made, {key: _copy_data(item) for key, item in value.items()})
         return made
-    return [_copied(item) for item in value] if isinstance(value, list) else value
+    return [_copy_data(item) for item in value] if isinstance(value, list) else value
 
 
 class SystemMessage(_WritableMessage, frozen.SystemMessage):

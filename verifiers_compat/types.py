@@ -109,7 +109,7 @@ class Response(_Open, responses.Response, metaclass=StandsFor):
 
 
 class Tool(ItemAccess, tools.Tool):
-    """What a model is told about a tool. It can be written to, and keeps further fields."""
+    """What a model knows of a tool. It can be written to, and keeps further fields."""
 
     model_config = ConfigDict(frozen=False, extra="allow")
 
@@ -246,8 +246,8 @@ class GenerateOutputs(dict[str, Any]):
     def __repr__(self) -> str:
         # Short, and not only for a reader: asyncio.run of Python 3.11 makes the repr of what it returns.
         outputs, metadata = self.get("outputs", ()), self.get("metadata", {})
-        told = ", ".join(f"{name}={metadata[name]!r}" for name in ("env_id", "model", "avg_reward") if name in metadata)
-        return f"<GenerateOutputs: {len(outputs)} outputs, {told}>"
+        summary = ", ".join(f"{name}={metadata[name]!r}" for name in ("env_id", "model", "avg_reward") if name in metadata)
+        return f"<GenerateOutputs: {len(outputs)} outputs, {summary}>"
 
 
 class RolloutScore(TypedDict):

@@ -56,7 +56,7 @@ def requirements_of(target: Path, extras: Iterable[str] = ()) -> Requirements:
     install: list[str] = []
     replaced: list[str] = []
     unknown: list[str] = []
-    for requirement in _applying(texts, wanted, str(target)):
+    for requirement in _evaluate_markers(texts, wanted, str(target)):
         own = canonicalize_name(requirement.name)
         if own == REPLACED:
             replaced.append(str(requirement))
@@ -80,7 +80,7 @@ def extra_requirements(extras: Iterable[str]) -> Iterator[str]:
         if extra in seen:
             continue
         seen.add(extra)
-        for requirement in _applying(importlib.metadata.requires(OWN) or (), [extra], OWN):
+        for requirement in _evaluate_markers(importlib.metadata.requires(OWN) or (), [extra], OWN):
             if canonicalize_name(requirement.name) == OWN:
                 left += [canonicalize_name(each) for each in requirement.extras]
             elif requirement.marker is not None and "extra" in str(requirement.marker):
@@ -100,7 +100,7 @@ def _check_own(requirement: Requirement, name: str) -> None:
         raise ConfigurationError(f"{name} requires {requirement}, and {version} is installed: update {OWN}, or install an older {name}")
 
 
-def _applying(texts: Iterable[str], extras: Sequence[str], where: str) -> Iterator[Requirement]:
+def _evaluate_markers(texts: Iterable[str], extras: Sequence[str], where: str) -> Iterator[Requirement]:
     """Give the requirements whose markers hold here, for any of the extras that are wanted."""
     for text in texts:
         try:

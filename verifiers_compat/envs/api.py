@@ -89,7 +89,7 @@ class RolloutAPI(DatasetAccess):
             older_args = None if max_retries == 0 else max_retries
             sem, input, client, model, sampling_args, max_retries = input, client, model, sampling_args, older_args, 0
         async with sem or contextlib.nullcontext():
-            rows = await self._rolled_out([input], client, model, sampling_args, max_retries, state_columns, as_group=False)
+            rows = await self._roll_out_rows([input], client, model, sampling_args, max_retries, state_columns, as_group=False)
         return rows[0]
 
     async def run_group(
@@ -114,9 +114,9 @@ class RolloutAPI(DatasetAccess):
         """
         _check_no_server(env_client)
         async with sem or contextlib.nullcontext():
-            return await self._rolled_out(list(group_inputs), client, model, sampling_args, max_retries, state_columns, as_group=True)
+            return await self._roll_out_rows(list(group_inputs), client, model, sampling_args, max_retries, state_columns, as_group=True)
 
-    async def _rolled_out(
+    async def _roll_out_rows(
         self,
         rows: list[Row],
         client: Any,
@@ -132,13 +132,13 @@ class RolloutAPI(DatasetAccess):
             raise ConfigurationError("the inputs of a group are rollouts of one example, so they need the same example_id")
         settings = GenerateSettings(
             model=model,
-            sampling_args=self._merged(sampling_args),
+            sampling_args=self._merge_sampling_args(sampling_args),
             state_columns=state_columns or (),
             max_retries=max_retries,
             independent_scoring=not as_group,
             shows_progress=False,
         )
-        return (await self._generated(inputs, client, settings, calls_author=False)).outputs
+        return (await self._generate_outputs(inputs, client, settings, calls_author=False)).outputs
 
     # Many
 
@@ -203,7 +203,7 @@ class RolloutAPI(DatasetAccess):
         is_one_callback = on_progress is not None and not isinstance(on_progress, list | tuple)
         settings = GenerateSettings(
             model=model,
-            sampling_args=self._merged(sampling_args),
+            sampling_args=self._merge_sampling_args(sampling_args),
             results_path=None if results_path is None else Path(results_path),
             state_columns=state_columns or (),
             save_results=save_results,
@@ -218,10 +218,10 @@ class RolloutAPI(DatasetAccess):
             on_progress=(on_progress,) if is_one_callback else tuple(on_progress or ()),  # type: ignore[arg-type]
             on_log=on_log,
             shows_progress=not is_one_callback and older.get("use_tqdm") is not False,
-            **_older_limits(older, max_concurrent),
+            **_parse_older_limits(older, max_concurrent),
         )
         planned = inputs if isinstance(inputs, TaskInputs) else ListedInputs(self.definition.tasks_of("train"), _rows(inputs))
-        return await self._generated(planned, client, settings)
+        return await self._generate_outputs(planned, client, settings)
 
     async def evaluate(
         self,
@@ -255,7 +255,7 @@ class RolloutAPI(DatasetAccess):
             The outputs by example and rollout, and the run's metadata.
         """
         return await self.generate(
-            self._evaluation_inputs(num_examples, rollouts_per_example, split, example_ids),
+            self._choose_inputs(num_examples, rollouts_per_example, split, example_ids),
             client,
             model,
             sampling_args,
@@ -276,7 +276,7 @@ class RolloutAPI(DatasetAccess):
     generate_sync = sync_twin(generate)
     evaluate_sync = sync_twin(evaluate)
 
-    def _evaluation_inputs(
+    def _choose_inputs(
         self, num_examples: int, rollouts_per_example: int, split: Literal["train", "eval"], example_ids: Iterable[int] | None
     ) -> Any:
         tasks = self.definition.tasks_of(split)
@@ -335,14 +335,16 @@ class RolloutAPI(DatasetAccess):
     async def stop_server(self) -> None:
         """There is no server process to stop, so nothing is done."""
 
-    async def _generated(self, inputs: Inputs, client: Any, settings: GenerateSettings, *, calls_author: bool = True) -> GenerateOutputs:
+    async def _generate_outputs(
+        self, inputs: Inputs, client: Any, settings: GenerateSettings, *, calls_author: bool = True
+    ) -> GenerateOutputs:
         """Carry a run out, through the author's own `run_group` or `run_rollout` where there is one."""
         method = "run_rollout" if settings.independent_scoring else "run_group"
         is_authored = calls_author and getattr(type(self), method) is not getattr(RolloutAPI, method)
         if settings.independent_scoring and self.definition.requires_group_rollouts:
             names = ", ".join(self.definition.rubric.group_function_names)
             raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")
-        clients, own = self._clients(client)
+        clients, own = self._resolve_clients(client)
         try:
             run = self._run(inputs, client, settings)
             own_method = getattr(self, method) if is_authored else None
@@ -354,23 +356,23 @@ class RolloutAPI(DatasetAccess):
             await threads.on_thread(_push, outputs, settings.hf_hub_dataset_name)
         return GenerateOutputs(outputs)
 
-    def _clients(self, client: Any) -> tuple[list[Client], list[Client]]:
+    def _resolve_clients(self, client: Any) -> tuple[list[Client], list[Client]]:
         """Return who is asked, in turn; and those among them that were made here, to be closed here."""
         if isinstance(client, EndpointClientConfig):
             configs = client.endpoints() if isinstance(client, ClientConfig) else [client]
-            made = [self._resolved(config) for config in configs]
+            made = [self._resolve_one_client(config) for config in configs]
             return made, made
-        resolved = self._resolved(client)
+        resolved = self._resolve_one_client(client)
         is_twin = resolved is not client and isinstance(resolved, ProviderClient) and resolved.client is not client
         return [resolved], [resolved] if is_twin else []
 
-    def _resolved(self, client: Any) -> Client:
+    def _resolve_one_client(self, client: Any) -> Client:
         """Return who is asked, by the API that the environment asks for where `client` does not say which one it speaks."""
         if isinstance(client, EndpointClientConfig) and self.client_type is not None:
-            client = _speaking(client, self.client_type)
+            client = _with_client_type(client, self.client_type)
         return resolve_client(client, self.client_type)
 
-    def _merged(self, sampling_args: SamplingArgs | None) -> SamplingArgs:
+    def _merge_sampling_args(self, sampling_args: SamplingArgs | None) -> SamplingArgs:
         return with_secrets({**self.definition.sampling_args, **(sampling_args or {})})  # type: ignore[no-any-return]
 
     def _run(self, inputs: Inputs, client: Any, settings: GenerateSettings) -> Run:
@@ -398,7 +400,7 @@ class RolloutAPI(DatasetAccess):
         )
 
 
-def _speaking(config: EndpointClientConfig, client_type: ClientType) -> EndpointClientConfig:
+def _with_client_type(config: EndpointClientConfig, client_type: ClientType) -> EndpointClientConfig:
     """Return a configuration that speaks an API, where it does not say itself which one."""
     return config if "client_type" in config.model_fields_set else config.model_copy(update={"client_type": client_type})
 
@@ -428,7 +430,7 @@ _AUTHORS_CHOICE = ("get_eval_dataset", "build_eval_dataset")
 _OLDER = ("max_concurrent_generation", "max_concurrent_scoring", "use_tqdm", "save_every", "interleave_scoring")
 
 
-def _older_limits(older: Mapping[str, Any], max_concurrent: int) -> dict[str, int]:
+def _parse_older_limits(older: Mapping[str, Any], max_concurrent: int) -> dict[str, int]:
     """Return the limits of a run, given what older versions call them too."""
     for name in older:
         if name not in _OLDER:

@@ -108,7 +108,7 @@ def awaitable_stop(condition: Callable[..., bool]) -> Callable[..., Any]:
     return call
 
 
-def asked_plainly(handler: MarkedMethod) -> MarkedMethod:
+def unwrap_stop(handler: MarkedMethod) -> MarkedMethod:
     """Return a stop condition as the machine asks it: where it is an `awaitable_stop`, the plain one behind it."""
     condition = _plain_stops.get(getattr(handler.call, "__func__", None))  # type: ignore[arg-type]
     return handler if condition is None else MarkedMethod(handler.name, MethodType(condition, handler.call.__self__))  # type: ignore[attr-defined]

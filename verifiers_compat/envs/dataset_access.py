@@ -24,11 +24,11 @@ class DatasetAccess:
 
     def build_dataset(self) -> Dataset | None:
         """Return all training tasks as a Dataset, built on first use; None where there are none."""
-        return self._built("train")
+        return self._build_split("train")
 
     def build_eval_dataset(self) -> Dataset | None:
         """Return all evaluation tasks as a Dataset, built on first use; None where there are none."""
-        return self._built("eval")
+        return self._build_split("eval")
 
     def get_dataset(self, n: int = -1, seed: int | None = None) -> Dataset:
         """Return training tasks as a Dataset.
@@ -40,7 +40,7 @@ class DatasetAccess:
         Raises:
             ConfigurationError: If there are no training tasks.
         """
-        return self._some("train", n, seed)
+        return self._take_tasks("train", n, seed)
 
     def get_eval_dataset(self, n: int = -1, seed: int | None = None) -> Dataset:
         """Return evaluation tasks as a Dataset; training tasks where there are no others (see `get_dataset`)."""
@@ -48,7 +48,7 @@ class DatasetAccess:
         if not definition.has_tasks("eval"):
             logger.warning("%s has no evaluation tasks: the training tasks are used", type(definition).__name__)
             return self.get_dataset(n, seed)
-        return self._some("eval", n, seed)
+        return self._take_tasks("eval", n, seed)
 
     @staticmethod
     def make_dataset(results: Mapping[str, Any]) -> Dataset:
@@ -60,7 +60,7 @@ class DatasetAccess:
     @property
     def dataset(self) -> Dataset | None:
         """The training tasks as a Dataset; None while a builder has not been called."""
-        return self._built("train", calls_builder=False)
+        return self._build_split("train", calls_builder=False)
 
     @dataset.setter
     def dataset(self, rows: Any) -> None:
@@ -69,7 +69,7 @@ class DatasetAccess:
     @property
     def eval_dataset(self) -> Dataset | None:
         """The evaluation tasks as a Dataset; None while a builder has not been called."""
-        return self._built("eval", calls_builder=False)
+        return self._build_split("eval", calls_builder=False)
 
     @eval_dataset.setter
     def eval_dataset(self, rows: Any) -> None:
@@ -83,7 +83,7 @@ class DatasetAccess:
     def _datasets(self) -> dict[str, Any]:
         return {}
 
-    def _built(self, split: str, *, calls_builder: bool = True) -> Dataset | None:
+    def _build_split(self, split: str, *, calls_builder: bool = True) -> Dataset | None:
         definition = self.definition
         if not definition.has_tasks(split):
             return None
@@ -94,7 +94,7 @@ class DatasetAccess:
             self._datasets[split] = tasks_dataset(tasks, getattr(definition, "map_kwargs", {}))
         return cast("Dataset", self._datasets[split])
 
-    def _some(self, split: str, n: int, seed: int | None) -> Dataset:
+    def _take_tasks(self, split: str, n: int, seed: int | None) -> Dataset:
         definition = self.definition
         if not definition.has_tasks(split):
             raise ConfigurationError(f"{type(definition).__name__} has no {split} tasks: give dataset= (or eval_dataset=) to it")

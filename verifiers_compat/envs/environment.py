@@ -110,14 +110,14 @@ class Environment(RolloutAPI, ChatEnv):
         closed with the environment; an SDK's client stays open.
         """
         if client is not None and not isinstance(client, Client):
-            client = self._kept_client(client)
+            client = self._keep_client(client)
         return super().initial_state(task, client, model, sampling_args)
 
-    def _kept_client(self, client: Any) -> Client:
+    def _keep_client(self, client: Any) -> Client:
         for given, made in self._kept_clients:
             if given is client or (isinstance(given, EndpointClientConfig) and given == client):
                 return made
-        made = self._resolved(client)
+        made = self._resolve_one_client(client)
         self._kept_clients.append((client, made))
         return made
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from verifiers_compat.envs.awaitables import asked_plainly, awaitable_stop
+from verifiers_compat.envs.awaitables import awaitable_stop, unwrap_stop
 from verifiers_compat.envs.environment import Environment
 from vfgym.calls import is_awaitable
 from vfgym.envs import multi_turn
@@ -26,7 +26,7 @@ class MultiTurnEnv(Environment, multi_turn.MultiTurnEnv):
     has_final_env_response = awaitable_stop(multi_turn.MultiTurnEnv.has_final_env_response)
 
     def _handlers(self, kind: Kind) -> list[MarkedMethod]:
-        return [asked_plainly(handler) for handler in super()._handlers(kind)]
+        return [unwrap_stop(handler) for handler in super()._handlers(kind)]
 
     def _overrides(self, name: str) -> bool:
         return super()._overrides(name) or (name == "add_trajectory_step" and self._has_own_add_model_response)

@@ -98,15 +98,15 @@ class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
 
     # Datasets: only whoever asks for one pays for the resets
 
-    def _built(self, split: str, *, calls_builder: bool = True) -> Dataset | None:
+    def _build_split(self, split: str, *, calls_builder: bool = True) -> Dataset | None:
         if split not in self._datasets and (seeds := self._seeds_of(split)) is not None:
             self._datasets[split] = self._questions(seeds)
-        return super()._built(split, calls_builder=calls_builder)
+        return super()._build_split(split, calls_builder=calls_builder)
 
-    def _some(self, split: str, n: int, seed: int | None) -> Dataset:
+    def _take_tasks(self, split: str, n: int, seed: int | None) -> Dataset:
         if seed is None and n > 0 and split not in self._datasets and (seeds := self._seeds_of(split)) is not None:
             return self._questions(seeds[:n])
-        return super()._some(split, n, seed)
+        return super()._take_tasks(split, n, seed)
 
     def _seeds_of(self, split: str) -> range | None:
         rows = self._tasks[split].rows if split in self._tasks else None

@@ -29,10 +29,10 @@ def documented_content(value: object) -> str | list[dict[str, object]]:
 class ToolEnv(MultiTurnEnv, tool.ToolEnv):
     """`vfgym.ToolEnv` with the rollout API, whose tools are called as this API documents it.
 
-    A tool gets what the model wrote, neither checked nor converted. The calls of one answer are carried out one after another. What
-    a tool returns is told as `str` has it. What goes wrong is the exception that Python raises (`json.JSONDecodeError` where arguments
-    are no JSON, `KeyError` for an unknown tool, `TypeError` for wrong arguments): ``error_formatter`` gets it, and ``stop_errors`` may name
-    it, or the `vf.ToolParseError` or `vf.ToolCallError` that it is recorded as.
+    A tool gets what the model wrote, neither checked nor converted. The calls of one answer are carried out one after another. The
+    model reads what a tool returned as `str` writes it. What goes wrong is the exception that Python raises (`json.JSONDecodeError`
+    where arguments are no JSON, `KeyError` for an unknown tool, `TypeError` for wrong arguments): ``error_formatter`` gets it, and
+    ``stop_errors`` may name it, or the `vf.ToolParseError` or `vf.ToolCallError` that it is recorded as.
     """
 
     _calls_overlap = False

@@ -99,7 +99,7 @@ def maybe_retry(
             except error_types as error:
                 failure: str | None = repr(error)
             else:
-                failure = _failure(result, error_types)
+                failure = _find_failure(result, error_types)
                 if failure is None:
                     return result
             wait = min(max_wait, initial * 2**attempt) * random.uniform(0.5, 1.0)
@@ -110,7 +110,7 @@ def maybe_retry(
     return attempts
 
 
-def _failure(result: Any, error_types: ErrorTypes) -> str | None:
+def _find_failure(result: Any, error_types: ErrorTypes) -> str | None:
     """Return what went wrong in a result that holds one of the errors, else None."""
     for each in result if isinstance(result, list | tuple) else [result]:
         error = each.get("error") if isinstance(each, Mapping) else None

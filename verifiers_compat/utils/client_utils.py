@@ -62,7 +62,7 @@ def setup_openai_client(config: EndpointClientConfig) -> AsyncOpenAI:
     """
     from openai import AsyncOpenAI
 
-    return AsyncOpenAI(**_sdk_arguments(config))
+    return AsyncOpenAI(**_build_sdk_arguments(config))
 
 
 def setup_anthropic_client(config: EndpointClientConfig) -> AsyncAnthropic:
@@ -72,10 +72,10 @@ def setup_anthropic_client(config: EndpointClientConfig) -> AsyncAnthropic:
     """
     from anthropic import AsyncAnthropic
 
-    return AsyncAnthropic(**_sdk_arguments(config))
+    return AsyncAnthropic(**_build_sdk_arguments(config))
 
 
-def _sdk_arguments(config: EndpointClientConfig) -> dict[str, Any]:
+def _build_sdk_arguments(config: EndpointClientConfig) -> dict[str, Any]:
     """Return a configuration as the arguments that the clients of both SDKs take."""
     import httpx2
 

@@ -42,10 +42,10 @@ def load_environment(env_id: str, **env_args: Any) -> Any:
     if not isinstance(env_id, str) or not env_id.strip():
         raise ConfigurationError(f"expected the id of an environment, got {env_id!r}")
     if env_id in gymnasium.registry:
-        env = _called(env_id, gymnasium.make, {"id": env_id, **env_args})
+        env = _call_loader(env_id, gymnasium.make, {"id": env_id, **env_args})
     else:
-        loader = _loader(env_id)
-        env = _called(env_id, loader, coerce_typed_env_config(loader, inspect.signature(loader), env_args))
+        loader = _import_loader(env_id)
+        env = _call_loader(env_id, loader, coerce_typed_env_config(loader, inspect.signature(loader), env_args))
     if isinstance(env, gymnasium.Env) and not hasattr(env, "generate"):
         from verifiers_compat import as_environment
 
@@ -83,7 +83,7 @@ def suggest_ids(env_id: str) -> str:
     return f" Did you mean {', '.join(f'`{each}`' for each in near)}?" if near else ""
 
 
-def _loader(env_id: str) -> Callable[..., Any]:
+def _import_loader(env_id: str) -> Callable[..., Any]:
     """Import an environment's module, and return its function."""
     name = module_name(env_id)
     try:
@@ -110,7 +110,7 @@ def _loader(env_id: str) -> Callable[..., Any]:
     return typing.cast("Callable[..., Any]", loader)
 
 
-def _called(env_id: str, loader: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def _call_loader(env_id: str, loader: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     parameters = inspect.signature(loader).parameters.values()
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):

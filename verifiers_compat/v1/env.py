@@ -205,11 +205,11 @@ class Env(Environment):
             show(state, episode)
         return episode
 
-    async def _generated(self, inputs: Any, client: Any, settings: Any, **how: Any) -> Any:
+    async def _generate_outputs(self, inputs: Any, client: Any, settings: Any, **how: Any) -> Any:
         groups = {example.example_id: GroupSlots(example.num_rollouts) for example in inputs.examples()}
         token = _groups.set(groups)
         try:
-            return await super()._generated(inputs, client, settings, **how)
+            return await super()._generate_outputs(inputs, client, settings, **how)
         finally:
             _groups.reset(token)
 

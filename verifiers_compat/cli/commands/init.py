@@ -63,7 +63,7 @@ def init(
 
 
 def write_project(module: str, path: Path, *, is_package: bool = False, rewrites_readme: bool = False) -> Path:
-    """Write the files of an environment, but for those that are there already, and tell of each.
+    """Write the files of an environment, but for those that are there already, and print which.
 
     Args:
         module: Name of its module.

@@ -40,24 +40,24 @@ def install(
     The requirement `verifiers` of published environments is left out: this library offers it. uv is used where it is installed, else
     pip; options of theirs go into environment variables (UV_..., PIP_...).
     """
-    name, extras = _name_and_extras(env)
+    name, extras = _split_extras(env)
     if from_repo:
         with tempfile.TemporaryDirectory() as clone:
-            folder = _cloned(repository, branch, Path(clone))
-            code = install_target(_project(name, folder / "environments"), extras, is_editable=False)
+            folder = _clone(repository, branch, Path(clone))
+            code = install_target(_find_project(name, folder / "environments"), extras, is_editable=False)
     else:
-        target = _local(name, path)
+        target = _find_local(name, path)
         code = install_target(target, extras, is_editable=target.suffix != ".whl")
     raise typer.Exit(code)
 
 
-def _name_and_extras(env: str) -> tuple[str, list[str]]:
+def _split_extras(env: str) -> tuple[str, list[str]]:
     match = re.fullmatch(r"(.*?)(?:\[([^\]]*)\])?", env)
     name, extras = (match[1], match[2]) if match else (env, None)
     return name, [extra.strip() for extra in (extras or "").split(",") if extra.strip()]
 
 
-def _local(name: str, path: Path) -> Path:
+def _find_local(name: str, path: Path) -> Path:
     """Return the wheel or project that is meant."""
     given = Path(name)
     if given.suffix == ".whl":
@@ -71,10 +71,10 @@ def _local(name: str, path: Path) -> Path:
             f"{name!r} is on the hosted hub of environments, which vf-install does not ask: download its wheel there and run"
             " vf-install PATH/TO/WHEEL.whl"
         )
-    return _project(name, path)
+    return _find_project(name, path)
 
 
-def _project(name: str, path: Path) -> Path:
+def _find_project(name: str, path: Path) -> Path:
     folder = path / name.replace("-", "_")
     if not folder.is_dir():
         there = sorted(each.parent.name for each in path.glob("*/pyproject.toml"))
@@ -83,7 +83,7 @@ def _project(name: str, path: Path) -> Path:
     return folder
 
 
-def _cloned(repository: str, branch: str, folder: Path) -> Path:
+def _clone(repository: str, branch: str, folder: Path) -> Path:
     command = ["git", "clone", "--quiet", "--depth", "1", "--branch", branch, "--", repository, str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -110,7 +110,7 @@ def install_target(target: Path, extras: Sequence[str] = (), *, is_editable: boo
     requirements = requirements_of(target, extras)
     for extra in requirements.unknown_extras:
         print_note(f"nothing here stands for the extra {REPLACED}[{extra}]: install what the environment needs of it yourself")
-    installer = _installer()
+    installer = _find_installer()
     if requirements.install:
         with tempfile.TemporaryDirectory() as folder:
             limits = Path(folder, "constraints.txt")
@@ -132,15 +132,15 @@ def install_target(target: Path, extras: Sequence[str] = (), *, is_editable: boo
         return FAILED
     echo(f"installed {requirements.name}")
     if requirements.replaced:
-        left_out = ", ".join(requirements.replaced)
+        replaced = ", ".join(requirements.replaced)
         echo(
-            f"left out  {left_out}: vfgym offers it (verifiers_compat). `pip check` calls it missing, which does no harm: vf-eval lets"
+            f"left out  {replaced}: vfgym offers it (verifiers_compat). `pip check` calls it missing, which does no harm: vf-eval lets"
             " `import verifiers` mean this library"
         )
     return 0
 
 
-def _installer() -> list[str]:
+def _find_installer() -> list[str]:
     """Return the command that installs into this environment: uv's, else pip's."""
     uv = shutil.which("uv")
     if uv is not None:

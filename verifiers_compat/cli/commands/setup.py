@@ -37,7 +37,7 @@ def setup(
 
 
 def write_workspace(folder: Path) -> None:
-    """Write the directories and files of a workspace, but for those that are there already, and tell of each."""
+    """Write the directories and files of a workspace, but for those that are there already, and print which."""
     (folder / "environments").mkdir(parents=True, exist_ok=True)
     echo(f"made    {folder / 'environments'}")
     write_new(folder / "configs/endpoints.toml", endpoints_text())

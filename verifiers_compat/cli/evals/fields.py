@@ -161,7 +161,7 @@ class EvalFields(TableFields):
         Text, Option("--endpoints-path", "-e", metavar="FILE", help="The endpoint registry. [./configs/endpoints.toml]")
     ] = None
     endpoint_id: Text = None
-    """A name of the endpoint registry; in files, which say in ``model`` what is no such name."""
+    """A name of the endpoint registry. Only config files have it; an option takes such a name as ``model``."""
     model: Annotated[Text, Option("--model", "-m", help="A model, or a name in the endpoint registry. [openai/gpt-4.1-mini]")] = None
     api_client_type: Annotated[
         ClientType | None,

@@ -47,15 +47,15 @@ def load_toml_config(path: str | Path, extra_valid_fields: Iterable[str] = ()) -
     if misspelt is not None:
         known = [*_TABLES, *EvalFields.known_names(extra)]
         raise ConfigurationError(f"{path}: there is no table or field {misspelt!r}.{did_you_mean(misspelt, known)}")
-    shared = _fields(content, f"{path}", extra)
+    shared = _check_fields(content, f"{path}", extra)
     if "env_id" in shared:
         raise ConfigurationError(f"{path}: an environment belongs into an [[eval]] or [[ablation]] table, not above them")
     evals = [
-        _merged(shared, normalize_env_id_alias(row, f"{path}: eval {i}"), i, "eval", path, extra) for i, row in _numbered(tables["eval"])
+        _merge(shared, normalize_env_id_alias(row, f"{path}: eval {i}"), i, "eval", path, extra) for i, row in _numbered(tables["eval"])
     ]
     for i, row in _numbered(tables["ablation"]):
-        for combination in _combinations(row, f"{path}: ablation {i}", extra):
-            evals.append(_merged(shared, combination, i, "ablation", path, extra))
+        for combination in _expand_sweep(row, f"{path}: ablation {i}", extra):
+            evals.append(_merge(shared, combination, i, "ablation", path, extra))
     if not evals:
         raise ConfigurationError(f"{path} has no evaluations: add a table [[eval]] with an env_id")
     for fields in evals:
@@ -91,7 +91,7 @@ def _numbered(rows: list[Any]) -> Iterable[tuple[int, Any]]:
     return enumerate(rows, start=1)
 
 
-def _fields(table: Mapping[str, Any], where: str, extra: list[str]) -> dict[str, Any]:
+def _check_fields(table: Mapping[str, Any], where: str, extra: list[str]) -> dict[str, Any]:
     """Return the fields of a table, checked."""
     fields = EvalFields.rename(table, where, extra)
     EvalFields.parse({name: value for name, value in fields.items() if name not in extra}, where)
@@ -100,9 +100,9 @@ def _fields(table: Mapping[str, Any], where: str, extra: list[str]) -> dict[str,
     return fields
 
 
-def _merged(shared: Mapping[str, Any], table: Mapping[str, Any], number: int, kind: str, path: Path, extra: list[str]) -> dict[str, Any]:
+def _merge(shared: Mapping[str, Any], table: Mapping[str, Any], number: int, kind: str, path: Path, extra: list[str]) -> dict[str, Any]:
     where = f"{path}: {kind} {number}"
-    own = _fields(table, where, extra)
+    own = _check_fields(table, where, extra)
     if not own.get("env_id"):
         raise ConfigurationError(f"{where} needs an env_id")
     merged = {**shared, **own}
@@ -112,7 +112,7 @@ def _merged(shared: Mapping[str, Any], table: Mapping[str, Any], number: int, ki
     return merged
 
 
-def _combinations(table: Mapping[str, Any], where: str, extra: list[str]) -> Iterable[dict[str, Any]]:
+def _expand_sweep(table: Mapping[str, Any], where: str, extra: list[str]) -> Iterable[dict[str, Any]]:
     """Give the tables that an ablation stands for."""
     fixed = normalize_env_id_alias(table, where)
     sweep = fixed.pop("sweep", None)

@@ -73,7 +73,7 @@ def resolve_model(fields: EvalFields) -> tuple[str, ClientConfig]:
     if fields.endpoint_id and fields.model:
         raise ConfigurationError("endpoint_id names a model of the endpoint registry, so leave model out (or endpoint_id)")
     alias = fields.endpoint_id or fields.model or DEFAULT_MODEL
-    variants = _endpoints(fields).get(alias)
+    variants = _read_registry(fields).get(alias)
     if fields.endpoint_id and not variants:
         raise ConfigurationError(f"there is no endpoint {fields.endpoint_id!r} in {fields.endpoints_path or DEFAULT_PATH}")
     given = {"api_base_url": fields.api_base_url, "api_key_var": fields.api_key_var, "client_type": fields.api_client_type}
@@ -91,7 +91,7 @@ def resolve_model(fields: EvalFields) -> tuple[str, ClientConfig]:
     return variants[0]["model"] if variants else alias, checked_config(**config, extra_headers_from_state=from_state)
 
 
-def _endpoints(fields: EvalFields) -> Endpoints:
+def _read_registry(fields: EvalFields) -> Endpoints:
     file = resolve_endpoints_file(fields.endpoints_path or DEFAULT_PATH)
     if file is not None:
         return read_endpoints(file)

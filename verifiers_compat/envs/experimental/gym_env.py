@@ -195,7 +195,7 @@ class GymEnv(SeededGameEnv, GameEnv):
         self.env_kwargs = dict(env_kwargs or {})
         self.action_parser = action_parser
         self.obs_to_text: Callable[[Any], Content] = obs_to_text or str
-        kwargs.setdefault("blocking", not _where_made(env_cls, self.env_kwargs).startswith(FAST_GAMES))
+        kwargs.setdefault("blocking", not _find_maker(env_cls, self.env_kwargs).startswith(FAST_GAMES))
         kwargs.setdefault("max_turns", _DOCUMENTED_MOST_STEPS if max_episode_steps is None else max_episode_steps)
         super().__init__(
             numbers={"num_train_episodes": num_train_episodes, "num_eval_episodes": num_eval_episodes},
@@ -223,7 +223,7 @@ class GymEnv(SeededGameEnv, GameEnv):
             game.seed(seed)
         observation, state["gym_info"] = normalize_reset(game.reset(**given))
         few_shot = as_messages(self.few_shot or [], self.message_types, name="few_shot")
-        return [*few_shot, *self._said(self.obs_to_text(observation))]
+        return [*few_shot, *self._to_messages(self.obs_to_text(observation))]
 
     def make_move(self, game: Any, message: Message, state: State) -> Turn:
         """Play what the model answered, and return what came of it."""
@@ -232,12 +232,12 @@ class GymEnv(SeededGameEnv, GameEnv):
         try:
             action = text if self.action_parser is None else self.action_parser(text)
         except Exception as error:
-            return Turn(self._said(f"Action Parsing Error: {error}"), terminated=True, is_valid=False)
+            return Turn(self._to_messages(f"Action Parsing Error: {error}"), terminated=True, is_valid=False)
         observation, reward, terminated, truncated, info = normalize_step(game.step(action))
         state["gym_info"] = state["trajectory"][-1]["extras"]["gym_info"] = info
-        return Turn(self._said(self.obs_to_text(observation)), reward, terminated, truncated, info)
+        return Turn(self._to_messages(self.obs_to_text(observation)), reward, terminated, truncated, info)
 
-    def _said(self, text: Content) -> list[Message]:
+    def _to_messages(self, text: Content) -> list[Message]:
         return [self.message_types["user" if self.message_type == "chat" else "text"](text)]
 
     # How it ends
@@ -279,7 +279,7 @@ def _has_seed_argument(reset: Callable[..., Any]) -> bool | None:
     return None if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()) else False
 
 
-def _where_made(env_cls: Callable[..., Any], env_kwargs: Mapping[str, Any]) -> str:
+def _find_maker(env_cls: Callable[..., Any], env_kwargs: Mapping[str, Any]) -> str:
     """Return the module that makes a game, as far as it can be told before one is made."""
     if env_cls is gymnasium.make and "id" in env_kwargs:
         given = env_kwargs["id"]

@@ -21,11 +21,11 @@ class ReasoningGymEnv(SingleTurnEnv, reasoning_gym.ReasoningGymEnv):
     _levels_of_dataset: dict[str, int] | None = None
     """The levels that the training tasks had when they were last made a Dataset."""
 
-    def _built(self, split: str, *, calls_builder: bool = True) -> Dataset | None:
+    def _build_split(self, split: str, *, calls_builder: bool = True) -> Dataset | None:
         if split == "train" and self.curriculum is not None and self.curriculum.levels != self._levels_of_dataset:
             self._levels_of_dataset = self.curriculum.levels
             self._datasets.pop(split, None)
-        return super()._built(split, calls_builder=calls_builder)
+        return super()._build_split(split, calls_builder=calls_builder)
 
 
 __all__ = ["ReasoningGymEnv"]

@@ -26,7 +26,7 @@ from vfgym.wrappers.textarena import env
 class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
     """A game of TextArena whose moves stand in tags, as the rollout API documents it; any game, opponents included.
 
-    A task is a seed. Its ``question`` is what the game tells at first, its ``answer`` the secret word where the game has one (Wordle), else
+    A task is a seed. Its ``question`` is what the game shows first, its ``answer`` the secret word where the game has one (Wordle), else
     the seed. A row that has an answer only is played with this secret word, or this seed. The end of the game is the
     ``final_env_response``.
 
@@ -58,7 +58,7 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
             game: TextArena's id.
             num_train_examples: Number of training tasks.
             num_eval_examples: Number of evaluation tasks; where it is 0, evaluation uses the training tasks.
-            system_prompt: Put before what the game tells at first. Without it, the form of an answer, where `parser` has one: the game
+            system_prompt: Put before what the game shows first. Without it, the form of an answer, where `parser` has one: the game
                 itself says nothing of tags. ``""`` for none.
             parser: Finds the move in the model's message; by default what stands in ``<guess>`` tags.
             rubric: Scores episodes; the default gives the game's own reward.
@@ -78,7 +78,7 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
             )
         parser = XMLParser(["think", "guess"], answer_field="guess") if parser is None else parser
         if system_prompt is None and kwargs.get("message_type") != "completion":  # whose prompts are one text
-            system_prompt = _how_to_answer(parser)
+            system_prompt = _describe_answer_form(parser)
         if rubric is None:
             rubric = Rubric(parser=parser)
             rubric.add_step_reward_func(game_reward)
@@ -112,7 +112,7 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
 
     def answer_of(self, state: State) -> str:
         """Return the secret word where the game has one, else the seed as text."""
-        return str(_known_to(state).get("secret_word", state["input"]["seed"]))
+        return str(_read_game_state(state).get("secret_word", state["input"]["seed"]))
 
     @eager
     def setup_state(self, state: State) -> Steps[State]:
@@ -120,13 +120,13 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
         begun = super().setup_state(state)
         if is_awaitable(begun):
             yield begun
-        known, answer = _known_to(state), state["answer"]
+        known, answer = _read_game_state(state), state["answer"]
         if "secret_word" in known:
             if not (isinstance(answer, str) and answer.islower() and len(answer) == len(known["secret_word"])):
                 raise ConfigurationError(
                     f"the answer of a task of {self.game} must be a word of {len(known['secret_word'])} small letters, got {answer!r}"
                 )
-            known["secret_word"] = answer  # nothing that was told yet depends on it
+            known["secret_word"] = answer  # nothing that was shown yet depends on it
         return state
 
     # Moves and ends
@@ -137,7 +137,7 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
         Raises:
             ActionNotFound: If it finds nothing.
         """
-        move = self._found_in(message)
+        move = self._find_move(message)
         if not move:
             missing = f"are no <{self.parser.answer_field}> tags with a move" if isinstance(self.parser, XMLParser) else "is no move"
             raise ActionNotFound(f"There {missing} in your answer.")
@@ -150,14 +150,14 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
         tag = self.parser.answer_field
         return self.message_types["assistant"](f"<{tag}>{move['content']}</{tag}>")
 
-    def _found_in(self, message: Message) -> str:
+    def _find_move(self, message: Message) -> str:
         found = self.parser.parse_answer([message])
         return "" if found is None else str(found).strip()
 
     def _take(self, turn: Turn, state: State) -> None:
-        is_the_games = turn.is_valid or self._found_in(state["trajectory"][-1]["completion"][0])
+        is_the_games = turn.is_valid or self._find_move(state["trajectory"][-1]["completion"][0])
         if is_the_games and not (turn.terminated or turn.truncated):
-            turn.messages = [self.message_types["user"](self.feedback_fn(told["content"])) for told in turn.messages]
+            turn.messages = [self.message_types["user"](self.feedback_fn(message["content"])) for message in turn.messages]
         super()._take(turn, state)
 
     @awaitable_stop
@@ -173,15 +173,15 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
         return super().end_flags(state)
 
 
-def _how_to_answer(parser: Parser) -> str | None:
-    """Return what a model is told about the form of an answer; None where it may be any."""
+def _describe_answer_form(parser: Parser) -> str | None:
+    """Return a description of the form of an answer; None where it may be any."""
     if not isinstance(parser, XMLParser):
         return None
     tag = parser.answer_field
     return f"Answer in this form, with your move in <{tag}> tags, written as the game asks for it:\n\n{parser.get_format_str()}"
 
 
-def _known_to(state: State) -> dict[str, Any]:
+def _read_game_state(state: State) -> dict[str, Any]:
     """Return what the running game knows."""
     known: dict[str, Any] = state.session.game.raw.state.game_state
     return known
