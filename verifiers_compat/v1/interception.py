@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from verifiers_compat.v1 import wire_anthropic, wire_openai
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.calls import maybe_await, rollout_failure
+from vfgym.clients.config import CLIENT_TYPES
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError, did_you_mean
 from vfgym.lifecycle import register_teardown
 
@@ -27,17 +28,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_APIS = {
-    "chat_completions": "chat_completions",
-    "chat": "chat_completions",
-    "openai_chat_completions": "chat_completions",
-    "completions": "completions",
-    "openai_completions": "completions",
-    "messages": "messages",
-    "anthropic_messages": "messages",
-}
-_ELSEWHERE = ("responses", "openai_responses", "openai_chat_completions_token", "renderer", "nemorl_chat_completions")
 _CLIENT_TYPES = {"chat_completions": "openai_chat_completions", "completions": "openai_completions", "messages": "anthropic_messages"}
+_APIS = {**{api: api for api in _CLIENT_TYPES}, **{kind: api for api, kind in _CLIENT_TYPES.items()}, "chat": "chat_completions"}
+"""What each name of an API stands for: its own, that of the client that speaks it, or a short one."""
+_ELSEWHERE = {"responses", *CLIENT_TYPES} - _APIS.keys()
 _WIRES = {
     "chat/completions": wire_openai.CHAT,
     "completions": wire_openai.TEXT,
@@ -53,7 +47,7 @@ def checked_api(api: str) -> str:
         ConfigurationError: If the endpoint does not speak it.
     """
     if api in _ELSEWHERE:
-        raise ConfigurationError(f"the endpoint of a rollout does not speak {api!r}: use one of {', '.join(dict.fromkeys(_APIS.values()))}")
+        raise ConfigurationError(f"the endpoint of a rollout does not speak {api!r}: use one of {', '.join(_CLIENT_TYPES)}")
     if api not in _APIS:
         raise ConfigurationError(f"there is no API {api!r}; the endpoint of a rollout speaks {', '.join(_APIS)}.{did_you_mean(api, _APIS)}")
     return _APIS[api]
@@ -206,7 +200,7 @@ def _problem(status: int, kind: str, message: str, code: str | None = None) -> w
 
 
 _server: _Server | None = None
-_starting: asyncio.Lock | None = None
+_starting = asyncio.Lock()
 
 
 async def open_endpoint(running: Runtime) -> Endpoint:
@@ -215,9 +209,7 @@ async def open_endpoint(running: Runtime) -> Endpoint:
 
 
 async def _started() -> _Server:
-    global _server, _starting
-    if _starting is None:
-        _starting = asyncio.Lock()
+    global _server
     async with _starting:
         if _server is None:
             server = _Server()
