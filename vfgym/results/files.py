@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -9,7 +10,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
@@ -89,6 +90,17 @@ def cannot_write(path: Path, error: OSError) -> ResultsError:
     return ResultsError(f"cannot write results to {path}: {reason}. Give a directory that can be written, with room on its disk")
 
 
+@contextlib.contextmanager
+def _writing_to(path: Path) -> Iterator[None]:
+    """Raise what goes wrong meanwhile as the `ResultsError` of a directory that cannot be written."""
+    try:
+        yield
+    except ResultsError:
+        raise
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
 def is_in_use(path: Path) -> bool:
     """Say whether a run is writing its results to a directory now."""
     try:
@@ -141,13 +153,9 @@ class ResultsWriter:
         self._next_metadata = 0.0
         self._broken: ResultsError | None = None
         self._text_log = DroppedValueLog()
-        try:
+        with _writing_to(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             self._locked = _lock(self.path)
-        except ResultsError:
-            raise
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
         try:
             self._rows = self._open(earlier)
         except BaseException:
@@ -161,7 +169,7 @@ class ResultsWriter:
 
     def _open(self, earlier: Earlier | None) -> io.RawIOBase:
         file = self.path / ROWS
-        try:
+        with _writing_to(self.path):
             if earlier is not None:
                 if _identity(file) != earlier.identity:
                     raise ResultsError(f"{file} has changed since it was read: another run has written to it. Resume again")
@@ -171,10 +179,6 @@ class ResultsWriter:
                 self._pieces = earlier.pieces()
             # Unbuffered: a row is one write call, and is with the system when that returns.
             rows: io.RawIOBase = open(file, "ab", buffering=0)  # noqa: SIM115 (held open for the whole run)
-        except ResultsError:
-            raise
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
         self._end = rows.tell()
         if earlier is None and self._end > 0:
             rows.close()
@@ -219,11 +223,9 @@ class ResultsWriter:
         kept = written_metadata(metadata)
         target = self.path / METADATA
         temporary = target.with_suffix(".json.tmp")
-        try:
+        with _writing_to(self.path):
             temporary.write_text(json_text(kept, is_indented=True) + "\n", encoding="utf-8")
             os.replace(temporary, target)
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
         self._next_metadata = time.monotonic() + _SECONDS_BETWEEN_METADATA
 
     def update_metadata(self, make: Callable[[], Mapping[str, Any]]) -> None:
@@ -255,11 +257,8 @@ class ResultsWriter:
         settled = {row_order(row): row["counted_reward"] for row in rows if row["failed"]}
         if settled or in_order != self._pieces:
             file = self.path / ROWS
-            try:
-                with file.open("rb") as written:
-                    _replace(file, (_settled(read_span(written, piece.start, piece.stop), settled.get(piece.order)) for piece in in_order))
-            except OSError as error:
-                raise cannot_write(self.path, error) from error
+            with _writing_to(self.path), file.open("rb") as written:
+                _replace(file, (_settled(read_span(written, piece.start, piece.stop), settled.get(piece.order)) for piece in in_order))
         self.write_metadata(metadata)
 
     def close(self) -> None:
