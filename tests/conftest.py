@@ -1,4 +1,4 @@
-"""What holds for every test: it ends, with all that it started; Ctrl-C means the same everywhere; a run names the seed of its samples."""
+"""What holds for every test: what it started ends with it; Ctrl-C means the same everywhere; a run names the seed of its samples."""
 
 from __future__ import annotations
 
@@ -7,22 +7,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.sampling import SEED
 from vfgym.output import redaction
-
-LIMIT = 300
-"""Seconds that a test may take, as its set-up and its end may; ``@pytest.mark.limit(seconds)`` sets another limit.
-
-Where nothing can be raised, since a call into C does not return, pytest's ``faulthandler_timeout`` (see pyproject.toml) ends the
-process: a worker of xdist is replaced, and its case fails.
-"""
 
 SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "vfgym/workers")
 """What the command lines of processes hold that many tests share, and that end with the run."""
@@ -35,59 +27,12 @@ os.unsetenv("LINES")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C interrupt what tests start, also where the shell has put the whole run in the background and had it ignored."""
-    config.addinivalue_line("markers", "limit(seconds): what the test may take, in place of the limit of all")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # processes inherit that a signal is ignored, but no handler
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Name the seed of the random samples."""
     terminalreporter.write_line(f"random samples: VFGYM_TEST_SEED={SEED}")
-
-
-@contextlib.contextmanager
-def limited(item: pytest.Item) -> Iterator[None]:
-    """Let a phase of a test fail that takes too long, also where something takes what is raised for an error of its own."""
-    marker = item.get_closest_marker("limit")
-    seconds = LIMIT if marker is None else marker.args[0]
-
-    message = f"{item.nodeid} takes more than {seconds} seconds"
-    is_over = False
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal is_over
-        is_over = True
-        pytest.fail(message)
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 10)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    if is_over:
-        pytest.fail(message)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Limit the set-up."""
-    with limited(item):
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Limit the test."""
-    with limited(item):
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Limit the end."""
-    with limited(item):
-        return (yield)
 
 
 class Process(NamedTuple):

@@ -198,7 +198,7 @@ def test_puzzles_of_sudoku_are_those_of_textarena(clues: int) -> None:
     assert boards[0] == boards[1]
 
 
-@pytest.mark.limit(60)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("env_id", ["Sokoban-v0-medium-train", "Sudoku-v0-hard-train"])
 def test_games_whose_own_search_takes_minutes_begin_in_a_moment(env_id: str) -> None:
     """And their seed decides them. For TextArena's own searches, the first seed is one of those that take longest."""
