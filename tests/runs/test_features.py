@@ -177,12 +177,19 @@ async def test_rollouts_scored_one_by_one_have_advantages_where_they_are_kept_to
 
 
 @both
-async def test_a_rubric_that_scores_groups_cannot_score_alone(run: Run) -> None:
+async def test_a_rubric_that_scores_groups_cannot_score_alone_and_nobody_is_asked(run: Run) -> None:
+    asked: list[str] = []
+
     def rank(completions: list[Any]) -> list[float]:
         return [0.0 for _ in completions]
 
+    def noted(text: str) -> str:
+        asked.append(text)
+        return text
+
     with pytest.raises(vfgym.errors.ConfigurationError, match="rank scores whole groups"):
-        await run(environment(rubric=vf.Rubric(rank)), said, independent_scoring=True)
+        await run(environment(rubric=vf.Rubric(rank)), noted, independent_scoring=True)
+    assert asked == []
 
 
 @both

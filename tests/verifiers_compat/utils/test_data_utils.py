@@ -111,6 +111,7 @@ def test_answers_inside_a_text() -> None:
     )
     assert (extract_hash_answer("a #### 1,000 #### c"), extract_hash_answer("none")) == ("1,000", "none")
     assert strip_non_numeric("-$1,234.50 a year") == "1234.50"
+    assert r"\boxed" in data_utils.BOXED_SYSTEM_PROMPT
 
 
 HUB_ROWS: dict[str, tuple[dict[str, Any], str, str]] = {
