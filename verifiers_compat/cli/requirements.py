@@ -7,6 +7,7 @@ older ones, and this one offers what they use of it; so that requirement, wherev
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,8 +52,8 @@ def requirements_of(target: Path, extras: Iterable[str] = ()) -> Requirements:
     Raises:
         ConfigurationError: If it is neither, or says something that cannot be understood.
     """
-    name, texts = _read_wheel(target) if target.suffix == ".whl" else _read_project(target)
     wanted = [canonicalize_name(extra) for extra in extras]
+    name, texts = _read_wheel(target) if target.suffix == ".whl" else _read_project(target, wanted)
     install: list[str] = []
     replaced: list[str] = []
     unknown: list[str] = []
@@ -120,7 +121,7 @@ class _Project(BaseModel):
     dynamic: list[str] = []
 
 
-def _read_project(folder: Path) -> tuple[str, list[str]]:
+def _read_project(folder: Path, extras: Sequence[str]) -> tuple[str, list[str]]:
     file = folder / "pyproject.toml"
     try:
         project = _Project.model_validate(tomllib.loads(file.read_text(encoding="utf-8")).get("project", {}))
@@ -136,14 +137,8 @@ def _read_project(folder: Path) -> tuple[str, list[str]]:
             raise ConfigurationError(
                 f"the {field} of {project.name} are known only when it is built: build its wheel, and install that with vf-install"
             )
-    optional = [_with_extra(text, canonicalize_name(extra)) for extra, each in project.optional_dependencies.items() for text in each]
-    return project.name, [*project.dependencies, *optional]
-
-
-def _with_extra(text: str, extra: str) -> str:
-    requirement, semicolon, marker = text.partition(";")
-    condition = f"({marker.strip()}) and " if semicolon else ""
-    return f"{requirement}; {condition}extra == '{extra}'"
+    wanted = [each for extra, each in project.optional_dependencies.items() if canonicalize_name(extra) in extras]
+    return project.name, [*project.dependencies, *itertools.chain.from_iterable(wanted)]
 
 
 def _read_wheel(wheel: Path) -> tuple[str, list[str]]:
