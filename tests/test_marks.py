@@ -27,14 +27,14 @@ def note(state: State, name: str) -> float:
     return 1.0
 
 
-class Talk(environments.Talk):
+class SmallTalk(environments.Talk):
     """Two turns of small talk."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"dataset": ROWS, "max_turns": 2, **kwargs})
 
 
-class Noted(Talk):
+class Noted(SmallTalk):
     """Has marked methods of every kind, which note their calls."""
 
     def setup_state(self, state: State) -> Any:
@@ -211,7 +211,7 @@ def test_setups_come_before_setup_state_updates_after_cleanup_and_scores_last(ki
 
 @faces
 def test_the_marked_methods_of_a_rubric_come_after_the_functions_it_was_given(play: Play) -> None:
-    state = play(Talk(rubric=NotedRubric([given], weights=[4.0])), "one", "two")
+    state = play(SmallTalk(rubric=NotedRubric([given], weights=[4.0])), "one", "two")
     assert state["calls"] == [*RUBRIC_SCORES, "swept"]
     assert state["reward"] == 4.0 + 1.0 + 2.0
     assert list(state["metrics"]) == [*RUBRIC_SCORES, "num_turns"]
@@ -266,7 +266,7 @@ def test_metrics_are_named_in_info_from_the_beginning_and_told_at_the_end() -> N
 
 @faces
 def test_a_reward_sees_what_an_update_wrote(play: Play) -> None:
-    class Counted(Talk):
+    class Counted(SmallTalk):
         @vfgym.update
         def count(self, state: State) -> None:
             state["words"] = sum(len(message["content"].split()) for message in state["completion"])
@@ -279,7 +279,7 @@ def test_a_reward_sees_what_an_update_wrote(play: Play) -> None:
 
 
 def test_every_seat_calls_the_marked_methods_of_the_definition_for_its_own_episode() -> None:
-    class Told(Talk):
+    class Told(SmallTalk):
         @vfgym.setup
         def begin(self, state: State) -> None:
             self.begun = [*getattr(self, "begun", []), state["example_id"]]
@@ -302,7 +302,7 @@ def test_every_seat_calls_the_marked_methods_of_the_definition_for_its_own_episo
 
 @faces
 def test_handlers_get_what_they_name(play: Play) -> None:
-    class Asking(Talk):
+    class Asking(SmallTalk):
         @vfgym.setup
         def begin(self, env: Any, task: Any, state: State) -> None:
             assert env is self
@@ -322,7 +322,7 @@ def test_handlers_get_what_they_name(play: Play) -> None:
 def test_a_handler_that_asks_for_the_unknown_is_refused_when_the_class_is_made(decorator: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"Wrong\.handler .*'messages'.*env, state"):
 
-        class Wrong(Talk):
+        class Wrong(SmallTalk):
             @decorator
             def handler(self, state: State, messages: list[Message]) -> None: ...
 
@@ -364,7 +364,7 @@ def test_marked_methods_may_come_from_a_class_that_knows_nothing_of_environments
         def count(self, state: State) -> float:
             return float(state["count"])
 
-    class Counted(Counting, Talk): ...
+    class Counted(Counting, SmallTalk): ...
 
     class CountedRubric(Counting, Rubric): ...
 
@@ -375,7 +375,7 @@ def test_marked_methods_may_come_from_a_class_that_knows_nothing_of_environments
 # However an episode ends
 
 
-ENDS: dict[str, Callable[[Talk], Any]] = {
+ENDS: dict[str, Callable[[SmallTalk], Any]] = {
     "an answer": lambda env: env.step("one"),
     "a model that failed": lambda env: env.fail(InfraError("no model")),
     "a limit from outside": lambda env: env.truncate(),
@@ -390,7 +390,7 @@ def test_updates_run_once_however_the_episode_ends(end: str) -> None:
     updated: list[str] = []
     rewarded: list[str] = []
 
-    class Watched(Talk):
+    class Watched(SmallTalk):
         @vfgym.update
         def watch(self, state: State) -> None:
             updated.append(state["trajectory_id"])
@@ -485,7 +485,7 @@ def test_any_other_exception_of_an_update_is_raised_after_the_other_handlers(kin
         env.step("three")
 
 
-class BrokenEnd(Talk):
+class BrokenEnd(SmallTalk):
     """Its only update fails."""
 
     @vfgym.update
@@ -597,11 +597,11 @@ def test_a_marked_reward_that_fails_scores_zero_and_is_reported(play: Play, is_a
         def sound(self) -> float:
             return 1.0
 
-    class FailingEnv(Failing, Talk): ...
+    class FailingEnv(Failing, SmallTalk): ...
 
     class FailingRubric(Failing, Rubric): ...
 
-    for env in (FailingEnv(), Talk(rubric=FailingRubric())):
+    for env in (FailingEnv(), SmallTalk(rubric=FailingRubric())):
         state = play(env, "one", "two")
         assert (state["reward"], state["metrics"]) == (0.5, {"broken": 0.0, "sound": 1.0, "confused": 0.0, "num_turns": 2.0})
         assert "no such word" in state["metrics_errors"]["broken"]
@@ -698,7 +698,7 @@ def test_a_method_that_computes_advantages_is_refused_when_the_class_is_made() -
 
     with pytest.raises(ConfigurationError, match=r"Direct marks a method as @advantage.*minus the group's mean"):
 
-        class Direct(Talk):
+        class Direct(SmallTalk):
             @vfgym.advantage(priority=2)
             def own(self, states: list[State]) -> list[float]:
                 return [0.0 for _ in states]

@@ -137,7 +137,7 @@ def test_samples_for_a_tool_environment_are_calls_that_fit_the_schema() -> None:
 
 
 def test_each_seat_has_random_numbers_of_its_own_for_its_actions() -> None:
-    env = Talk()
+    env = TwoTurns()
     fork = env.fork()
     env.action_space.seed(1)
     fork.action_space.seed(1)
@@ -153,14 +153,14 @@ def turns(completion: list[Message]) -> float:
     return float(len(completion))
 
 
-class Talk(Echo):
+class TwoTurns(Echo):
     """Two turns about one of ten tasks."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(dataset=[{"question": f"question {i}"} for i in range(10)], max_turns=2, rubric=Rubric(turns), **kwargs)
 
 
-class AsyncTalk(Talk):
+class AsyncTwoTurns(TwoTurns):
     """The same with an async hook, which needs the background event loop of its process."""
 
     async def env_response(self, messages: list[Message], state: State) -> Any:
@@ -175,7 +175,7 @@ def questions(observations: Any) -> list[str]:
 
 
 def test_frame_stacking_works() -> None:
-    env = gym.wrappers.FrameStackObservation(Talk(), 2, padding_type="zero")
+    env = gym.wrappers.FrameStackObservation(TwoTurns(), 2, padding_type="zero")
     stacked, _ = env.reset(seed=0)
     assert [len(conversation) for conversation in stacked] == [0, 1]
     stacked, *_ = env.step("a")
@@ -184,7 +184,7 @@ def test_frame_stacking_works() -> None:
 
 
 def test_delayed_observations_work() -> None:
-    env = gym.wrappers.DelayObservation(Talk(), 1)
+    env = gym.wrappers.DelayObservation(TwoTurns(), 1)
     assert env.reset(seed=0)[0] == []
     first, *_ = env.step("a")
     assert len(first) == 1
@@ -192,19 +192,19 @@ def test_delayed_observations_work() -> None:
 
 
 def test_sticky_and_transformed_actions_work() -> None:
-    env = gym.wrappers.TransformAction(gym.wrappers.StickyAction(Talk(), 0.5), lambda text: text.upper(), None)
+    env = gym.wrappers.TransformAction(gym.wrappers.StickyAction(TwoTurns(), 0.5), lambda text: text.upper(), None)
     env.reset(seed=0)
     assert env.step("a")[0][1]["content"] == "A"
 
 
 def test_observations_can_be_transformed() -> None:
-    env = gym.wrappers.TransformObservation(Talk(), lambda messages: messages[-1:], ChatSpace())
+    env = gym.wrappers.TransformObservation(TwoTurns(), lambda messages: messages[-1:], ChatSpace())
     assert len(env.reset(seed=0)[0]) == 1
     assert env.step("a")[0] == [{"role": "user", "content": "you said a"}]
 
 
 def test_time_limits_autoreset_and_statistics_work() -> None:
-    env = gym.wrappers.Autoreset(gym.wrappers.RecordEpisodeStatistics(gym.wrappers.TimeLimit(Talk(), 1)))
+    env = gym.wrappers.Autoreset(gym.wrappers.RecordEpisodeStatistics(gym.wrappers.TimeLimit(TwoTurns(), 1)))
     env.reset(seed=0)
     *_, truncated, info = env.step("a")
     assert truncated
@@ -217,8 +217,8 @@ def test_time_limits_autoreset_and_statistics_work() -> None:
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("kind", [Talk, AsyncTalk])
-def test_sync_vectors_work_under_every_autoreset_mode(mode: AutoresetMode, kind: type[Talk]) -> None:
+@pytest.mark.parametrize("kind", [TwoTurns, AsyncTwoTurns])
+def test_sync_vectors_work_under_every_autoreset_mode(mode: AutoresetMode, kind: type[TwoTurns]) -> None:
     envs = SyncVectorEnv([kind] * 3, autoreset_mode=mode)
     first, _ = envs.reset(seed=[1, 2, 1])
     assert first in envs.observation_space
@@ -250,12 +250,12 @@ def test_sync_vectors_work_under_every_autoreset_mode(mode: AutoresetMode, kind:
 def test_metrics_that_come_late_are_not_cut_to_whole_numbers() -> None:
     """A vector's array of a metric has the type of the first value seen: it must be a float from the start."""
 
-    class Half(Talk):
+    class Half(TwoTurns):
         def __init__(self) -> None:
             super().__init__()
             self.add_rubric(Rubric(lambda state: 0.5))
 
-    envs = SyncVectorEnv([Talk, Half], autoreset_mode=AutoresetMode.DISABLED)
+    envs = SyncVectorEnv([TwoTurns, Half], autoreset_mode=AutoresetMode.DISABLED)
     _, infos = envs.reset(seed=0)
     envs.step(("a", "a"))
     *_, infos = envs.step(("b", "b"))
@@ -264,16 +264,16 @@ def test_metrics_that_come_late_are_not_cut_to_whole_numbers() -> None:
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("kind", [Talk, AsyncTalk])
-def test_async_vectors_work_without_shared_memory(mode: AutoresetMode, kind: type[Talk]) -> None:
+@pytest.mark.parametrize("kind", [TwoTurns, AsyncTwoTurns])
+def test_async_vectors_work_without_shared_memory(mode: AutoresetMode, kind: type[TwoTurns]) -> None:
     """Also when this process, from which the workers are forked, has used its background loop already."""
-    warm = AsyncTalk()
+    warm = AsyncTwoTurns()
     warm.reset(seed=0)
     warm.step("a")
     envs = AsyncVectorEnv([kind] * 2, shared_memory=False, autoreset_mode=mode)
     try:
         first, _ = envs.reset(seed=[1, 2])
-        alone = [Talk().reset(seed=seed)[0] for seed in (1, 2)]
+        alone = [TwoTurns().reset(seed=seed)[0] for seed in (1, 2)]
         assert list(first) == alone
         assert isinstance(first[0][0], Message)
         observations, *_ = envs.step((AssistantMessage("a"), "b"))
@@ -287,18 +287,18 @@ def test_async_vectors_work_without_shared_memory(mode: AutoresetMode, kind: typ
 def test_async_vectors_with_shared_memory_fail_loudly_and_name_the_fix() -> None:
     """Shared memory has a fixed size; silently wrong observations would be worse than none."""
     with pytest.raises(ValueError, match="shared_memory=False"):
-        AsyncVectorEnv([Talk] * 2)
+        AsyncVectorEnv([TwoTurns] * 2)
 
 
 def test_different_environments_can_stand_in_one_vector() -> None:
-    envs = SyncVectorEnv([Talk, lambda: SingleTurnEnv([{"question": "another"}])], observation_mode="different")
+    envs = SyncVectorEnv([TwoTurns, lambda: SingleTurnEnv([{"question": "another"}])], observation_mode="different")
     first, _ = envs.reset(seed=0)
     assert first in envs.observation_space
     envs.close()
 
 
 def test_vector_wrappers_work() -> None:
-    envs = gym.wrappers.vector.RecordEpisodeStatistics(gym.wrappers.vector.DictInfoToList(SyncVectorEnv([Talk] * 2)).env)
+    envs = gym.wrappers.vector.RecordEpisodeStatistics(gym.wrappers.vector.DictInfoToList(SyncVectorEnv([TwoTurns] * 2)).env)
     envs.reset(seed=0)
     envs.step(("a", "b"))
     *_, infos = envs.step(("c", "d"))

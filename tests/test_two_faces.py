@@ -51,7 +51,7 @@ def rubric() -> Rubric:
     return scores
 
 
-class Talk(MultiTurnEnv):
+class Hearing(MultiTurnEnv):
     """Draws random numbers, ends when told so, and breaks when told so."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -74,7 +74,7 @@ class Talk(MultiTurnEnv):
         return bool(state["trajectory"]) and state["trajectory"][-1]["completion"][0]["content"] == "hush"
 
 
-class AsyncTalk(Talk):
+class AsyncHearing(Hearing):
     """The same with async hooks, all of which call the library's own."""
 
     async def setup_state(self, state: State) -> None:
@@ -96,7 +96,7 @@ class AsyncTalk(Talk):
         await super().render_completion(state)
 
 
-class Forgetful(Talk):
+class Forgetful(Hearing):
     """Shows the model the last two messages only."""
 
     def get_prompt_messages(self, state: State) -> Any:
@@ -164,7 +164,7 @@ class Debate(ChatEnv):
         return state
 
 
-class Retold(Talk):
+class Retold(Hearing):
     """Adds to what the library's own loop played."""
 
     async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
@@ -186,8 +186,8 @@ TALKS = [["1", "b", "c", "d"], ["a", "end"], ["a", "break"], ["hush"], ["", "hus
 REASONED = {"content": "1", "reasoning_content": "because", "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}]}
 CASES: list[tuple[Callable[[], ChatEnv], list[list[Any]]]] = [
     (lambda: SingleTurnEnv(ROWS, rubric=rubric(), system_prompt="Be brief."), [["1"], [""], [REASONED]]),
-    (Talk, [*TALKS, [REASONED, "hush"]]),
-    (AsyncTalk, TALKS),
+    (Hearing, [*TALKS, [REASONED, "hush"]]),
+    (AsyncHearing, TALKS),
     (Forgetful, TALKS),
     (
         lambda: ToolEnv(tools=[add, search], dataset=ROWS, rubric=rubric(), max_turns=3),
@@ -243,7 +243,7 @@ def test_stepping_and_rolling_out_give_equal_states(make: Callable[[], ChatEnv],
 
 @given(script=st.lists(st.sampled_from(["a", "1", "end", "break", "hush", ""]), min_size=4, max_size=4), is_async=st.booleans())
 def test_any_script_gives_equal_states(script: list[str], is_async: bool) -> None:
-    kind = AsyncTalk if is_async else Talk
+    kind = AsyncHearing if is_async else Hearing
     env = kind()
     env.reset(options={"example_id": 1})
     for answer in script:
@@ -272,7 +272,7 @@ async def test_an_environment_without_tools_sends_none() -> None:
 
 
 async def test_a_rollout_is_played_and_not_scored() -> None:
-    env = Talk()
+    env = Hearing()
     state = await env.rollout(env.tasks.input(0), InOrder("hush"), "m")
     assert (state["is_completed"], state["reward"], state["metrics"]) == (True, None, None)
     assert state["completion"] == [AssistantMessage("hush")]
@@ -288,7 +288,7 @@ async def test_a_rollout_is_played_and_not_scored() -> None:
 async def test_a_rollout_takes_a_dataset_row_and_leaves_it_as_it_is(row: dict[str, Any]) -> None:
     """The state starts from a copy of the row, with a prompt of messages and info that is parsed."""
 
-    class Writes(Talk):
+    class Writes(Hearing):
         def setup_state(self, state: State) -> Any:
             assert state["info"] == {"level": 1}
             assert all(isinstance(message, Message) for message in state["prompt"])
@@ -306,12 +306,12 @@ async def test_a_rollout_takes_a_dataset_row_and_leaves_it_as_it_is(row: dict[st
 
 
 async def test_a_rollout_without_a_client_says_that_it_needs_one() -> None:
-    state = await Talk().rollout({"prompt": [UserMessage("?")]}, None, "m")
+    state = await Hearing().rollout({"prompt": [UserMessage("?")]}, None, "m")
     assert isinstance(state["error"], ConfigurationError)
     assert "client" in str(state["error"])
 
 
-@pytest.mark.parametrize("make", [Talk, AsyncTalk, Debate])
+@pytest.mark.parametrize("make", [Hearing, AsyncHearing, Debate])
 def test_the_documented_async_methods_are_coroutines_to_asyncio(make: Callable[[], ChatEnv]) -> None:
     """`asyncio.run` and `asyncio.create_task` take coroutines only."""
     script = ["1", "hush", "maybe"]
@@ -329,7 +329,7 @@ def test_the_documented_async_methods_are_coroutines_to_asyncio(make: Callable[[
 
 
 async def test_get_model_response_falls_back_to_the_state_and_counts_no_turn() -> None:
-    env = Talk()
+    env = Hearing()
     state = await env.init_state(env.tasks.input(0), InOrder("from the state"), "m", {"temperature": 0.5})
     response: Awaitable[Response] = env.get_model_response(state, state["prompt"])
     assert (await response).message.content == "from the state"
@@ -344,7 +344,7 @@ async def test_get_model_response_falls_back_to_the_state_and_counts_no_turn() -
 
 
 async def test_the_environments_sampling_arguments_are_the_defaults_of_its_rollouts() -> None:
-    env = Talk(sampling_args={"temperature": 0.5, "max_tokens": 9})
+    env = Hearing(sampling_args={"temperature": 0.5, "max_tokens": 9})
     client = InOrder("hush")
     state = await env.rollout(env.tasks.input(0), client, "m", {"temperature": 1.0})
     assert client.asked[0]["sampling_args"] == state["sampling_args"] == {"temperature": 1.0, "max_tokens": 9}

@@ -281,7 +281,7 @@ async def test_a_worker_runs_everything_on_one_thread_of_its_own_with_the_caller
 # Environments, whatever their hooks
 
 
-class Talk(MultiTurnEnv):
+class Rated(MultiTurnEnv):
     """Three turns with a random number each."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -307,7 +307,7 @@ class Talk(MultiTurnEnv):
         self.cleaned += 1
 
 
-class AsyncTalk(Talk):
+class AsyncRated(Rated):
     """The same with everything async."""
 
     def rewards(self) -> Rubric:
@@ -360,7 +360,11 @@ class Tools(ToolEnv):
 
 CALLS = [{"id": tool, "function": {"name": tool, "arguments": '{"word": "hi"}'}} for tool in ("slow", "quick")]
 CALLING = {"role": "assistant", "content": None, "tool_calls": CALLS}
-SCRIPTS: dict[type[Any], list[Any]] = {Talk: ["a", "bb", "ccc"], AsyncTalk: ["a", "bb", "ccc"], Tools: [CALLING, CALLING, "done"]}
+SCRIPTS: dict[type[Any], list[Any]] = {
+    Rated: ["a", "bb", "ccc"],
+    AsyncRated: ["a", "bb", "ccc"],
+    Tools: [CALLING, CALLING, "done"],
+}
 KINDS = pytest.mark.parametrize("kind", list(SCRIPTS))
 
 COMPARED = ("input", "completion", "reward", "metrics", "stop_condition", "is_completed", "is_truncated", "error", "final_env_response")
@@ -390,10 +394,10 @@ def test_step_and_astep_play_the_same_episode(kind: type[Any]) -> None:
 
 
 def test_plain_and_async_hooks_play_the_same_episode() -> None:
-    plain = play(Talk())
+    plain = play(Rated())
     assert plain["reward"] == 5.0 + 6.0
     assert plain["cleaned"] == 1
-    assert play(AsyncTalk()) == plain
+    assert play(AsyncRated()) == plain
 
 
 @KINDS
@@ -425,7 +429,7 @@ def test_episodes_can_be_stepped_from_several_threads_at_once(kind: type[Any]) -
     assert definition.cleaned == 32
 
 
-class AsyncStepRewards(Talk):
+class AsyncStepRewards(Rated):
     """Only a step reward function is async."""
 
     def rewards(self) -> Rubric:
@@ -437,7 +441,7 @@ class AsyncStepRewards(Talk):
         return rubric
 
 
-class AsyncFinalReward(Talk):
+class AsyncFinalReward(Rated):
     """Only a reward function is async."""
 
     def rewards(self) -> Rubric:
@@ -447,14 +451,14 @@ class AsyncFinalReward(Talk):
         return Rubric(final)
 
 
-class AsyncResponse(Talk):
+class AsyncResponse(Rated):
     """Only its environment's response is async."""
 
     async def env_response(self, messages: list[Message], state: State) -> Any:
         return await later(super().env_response(messages, state))
 
 
-class AsyncCleanup(Talk):
+class AsyncCleanup(Rated):
     """Only a cleanup handler is async."""
 
     @cleanup
@@ -462,10 +466,10 @@ class AsyncCleanup(Talk):
         await asyncio.sleep(0)
 
 
-SCRIPTS |= dict.fromkeys((AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup), SCRIPTS[Talk])
+SCRIPTS |= dict.fromkeys((AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup), SCRIPTS[Rated])
 
 
-@pytest.mark.parametrize("kind", [AsyncTalk, AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup, Tools])
+@pytest.mark.parametrize("kind", [AsyncRated, AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup, Tools])
 def test_a_sync_step_that_must_wait_on_the_background_loop_itself_raises(kind: type[Any]) -> None:
     """Whatever it must wait for; it is no error of the episode. The environment can still be used from elsewhere."""
     env = kind()
@@ -490,7 +494,7 @@ def test_what_would_deadlock_leaves_no_coroutine_behind_that_was_never_awaited()
         import vfgym
         from vfgym.aio.background import wait
 
-        class Talk(vfgym.MultiTurnEnv):
+        class Rated(vfgym.MultiTurnEnv):
             async def env_response(self, messages, state):
                 return "on"
 
@@ -501,7 +505,7 @@ def test_what_would_deadlock_leaves_no_coroutine_behind_that_was_never_awaited()
             async def tidy(self, state):
                 await asyncio.sleep(0)
 
-        env = Talk(dataset=[{"question": "?"}])
+        env = Rated(dataset=[{"question": "?"}])
         env.reset(seed=0)
 
         async def on_the_loop():
@@ -519,9 +523,9 @@ def test_what_would_deadlock_leaves_no_coroutine_behind_that_was_never_awaited()
 
 def test_plain_hooks_step_on_the_background_loop_like_anywhere() -> None:
     async def on_the_loop() -> dict[str, Any]:
-        return play(Talk())
+        return play(Rated())
 
-    assert wait(on_the_loop()) == play(Talk())
+    assert wait(on_the_loop()) == play(Rated())
 
 
 def test_plain_hooks_start_no_thread() -> None:
@@ -529,7 +533,7 @@ def test_plain_hooks_start_no_thread() -> None:
         import threading
         import vfgym
 
-        class Talk(vfgym.MultiTurnEnv):
+        class Rated(vfgym.MultiTurnEnv):
             def env_response(self, messages, state):
                 return "on"
 
@@ -540,7 +544,7 @@ def test_plain_hooks_start_no_thread() -> None:
         rubric = vfgym.Rubric(lambda completion: 1.0)
         function = {"name": "add", "arguments": '{"a": 1, "b": 2}'}
         call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": function}]}
-        for env in (vfgym.SingleTurnEnv(rows, rubric=rubric), Talk(dataset=rows, max_turns=2), vfgym.ToolEnv(tools=[add], dataset=rows)):
+        for env in (vfgym.SingleTurnEnv(rows, rubric=rubric), Rated(dataset=rows, max_turns=2), vfgym.ToolEnv(tools=[add], dataset=rows)):
             env.reset(seed=0)
             for action in (call, "x"):
                 outcome = env.step(action)
@@ -556,8 +560,8 @@ def test_plain_hooks_start_no_thread() -> None:
     assert (done.stderr, done.returncode) == ("", 0)
 
 
-@pytest.mark.parametrize("kind", [Talk, AsyncTalk])
-async def test_stock_wrappers_are_stepped_from_async_code_without_threads(kind: Callable[..., Talk]) -> None:
+@pytest.mark.parametrize("kind", [Rated, AsyncRated])
+async def test_stock_wrappers_are_stepped_from_async_code_without_threads(kind: Callable[..., Rated]) -> None:
     """Many episodes at once through wrappers that know nothing of async."""
     definition = kind()
     threads = threading.active_count()
@@ -578,7 +582,7 @@ async def test_stock_wrappers_are_stepped_from_async_code_without_threads(kind: 
 
 
 async def test_cancelling_a_bridged_step_cleans_up_once() -> None:
-    class Stuck(Talk):
+    class Stuck(Rated):
         async def env_response(self, messages: list[Message], state: State) -> Any:
             await asyncio.Event().wait()
 
@@ -596,7 +600,7 @@ def test_ctrl_c_in_a_step_waits_for_a_slow_finally_before_it_cleans_up() -> None
     """`KeyboardInterrupt` arrives when the hook that was running has ended, and cleanup comes after it."""
     ended: list[str] = []
 
-    class Slow(Talk):
+    class Slow(Rated):
         async def env_response(self, messages: list[Message], state: State) -> Any:
             try:
                 interrupt()
@@ -619,7 +623,7 @@ def test_ctrl_c_in_a_step_waits_for_a_slow_finally_before_it_cleans_up() -> None
 
 
 def test_hooks_see_the_context_variables_of_whoever_steps() -> None:
-    class Named(Talk):
+    class Named(Rated):
         async def env_response(self, messages: list[Message], state: State) -> Any:
             await asyncio.sleep(0)
             return name.get()

@@ -47,14 +47,14 @@ def length(completion: list[Message]) -> float:
     return len(completion) / 10
 
 
-class Talk(RandomTalk):
+class ThreeTurns(RandomTalk):
     """Three turns, whose first word and length are scored."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"dataset": ROWS, "rubric": Rubric([first_word, length]), "max_turns": 3, **kwargs})
 
 
-class AsyncTalk(Talk):
+class AsyncThreeTurns(ThreeTurns):
     """The same with an async hook."""
 
     async def env_response(self, messages: list[Message], state: State) -> Any:
@@ -100,8 +100,8 @@ class Ledger(StatefulToolEnv):
 
 ENVS: dict[str, Callable[..., ChatEnv]] = {
     "single turn": lambda **kwargs: SingleTurnEnv(ROWS, rubric=Rubric(first_word), system_prompt="Be brief.", **kwargs),
-    "multi turn": Talk,
-    "async hooks": AsyncTalk,
+    "multi turn": ThreeTurns,
+    "async hooks": AsyncThreeTurns,
     "tools": lambda **kwargs: ToolEnv(tools=[search], dataset=ROWS, max_turns=4, rubric=Rubric(length), **kwargs),
     "stateful tools": lambda **kwargs: Ledger(),
     "own loop": lambda **kwargs: Custom(ROWS, rubric=Rubric(first_word), **kwargs),
@@ -205,7 +205,7 @@ def test_the_observation_is_a_fresh_list_of_the_whole_conversation(make: Callabl
 
 
 def test_the_five_tuple_has_names() -> None:
-    env = Talk()
+    env = ThreeTurns()
     env.reset(seed=0)
     outcome = env.step("hi")
     observation, reward, terminated, truncated, info = outcome
@@ -335,7 +335,7 @@ def test_a_task_of_ones_own_can_be_given() -> None:
 
 @pytest.mark.parametrize("option", ["exampel_id", "seed", "reset_mask"])
 def test_an_unknown_option_is_refused_and_the_episode_stands(option: str) -> None:
-    env = Talk()
+    env = ThreeTurns()
     env.reset(seed=0)
     with pytest.raises(ConfigurationError, match=f"unknown reset option '{option}'.*example_id"):
         env.reset(options={option: 1})
@@ -356,7 +356,7 @@ def test_no_tasks_are_needed_where_there_are_turns() -> None:
 
 
 def test_hooks_may_write_into_what_they_are_given_and_the_dataset_stays_as_it_is() -> None:
-    class Writes(Talk):
+    class Writes(ThreeTurns):
         def setup_state(self, state: State) -> None:
             assert state["info"] == {"level": 0}
             state["info"]["level"] = 99
@@ -420,7 +420,7 @@ def test_every_assistant_message_is_an_action_however_silly(make: Callable[..., 
 )
 def test_anything_else_is_refused_and_leaves_the_episode_as_it_was(action: Any, says: str) -> None:
     """The error says what was expected and what came; it is a ValueError too."""
-    env, twin = Talk(), Talk()
+    env, twin = ThreeTurns(), ThreeTurns()
     for each in (env, twin):
         each.reset(seed=0)
         each.step("a")
@@ -457,15 +457,15 @@ def test_a_single_turn_that_was_answered_is_terminated() -> None:
 
 
 def test_an_unknown_argument_is_refused_with_the_nearest_names() -> None:
-    with pytest.raises(UnknownArgument, match=r"Talk has no argument 'max_turn'\. Did you mean `max_turns`") as raised:
-        Talk(max_turn=3)
+    with pytest.raises(UnknownArgument, match=r"ThreeTurns has no argument 'max_turn'\. Did you mean `max_turns`") as raised:
+        ThreeTurns(max_turn=3)
     assert isinstance(raised.value, TypeError)
     with pytest.raises(UnknownArgument, match="`dataset`"):
         ToolEnv(tools=[], datset=ROWS)
 
 
 def test_an_argument_of_a_subclass_is_known() -> None:
-    class Hard(Talk):
+    class Hard(ThreeTurns):
         def __init__(self, difficulty: int = 1, **kwargs: Any) -> None:
             super().__init__(**kwargs)
 
@@ -493,15 +493,15 @@ def test_a_rubric_that_scores_groups_cannot_be_stepped_alone() -> None:
     def ranks(completions: list[Any]) -> list[float]:
         return [0.0] * len(completions)
 
-    env = Talk(rubric=Rubric(ranks))
+    env = ThreeTurns(rubric=Rubric(ranks))
     assert env.requires_group_rollouts
     with pytest.raises(ConfigurationError, match="ranks"):
         env.reset(seed=0)
-    assert not Talk(rubric=Rubric(ranks), score_rollouts=False).requires_group_rollouts
+    assert not ThreeTurns(rubric=Rubric(ranks), score_rollouts=False).requires_group_rollouts
 
 
 def test_a_rubric_can_be_added() -> None:
-    env = Talk()
+    env = ThreeTurns()
     env.add_rubric(Rubric(lambda state: 5.0))
     env.reset(seed=0)
     assert env.truncate().reward == 5.0
@@ -511,7 +511,7 @@ def test_a_rubric_can_be_added() -> None:
 
 
 def test_the_state_is_that_of_the_current_or_last_episode() -> None:
-    env = Talk()
+    env = ThreeTurns()
     assert env.state is None
     env.reset(seed=0)
     first = env.state
@@ -527,7 +527,7 @@ def test_the_state_is_that_of_the_current_or_last_episode() -> None:
 
 
 def test_the_state_has_the_documented_keys() -> None:
-    env = Talk(sampling_args={"temperature": 0.5})
+    env = ThreeTurns(sampling_args={"temperature": 0.5})
     env.reset(seed=0)
     state = env.state
     documented = {
@@ -586,7 +586,7 @@ def test_render_returns_the_conversation_as_text() -> None:
 
 
 def test_human_rendering_prints_each_message_once(capsys: pytest.CaptureFixture[str]) -> None:
-    env = Talk(render_mode="human", max_turns=2)
+    env = ThreeTurns(render_mode="human", max_turns=2)
     env.reset(options={"example_id": 0})
     env.step("first")
     env.step("second")
@@ -599,7 +599,7 @@ def test_human_rendering_prints_each_message_once(capsys: pytest.CaptureFixture[
 
 
 def test_close_tears_down_once() -> None:
-    class Holding(Talk):
+    class Holding(ThreeTurns):
         def __init__(self) -> None:
             super().__init__()
             self.events: list[str] = []
@@ -631,7 +631,7 @@ def test_a_teardown_handler_that_fails_keeps_no_other_from_running() -> None:
         def disconnect(self) -> None:
             raise OSError("the network is gone")
 
-    class Failing(Talk):
+    class Failing(ThreeTurns):
         @teardown(priority=1)
         def flush(self) -> None:
             raise OSError("the disk is gone")
@@ -649,7 +649,7 @@ def test_a_teardown_handler_that_fails_keeps_no_other_from_running() -> None:
 # What a player keeps between episodes
 
 
-class Arcade(Talk):
+class Arcade(ThreeTurns):
     """Opens a game for each player, which lives on from episode to episode."""
 
     def __init__(self, **kwargs: Any) -> None:

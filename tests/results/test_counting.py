@@ -107,7 +107,7 @@ def test_a_reward_function_that_raises_is_a_failure_where_it_has_a_weight() -> N
 
 
 def test_limits_are_no_failures() -> None:
-    class Talk(MultiTurnEnv):
+    class Unending(MultiTurnEnv):
         def env_response(self, messages: list[Message], state: State) -> list[Message]:
             return [UserMessage("go on")]
 
@@ -119,8 +119,8 @@ def test_limits_are_no_failures() -> None:
         raise OverlongPromptError("too long")
 
     talk = {"dataset": ROWS[:1], "rubric": Rubric(brief)}
-    assert failed(Talk(max_turns=2, **talk), "oracle") == [False]
-    assert failed(Talk(**talk), too_long) == [False]
+    assert failed(Unending(max_turns=2, **talk), "oracle") == [False]
+    assert failed(Unending(**talk), too_long) == [False]
     moves = vfgym.to_chat("CliffWalking-v1", max_turns=4)
     (row,) = played(moves, lambda observation, info: "up", num_examples=1)["outputs"]
     assert (row["failed"], row["counted_reward"], row["stop_condition"]) == (False, -4.0, "max_turns_reached")

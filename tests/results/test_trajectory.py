@@ -22,7 +22,7 @@ from vfgym.results.trajectory import KeptStep, decoded, encoded
 from vfgym.state import MessagesView, State
 
 
-class Talk(MultiTurnEnv):
+class Letters(MultiTurnEnv):
     """Answers each message with one of a hundred letters."""
 
     def __init__(self, turns: int) -> None:
@@ -32,7 +32,7 @@ class Talk(MultiTurnEnv):
         return [UserMessage("w" * 100)]
 
 
-class Forgetting(Talk):
+class Forgetting(Letters):
     """Shows the model nothing but the last answer, from the third turn on."""
 
     def get_prompt_messages(self, state: State) -> Any:
@@ -68,7 +68,7 @@ def saved_and_loaded(row: RolloutOutput, path: Path) -> RolloutOutput:
     return load_results(path)["outputs"][0]
 
 
-@pytest.mark.parametrize("env", [Talk(6), Forgetting(6)])
+@pytest.mark.parametrize("env", [Letters(6), Forgetting(6)])
 def test_what_is_read_back_is_what_was_kept(env: MultiTurnEnv, tmp_path: Path) -> None:
     row = row_of(env, 6)
     assert len(row["trajectory"]) == 6
@@ -89,7 +89,7 @@ def test_what_is_read_back_is_what_was_kept(env: MultiTurnEnv, tmp_path: Path) -
 
 
 def test_a_step_on_disk_has_only_what_is_new() -> None:
-    row = row_of(Talk(4), 4)
+    row = row_of(Letters(4), 4)
     first, second, *_ = json.loads(row_line(row))["trajectory"]
     assert first["prompt"] == {"shared": 1, "new": []}
     assert second["prompt"] == {"shared": 2, "new": [{"role": "user", "content": "w" * 100}]}
@@ -106,14 +106,14 @@ def test_a_rewritten_history_is_stored_whole() -> None:
 
 
 def test_a_message_that_differs_from_the_completion_is_stored() -> None:
-    row = row_of(Talk(1), 1)
+    row = row_of(Letters(1), 1)
     row["trajectory"][0]["response"]["message"] = {"role": "assistant", "content": "before it was edited"}
     stored = json.loads(row_line(row))["trajectory"][0]["response"]
     assert stored["message"]["content"] == "before it was edited"
 
 
 def test_a_response_whose_message_is_something_else_is_kept_as_it_is(tmp_path: Path) -> None:
-    row = row_of(Talk(1), 1)
+    row = row_of(Letters(1), 1)
     row["trajectory"][0]["response"] = {"id": "r0", "message": "as text"}
     assert saved_and_loaded(row, tmp_path)["trajectory"][0]["response"] == {"id": "r0", "message": "as text"}
 
@@ -132,13 +132,13 @@ def test_a_step_on_disk_may_go_on_from_a_part_of_what_came_before() -> None:
 
 
 def test_the_size_on_disk_grows_with_the_conversation_and_not_with_its_square() -> None:
-    lengths = [len(row_line(row_of(Talk(turns), turns))) for turns in (20, 40, 80)]
+    lengths = [len(row_line(row_of(Letters(turns), turns))) for turns in (20, 40, 80)]
     per_turn = [(lengths[1] - lengths[0]) / 20, (lengths[2] - lengths[1]) / 40]
     assert per_turn[1] == pytest.approx(per_turn[0], rel=0.05)
 
 
 def test_prompts_share_their_storage_in_memory_and_when_read_back(tmp_path: Path) -> None:
-    row = row_of(Talk(30), 30)
+    row = row_of(Letters(30), 30)
     copies = (row, saved_and_loaded(row, tmp_path), pickle.loads(pickle.dumps(row)))
     for each in copies:
         prompts = [step["prompt"] for step in each["trajectory"]]
@@ -149,7 +149,7 @@ def test_prompts_share_their_storage_in_memory_and_when_read_back(tmp_path: Path
 
 
 def test_a_row_is_json_and_can_be_copied() -> None:
-    row = row_of(Talk(3), 3)
+    row = row_of(Letters(3), 3)
     text = json.loads(json.dumps(row, indent=1))
     assert text == json.loads(json.dumps(row))
     assert [len(step["prompt"]) for step in text["trajectory"]] == [1, 3, 5]
@@ -157,7 +157,7 @@ def test_a_row_is_json_and_can_be_copied() -> None:
 
 
 def test_a_row_does_not_keep_the_live_state_or_what_clients_converted() -> None:
-    state = played(Talk(2), 2)
+    state = played(Letters(2), 2)
     made = []
 
     def convert(message: Message) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def test_whatever_an_author_puts_into_a_step_is_kept_or_marked(caplog: pytest.Lo
         def model_dump(self, **options: Any) -> dict[str, Any]:
             return {"choices": [1]}
 
-    state = played(Talk(1), 1)
+    state = played(Letters(1), 1)
     step = state["trajectory"][0]
     step["response"], step["extras"]["seen"], step["own"] = Sdk(), {"b", "a"}, Path("x")
     kept = rollout_output(state, state_columns=["trajectory"])["trajectory"][0]
@@ -196,7 +196,7 @@ def test_a_column_that_holds_itself_or_raises_is_marked(caplog: pytest.LogCaptur
         def model_dump(self) -> Any:
             raise RuntimeError("not today")
 
-    state = played(Talk(1), 1)
+    state = played(Letters(1), 1)
     loop: list[Any] = []
     loop.append(loop)
     state["loop"], state["faulty"] = loop, Faulty()
@@ -238,7 +238,7 @@ def test_a_delta_that_refers_to_more_than_there_is_is_refused() -> None:
 
 
 def test_tool_calls_stay_as_they_are(tmp_path: Path) -> None:
-    env = Talk(1)
+    env = Letters(1)
     env.reset(seed=0)
     env.step(AssistantMessage(tool_calls=[ToolCall("c", "f", '{"é": "\\ud83d"}')]))
     assert env.state is not None

@@ -26,7 +26,7 @@ ROWS = [{"question": f"topic {index}"} for index in range(3)]
 TIMED_OUT = ("timeout_reached", None)
 
 
-class Talk(environments.Talk):
+class CountedTalk(environments.Talk):
     """Scores the number of answers."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -36,7 +36,7 @@ class Talk(environments.Talk):
         return float(len(state["trajectory"]))
 
 
-class OwnLoop(Talk):
+class OwnLoop(CountedTalk):
     """Owns its loop, and asks twice."""
 
     async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
@@ -46,7 +46,7 @@ class OwnLoop(Talk):
         return state
 
 
-class Retold(Talk):
+class Retold(CountedTalk):
     """Does something after the library's loop."""
 
     async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
@@ -73,7 +73,7 @@ def ends_of(rows: list[Any]) -> list[tuple[str, str | None]]:
 
 @pytest.mark.parametrize("second", [False, True])
 def test_an_agent_that_does_not_answer_in_time_truncates_its_episode_only(second: bool) -> None:
-    rows = evaluate(Talk(timeout_seconds=LIMIT), hanging_at(second), state_columns=["timed_out"], progress=False)["outputs"]
+    rows = evaluate(CountedTalk(timeout_seconds=LIMIT), hanging_at(second), state_columns=["timed_out"], progress=False)["outputs"]
     done = ("max_turns_reached", None)
     assert ends_of(rows) == [done, TIMED_OUT, done]
     assert [row["timed_out"] for row in rows] == [None, True, None]
@@ -81,7 +81,7 @@ def test_an_agent_that_does_not_answer_in_time_truncates_its_episode_only(second
 
 
 @pytest.mark.parametrize("kind", [OwnLoop, Retold])
-def test_an_agent_that_does_not_answer_in_time_truncates_an_own_loop_too(kind: type[Talk]) -> None:
+def test_an_agent_that_does_not_answer_in_time_truncates_an_own_loop_too(kind: type[CountedTalk]) -> None:
     results = evaluate(kind(timeout_seconds=LIMIT), hanging_at(False), state_columns=["timed_out", "is_summarised"], progress=False)
     rows = results["outputs"]
     assert ends_of(rows)[1] == TIMED_OUT
@@ -90,7 +90,7 @@ def test_an_agent_that_does_not_answer_in_time_truncates_an_own_loop_too(kind: t
 
 
 async def test_a_model_that_does_not_answer_ends_an_episode_alike_in_both_runs() -> None:
-    class Both(Talk, vf.MultiTurnEnv):  # type: ignore[misc]
+    class Both(CountedTalk, vf.MultiTurnEnv):  # type: ignore[misc]
         pass
 
     evaluated, generated = Mute(), Mute()
@@ -112,8 +112,8 @@ class TimeoutOfTheirs(Error, TimeoutError):
 
 @pytest.mark.parametrize("error", [TimeoutError("the database"), TimeoutOfTheirs("the database")])
 @pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("kind", [Talk, OwnLoop])
-def test_a_timeout_error_of_an_agent_is_its_error(error: Exception, is_async: bool, kind: type[Talk]) -> None:
+@pytest.mark.parametrize("kind", [CountedTalk, OwnLoop])
+def test_a_timeout_error_of_an_agent_is_its_error(error: Exception, is_async: bool, kind: type[CountedTalk]) -> None:
     def agent(observation: list[Message], info: dict[str, Any]) -> str:
         raise error
 
@@ -132,7 +132,7 @@ def test_a_limit_that_an_agent_sets_itself_is_its_error_though_it_passes_while_t
             await asyncio.sleep(PATIENCE)
         return "never"
 
-    rows = evaluate(Talk(timeout_seconds=PATIENCE), agent, progress=False)["outputs"]
+    rows = evaluate(CountedTalk(timeout_seconds=PATIENCE), agent, progress=False)["outputs"]
     assert ends_of(rows) == [("has_error", "TimeoutError")] * 3
 
 
@@ -175,7 +175,7 @@ async def test_a_timeout_error_of_a_reward_function_is_that_functions_failure() 
     async def slow(state: State) -> float:
         return float(await late())
 
-    env = Talk(timeout_seconds=PATIENCE, rubric=Rubric(slow))
+    env = CountedTalk(timeout_seconds=PATIENCE, rubric=Rubric(slow))
     rows = (await aevaluate(env, lambda *_: "yes", progress=False))["outputs"]
     assert [row["metrics_errors"] for row in rows] == [{"slow": "TimeoutError('the database')"}] * 3
     assert [row["stop_condition"] for row in rows] == ["max_turns_reached"] * 3
@@ -188,5 +188,5 @@ def test_a_plain_agent_that_answers_too_late_ends_its_episode_by_the_deadline() 
         time.sleep(2 * LIMIT if info["example_id"] == 1 else 0)
         return "yes"
 
-    rows = evaluate(Talk(timeout_seconds=LIMIT), agent, max_concurrent=1, progress=False)["outputs"]
+    rows = evaluate(CountedTalk(timeout_seconds=LIMIT), agent, max_concurrent=1, progress=False)["outputs"]
     assert ends_of(rows)[1] == TIMED_OUT

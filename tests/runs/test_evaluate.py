@@ -79,7 +79,7 @@ class Sums(SingleTurnEnv):
         self.teardowns += 1
 
 
-class Talk(environments.RandomTalk):
+class Topics(environments.RandomTalk):
     """Talks on until its limit, and scores the number of answers."""
 
     def __init__(self, size: int = 6, **kwargs: Any) -> None:
@@ -216,7 +216,7 @@ def test_what_was_made_is_closed_and_what_was_given_is_not(monkeypatch: pytest.M
 
 
 def test_wrappers_are_rebuilt_around_forks() -> None:
-    env = NewMessages(RecordEpisodeStatistics(TimeLimit(TransformReward(Talk(), lambda reward: 10 * reward), max_episode_steps=9)))
+    env = NewMessages(RecordEpisodeStatistics(TimeLimit(TransformReward(Topics(), lambda reward: 10 * reward), max_episode_steps=9)))
     copy = replicate(env)
     kinds = []
     while isinstance(copy, gymnasium.Wrapper):
@@ -408,10 +408,10 @@ def test_tasks_that_cannot_be_told_apart_are_refused() -> None:
 
 
 def test_a_seed_replays_whatever_runs_at_once_and_however_much_is_played() -> None:
-    env = Talk()
+    env = Topics()
     whole = without_times(evaluate(env, "random", rollouts_per_example=3, seed=5, max_concurrent=1))
     assert without_times(evaluate(env, "random", rollouts_per_example=3, seed=5, max_concurrent=7)) == whole
-    assert without_times(evaluate(lambda: Talk(), "random", rollouts_per_example=3, seed=5)) == whole
+    assert without_times(evaluate(lambda: Topics(), "random", rollouts_per_example=3, seed=5)) == whole
     fewer = without_times(evaluate(env, "random", num_examples=2, rollouts_per_example=2, seed=5))
     assert fewer == [row for row in whole if row["example_id"] < 2 and row["rollout"] < 2]
     assert without_times(evaluate(env, "random", rollouts_per_example=3, seed=6)) != whole
@@ -440,7 +440,7 @@ def test_three_rollouts_of_one_example_are_numbered_0_1_2() -> None:
 
 def test_episodes_under_a_shared_action_space_replay_too() -> None:
     words = ["a", "b", "c"]
-    env = TransformAction(Talk(), lambda number: words[number], gymnasium.spaces.Discrete(3))
+    env = TransformAction(Topics(), lambda number: words[number], gymnasium.spaces.Discrete(3))
     alone = without_times(evaluate(env, "random", max_concurrent=1))
     assert without_times(evaluate(env, "random", max_concurrent=6)) == alone
 
@@ -448,7 +448,7 @@ def test_episodes_under_a_shared_action_space_replay_too() -> None:
 # Many at once
 
 
-class Meeting(Talk):
+class Meeting(Topics):
     """No episode goes on before as many as expected are in it."""
 
     def __init__(self, expected: int, **kwargs: Any) -> None:
@@ -541,7 +541,7 @@ def test_waiting_for_the_loop_it_runs_on_is_refused() -> None:
 
 
 def test_a_wrapper_that_ends_the_episode_early_has_it_scored() -> None:
-    env = Talk(size=2)
+    env = Topics(size=2)
     results = evaluate(TimeLimit(env, max_episode_steps=2), say)
     for row in results["outputs"]:
         assert (row["reward"], row["return"], row["stop_condition"]) == (2.0, 0.0, "truncated")
@@ -564,7 +564,7 @@ def test_an_agent_that_fails_ends_its_episode_only(error: Exception, stop_condit
             raise error
         return "yes"
 
-    env = Talk(size=3)
+    env = Topics(size=3)
     rows = evaluate(env, agent)["outputs"]
     assert [row["stop_condition"] for row in rows] == ["max_turns_reached", stop_condition, "max_turns_reached"]
     assert (rows[1]["error"] or {"error": None})["error"] == recorded
@@ -581,7 +581,7 @@ def test_an_answer_that_is_none_is_the_error_of_its_rollout() -> None:
 
 
 def test_an_environment_that_breaks_is_recorded_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    class Fragile(Talk):
+    class Fragile(Topics):
         def env_response(self, messages: list[Message], state: State) -> Any:
             raise RuntimeError("hook broke")
 
@@ -648,21 +648,21 @@ def test_strict_raises_the_first_unexpected_exception_and_keeps_what_was_finishe
 
 
 def test_an_agent_that_is_set_up_wrong_stops_the_run() -> None:
-    with pytest.raises(ConfigurationError, match="Talk knows no right answer"):
-        evaluate(Talk(), "oracle")
+    with pytest.raises(ConfigurationError, match="Topics knows no right answer"):
+        evaluate(Topics(), "oracle")
     with pytest.raises(ConfigurationError, match="no agent 'orcle'"):
-        evaluate(Talk(), "orcle")
+        evaluate(Topics(), "orcle")
 
 
 def test_a_script_that_is_used_up_is_an_error_of_its_rollout(caplog: pytest.LogCaptureFixture) -> None:
-    rows = evaluate(Talk(size=3), ScriptedAgent(["once"]))["outputs"]
+    rows = evaluate(Topics(size=3), ScriptedAgent(["once"]))["outputs"]
     assert [row["error"]["error"] for row in rows] == [ModelError.__name__] * 3
     (record,) = caplog.records
     assert "asks for one more" in record.getMessage()
     assert record.exc_info is None, "its words say what is wrong"
 
 
-class Holding(Talk):
+class Holding(Topics):
     """Keeps something in its state that is no data, at each turn."""
 
     def env_response(self, messages: list[Message], state: State) -> Any:
@@ -684,7 +684,7 @@ def test_what_rows_leave_out_is_named_once_a_run(caplog: pytest.LogCaptureFixtur
     )
 
 
-class HoldingMore(Talk):
+class HoldingMore(Topics):
     """Keeps things that are no data under a new key at each turn."""
 
     def env_response(self, messages: list[Message], state: State) -> Any:
@@ -970,7 +970,7 @@ def test_ctrl_c_in_this_process_waits_for_a_slow_finally(tmp_path: Path) -> None
             ended.append("agent")
         return "yes"
 
-    class Slow(Talk):
+    class Slow(Topics):
         @cleanup
         async def leave(self, state: State) -> None:
             await asyncio.sleep(0.1)
@@ -988,7 +988,7 @@ def test_ctrl_c_in_this_process_waits_for_a_slow_finally(tmp_path: Path) -> None
 
 
 async def test_cancelling_does_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    env = Talk(size=3)
+    env = Topics(size=3)
     begun = asyncio.Event()
 
     async def agent(observation: list[Message], info: dict[str, Any]) -> str:
@@ -1064,7 +1064,7 @@ async def test_errors_of_a_model_are_those_of_its_rollouts() -> None:
 
 
 async def test_a_key_that_is_refused_stops_the_run_and_keeps_what_was_finished(tmp_path: Path) -> None:
-    env = Talk(size=50)
+    env = Topics(size=50)
 
     def policy(request: ModelRequest) -> str:
         if request.messages[0].content == "topic 20":

@@ -41,7 +41,7 @@ def scoring(seen: list[vf.State]) -> vf.Rubric:
     return vf.Rubric([length, right], weights=[0.3, 0.7])
 
 
-class Talk(vf.MultiTurnEnv):
+class Hearing(vf.MultiTurnEnv):
     """The older generation's hooks: `setup_state` returns a state, raw dicts are messages."""
 
     async def setup_state(self, state: vf.State, **kwargs: Any) -> vf.State:
@@ -65,7 +65,7 @@ class Talk(vf.MultiTurnEnv):
         state["ended_with"] = len(state["completion"])
 
 
-class Editing(Talk):
+class Editing(Hearing):
     """Shortens an earlier message in place."""
 
     async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
@@ -74,7 +74,7 @@ class Editing(Talk):
         return await super().env_response(messages, state)
 
 
-class Forgetful(Talk):
+class Forgetful(Hearing):
     """Shows the model the last two messages only."""
 
     async def get_prompt_messages(self, state: vf.State) -> vf.Messages:
@@ -137,7 +137,7 @@ class Debate(vf.Environment):
         return state
 
 
-class Retold(Talk):
+class Retold(Hearing):
     """Adds to what the library's own loop played."""
 
     async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> vf.State:
@@ -173,10 +173,10 @@ Make = Callable[[vf.Rubric], vf.Environment]
 
 CASES: dict[str, tuple[Make, Sequence[Any]]] = {
     "single turn": (lambda rubric: vf.SingleTurnEnv(dataset=ROWS, rubric=rubric), ["1"]),
-    "multi turn to its limit": (lambda rubric: Talk(dataset=ROWS, rubric=rubric, max_turns=3), ["a", "1", "c"]),
-    "final response": (lambda rubric: Talk(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "end"]),
-    "stop condition": (lambda rubric: Talk(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "hush"]),
-    "error": (lambda rubric: Talk(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "break"]),
+    "multi turn to its limit": (lambda rubric: Hearing(dataset=ROWS, rubric=rubric, max_turns=3), ["a", "1", "c"]),
+    "final response": (lambda rubric: Hearing(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "end"]),
+    "stop condition": (lambda rubric: Hearing(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "hush"]),
+    "error": (lambda rubric: Hearing(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "break"]),
     "edited in place": (lambda rubric: Editing(dataset=ROWS, rubric=rubric, max_turns=4), ["a", "b", "c", "d"]),
     "rewritten history": (lambda rubric: Forgetful(dataset=ROWS, rubric=rubric, max_turns=4), ["a", "b", "c", "d"]),
     "tools": (
@@ -193,7 +193,7 @@ CASES: dict[str, tuple[Make, Sequence[Any]]] = {
         lambda rubric: vf.EnvGroup(
             [
                 vf.SingleTurnEnv(dataset=[{"question": "other"}]),
-                vf.EnvGroup([Talk(dataset=ROWS, rubric=rubric, max_turns=2)], env_names=["talk"]),
+                vf.EnvGroup([Hearing(dataset=ROWS, rubric=rubric, max_turns=2)], env_names=["talk"]),
             ],
             env_names=["other", "inner"],
         ),
