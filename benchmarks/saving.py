@@ -15,7 +15,7 @@ from pathlib import Path
 
 import vfgym
 from vfgym.messages import AssistantMessage, Message, Response, Usage, UserMessage
-from vfgym.results import Earlier, ResultsWriter, RolloutOutput, Run, Slot, fingerprint_of, load_results, rollout_output
+from vfgym.results import EarlierRun, ResultsWriter, RolloutOutput, Run, Slot, fingerprint_of, load_results, rollout_output
 from vfgym.results.metadata import version_info
 from vfgym.results.rows import row_line
 from vfgym.state import State
@@ -115,7 +115,7 @@ def measure_resuming(row: RolloutOutput, fingerprint: str) -> None:
         with ResultsWriter(directory, run.metadata([])) as writer:
             for slot in slots[: count // 2]:
                 writer.append({**row, "example_id": slot.example_id, "fingerprint": slot.fingerprint})
-        tell("resuming: reading and matching a row, µs", f"{best(lambda: Earlier.load(Path(directory), run, slots), count // 2):.0f}")
+        tell("resuming: reading and matching a row, µs", f"{best(lambda: EarlierRun.load(Path(directory), run, slots), count // 2):.0f}")
 
 
 if __name__ == "__main__":

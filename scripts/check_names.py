@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("vfgym", "verifiers_compat")
+PACKAGES = ("vfgym", "verifiers_compat", "verifiers_compat/v1")
+"""Namespaces: a class name stands once in each. (Documented names of verifiers stand in several.)"""
 
 
 def read_retired_words(glossary: str) -> dict[str, str]:
@@ -42,12 +43,18 @@ def find_names(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
             yield node.lineno, "option", node.value
 
 
+def find_modules(package: str) -> list[Path]:
+    """Return the modules of a package, without those of a package inside it that is listed too."""
+    inner = [ROOT / other for other in PACKAGES if other.startswith(f"{package}/")]
+    return [path for path in sorted((ROOT / package).rglob("*.py")) if not any(path.is_relative_to(folder) for folder in inner)]
+
+
 def find_problems() -> Iterator[str]:
     """Yield a line for each name that breaks a rule."""
     retired = read_retired_words((ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"))
     for package in PACKAGES:
         places: dict[str, list[str]] = defaultdict(list)
-        for path in sorted((ROOT / package).rglob("*.py")):
+        for path in find_modules(package):
             shown_path = path.relative_to(ROOT)
             names = [(1, "module", path.stem), *find_names(ast.parse(path.read_text(encoding="utf-8")))]
             for line, kind, name in names:

@@ -90,6 +90,6 @@ def running_beside(others: set[Process]) -> list[Process]:
 
 @pytest.fixture(autouse=True)
 def no_secrets_of_other_tests() -> Iterator[None]:
-    """A word that one test gives as a header is no secret of the next one."""
+    """A word that one test gives as a header is not a secret of the next one."""
     yield
     redaction._known.clear()

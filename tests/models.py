@@ -23,7 +23,7 @@ def answer(text: str, *, completion_tokens: int | None = None, finish_reason: st
 
 
 def calling(*calls: tuple[str, Any]) -> AssistantMessage:
-    """Return a message that calls tools by their names; arguments that are no text are written as JSON."""
+    """Return a message that calls tools by their names; arguments that are not text are written as JSON."""
     written = [(name, arguments if isinstance(arguments, str) else json.dumps(arguments)) for name, arguments in calls]
     return AssistantMessage(None, tool_calls=[ToolCall(f"c{number}", *call) for number, call in enumerate(written)])
 

@@ -19,7 +19,7 @@ import pytest
 
 from tests.programs import run_python
 from vfgym import __version__
-from vfgym.cli.table import aligned
+from vfgym.cli.table import render_table
 from vfgym.results import load_results
 
 DATASET = "reasoning-gym/leg_counting-v0"
@@ -441,7 +441,7 @@ def test_plot_draws_a_picture(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("nowhere/rewards.png", "nowhere is no directory that can be written"),
+        ("nowhere/rewards.png", "nowhere is not a directory that can be written"),
         ("rewards.xyz", "give it one of the suffixes"),
         ("rewards", "give it one of the suffixes"),
     ],
@@ -615,7 +615,7 @@ def test_debug_is_an_option_and_no_word_anywhere() -> None:
 
 
 def test_tables_are_aligned() -> None:
-    assert aligned(["a", "long name"], [["value", "1"], ["", "22"]]) == "a      long name\nvalue  1\n       22"
+    assert render_table(["a", "long name"], [["value", "1"], ["", "22"]]) == "a      long name\nvalue  1\n       22"
 
 
 # Narrow output

@@ -63,7 +63,7 @@ def test_no_play_of_pettingzoo_falls_below(game: str) -> None:
 @pytest.mark.parametrize("game", GAMES_OF_TEXTARENA)
 @pytest.mark.parametrize("agent", ["random", lambda observation, info: "[1]", lambda observation, info: "hmm"])
 def test_no_play_of_textarena_falls_below(game: str, agent: Any) -> None:
-    """An answer that is no move is a move that loses here: TextArena has the say."""
+    """An answer that is not a move is a move that loses here: TextArena has the say."""
     env = vfgym.TextArenaEnv(game)
     assert env.failure_reward is not None
     rows = vfgym.evaluate(env, agent, num_examples=3, progress=False)["outputs"]

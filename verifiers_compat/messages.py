@@ -233,7 +233,7 @@ class _WritableMessage(_Writable, Message):
     def _fields(self) -> dict[str, Any]:
         return dict(self)
 
-    def _given(self) -> dict[str, Any]:
+    def _given_fields(self) -> dict[str, Any]:
         return dict(self)
 
 

@@ -138,7 +138,7 @@ class Tasks:
             system_prompt: Put before every prompt that has no system message of its own.
             few_shot: Messages between the system prompt and the ``question`` of a row.
             types: The message class for each role.
-            dropped: Columns that are no part of a task.
+            dropped: Columns that are not part of a task.
 
         Raises:
             ConfigurationError: If `source` is none of these.
@@ -155,7 +155,7 @@ class Tasks:
         self._source = source
         self._types = types
         self.dropped = frozenset(dropped)
-        """Columns that are no part of a task."""
+        """Columns that are not part of a task."""
         self._system = [types["system"](system_prompt)] if system_prompt is not None else []
         self._few_shot = as_messages(few_shot or [], types, name="few_shot")
         self._rows: Any = None
@@ -208,7 +208,7 @@ class Tasks:
 
     @property
     def renames_ids(self) -> bool:
-        """Whether rows have an ``example_id`` that is no integer, and is called ``src_id`` then."""
+        """Whether rows have an ``example_id`` that is not an integer, and is called ``src_id`` then."""
         rows = self.rows
         return not self._own_ids and not self.is_endless and len(self) > 0 and "example_id" in rows[0]
 

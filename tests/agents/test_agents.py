@@ -358,8 +358,8 @@ def test_a_class_that_does_not_tell_what_it_takes_is_tried(module: Callable[[str
         ("string:digits", "it is text: '0123456789'"),
         ("math:pi", "got float"),
         ("vfgym.agents:ScriptedAgent", "cannot be made without arguments (missing a required argument: 'answers')"),
-        (":agent", "'' is no name of a module"),
-        ("a b:agent", "'a b' is no name of a module"),
+        (":agent", "'' is not a name of a module"),
+        ("a b:agent", "'a b' is not a name of a module"),
     ],
 )
 def test_load_agent_says_what_is_wrong(name: str, message: str) -> None:

@@ -471,7 +471,7 @@ SCRIPTS |= dict.fromkeys((AsyncStepRewards, AsyncFinalReward, AsyncResponse, Asy
 
 @pytest.mark.parametrize("kind", [AsyncRated, AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup, Tools])
 def test_a_sync_step_that_must_wait_on_the_background_loop_itself_raises(kind: type[Any]) -> None:
-    """Whatever it must wait for; it is no error of the episode. The environment can still be used from elsewhere."""
+    """Whatever it must wait for; it is not an error of the episode. The environment can still be used from elsewhere."""
     env = kind()
 
     async def on_the_loop() -> None:

@@ -60,7 +60,7 @@ CHECKER, SPEC, REPLAY, ACCEPTS, REFUSES, SUM, SCORES, ONCE, ANSWER, FORKS, FACES
     "its spec survives JSON",
     "replays the same episodes under a seed",
     "accepts every member of its action space",
-    "refuses what is no action, and leaves the episode as it was",
+    "refuses what is not an action, and leaves the episode as it was",
     "its step rewards add up to the rubric's score",
     "its reward functions score any answer, and an episode without one",
     "calls each reward function and each cleanup handler once for an episode",
@@ -163,7 +163,7 @@ def says(completion: list[Message], answer: str) -> float:
 
 
 def test_a_reward_function_that_fails_where_there_is_no_answer_is_reported() -> None:
-    """Such a rollout has failed. A metric that fails, and one that has a number for everything, are no fault."""
+    """Such a rollout has failed. A metric that fails, and one that has a number for everything, are not fault."""
     rows = [{"question": "6 * 7?", "answer": "42"}]
     failed = broken(lambda: SingleTurnEnv(rows, rubric=Rubric(says)))
     assert list(failed) == [SCORES]
@@ -258,13 +258,13 @@ class Lenient(gym.ActionWrapper[Any, Any, Any]):
 
 
 class Hasty(gym.ActionWrapper[Any, Any, Any]):
-    """Refuses what is no action, but not before a turn is played."""
+    """Refuses what is not an action, but not before a turn is played."""
 
     def action(self, action: Any) -> Any:
         if action in self.action_space:
             return action
         self.env.step("a turn")
-        raise InvalidAction("that is no message")
+        raise InvalidAction("that is not a message")
 
 
 class Doubled(gym.RewardWrapper[Any, Any]):

@@ -54,19 +54,19 @@ def test_documented_defaults() -> None:
 
 def test_keys_and_teams(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:
     config = ClientConfig()
-    assert (config.resolved_api_key(), config.resolved_headers()) == (NO_KEY, {})
+    assert (config.resolve_api_key(), config.resolve_headers()) == (NO_KEY, {})
     (bare_environment / ".prime").mkdir()
     (bare_environment / ".prime" / "config.json").write_text(json.dumps({"api_key": "filed", "team_id": "t1"}))
-    assert (config.resolved_api_key(), config.resolved_headers()) == ("filed", {"X-Prime-Team-ID": "t1"})
+    assert (config.resolve_api_key(), config.resolve_headers()) == ("filed", {"X-Prime-Team-ID": "t1"})
     monkeypatch.setenv("PRIME_API_KEY", "set")
     monkeypatch.setenv("PRIME_TEAM_ID", "t2")
-    assert (config.resolved_api_key(), config.resolved_headers()) == ("set", {"X-Prime-Team-ID": "t2"})
+    assert (config.resolve_api_key(), config.resolve_headers()) == ("set", {"X-Prime-Team-ID": "t2"})
     other = ClientConfig(provider="openai", extra_headers={"X": "y"})
-    assert (other.resolved_api_key(), other.resolved_headers()) == (NO_KEY, {"X": "y"})
+    assert (other.resolve_api_key(), other.resolve_headers()) == (NO_KEY, {"X": "y"})
     monkeypatch.setenv("OPENAI_API_KEY", "sk")
-    assert other.resolved_api_key() == "sk"
+    assert other.resolve_api_key() == "sk"
     given = ClientConfig(api_key="given")
-    assert given.resolved_api_key() == "given"
+    assert given.resolve_api_key() == "given"
     assert "given" not in repr(given) + given.model_dump_json()
 
 

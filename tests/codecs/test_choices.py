@@ -1,4 +1,4 @@
-"""What is said twice, or only mentioned, is no choice; what is clear is read, however it is put."""
+"""What is said twice, or only mentioned, is not a choice; what is clear is read, however it is put."""
 
 from __future__ import annotations
 

@@ -571,7 +571,7 @@ def test_nothing_around_a_value_makes_another_one_of_it(case: tuple[Any, list[An
 
 
 UNCLEAR = {"- {}", "\u2014 {}", "<think>{}"}
-"""Forms in which a number is refused all the same: a bullet or a pause may be a minus sign, and what was cut off is no answer."""
+"""Forms in which a number is refused all the same: a bullet or a pause may be a minus sign, and what was cut off is not an answer."""
 
 
 @pytest.mark.parametrize("form", sorted({*HARMLESS} - UNCLEAR))
@@ -581,7 +581,7 @@ def test_numbers_are_read_in_harmless_forms(codec: Any, value: Any, form: str) -
 
 
 OTHER_WORDS = {"At leg2, in the 2nd try, {} is best", "Let us take {}, then.", "Not sure... {}", "{} Nm", "{}Nm", "torque={}"}
-"""Forms in which a number beside which there are names is no choice."""
+"""Forms in which a number beside which there are names is not a choice."""
 
 
 @pytest.mark.parametrize("form", sorted({*HARMLESS} - {"<think>{}"} - OTHER_WORDS))

@@ -72,7 +72,7 @@ TOOLS = [add, say, record, nothing, picture, names, fail, later, fail_later]
 
 
 def call(name: str, arguments: Any = None, id: str = "c1") -> ToolCall:
-    """Return a tool call; arguments that are no text are encoded."""
+    """Return a tool call; arguments that are not text are encoded."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
     return ToolCall(id=id, name=name, arguments=text)
 
@@ -560,7 +560,7 @@ def test_each_episode_has_an_account_of_its_own() -> None:
 
 @pytest.mark.parametrize("make", [lambda: ToolEnv(tools=TOOLS, dataset=ROWS, max_turns=3), Account])
 def test_every_sample_of_the_action_space_is_answered(make: Callable[[], ToolEnv]) -> None:
-    """Also silly messages: no text, unknown tools, arguments that are no JSON."""
+    """Also silly messages: no text, unknown tools, arguments that are not JSON."""
     env = make()
     env.action_space.seed(0)
     silly = ["", calling(), calling(call("", "")), {"role": "assistant", "content": None}, calling(call("add", "\x00"))]

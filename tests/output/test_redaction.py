@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfgym.output import redaction
-from vfgym.output.redaction import REDACTED, Secret, excerpt, redact_error, redacted, redacted_data, redacted_url, secret_url, with_secrets
+from vfgym.output.redaction import REDACTED, Secret, excerpt, redact, redact_data, redact_error, redact_url, secret_url, with_secrets
 
 KEY = "sk-Zu7/+ab=9 \"x'\\q~ü&<_.-end"
 
@@ -46,24 +46,24 @@ keys = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_catego
 def test_every_spelling(spelled: Any, key: str) -> None:
     redaction._known.clear()
     Secret(key)
-    clean = redacted(f"before <{spelled(key)}> after")
+    clean = redact(f"before <{spelled(key)}> after")
     assert re.fullmatch(r"""before <(\W|b|key)*\*\*\*[\\'"}]*> after""", clean), clean
 
 
 def test_what_is_cut_and_what_is_a_part() -> None:
     Secret(f"Bearer {KEY[:7]}0123456789abcdef")
-    assert redacted("we got 'Bearer sk-Zu7/0123") == "we got '***"
-    assert redacted(f"there is no {KEY[:7]}0123456789abcdef!") == "there is no ***!"
+    assert redact("we got 'Bearer sk-Zu7/0123") == "we got '***"
+    assert redact(f"there is no {KEY[:7]}0123456789abcdef!") == "there is no ***!"
     Secret("sk-ant-api03-AAAA1111")
     Secret("sk-ant-api03-BBBB2222")
-    assert redacted("sk-ant-api03-BBBB2222, sk-ant-api03-BBBB22, sk-ant-api03-AAAA1111") == "***, ***, ***"
+    assert redact("sk-ant-api03-BBBB2222, sk-ant-api03-BBBB22, sk-ant-api03-AAAA1111") == "***, ***, ***"
     assert excerpt({"said": "sk-ant-api03-BBBB2222"}, 12) == "{'said': '**"
 
 
 def test_short_words_are_no_secrets_in_texts_but_in_their_places() -> None:
     data = {"extra_headers": {"X-Mode": "on"}, "password": "on"}
     assert repr(with_secrets(data)) == "{'extra_headers': {'X-Mode': '***'}, 'password': '***'}"
-    assert redacted("the light is on") == "the light is on"
+    assert redact("the light is on") == "the light is on"
 
 
 def test_of_too_many_secrets_the_oldest_are_forgotten() -> None:
@@ -71,8 +71,8 @@ def test_of_too_many_secrets_the_oldest_are_forgotten() -> None:
     given_keys = [f"{number:08}-abcdefgh" for number in range(redaction._MOST_KNOWN + 2)]
     for key in given_keys:
         Secret(key)
-    assert [redacted(key) for key in given_keys[:3]] == [*given_keys[:2], REDACTED]
-    assert [redacted(key) for key in given_keys[-3:]] == [REDACTED] * 3
+    assert [redact(key) for key in given_keys[:3]] == [*given_keys[:2], REDACTED]
+    assert [redact(key) for key in given_keys[-3:]] == [REDACTED] * 3
 
 
 def test_a_secret_is_sent_and_does_not_show() -> None:
@@ -86,11 +86,11 @@ def test_a_secret_is_sent_and_does_not_show() -> None:
 
 def test_urls() -> None:
     url = "https://an%6E:pass%2Fword9@example.org:8000/v1?key=hunter2&empty=&v"
-    assert redacted_url(url) == "https://***@example.org:8000/v1?key=***&empty=&v"
+    assert redact_url(url) == "https://***@example.org:8000/v1?key=***&empty=&v"
     secret = secret_url(url)
-    assert (secret, repr(secret), pickle.loads(pickle.dumps(secret))) == (url, repr(redacted_url(url)), redacted_url(url))
-    assert redacted("refused: pass/word9, and YW5uOnBhc3Mvd29yZDk=") == "refused: ***, and ***"
-    assert redacted("at http://a:b@example.org/ and mail to me@example.org") == "at http://***@example.org/ and mail to me@example.org"
+    assert (secret, repr(secret), pickle.loads(pickle.dumps(secret))) == (url, repr(redact_url(url)), redact_url(url))
+    assert redact("refused: pass/word9, and YW5uOnBhc3Mvd29yZDk=") == "refused: ***, and ***"
+    assert redact("at http://a:b@example.org/ and mail to me@example.org") == "at http://***@example.org/ and mail to me@example.org"
     plain = "https://example.org/v1"
     assert secret_url(plain) is plain
 
@@ -105,7 +105,7 @@ def test_data_lose_secrets_by_their_place_and_keep_the_rest() -> None:
         "extra_body": {"top_k": 3, "api_key": "d", "nested": [{"HF_TOKEN": "e", "api_key_var": "NAME"}]},
         "urls": ("https://u:p@h/v1", "see https://h/?a=b for more"),
     }
-    assert redacted_data(data) == {
+    assert redact_data(data) == {
         **data,
         "extra_headers": {"X-Key": "***", "X-Number": 5},
         "default_query": {"api": ["***", "***"]},
@@ -114,8 +114,8 @@ def test_data_lose_secrets_by_their_place_and_keep_the_rest() -> None:
     }
     assert with_secrets(data) == data
     untouched = {"a": [1, {"b": "text"}]}
-    assert redacted_data(untouched) is untouched
-    assert redacted_data(redacted_data(data)) == redacted_data(data)
+    assert redact_data(untouched) is untouched
+    assert redact_data(redact_data(data)) == redact_data(data)
 
 
 class OfItsOwn(Exception):
@@ -138,7 +138,7 @@ def test_errors_with_causes_notes_contexts_and_groups() -> None:
     error.__cause__.__context__.__context__ = error
     redact_error(error)
     shown = "".join(traceback.format_exception(error)) + repr(error)
-    assert redacted(shown) == shown
+    assert redact(shown) == shown
     assert "first ***" in shown
     assert "note ***" in shown
 
@@ -146,4 +146,4 @@ def test_errors_with_causes_notes_contexts_and_groups() -> None:
 @given(keys, st.integers(12, 60))
 def test_a_text_that_was_cut_has_no_more_than_the_beginning(key: str, length: int) -> None:
     Secret(key)
-    assert redacted(f"<{key[:length]}") == f"<{REDACTED}"
+    assert redact(f"<{key[:length]}") == f"<{REDACTED}"

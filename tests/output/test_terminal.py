@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from vfgym.output.redaction import Secret
-from vfgym.output.terminal import echo, echo_traceback, escaped, one_line, shown
+from vfgym.output.terminal import display_text, echo, echo_traceback, escape, one_line
 
 
 @pytest.mark.parametrize("character", ["\x1b", "\x00", "\x07", "\x7f", "\x9b", "\u202e", "\u2066", "\u2028", "\ud800"])
 def test_characters_that_work_a_terminal_are_written_out(character: str) -> None:
-    safe = escaped(f"before{character}after")
+    safe = escape(f"before{character}after")
     assert safe == f"before{character.encode('unicode_escape').decode()}after"
     safe.encode()  # any stream can write it
 
 
 @pytest.mark.parametrize("text", ["plain", "two\nlines", "a\ttab", "a line\r\nof Windows", "größer, 大, 🎲"])
 def test_text_of_any_language_stays(text: str) -> None:
-    assert escaped(text) == text
+    assert escape(text) == text
 
 
 def test_a_return_cannot_overwrite_its_line() -> None:
-    assert escaped("reward 0.0\rreward 1.0") == r"reward 0.0\rreward 1.0"
+    assert escape("reward 0.0\rreward 1.0") == r"reward 0.0\rreward 1.0"
 
 
 def test_one_line_is_one_line() -> None:
@@ -30,7 +30,7 @@ def test_one_line_is_one_line() -> None:
 
 def test_what_is_shown_is_redacted_before_it_is_escaped() -> None:
     secret = Secret("key-\x1b-1234567890")
-    assert shown(f"the key is {secret.encode().decode()}\x1b") == r"the key is ***\x1b"
+    assert display_text(f"the key is {secret.encode().decode()}\x1b") == r"the key is ***\x1b"
 
 
 def test_echo_prints_values_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:

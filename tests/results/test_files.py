@@ -180,7 +180,7 @@ def test_any_reward_and_metric_is_read_back(metrics: dict[str, float], reward: f
 
 @pytest.mark.parametrize("fields", [{"reward": "high"}, {"reward": []}, {"return": []}, {"metrics": {"m": "x"}}, {"metrics": {"m": []}}])
 def test_a_row_whose_numbers_are_none_is_named(tmp_path: Path, fields: dict[str, Any]) -> None:
-    with pytest.raises(ResultsError, match=r"line 1 of .*results.jsonl is no rollout: its .* must be a number, got"):
+    with pytest.raises(ResultsError, match=r"line 1 of .*results.jsonl is not a rollout: its .* must be a number, got"):
         read(tmp_path, {"example_id": 0, **fields}, {"example_id": 1})
 
 
@@ -238,7 +238,7 @@ def test_metrics_may_stand_beside_the_other_keys_only(tmp_path: Path) -> None:
 def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "metadata.json").write_text("{}")
     (tmp_path / "results.jsonl").write_text(f'{{"example_id": 0}}\n{line}\n{{"example_id": 1}}\n')
-    with pytest.raises(ResultsError, match=r"line 2 of .*results.jsonl is no rollout"):
+    with pytest.raises(ResultsError, match=r"line 2 of .*results.jsonl is not a rollout"):
         load_results(tmp_path)
 
 
@@ -254,7 +254,7 @@ def test_a_row_that_is_nested_too_deep_is_named(tmp_path: Path, number: int, end
     lines[number - 1] = f'{{"example_id": 7, "info": {DEEP}}}'
     (tmp_path / "metadata.json").write_text("{}")
     (tmp_path / "results.jsonl").write_text("\n".join(lines) + "\n" * ends)
-    with pytest.raises(ResultsError, match=rf"line {number} of .*results.jsonl is no rollout: it is nested too deep"):
+    with pytest.raises(ResultsError, match=rf"line {number} of .*results.jsonl is not a rollout: it is nested too deep"):
         load_results(tmp_path)
 
 

@@ -33,7 +33,7 @@ from vfgym.messages import (
     UserMessage,
 )
 from vfgym.results import (
-    Earlier,
+    EarlierRun,
     GenerateOutputs,
     ResultsError,
     ResultsWriter,
@@ -447,7 +447,7 @@ def test_a_file_that_is_cut_at_any_byte_is_resumed(tmp_path: Path) -> None:
     ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
     for length in range(len(whole)):
         file.write_bytes(whole[:length])
-        earlier = Earlier.load(tmp_path, this, SLOTS)
+        earlier = EarlierRun.load(tmp_path, this, SLOTS)
         done = [] if earlier is None else keys_of(earlier.rows)
         # A row is whole even without its line's end.
         assert done == keys_of(rows[: sum(end - 1 <= length for end in ends)])
@@ -482,7 +482,7 @@ def test_rows_of_other_writers_go_by_their_example_in_order(tmp_path: Path) -> N
     this = write(tmp_path)
     foreign = [{"example_id": i, "reward": i / 4, "error": None, "metrics": {}} for i in (1, 0, 1)]
     (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in foreign))
-    earlier = Earlier.load(tmp_path, this, SLOTS)
+    earlier = EarlierRun.load(tmp_path, this, SLOTS)
     assert earlier is not None
     assert [(row["example_id"], row["rollout"]) for row in earlier.rows] == [(1, 0), (0, 0), (1, 1)]
     assert earlier.row_of(0, 1) is None
@@ -494,7 +494,7 @@ def test_rows_of_other_writers_go_by_their_example_in_order(tmp_path: Path) -> N
 def test_metadata_of_other_writers_count_as_far_as_they_go(tmp_path: Path) -> None:
     this = write(tmp_path, small_row(SLOTS[0]))
     (tmp_path / "metadata.json").write_text(json.dumps({"env_id": "e", "model": "m", "num_examples": 3, "time_ms": 2500.0}))
-    earlier = Earlier.load(tmp_path, this, SLOTS)
+    earlier = EarlierRun.load(tmp_path, this, SLOTS)
     assert earlier is not None
     assert (len(earlier.rows), earlier.seconds) == (1, 2.5)
 
@@ -511,17 +511,17 @@ def test_nothing_is_lost_or_stands_twice_when_putting_rows_aside_breaks_off(tmp_
     lines = (whole + b"\n").splitlines(keepends=True)
     (tmp_path / "results.jsonl.tmp").mkdir()  # the file cannot be written anew
     with pytest.raises(ResultsError):
-        ResultsWriter(tmp_path, this.metadata([]), earlier=Earlier.load(tmp_path, this, SLOTS[:4]))
+        ResultsWriter(tmp_path, this.metadata([]), earlier=EarlierRun.load(tmp_path, this, SLOTS[:4]))
     assert (file.read_bytes(), aside.read_bytes()) == (whole, ended + b"".join(lines[4:]))
     (tmp_path / "results.jsonl.tmp").rmdir()
-    with ResultsWriter(tmp_path, this.metadata([]), earlier=Earlier.load(tmp_path, this, SLOTS[:4])):
+    with ResultsWriter(tmp_path, this.metadata([]), earlier=EarlierRun.load(tmp_path, this, SLOTS[:4])):
         pass
     assert (file.read_bytes(), aside.read_bytes()) == (b"".join(lines[:4]), ended + b"".join(lines[4:]))
 
 
 def test_of_two_rows_for_one_rollout_the_sound_one_counts(tmp_path: Path) -> None:
     this = write(tmp_path, small_row(SLOTS[0], error={"error": "E"}), small_row(SLOTS[0]), small_row(SLOTS[1]))
-    earlier = Earlier.load(tmp_path, this, SLOTS)
+    earlier = EarlierRun.load(tmp_path, this, SLOTS)
     assert earlier is not None
     with ResultsWriter(tmp_path, this.metadata([]), earlier=earlier):
         pass
@@ -537,7 +537,7 @@ def test_a_run_with_a_row_that_is_nested_too_deep_is_not_resumed(tmp_path: Path)
     lines[2] = lines[2].removesuffix("}") + f', "info": {"[" * 100_000}{"]" * 100_000}}}'
     file.write_text("\n".join(lines) + "\n")
     before = file.read_bytes()
-    with pytest.raises(ResultsError, match=r"line 3 of .*results.jsonl is no rollout: it is nested too deep"):
+    with pytest.raises(ResultsError, match=r"line 3 of .*results.jsonl is not a rollout: it is nested too deep"):
         run(tmp_path, resume=True)
     assert file.read_bytes() == before
 
@@ -546,7 +546,7 @@ def test_a_row_without_metadata_cannot_be_resumed(tmp_path: Path) -> None:
     this = write(tmp_path, small_row(SLOTS[0]))
     (tmp_path / "metadata.json").unlink()
     with pytest.raises(ResultsError, match="cannot read results"):
-        Earlier.load(tmp_path, this, SLOTS)
+        EarlierRun.load(tmp_path, this, SLOTS)
 
 
 def test_a_trajectory_is_whole_after_its_row_was_written_anew(tmp_path: Path) -> None:
@@ -618,7 +618,7 @@ def test_responses_of_kept_rows_have_message_objects(tmp_path: Path) -> None:
     row = small_row(SLOTS[0], prompt=[{"role": "user", "content": "2+2?"}], completion=[answer], trajectory=[step])
     this = write(tmp_path)
     (tmp_path / "results.jsonl").write_text(json.dumps(row) + "\n")
-    earlier = Earlier.load(tmp_path, this, SLOTS)
+    earlier = EarlierRun.load(tmp_path, this, SLOTS)
     assert earlier is not None
     message = earlier.rows[0]["trajectory"][0]["response"]["message"]
     assert (type(message), message.content, message.finish_reason) == (ResponseMessage, "4", "stop")
@@ -642,7 +642,7 @@ MALFORMED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("fields", MALFORMED)
 def test_a_row_with_malformed_messages_is_kept_as_it_is(tmp_path: Path, fields: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     this = write(tmp_path, small_row(SLOTS[0], **fields), small_row(SLOTS[1], prompt=[{"role": "user", "content": "fine"}]))
-    earlier = Earlier.load(tmp_path, this, SLOTS)
+    earlier = EarlierRun.load(tmp_path, this, SLOTS)
     assert earlier is not None
     malformed, sound = earlier.rows
     assert {key: malformed[key] for key in fields} == fields
@@ -653,7 +653,7 @@ def test_a_row_with_malformed_messages_is_kept_as_it_is(tmp_path: Path, fields: 
 
 def test_text_and_nothing_are_kept_as_they_are(tmp_path: Path) -> None:
     this = write(tmp_path, small_row(SLOTS[0], prompt="once upon", completion=None))
-    earlier = Earlier.load(tmp_path, this, SLOTS)
+    earlier = EarlierRun.load(tmp_path, this, SLOTS)
     assert earlier is not None
     assert (earlier.rows[0]["prompt"], earlier.rows[0]["completion"]) == ("once upon", None)
 
@@ -661,7 +661,7 @@ def test_text_and_nothing_are_kept_as_they_are(tmp_path: Path) -> None:
 def test_a_row_that_is_written_anew_keeps_what_messages_leave_out(tmp_path: Path) -> None:
     prompt = [{"content": [{"text": "?", "type": "text", "image_url": None}], "role": "user", "name": None}]
     this = write(tmp_path, small_row(SLOTS[2], example_id=7, prompt=prompt))
-    earlier = Earlier.load(tmp_path, this, SLOTS)
+    earlier = EarlierRun.load(tmp_path, this, SLOTS)
     assert earlier is not None
     assert earlier.rows[0]["prompt"] == [{"role": "user", "content": [{"type": "text", "text": "?"}]}]
     with ResultsWriter(tmp_path, this.metadata([]), earlier=earlier):
@@ -678,7 +678,7 @@ def test_only_one_run_writes_to_a_directory(tmp_path: Path) -> None:
     this = Run(**RUN)
     with ResultsWriter(tmp_path, this.metadata([])) as writer:
         writer.append(small_row(SLOTS[0]))
-        earlier = Earlier.load(tmp_path, this, SLOTS)
+        earlier = EarlierRun.load(tmp_path, this, SLOTS)
         with pytest.raises(ResultsError, match="another run is writing its results"):
             ResultsWriter(tmp_path, this.metadata([]), earlier=earlier)
         writer.append(small_row(SLOTS[1]))
@@ -710,7 +710,7 @@ def test_the_newest_run_with_something_left_is_found(tmp_path: Path, caplog: pyt
     told = [f"{name}, with {done} of 6 rollouts done, is not resumed: its num_examples is 3" for name, done in (("new", 4), ("old", 2))]
     assert all(any(text in message for message in caplog.messages) for text in told)
     assert not any("done" in message and f"{tmp_path / 'done'}," in message for message in caplog.messages), "nothing of it is left to do"
-    earlier = Earlier.load(tmp_path / "new", Run(**RUN), SLOTS)
+    earlier = EarlierRun.load(tmp_path / "new", Run(**RUN), SLOTS)
     with ResultsWriter(tmp_path / "new", Run(**RUN).metadata([]), earlier=earlier):
         assert find_incomplete(tmp_path, settings) == tmp_path / "old", "a run that is going on is not taken"
 

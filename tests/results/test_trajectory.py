@@ -18,7 +18,7 @@ from vfgym.messages import AssistantMessage, Message, ResponseMessage, ResponseT
 from vfgym.messages.chat import convert_all
 from vfgym.results import ResultsWriter, RolloutOutput, load_results, rollout_output
 from vfgym.results.rows import row_line
-from vfgym.results.trajectory import KeptStep, decoded, encoded
+from vfgym.results.trajectory import KeptStep, decode_steps, encode_steps
 from vfgym.state import MessagesView, State
 
 
@@ -126,7 +126,7 @@ def test_a_step_on_disk_may_go_on_from_a_part_of_what_came_before() -> None:
     first = {"prompt": {"shared": 1, "new": []}, "completion": answer, "tokens": ids}
     second = {"prompt": {"shared": 1, "new": [again]}, "completion": answer, "tokens": {**ids, "prompt_ids": {"shared": 2, "new": [9]}}}
     prompt = [{"role": "user", "content": "go"}]
-    one, two = decoded([first, second], prompt)
+    one, two = decode_steps([first, second], prompt)
     assert (list(one["prompt"]), list(two["prompt"])) == (prompt, [*prompt, again])
     assert two["tokens"]["prompt_ids"] == [1, 2, 9]
 
@@ -228,13 +228,13 @@ def test_any_sequence_of_prompts_survives(prompt: list[Any], drawn: list[Any], a
         completion = [{"role": "assistant", "content": str(len(steps))}]
         steps.append({"prompt": MessagesView(log, len(log)) if as_views else log, "completion": completion, "response": None})
         log = [*log, *completion]
-    stored = json.loads(json.dumps(encoded(steps, prompt)))
-    assert decoded(stored, prompt) == [KeptStep(step) for step in steps]
+    stored = json.loads(json.dumps(encode_steps(steps, prompt)))
+    assert decode_steps(stored, prompt) == [KeptStep(step) for step in steps]
 
 
 def test_a_delta_that_refers_to_more_than_there_is_is_refused() -> None:
     with pytest.raises(ValueError, match="shares 3 messages with what came before, which has 1"):
-        decoded([{"prompt": {"shared": 3, "new": []}, "completion": []}], [{"role": "user", "content": "a"}])
+        decode_steps([{"prompt": {"shared": 3, "new": []}, "completion": []}], [{"role": "user", "content": "a"}])
 
 
 def test_tool_calls_stay_as_they_are(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_steps_of_a_model(server: ModelServer, rubric: Callable[..., Any], tmp_p
     judged = vfgym.evaluate(env, agent, results_path=tmp_path, progress=False)
     plain = vfgym.evaluate(vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric()), agent, progress=False)
     (row,) = judged["outputs"]
-    # A verdict that is kept is no request.
+    # A verdict that is kept is not a request.
     assert row["token_usage"]["judge_requests"] == 2 == sum(request.body["model"] == "judge" for request in server.requests)
     assert row["token_usage"]["judge_output_tokens"] == 2 * plain["outputs"][0]["token_usage"]["output_tokens"] * _length("yes", "four")
     assert row["token_usage"]["judge_input_tokens"] > 0

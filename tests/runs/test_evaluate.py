@@ -289,7 +289,7 @@ def test_a_wrapper_that_cannot_be_rebuilt_plays_one_episode_at_a_time(
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        ("CartPole-v1", "is no chat environment"),
+        ("CartPole-v1", "is not a chat environment"),
         ("evaluation-tests/Sum-v0", "Did you mean"),
         ("evaluation-test/Sums-v0", "Did you mean: `evaluation-tests`"),
         ("evaluation-tests-Sums-v0", "Did you mean `evaluation-tests/Sums-v0`"),
@@ -636,7 +636,7 @@ def test_strict_raises_the_first_unexpected_exception_and_keeps_what_was_finishe
         if info["example_id"] == 2:
             raise KeyError("bug")
         if info["example_id"] == 1:
-            raise InfraError("an error of the episode, which is no bug")
+            raise InfraError("an error of the episode, which is not a bug")
         return "1"
 
     with pytest.raises(KeyError, match="bug"):
@@ -663,7 +663,7 @@ def test_a_script_that_is_used_up_is_an_error_of_its_rollout(caplog: pytest.LogC
 
 
 class Holding(Topics):
-    """Keeps something in its state that is no data, at each turn."""
+    """Keeps something in its state that is not data, at each turn."""
 
     def env_response(self, messages: list[Message], state: State) -> Any:
         state["trajectory"][-1]["extras"]["held"] = {"names": ["a"], "lock": threading.Lock()}
@@ -685,7 +685,7 @@ def test_what_rows_leave_out_is_named_once_a_run(caplog: pytest.LogCaptureFixtur
 
 
 class HoldingMore(Topics):
-    """Keeps things that are no data under a new key at each turn."""
+    """Keeps things that are not data under a new key at each turn."""
 
     def env_response(self, messages: list[Message], state: State) -> Any:
         state["held"] = {f"lock {state['trajectory_id']}": threading.Lock()}

@@ -39,7 +39,7 @@ FAILURES = {
     "long_header": _long_header,
     "redirects": _redirects,
     "page": _page,
-    "refused_key": lambda request: _json_answer("401 Unauthorized", {"error": {"message": f"Incorrect API key in {request}"}}),
+    "unknown_key_error": lambda request: _json_answer("401 Unauthorized", {"error": {"message": f"Incorrect API key in {request}"}}),
     "forbidden": lambda request: _json_answer("403 Forbidden", {"error": {"message": request, "request": request}}),
     "unknown_model": lambda request: _json_answer("404 Not Found", {"error": {"message": f"no such model: {request!r}"}}),
     "bad_request": lambda request: _json_answer("400 Bad Request", {"detail": [request]}),

@@ -96,11 +96,11 @@ def vf_eval(url: str, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
-@pytest.mark.parametrize("failure", ["not_http", "redirects", "refused_key", "bad_request"])
+@pytest.mark.parametrize("failure", ["not_http", "redirects", "unknown_key_error", "bad_request"])
 def test_a_failing_run(command: object, failure: str, workspace: Path) -> None:
     with hostile_server(failure) as port:
         url = f"http://127.0.0.1:{port}/v1"
-        printed = run(command(url), workspace, url, code=2 if failure == "refused_key" and command is vfgym_eval else 1)  # type: ignore[operator]
+        printed = run(command(url), workspace, url, code=2 if failure == "unknown_key_error" and command is vfgym_eval else 1)  # type: ignore[operator]
     assert hits("printed", printed) + hits_in_files(workspace / "outputs") == []
     assert list((workspace / "outputs").rglob("metadata.json"))
 

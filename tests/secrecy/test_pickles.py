@@ -116,7 +116,7 @@ async def test_copies_in_memory_keep_the_keys(copied: Any) -> None:
 def test_a_judge() -> None:
     rubric = vfgym.JudgeRubric(judge_client=config(), judge_sampling_args=sampling_args())
     assert hits_in_object("rubric", rubric) + hits("class objects", repr(rubric.class_objects)) == []
-    assert copy.deepcopy(rubric).judge_client.resolved_api_key() == key("api-key")
+    assert copy.deepcopy(rubric).judge_client.resolve_api_key() == key("api-key")
 
 
 def test_text_of_a_configuration() -> None:
@@ -126,7 +126,7 @@ def test_text_of_a_configuration() -> None:
     for each in (where, changed, *where.endpoints()):
         assert hits_in_object("config", each) == []
     assert where.model_dump()["extra_headers"]["X-Config"] == key("config-header")
-    assert ClientConfig(**where.model_dump(exclude={"endpoint_configs"})).resolved_headers()["X-Later"] == key("later")
+    assert ClientConfig(**where.model_dump(exclude={"endpoint_configs"})).resolve_headers()["X-Later"] == key("later")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def response(
 
 
 def calling(*calls: tuple[str, Any]) -> dict[str, Any]:
-    """Return an assistant message that calls tools; arguments that are no text are written as JSON."""
+    """Return an assistant message that calls tools; arguments that are not text are written as JSON."""
     return {
         "role": "assistant",
         "content": None,

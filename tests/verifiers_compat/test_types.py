@@ -16,7 +16,7 @@ import verifiers_compat as vf
 from tests.clients.canned_server import canned_server
 from tests.verifiers_compat.models import Model
 from vfgym.clients.formats.openai_chat import native_message
-from vfgym.results.resume import differing_setting
+from vfgym.results.resume import find_differing_setting
 
 CALL = {"id": "c1", "name": "look", "arguments": '{"at": 1}'}
 OPTIONAL = ("reasoning_content", "thinking_blocks", "tool_calls")
@@ -436,7 +436,7 @@ def vf_marks(holder: object, mark: Any) -> list[Any]:
     ],
 )
 def test_a_run_is_resumed_whose_writer_adds_sampling_arguments_that_change_nothing(theirs: Any, own: Any, differs: bool) -> None:
-    assert (differing_setting({"sampling_args": theirs}, {"sampling_args": own}) is not None) == differs
+    assert (find_differing_setting({"sampling_args": theirs}, {"sampling_args": own}) is not None) == differs
 
 
 def test_the_base_of_an_environments_sampling_arguments() -> None:

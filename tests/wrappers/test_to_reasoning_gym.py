@@ -279,7 +279,7 @@ def grouped(completions: Any) -> list[float]:
         (lambda: sums(rubric=Rubric(grouped)), "scores whole groups"),
         (lambda: ReasoningGymEnv("chain_sum", curriculum=True), "has a curriculum"),
         (lambda: "gymnasium/FrozenLake-v1", "may have several turns"),
-        (lambda: gymnasium.make("CartPole-v1"), "'CartPole-v1' is no chat environment"),
+        (lambda: gymnasium.make("CartPole-v1"), "'CartPole-v1' is not a chat environment"),
         (lambda: ROWS, "a chat environment is needed, or the id of one, got list"),
     ],
 )

@@ -187,7 +187,7 @@ class RolloutAPI(DatasetAccess):
             on_progress: Called after each finished group (or rollout) with all outputs, the new ones and the metadata so far.
                 One callback takes the place of the progress bar; a list comes beside it.
             on_log: Called with messages about saving and resuming; the log by default.
-            strict: Raise the first exception that is no `vf.Error`, instead of recording it.
+            strict: Raise the first exception that is not a `vf.Error`, instead of recording it.
             redo_errors: When resuming, play those again that ended with an error.
             seed: Seed of the rollouts' random numbers (``state.rng``): each follows from it and from the rollout's place alone. Fresh
                 ones without it.

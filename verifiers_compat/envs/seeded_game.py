@@ -115,10 +115,10 @@ class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
     def _questions(self, seeds: range) -> Dataset:
         # On a loop and a thread of their own: a dataset may be asked for on any loop, and nothing here may have to wait for that one.
         with ThreadPoolExecutor(1) as thread:
-            rows = thread.submit(asyncio.run, run_async(self._first_shown(seeds))).result()
+            rows = thread.submit(asyncio.run, run_async(self._first_observation(seeds))).result()
         return first_tasks(Tasks(rows, types=self.message_types), len(rows))
 
-    def _first_shown(self, seeds: range) -> Steps[list[dict[str, Any]]]:
+    def _first_observation(self, seeds: range) -> Steps[list[dict[str, Any]]]:
         """Begin the game of each seed, and return the tasks with what is known of them then."""
         rows = []
         session = None

@@ -17,7 +17,7 @@ from vfgym.tools.arguments import parse_arguments
 from vfgym.tools.results import are_content_parts, result_content
 
 
-def documented_content(value: object) -> str | list[dict[str, object]]:
+def as_tool_content(value: object) -> str | list[dict[str, object]]:
     """Return what the model reads of what a tool returned: text and content parts as they are, anything else as `str` has it.
 
     >>> documented_content({"left": None}), documented_content([])
@@ -31,12 +31,12 @@ class ToolEnv(MultiTurnEnv, tool.ToolEnv):
 
     A tool gets what the model wrote, neither checked nor converted. The calls of one answer are carried out one after another. The
     model reads what a tool returned as `str` writes it. What goes wrong is the exception that Python raises (`json.JSONDecodeError`
-    where arguments are no JSON, `KeyError` for an unknown tool, `TypeError` for wrong arguments): ``error_formatter`` gets it, and
+    where arguments are not JSON, `KeyError` for an unknown tool, `TypeError` for wrong arguments): ``error_formatter`` gets it, and
     ``stop_errors`` may name it, or the `vf.ToolParseError` or `vf.ToolCallError` that it is recorded as.
     """
 
     _calls_overlap = False
-    _content_of = staticmethod(documented_content)
+    _content_of = staticmethod(as_tool_content)
     _error_of_no_object: ClassVar[type[Exception]] = TypeError
     """What goes wrong where the arguments are JSON, but no object."""
 

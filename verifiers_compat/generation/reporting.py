@@ -74,7 +74,7 @@ class RunReporter:
             left: list[Any] = [[_read_task(inputs, group.example, number) for number in group.numbers] for group in groups]
             self._call(self._settings.on_start, everything, left if in_groups else [task for tasks in left for task in tasks])
         total = sum(len(group.numbers) for group in groups)
-        bar = report_progress(total, run.title, is_shown=self._settings.shows_progress, callback=None, mean_of=run.mean_of)
+        bar = report_progress(total, run.title, is_displayed=self._settings.shows_progress, callback=None, mean_of=run.mean_of)
         with bar as self._on_row:
             yield
 

@@ -50,7 +50,7 @@ def setup_http_client(config: EndpointClientConfig) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=OwnConnections(Connections(single)),
         timeout=httpx2.Timeout(single.timeout, connect=single.connect_timeout),
-        headers=single.resolved_headers(),
+        headers=single.resolve_headers(),
         follow_redirects=True,
     )
 
@@ -81,10 +81,10 @@ def _build_sdk_arguments(config: EndpointClientConfig) -> dict[str, Any]:
 
     single = resolve_client_config(config)
     return {
-        "api_key": single.resolved_api_key(),
+        "api_key": single.resolve_api_key(),
         "base_url": single.api_base_url,
         "timeout": httpx2.Timeout(single.timeout, connect=single.connect_timeout),
         "max_retries": single.max_retries,
-        "default_headers": single.resolved_headers(),
+        "default_headers": single.resolve_headers(),
         "http_client": setup_http_client(single),
     }

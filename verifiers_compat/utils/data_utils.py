@@ -60,7 +60,7 @@ def format_dataset(
         map_kwargs: Arguments for ``Dataset.map`` (``num_proc``, ...).
 
     Raises:
-        ConfigurationError: If there is neither a prompt nor a question, or a prompt is no list of messages.
+        ConfigurationError: If there is neither a prompt nor a question, or a prompt is not a list of messages.
     """
     if "env_id" in dataset.column_names:
         dataset = dataset.remove_columns("env_id")

@@ -104,7 +104,7 @@ def _import_loader(env_id: str) -> Callable[..., Any]:
     if not callable(loader):
         where = getattr(module, "__file__", None) or "built in"
         raise ConfigurationError(
-            f"the module {name!r} ({where}) has no function load_environment: either it is no environment, or another module of"
+            f"the module {name!r} ({where}) has no function load_environment: either it is not an environment, or another module of"
             " that name comes first on sys.path"
         )
     return typing.cast("Callable[..., Any]", loader)

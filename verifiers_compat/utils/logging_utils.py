@@ -18,8 +18,8 @@ from typing import Any
 
 from verifiers_compat.utils.message_utils import format_messages
 from vfgym.errors import ConfigurationError, did_you_mean
-from vfgym.output.redaction import redacted
-from vfgym.output.terminal import shown
+from vfgym.output.redaction import redact
+from vfgym.output.terminal import display_text
 
 LOGGER_NAME = "verifiers"
 """The logger that environments of the rollout API use."""
@@ -65,7 +65,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info or record.exc_text:
             line["exception"] = record.exc_text or self.formatException(record.exc_info)  # type: ignore[arg-type]
         line.update({key: value for key, value in record.__dict__.items() if key not in _STANDARD_FIELDS and key not in line})
-        return redacted(json.dumps(line, default=repr, ensure_ascii=False))
+        return redact(json.dumps(line, default=repr, ensure_ascii=False))
 
 
 def setup_logging(
@@ -209,7 +209,12 @@ def _print_table(rows: Sequence[tuple[Any, Any, float, Any]], title: str | None)
     if any(error is not None for *_, error in rows):
         heads.append("Error")
     cells = [
-        (format_messages(prompt or []), format_messages(completion or []), Text(f"{reward:.3f}"), Text(shown(error or ""), style="red"))
+        (
+            format_messages(prompt or []),
+            format_messages(completion or []),
+            Text(f"{reward:.3f}"),
+            Text(display_text(error or ""), style="red"),
+        )
         for prompt, completion, reward, error in rows
     ]
     if console.width < _NARROWEST_TABLE:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from verifiers_compat.messages import MESSAGE_TYPES, UserMessage
 from vfgym.errors import InvalidMessage
 from vfgym.messages import Message, as_message, as_messages
-from vfgym.output.terminal import shown
+from vfgym.output.terminal import display_text
 from vfgym.results.plain_json import as_json
 
 if TYPE_CHECKING:
@@ -136,13 +136,13 @@ def format_messages(messages: Any) -> Text:
 
     text = Text()
     if isinstance(messages, str):
-        return text.append(shown(messages))
+        return text.append(display_text(messages))
     for index, message in enumerate(maybe_normalize_messages(messages)):
         color = _COLORS.get(message["role"], "")
         text.append("\n\n" if index else "").append(f"{message['role']}: ", style=f"bold {color}")
         if message.get("reasoning_content"):
-            text.append(shown(f"[reasoning] {message['reasoning_content']}\n"), style="dim")
-        text.append(shown(message_to_printable(message).get("content") or ""), style=color)
+            text.append(display_text(f"[reasoning] {message['reasoning_content']}\n"), style="dim")
+        text.append(display_text(message_to_printable(message).get("content") or ""), style=color)
         for call in message.get("tool_calls") or []:
-            text.append(shown(f"\n[tool call] {call.name}({call.arguments})"), style=color)
+            text.append(display_text(f"\n[tool call] {call.name}({call.arguments})"), style=color)
     return text

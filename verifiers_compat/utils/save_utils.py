@@ -25,7 +25,7 @@ from vfgym.results import (
     rollout_output,
 )
 from vfgym.results.dataset import hub_name
-from vfgym.results.files import METADATA, ROWS, written_metadata
+from vfgym.results.files import METADATA, ROWS, metadata_as_written
 from vfgym.results.plain_json import NotPlain, as_json, json_text
 from vfgym.results.reading import read_metadata
 from vfgym.results.resume import check_settings
@@ -137,7 +137,7 @@ def load_outputs(results_path: str | Path) -> list[RolloutOutput]:
     """Read the rows of a run back, by example and rollout (see `vfgym.results.load_results`).
 
     Raises:
-        vfgym.results.ResultsError: If a file is missing, or a line other than the last is no row.
+        vfgym.results.ResultsError: If a file is missing, or a line other than the last is not a row.
     """
     return load_results(results_path)["outputs"]
 
@@ -187,7 +187,7 @@ def save_new_outputs(new_outputs: Iterable[Mapping[str, Any]], results_path: str
 
 def sanitize_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as it is written to disk: plain data, without the date and the path."""
-    return {key: as_json(value, repr) for key, value in written_metadata(metadata).items()}
+    return {key: as_json(value, repr) for key, value in metadata_as_written(metadata).items()}
 
 
 def save_metadata(metadata: Mapping[str, Any], result_path: str | Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verifiers_compat.envs.tool_env import documented_content
-from verifiers_compat.v1.plain import plain_message, plain_messages, said_in
+from verifiers_compat.envs.tool_env import as_tool_content
+from verifiers_compat.v1.plain import message_of, plain_message, plain_messages
 from vfgym.calls import rollout_failure
 from vfgym.messages import Message, ToolCall, ToolMessage, as_messages
 
@@ -33,7 +33,7 @@ async def run_base_loop(running: Runtime) -> None:
                 return
             response = await running.ask(conversation, definitions)
             turn += 1
-            message = said_in(response)
+            message = message_of(response)
             conversation.append(message)
             calls = message.get("tool_calls") or []
             if calls:
@@ -63,6 +63,6 @@ async def _call_all(running: Runtime, calls: list[ToolCall], conversation: list[
 
 async def _result_of(running: Runtime, call: ToolCall) -> Any:
     try:
-        return documented_content(await running.tools[call.name].call(call.arguments))
+        return as_tool_content(await running.tools[call.name].call(call.arguments))
     except BaseException as error:
         return str(rollout_failure(error))

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from verifiers_compat.v1.config import resolved_function
+from verifiers_compat.v1.config import resolve_function
 from vfgym.calls import CallPlan, ends_run, maybe_await
 from vfgym.errors import ConfigurationError, did_you_mean
 
@@ -97,7 +97,7 @@ def as_source(value: Any, where: str) -> Source:
     if isinstance(value, Mapping) and len(value) == 1:
         [(root, path)] = value.items()
         if root == "fn":
-            return Source("call", value=CallPlan(resolved_function(path, where)))
+            return Source("call", value=CallPlan(resolve_function(path, where)))
         if root in ROOTS:
             return Source(root, tuple(str(path).split(".")) if path else ())
     if isinstance(value, str):
@@ -133,7 +133,7 @@ class Bindings:
         """
         self.owner = owner
         self.scope = scope
-        self._factories = {name: resolved_function(factory, f"the object {name!r}") for name, factory in (objects or {}).items()}
+        self._factories = {name: resolve_function(factory, f"the object {name!r}") for name, factory in (objects or {}).items()}
         self._sources: dict[str, dict[str, Source]] = {}
         for key, value in (bindings or {}).items():
             function, _, argument = key.rpartition(".")
@@ -148,7 +148,7 @@ class Bindings:
                 )
             self._sources.setdefault(function, {})[argument] = source
 
-    def asked_by(self, function: str) -> frozenset[str]:
+    def bound_arguments(self, function: str) -> frozenset[str]:
         """Return the arguments of a function that are bound."""
         return frozenset(self._sources.get(function, ()))
 

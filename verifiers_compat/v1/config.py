@@ -224,11 +224,11 @@ def deep_merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, An
     return merged
 
 
-def resolved_reference(value: Any) -> Any:
+def resolve_reference(value: Any) -> Any:
     """Return what ``"module:object"`` refers to, which may lie in the current directory; anything that is not text as it is.
 
     Raises:
-        ConfigurationError: If the text is no reference, or there is nothing under it.
+        ConfigurationError: If the text is not a reference, or there is nothing under it.
     """
     if not isinstance(value, str):
         return value
@@ -238,13 +238,13 @@ def resolved_reference(value: Any) -> Any:
     return import_object(value, f"the reference {value!r}")
 
 
-def resolved_function(value: Any, what: str) -> Any:
+def resolve_function(value: Any, what: str) -> Any:
     """Return a function, given as it is or as ``"module:object"``.
 
     Raises:
         ConfigurationError: If it cannot be called.
     """
-    found = resolved_reference(value)
+    found = resolve_reference(value)
     if not callable(found):
         raise ConfigurationError(f"{what} must be a function or 'module:object', got {type(found).__name__}: {found!r:.100}")
     return found

@@ -84,10 +84,10 @@ class HarnessRubric(Rubric):
         """Call the signals that see the group, and return what all of them found."""
         begun = [state for state in states if _has_begun(state)]
         if begun and self.harness.requires_group_rollouts:
-            yield self._scored_group(begun)
+            yield self._score_group(begun)
         return [_score_of(state) for state in states]
 
-    async def _scored_group(self, states: list[Any]) -> None:
+    async def _score_group(self, states: list[Any]) -> None:
         tasks = [state.rollout_task for state in states]
         inner = [state.rollout_state for state in states]
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from verifiers_compat.v1.bindings import Bindings
-from verifiers_compat.v1.config import CallableConfig, ScoringConfig, resolved_function
+from verifiers_compat.v1.config import CallableConfig, ScoringConfig, resolve_function
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
 from vfgym.aio.threads import on_thread
@@ -48,7 +48,7 @@ def required_names(plan: CallPlan) -> set[str]:
 
 
 class WrongResult(ConfigurationError, TypeError):
-    """A signal returned something that is no number, or no list of numbers."""
+    """A signal returned something that is neither a number nor a list of numbers."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class Handler:
 
     async def call(self, names: Mapping[str, Any]) -> Any:
         """Call the function with those of `names` that it asks for, and with what is bound to it."""
-        if self.bindings.asked_by(self.name):
+        if self.bindings.bound_arguments(self.name):
             names = {**names, **await self.bindings.values(self.name, names["task"], names["state"])}
         if is_blocking(self.plan.func):
             return await on_thread(self.plan, names)
         return await maybe_await(self.plan, names)
 
 
-def collected(owner: object, lists: Mapping[str, Iterable[Any]], bindings: Bindings) -> list[Handler]:
+def collect_handlers(owner: object, lists: Mapping[str, Iterable[Any]], bindings: Bindings) -> list[Handler]:
     """Return the handlers of one owner: its marked methods, then those of its lists.
 
     Args:
@@ -85,23 +85,23 @@ def collected(owner: object, lists: Mapping[str, Iterable[Any]], bindings: Bindi
         ConfigurationError: If a function cannot be a handler of its kind.
     """
     marked = [each for kind in LISTS.values() for each in discover_decorated(owner, kind)]
-    found = [_checked(name, mark, CallPlan(method), bindings) for name, method, mark in marked]
+    found = [_check(name, mark, CallPlan(method), bindings) for name, method, mark in marked]
     for list_name, given in lists.items():
-        found += [_listed(item, LISTS[list_name], list_name, bindings) for item in given]
+        found += [_make_listed(item, LISTS[list_name], list_name, bindings) for item in given]
     return found
 
 
-def _listed(item: Any, kind: Kind, list_name: str, bindings: Bindings) -> Handler:
+def _make_listed(item: Any, kind: Kind, list_name: str, bindings: Bindings) -> Handler:
     fields = item if isinstance(item, CallableConfig | Mapping) else {"fn": item}
     config = CallableConfig.from_config(fields)
-    func = resolved_function(config.fn, f"an item of {list_name}")
+    func = resolve_function(config.fn, f"an item of {list_name}")
     try:
         plan = CallPlan(func)
     except TypeError as error:
         raise ConfigurationError(f"an item of {list_name} must be a function: {error}") from None
     mark = next((mark for mark in getattr(func, _MARKS, ()) if mark.kind == kind), None)
     own_stage: Stage = "group" if mark is None and frozenset(plan.names) == _GROUP_NAMES else "rollout"
-    return _checked(plan.name, (mark or Mark(kind, stage=own_stage))._replace(**_changes(config)), plan, bindings)
+    return _check(plan.name, (mark or Mark(kind, stage=own_stage))._replace(**_changes(config)), plan, bindings)
 
 
 def _changes(config: CallableConfig | ScoringConfig) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _changes(config: CallableConfig | ScoringConfig) -> dict[str, Any]:
     return {name: value for name in ("priority", "stage", "weight") if (value := getattr(config, name)) is not None}
 
 
-def _checked(name: str, mark: Mark, plan: CallPlan, bindings: Bindings) -> Handler:
+def _check(name: str, mark: Mark, plan: CallPlan, bindings: Bindings) -> Handler:
     kind, weight = mark.kind, mark.weight
     stage: Stage = "group" if kind == "advantage" else mark.stage
     if weight is not None and kind != "reward":
@@ -120,7 +120,7 @@ def _checked(name: str, mark: Mark, plan: CallPlan, bindings: Bindings) -> Handl
         expected: frozenset[str] = frozenset()
     else:
         expected = _GROUP_NAMES if stage == "group" else _ROLLOUT_NAMES
-    bound = bindings.asked_by(name) if stage == "rollout" else frozenset()
+    bound = bindings.bound_arguments(name) if stage == "rollout" else frozenset()
     if missing := required_names(plan) - expected - bound:
         known = ", ".join(sorted(expected | bound)) or "nothing"
         raise ConfigurationError(f"the {stage} {kind} {name} asks for {', '.join(sorted(missing))}; it can have {known}")
@@ -144,12 +144,12 @@ class Handlers:
         for handler in handlers:
             unique.setdefault((handler.plan.func, handler.kind), handler)
         self._all = sorted(
-            self._rescored(list(unique.values()), scoring or {}),
+            self._apply_scoring(list(unique.values()), scoring or {}),
             key=lambda handler: (-handler.priority, handler.name, handler.kind, handler.stage),
         )
 
     @staticmethod
-    def _rescored(handlers: list[Handler], scoring: Mapping[str, ScoringConfig]) -> list[Handler]:
+    def _apply_scoring(handlers: list[Handler], scoring: Mapping[str, ScoringConfig]) -> list[Handler]:
         signals: set[str] = set()
         for handler in handlers:
             if handler.kind in _SIGNALS:
@@ -166,7 +166,7 @@ class Handlers:
                 rescored.append(handler)
             elif not change.skip:
                 mark = Mark(handler.kind, handler.priority, handler.stage, handler.weight if handler.kind == "reward" else None)
-                rescored.append(_checked(handler.name, mark._replace(**_changes(change)), handler.plan, handler.bindings))
+                rescored.append(_check(handler.name, mark._replace(**_changes(change)), handler.plan, handler.bindings))
         return rescored
 
     def of(self, kind: Kind, stage: Stage = "rollout") -> list[Handler]:

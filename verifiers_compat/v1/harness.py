@@ -14,7 +14,7 @@ from verifiers_compat.v1.handlers import Handlers, run_all, score_group, score_r
 from verifiers_compat.v1.participant import Participant
 from verifiers_compat.v1.plain import plain_messages
 from verifiers_compat.v1.programs import Program, as_program
-from verifiers_compat.v1.runtime import GROUP_KEY, Runtime, elapsed_ms, shielded
+from verifiers_compat.v1.runtime import GROUP_KEY, Runtime, await_shielded, elapsed_ms
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
 from verifiers_compat.v1.taskset import Taskset
@@ -101,15 +101,15 @@ class Harness(Participant):
         if self.taskset is not None and self.taskset is not taskset:
             raise ConfigurationError("a harness plays the tasks of one taskset: make another harness for another taskset")
         self.taskset = taskset
-        self.all_handlers = self._merged_handlers()
-        self.resolved_user()
+        self.all_handlers = self._merge_handlers()
+        self.resolve_user()
 
     @functools.cached_property
     def all_handlers(self) -> Handlers:
         """The handlers and signals of harness and taskset."""
-        return self._merged_handlers()
+        return self._merge_handlers()
 
-    def _merged_handlers(self) -> Handlers:
+    def _merge_handlers(self) -> Handlers:
         if self.taskset is None:
             return Handlers(self.handlers, self.scoring)
         return Handlers([*self.taskset.handlers, *self.handlers], {**self.taskset.scoring, **self.scoring})
@@ -125,7 +125,7 @@ class Harness(Participant):
         """Whether advantages are computed by a function of their own."""
         return self.all_handlers.provides_advantages
 
-    def resolved_user(self) -> User | None:
+    def resolve_user(self) -> User | None:
         """Return the user of harness or taskset.
 
         Raises:
@@ -136,7 +136,7 @@ class Harness(Participant):
             raise ConfigurationError("both the taskset and the harness have a user: a rollout has one")
         return self.user or of_taskset
 
-    def resolved_system_prompt(self, task: Task) -> list[dict[str, Any]]:
+    def resolve_system_prompt(self, task: Task) -> list[dict[str, Any]]:
         """Return the system messages of a task's rollouts.
 
         Raises:
@@ -234,7 +234,7 @@ class Harness(Participant):
                 timing["scoring_ms"] = elapsed_ms(scoring)
             timing["total_ms"] = elapsed_ms(started)
         finally:
-            await shielded(self._clean_up(running, task, state))
+            await await_shielded(self._clean_up(running, task, state))
         return state if _is_grouped(state) else state.finalize()
 
     async def _play(self, running: Runtime) -> None:

@@ -40,7 +40,7 @@ _WIRES = {
 _LARGEST_BODY = 256 * 2**20
 
 
-def checked_api(api: str) -> str:
+def check_api(api: str) -> str:
     """Return the API that a name stands for.
 
     Raises:
@@ -53,7 +53,7 @@ def checked_api(api: str) -> str:
     return _APIS[api]
 
 
-class Endpoint:
+class InterceptionEndpoint:
     """The address of one rollout's model."""
 
     def __init__(self, server: _Server, running: Runtime) -> None:
@@ -69,7 +69,7 @@ class Endpoint:
 
     def config(self, api: str, model: str) -> dict[str, str]:
         """Return how the endpoint is reached by programs that speak `api`."""
-        api = checked_api(api)
+        api = check_api(api)
         root = f"http://127.0.0.1:{self._server.port}/{self.key}"
         config = {"model": model, "api_key": self.key, "api_client_type": _CLIENT_TYPES[api]}
         # The SDK of Anthropic adds /v1 itself.
@@ -103,10 +103,10 @@ class Endpoint:
 
     async def answer(self, request: Request) -> Response:
         """Have a request answered on the rollout's own loop; cancelling us cancels that."""
-        future = asyncio.run_coroutine_threadsafe(self._asked(request), self.loop)
+        future = asyncio.run_coroutine_threadsafe(self._answer_request(request), self.loop)
         return await asyncio.wrap_future(future)
 
-    async def _asked(self, request: Request) -> Response:
+    async def _answer_request(self, request: Request) -> Response:
         if self.key not in self._server.endpoints:
             raise asyncio.CancelledError("the rollout has ended meanwhile")
         task = cast("asyncio.Task[Any]", asyncio.current_task())
@@ -128,7 +128,7 @@ class _Server:
     """The one server of the process, on the background loop."""
 
     def __init__(self) -> None:
-        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, InterceptionEndpoint] = {}
         self.port = 0
         self._runner: web.AppRunner | None = None
 
@@ -203,12 +203,12 @@ _server: _Server | None = None
 _starting = asyncio.Lock()
 
 
-async def open_endpoint(running: Runtime) -> Endpoint:
+async def open_endpoint(running: Runtime) -> InterceptionEndpoint:
     """Return an address for the model of a rollout; the server is started with the first one."""
-    return Endpoint(await on_background_loop(_started), running)
+    return InterceptionEndpoint(await on_background_loop(_start_server), running)
 
 
-async def _started() -> _Server:
+async def _start_server() -> _Server:
     global _server
     async with _starting:
         if _server is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from verifiers_compat.v1.bindings import Bindings
 from verifiers_compat.v1.config import ScoringConfig
-from verifiers_compat.v1.handlers import Handler, collected
+from verifiers_compat.v1.handlers import Handler, collect_handlers
 from verifiers_compat.v1.plain import system_messages
 from verifiers_compat.v1.toolset import Toolset, as_toolset
 from verifiers_compat.v1.user import as_user
@@ -25,11 +25,11 @@ class Participant:
         """
         name = type(self).__name__
         given_prompt = config.system_prompt if system_prompt is None else system_prompt
-        self.system_prompt = system_messages(resolved_prompt(given_prompt), f"the system_prompt of {name}")
+        self.system_prompt = system_messages(resolve_prompt(given_prompt), f"the system_prompt of {name}")
         self.user = as_user(config.user if user is None else user)
-        self.toolsets, self.named_toolsets = _collected_toolsets(toolsets, config.toolsets)
+        self.toolsets, self.named_toolsets = _collect_toolsets(toolsets, config.toolsets)
         own = {list_name: [*(given or ()), *getattr(config, list_name)] for list_name, given in lists.items()}
-        self._handlers = collected(self, own, Bindings(self))
+        self._handlers = collect_handlers(self, own, Bindings(self))
         self.scoring: dict[str, ScoringConfig] = config.scoring
 
     @property
@@ -39,7 +39,7 @@ class Participant:
         return [*self._handlers, *(handler for toolset in toolsets for handler in toolset.handlers)]
 
 
-def resolved_prompt(value: Any) -> Any:
+def resolve_prompt(value: Any) -> Any:
     """Return a system prompt; ``{"path": file}`` is read from a file of UTF-8 text."""
     if isinstance(value, Mapping) and set(value) == {"path"}:
         with open(value["path"], encoding="utf-8", newline="") as file:
@@ -47,7 +47,7 @@ def resolved_prompt(value: Any) -> Any:
     return value
 
 
-def _collected_toolsets(*sources: Any) -> tuple[list[Toolset], dict[str, Toolset]]:
+def _collect_toolsets(*sources: Any) -> tuple[list[Toolset], dict[str, Toolset]]:
     toolsets: list[Toolset] = []
     named: dict[str, Toolset] = {}
     for source in sources:

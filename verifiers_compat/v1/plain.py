@@ -71,6 +71,6 @@ def system_messages(value: Any, name: str = "system_prompt") -> list[dict[str, A
     return messages
 
 
-def said_in(response: Response) -> Message:
+def message_of(response: Response) -> Message:
     """Return the message of a response as it goes into a conversation, without what belongs to this one answer."""
     return for_conversation(response.message, MESSAGE_TYPES)

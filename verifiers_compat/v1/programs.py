@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.v1.base_loop import run_base_loop
 from verifiers_compat.v1.bindings import Bindings
-from verifiers_compat.v1.config import refuse_sandbox, resolved_function
+from verifiers_compat.v1.config import refuse_sandbox, resolve_function
 from verifiers_compat.v1.handlers import required_names
 from verifiers_compat.v1.plain import plain_data
 from verifiers_compat.v1.state import PROTECTED, State
@@ -35,7 +35,7 @@ _ARGUMENTS = frozenset({"task", "state"})
 
 
 class WrongProgramResult(ConfigurationError, TypeError):
-    """A program returned something that is no state and no mapping."""
+    """A program returned something that is neither a state nor a mapping."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def as_program(value: Any) -> Program:
     if form == "base":
         return Program()
     if form == "fn":
-        plan = CallPlan(resolved_function(value["fn"], "a program"))
+        plan = CallPlan(resolve_function(value["fn"], "a program"))
         if missing := required_names(plan) - _ARGUMENTS - {key.rpartition(".")[2] for key in bindings}:
             raise ConfigurationError(
                 f"the program {plan.name} asks for {', '.join(sorted(missing))}; it can have state, task and what is bound"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import vfgym.state
 from verifiers_compat.v1 import interception
 from verifiers_compat.v1.bindings import Scope
-from verifiers_compat.v1.plain import plain_data, said_in
+from verifiers_compat.v1.plain import message_of, plain_data
 from verifiers_compat.v1.state import State
-from verifiers_compat.v1.task import Task, checked_visibility
-from verifiers_compat.v1.tools import RolloutTool, merged
+from verifiers_compat.v1.task import Task, check_visibility
+from verifiers_compat.v1.tools import RolloutTool, merge_tools
 from verifiers_compat.v1.toolset import Toolset, as_toolset, visible
 from verifiers_compat.v1.user import User
 from vfgym.calls import maybe_await
@@ -46,11 +46,11 @@ class Runtime:
         handles = state.handles
         self.outer: vfgym.state.State | None = handles.outer
         self.tools: dict[str, RolloutTool] = {}
-        self.user: User | None = harness.resolved_user()
-        self.system_prompt = harness.resolved_system_prompt(task)
+        self.user: User | None = harness.resolve_user()
+        self.system_prompt = harness.resolve_system_prompt(task)
         self.failure: Error | None = None
         """What a model call that came through the endpoint failed with last."""
-        self._endpoint: interception.Endpoint | None = None
+        self._endpoint: interception.InterceptionEndpoint | None = None
         self._rollout_scope = Scope()
 
         controls = {key: plain_data(task[key]) for key in ("max_turns", "tools") if task.get(key) is not None}
@@ -82,23 +82,23 @@ class Runtime:
         """
         tools: dict[str, RolloutTool] = dict(self.state.handles.tools)
         for toolset in self._toolsets():
-            tools = merged(tools, await toolset.tools_for(self))
+            tools = merge_tools(tools, await toolset.tools_for(self))
         chosen = self.state["runtime"].get("tools")
         if chosen is not None:
             names = chosen if isinstance(chosen, Mapping) else {"show": chosen}
-            tools = visible(tools, checked_visibility(names, "the tools of a rollout"))
+            tools = visible(tools, check_visibility(names, "the tools of a rollout"))
         self.tools = tools
 
     def _toolsets(self) -> list[Toolset]:
         """Return the toolsets of harness and taskset, those that the task hides left out, and the task's own."""
         harness, taskset = self.harness, self.harness.taskset
         toolsets = [*harness.toolsets, *(taskset.toolsets if taskset is not None else ())]
-        named = merged(harness.named_toolsets, taskset.named_toolsets if taskset is not None else {})
+        named = merge_tools(harness.named_toolsets, taskset.named_toolsets if taskset is not None else {})
         asked = dict(self.task.get("toolsets") or {})
         choice = {key: asked.pop(key) for key in ("show", "hide") if key in asked}
         if choice:
-            named = visible(named, checked_visibility(choice, "a task's toolsets"), kind="toolset")
-        own = merged(named, {name: as_toolset(plain_data(value)) for name, value in asked.items()})
+            named = visible(named, check_visibility(choice, "a task's toolsets"), kind="toolset")
+        own = merge_tools(named, {name: as_toolset(plain_data(value)) for name, value in asked.items()})
         return [*toolsets, *own.values()]
 
     def tool(self, name: str) -> RolloutTool:
@@ -159,7 +159,7 @@ class Runtime:
         if self.outer is not None and response.usage is not None:
             usage = response.usage
             self.outer["usage_tracker"].add(usage.prompt_tokens, usage.completion_tokens)
-        message = said_in(response)
+        message = message_of(response)
         kept = None if response.tokens is None else step_tokens(response.tokens, self.state.handles.max_seq_len)
         step: dict[str, Any] = {
             "prompt": prompt,
@@ -188,14 +188,14 @@ class Runtime:
 
     def endpoint_config(self, api: str) -> dict[str, str]:
         """Return how the endpoint is reached (see `State.get_endpoint_config`)."""
-        return self._opened(api).config(api, self.state.get_model())
+        return self._open_endpoint(api).config(api, self.state.get_model())
 
     def sdk_client(self, api: str, *, sync: bool) -> Any:
         """Return a client of an SDK for the endpoint (see `State.get_client`)."""
-        return self._opened(api).sdk_client(api, sync=sync)
+        return self._open_endpoint(api).sdk_client(api, sync=sync)
 
-    def _opened(self, api: str) -> interception.Endpoint:
-        interception.checked_api(api)
+    def _open_endpoint(self, api: str) -> interception.InterceptionEndpoint:
+        interception.check_api(api)
         if self._endpoint is None:
             raise ConfigurationError("the model is reachable over HTTP only while the program of the rollout runs")
         return self._endpoint
@@ -225,7 +225,7 @@ def elapsed_ms(since: float) -> float:
     return (time.time() - since) * 1e3
 
 
-async def shielded(awaitable: Any) -> Any:
+async def await_shielded(awaitable: Any) -> Any:
     """Await to the end, even if we are cancelled meanwhile; the cancellation is raised then."""
     task = asyncio.ensure_future(awaitable)
     try:

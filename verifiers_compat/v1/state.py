@@ -289,13 +289,13 @@ class State(types.State):
         raise KeyError(f"{key}{hint}" if hint else key)
 
     def __copy__(self) -> State:
-        return _restored(dict(self))
+        return _restore(dict(self))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _restored, (dict(self),)
+        return _restore, (dict(self),)
 
 
-def _restored(items: dict[str, Any]) -> State:
+def _restore(items: dict[str, Any]) -> State:
     state = State({key: value for key, value in items.items() if key not in PROTECTED})
     for key in PROTECTED.keys() & items.keys():
         state._set(key, items[key])

@@ -93,7 +93,7 @@ class Task(dict[str, Any]):
         """
         if self._is_frozen:
             return self
-        checked = _checked(plain_data(self))
+        checked = _check(plain_data(self))
         check_json(checked, "a task")
         dict.clear(self)
         dict.update(self, {key: _frozen(value) for key, value in checked.items()})
@@ -123,15 +123,15 @@ class Task(dict[str, Any]):
         return Task(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (plain_data(self), self._is_frozen)
+        return _restore, (plain_data(self), self._is_frozen)
 
 
-def _restored(fields: dict[str, Any], is_frozen: bool) -> Task:
+def _restore(fields: dict[str, Any], is_frozen: bool) -> Task:
     task = Task(fields)
     return task.freeze() if is_frozen else task
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+def _check(fields: dict[str, Any]) -> dict[str, Any]:
     if "runtime" in fields:
         raise PrivateField("a task has no field 'runtime': what concerns the running rollout is in state['runtime']")
     if fields.get("prompt") is not None:
@@ -144,7 +144,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         if fields.get(name) is not None and not isinstance(fields[name], dict):
             raise PrivateField(f"a task's {name} must be a mapping, got {type(fields[name]).__name__}")
     if fields.get("tools") is not None:
-        fields["tools"] = checked_visibility(fields["tools"], "a task's tools")
+        fields["tools"] = check_visibility(fields["tools"], "a task's tools")
     if fields.get("max_turns") is not None and type(fields["max_turns"]) is not int:
         raise PrivateField(f"a task's max_turns must be an integer, got {fields['max_turns']!r}")
     if fields.get("sandbox") is not None:
@@ -155,7 +155,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def checked_visibility(value: Mapping[str, Any], what: str) -> dict[str, list[str]]:
+def check_visibility(value: Mapping[str, Any], what: str) -> dict[str, list[str]]:
     """Return ``{"show": [...]}`` or ``{"hide": [...]}`` as it is, checked.
 
     Raises:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from verifiers_compat.v1.config import TasksetConfig, resolved_reference
+from verifiers_compat.v1.config import TasksetConfig, resolve_reference
 from verifiers_compat.v1.participant import Participant
 from verifiers_compat.v1.plain import plain_data
 from verifiers_compat.v1.state import State
@@ -81,20 +81,20 @@ class Taskset(Participant):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of the training tasks. They are loaded once."""
-        return self._loaded("train")
+        return self._load_rows("train")
 
     def eval_rows(self) -> list[dict[str, Any]]:
         """Return the rows of the evaluation tasks: the training tasks' where there are no others."""
-        return self.rows() if self._sources["eval"] is None else self._loaded("eval")
+        return self.rows() if self._sources["eval"] is None else self._load_rows("eval")
 
     def has_rows(self, split: str) -> bool:
         """Say whether there is a source of rows for the split ``"train"`` or ``"eval"`` itself."""
         overridden = type(self).rows is not Taskset.rows if split == "train" else type(self).eval_rows is not Taskset.eval_rows
         return overridden or self._sources[split] is not None
 
-    def _loaded(self, split: str) -> list[dict[str, Any]]:
+    def _load_rows(self, split: str) -> list[dict[str, Any]]:
         if split not in self._rows:
-            source = resolved_reference(self._sources[split])
+            source = resolve_reference(self._sources[split])
             rows = source() if callable(source) else source
             if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
                 raise ConfigurationError(

@@ -35,7 +35,7 @@ class RolloutTool:
         """Call the function with what a model sent.
 
         Raises:
-            ToolParseError: If the arguments are no JSON object.
+            ToolParseError: If the arguments are not a JSON object.
             ToolCallError: If they do not fit, or name one that is hidden.
         """
         return await self.call_with(**self._function.decode(arguments))
@@ -72,13 +72,13 @@ def tool_function(func: Callable[..., Any], bindings: Bindings) -> ToolFunction:
         plan = CallPlan(func)
     except TypeError as error:
         raise ConfigurationError(f"a tool must be a function: {error}") from None
-    bound = bindings.asked_by(plan.name)
+    bound = bindings.bound_arguments(plan.name)
     if missing := bound - set(plan.names):
         raise ConfigurationError(f"the tool {plan.name} has no argument {min(missing)!r}, which a binding names")
     return ToolFunction(func, hidden=sorted(bound | {name for name in RESERVED if name in plan.names}))
 
 
-def merged(tools: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def merge_tools(tools: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Return both, by name.
 
     Raises:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.v1.bindings import SCOPES, Bindings, ScopeName
-from verifiers_compat.v1.config import MCPToolConfig, ToolsetConfig, refuse_sandbox, resolved_reference
-from verifiers_compat.v1.handlers import Handler, collected
-from verifiers_compat.v1.tools import RolloutTool, merged, server_function, tool_function
+from verifiers_compat.v1.config import MCPToolConfig, ToolsetConfig, refuse_sandbox, resolve_reference
+from verifiers_compat.v1.handlers import Handler, collect_handlers
+from verifiers_compat.v1.tools import RolloutTool, merge_tools, server_function, tool_function
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.tools import ToolFunction
 from vfgym.tools.mcp import MCPServerConfig, MCPSession
@@ -117,10 +117,10 @@ class Toolset:
         self._functions: list[ToolFunction] = []
         self._servers: list[MCPTool] = []
         self._nested: list[Toolset] = []
-        for tool in (*_listed(tools), *config.tools):
+        for tool in (*_as_list(tools), *config.tools):
             self._add(tool)
-        own = {name: [*_listed(given), *getattr(config, name)] for name, given in lists.items()}
-        self._handlers = collected(self, own, self.bindings)
+        own = {name: [*_as_list(given), *getattr(config, name)] for name, given in lists.items()}
+        self._handlers = collect_handlers(self, own, self.bindings)
         self.bindings.check([*(function.name for function in self._functions), *(handler.name for handler in self._handlers)])
         if not self._servers:  # which tools they have is known when they run
             visible(dict.fromkeys(self.tool_names), {"show": self.show, "hide": self.hide})
@@ -136,7 +136,7 @@ class Toolset:
         return [*self._handlers, *(handler for nested in self._nested for handler in nested.handlers)]
 
     def _add(self, tool: Any) -> None:
-        tool = resolved_reference(tool)
+        tool = resolve_reference(tool)
         if isinstance(tool, Toolset):
             self._nested.append(tool)
         elif isinstance(tool, MCPTool):
@@ -162,13 +162,13 @@ class Toolset:
         """
         tools: dict[str, RolloutTool] = {}
         for function in self._functions:
-            tools = merged(tools, {function.name: RolloutTool(function, self.bindings, running)})
+            tools = merge_tools(tools, {function.name: RolloutTool(function, self.bindings, running)})
         for nested in self._nested:
-            tools = merged(tools, await nested.tools_for(running))
+            tools = merge_tools(tools, await nested.tools_for(running))
         for number, server in enumerate(self._servers):
             session: MCPSession = await running.scope(self.scope).object(self, f"server {number}", server.new_session)
             functions = [server_function(definition, session) for definition in await session.list_tools()]
-            tools = merged(tools, {function.name: RolloutTool(function, Bindings(self), running) for function in functions})
+            tools = merge_tools(tools, {function.name: RolloutTool(function, Bindings(self), running) for function in functions})
         return visible(tools, {"show": self.show, "hide": self.hide})
 
 
@@ -196,7 +196,7 @@ def as_toolset(value: Any) -> Toolset:
     Raises:
         ConfigurationError: If it is none of these.
     """
-    value = resolved_reference(value)
+    value = resolve_reference(value)
     if isinstance(value, Toolset):
         return value
     if isinstance(value, ToolsetConfig) or (isinstance(value, Mapping) and "command" not in value):
@@ -213,7 +213,7 @@ def _names(value: Iterable[str], what: str) -> list[str]:
     return names
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """Return a list of what was given, of which one alone stands for itself."""
     if value is None:
         return []

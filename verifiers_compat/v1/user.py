@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from verifiers_compat.v1.bindings import Bindings, ScopeName
-from verifiers_compat.v1.config import UserConfig, refuse_sandbox, resolved_function, resolved_reference
+from verifiers_compat.v1.config import UserConfig, refuse_sandbox, resolve_function, resolve_reference
 from verifiers_compat.v1.handlers import required_names
 from verifiers_compat.v1.plain import plain_messages
 from verifiers_compat.v1.state import State
@@ -47,13 +47,13 @@ class User:
         """
         config = UserConfig.from_config(config, fn=fn, scope=scope)
         refuse_sandbox(sandbox if sandbox is not None else config.sandbox, "a user")
-        self._plan = CallPlan(resolved_function(config.fn, "a user"))
+        self._plan = CallPlan(resolve_function(config.fn, "a user"))
         name = self._plan.name
         given = {**config.bindings, **(bindings or {})}
         qualified = {key if "." in key else f"{name}.{key}": source for key, source in given.items()}
         self.bindings = Bindings(self, qualified, {**config.objects, **(objects or {})}, config.scope)
         self.bindings.check([name])
-        if missing := required_names(self._plan) - _NAMES - self.bindings.asked_by(name):
+        if missing := required_names(self._plan) - _NAMES - self.bindings.bound_arguments(name):
             raise ConfigurationError(f"the user {name} asks for {', '.join(sorted(missing))}; it can have {', '.join(sorted(_NAMES))}")
 
     async def answer(self, task: Task, state: State, transcript: list[Any]) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def as_user(value: Any) -> User | None:
     Raises:
         ConfigurationError: If it is none of these.
     """
-    value = resolved_reference(value)
+    value = resolve_reference(value)
     if value is None or isinstance(value, User):
         return value
     return User(config=value) if isinstance(value, UserConfig | Mapping) else User(value)

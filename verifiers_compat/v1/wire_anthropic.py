@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from verifiers_compat.v1.plain import plain_data, said_in
+from verifiers_compat.v1.plain import message_of, plain_data
 from verifiers_compat.v1.wire_openai import Request, Wire, finish_reason, request_fields
 from vfgym.messages import Response, as_messages, content_text
 from vfgym.tools import Tool
@@ -93,7 +93,7 @@ def _assistant_message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _blocks(response: Response) -> list[dict[str, Any]]:
-    message = plain_data(said_in(response))
+    message = plain_data(message_of(response))
     blocks = list(message.get("thinking_blocks") or [])
     text = content_text(message.get("content"))
     if text or not message.get("tool_calls"):
@@ -105,7 +105,7 @@ def _blocks(response: Response) -> list[dict[str, Any]]:
 
 
 def _input(arguments: str) -> dict[str, Any]:
-    """Return the arguments as an object; what is no JSON object stands in it as text."""
+    """Return the arguments as an object; what is not a JSON object stands in it as text."""
     try:
         value = json.loads(arguments or "{}")
     except ValueError:

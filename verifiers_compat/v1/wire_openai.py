@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from verifiers_compat.v1.plain import plain_data, said_in
+from verifiers_compat.v1.plain import message_of, plain_data
 from vfgym.messages import Message, Response, TextMessage, as_messages, content_text
 from vfgym.tools import Tool, as_tool
 
@@ -35,7 +35,7 @@ def request_fields(body: Any, *own: str) -> tuple[dict[str, Any], dict[str, Any]
     """Return the fields of a request that a format knows, and the others, which are generation parameters.
 
     Raises:
-        ValueError: If the request is no JSON object.
+        ValueError: If the request is not a JSON object.
     """
     if not isinstance(body, Mapping):
         raise ValueError(f"expected a JSON object, got {type(body).__name__}")
@@ -73,7 +73,7 @@ def _envelope(response: Response, kind: str) -> dict[str, Any]:
 
 
 def _answer_chat(response: Response) -> dict[str, Any]:
-    message = plain_data(said_in(response))
+    message = plain_data(message_of(response))
     message.setdefault("content", None)
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(response), "logprobs": None}
     return {**_envelope(response, "chat.completion"), "choices": [choice], "usage": _usage(response)}
@@ -81,7 +81,7 @@ def _answer_chat(response: Response) -> dict[str, Any]:
 
 def _events_chat(response: Response) -> Iterator[str]:
     envelope = _envelope(response, "chat.completion.chunk")
-    delta = plain_data(said_in(response))
+    delta = plain_data(message_of(response))
     if delta.get("tool_calls"):
         delta["tool_calls"] = [{"index": number, **call} for number, call in enumerate(delta["tool_calls"])]
     for choice in ({"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": finish_reason(response)}):
@@ -100,7 +100,7 @@ def _parse_text(body: Mapping[str, Any]) -> Request:
 
 
 def _text_choice(response: Response) -> dict[str, Any]:
-    text = content_text(said_in(response).get("content"))
+    text = content_text(message_of(response).get("content"))
     return {"index": 0, "text": text, "finish_reason": finish_reason(response), "logprobs": None}
 
 

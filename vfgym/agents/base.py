@@ -52,6 +52,6 @@ def seat_of(env: gym.Env[Any, Any]) -> EpisodeSeat:
         chat_id = f"gymnasium/{env.spec.id}" if env.spec is not None else ""
         registered = f"take {chat_id!r}, or " if chat_id in gym.registry else ""
         raise ConfigurationError(
-            f"{name} is no chat environment, so it has no conversation to answer: {registered}wrap it with vfgym.to_chat({name})"
+            f"{name} is not a chat environment, so it has no conversation to answer: {registered}wrap it with vfgym.to_chat({name})"
         )
     return seat

@@ -25,7 +25,7 @@ _STANDARD_INPUT = 0
 class EndOfInput(BaseException):
     """Whoever types the answers has ended the input (Ctrl-D): an evaluation stops, and keeps what is finished.
 
-    As with `KeyboardInterrupt`, it is no error of the episode, so nothing that records errors takes it for one.
+    As with `KeyboardInterrupt`, it is not an error of the episode, so nothing that records errors takes it for one.
     """
 
 

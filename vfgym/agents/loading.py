@@ -92,7 +92,7 @@ def import_named(module_name: str, needed_by: str) -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` has it
     if not all(part.isidentifier() for part in module_name.split(".")):
-        raise ConfigurationError(f"{needed_by}: {module_name!r} is no name of a module")
+        raise ConfigurationError(f"{needed_by}: {module_name!r} is not a name of a module")
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:

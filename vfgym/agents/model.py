@@ -50,7 +50,7 @@ class ModelAgent:
         """Return what answers in this episode. It raises what `Client.get_response` raises.
 
         Raises:
-            ConfigurationError: If `env` is no chat environment.
+            ConfigurationError: If `env` is not a chat environment.
         """
         seat = seat_of(env)
         client = self.clients[self._episodes % len(self.clients)]

@@ -1,7 +1,7 @@
 """Plain functions that may block: called in place and watched, on a pool's thread, or on one thread of their own.
 
 Whoever waits for a thread may give it up (a deadline, a cancellation): the thread goes on with the call by itself, another takes its
-place, and nobody waits for it when the process ends. (So these are no threads of a `concurrent.futures` pool, which waits for all.)
+place, and nobody waits for it when the process ends. (So these are not threads of a `concurrent.futures` pool, which waits for all.)
 """
 
 from __future__ import annotations

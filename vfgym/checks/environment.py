@@ -88,7 +88,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("passes gymnasium's check_env without a warning", lambda: _check_env(make)),
         ("replays the same episodes under a seed", lambda: _replays(make)),
         ("accepts every member of its action space", lambda: _accepts_members(make)),
-        ("refuses what is no action, and leaves the episode as it was", lambda: _refuses_others(make)),
+        ("refuses what is not an action, and leaves the episode as it was", lambda: _refuses_others(make)),
         ("its step rewards add up to the rubric's score", lambda: _adds_up(make)),
         ("its reward functions score any answer, and an episode without one", lambda: _scores_all(make)),
         ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
@@ -101,7 +101,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
     if spec is not None:
         promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
     known: set[str] = set()
-    return [_checked(promise, check, made, known) for promise, check in promises]
+    return [_carry_out(promise, check, made, known) for promise, check in promises]
 
 
 def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[], gym.Env[Any, Any]]:
@@ -114,7 +114,7 @@ def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[],
     return lambda: as_env(env())
 
 
-def _checked(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any]], known: set[str]) -> Check:
+def _carry_out(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any]], known: set[str]) -> Check:
     """Carry out one check, and close the environments that it made, however it ended.
 
     Args:
@@ -268,7 +268,7 @@ def _accepts_members(make: Callable[[], gym.Env[Any, Any]]) -> str:
         env.reset(seed=0)
         observation, reward, *_ = env.step(action)
         if observation not in env.observation_space or not isinstance(reward, float):
-            raise Broken(f"{action!r:.80} gave an observation outside its space, or a reward that is no float")
+            raise Broken(f"{action!r:.80} gave an observation outside its space, or a reward that is not a float")
     return f"{len(_SILLY)} silly answers"
 
 
@@ -277,7 +277,7 @@ def _refuses_others(make: Callable[[], gym.Env[Any, Any]]) -> str:
     before, _ = env.reset(seed=0)
     for action in _NO_ACTIONS:
         if action in env.action_space:
-            raise Broken(f"{action!r} is no assistant message, but in the action space")
+            raise Broken(f"{action!r} is not an assistant message, but in the action space")
         try:
             env.step(action)
         except InvalidAction:
@@ -382,7 +382,7 @@ def _same_states_both_ways(make: Callable[[], gym.Env[Any, Any]]) -> str:
     episode = _episode(seat)
     if not episode.is_over:
         seat.fail(OverlongPromptError(_CUT_OFF))
-    rolled = wait(_rolled_out(definition, definition.choose_task(None, options) or {}, actions))
+    rolled = wait(_play_rollout(definition, definition.choose_task(None, options) or {}, actions))
     for key in _COMPARED:
         if _plain(episode.state.get(key)) != _plain(rolled.get(key)):
             raise Broken(f"state[{key!r}] is {episode.state.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
@@ -403,7 +403,7 @@ class _CutOffClient(ScriptedClient):
         return await super().get_response(*args, **kwargs)
 
 
-async def _rolled_out(definition: ChatEnv, row: dict[str, Any], actions: list[Any]) -> State:
+async def _play_rollout(definition: ChatEnv, row: dict[str, Any], actions: list[Any]) -> State:
     state = await definition.rollout(row, _CutOffClient(actions), "scripted")
     if definition.score_rollouts:
         await definition.rubric.score_rollout(state)
@@ -442,7 +442,7 @@ class _Counted:
 
 
 @contextlib.contextmanager
-def _counted(definition: ChatEnv) -> Iterator[list[_Counted]]:
+def _count_calls(definition: ChatEnv) -> Iterator[list[_Counted]]:
     """Count the calls of reward functions and cleanup handlers."""
     functions = definition.rubric.functions
     functions += [function for function, _ in definition.rubric.step_scorers()]
@@ -465,7 +465,7 @@ def _counted(definition: ChatEnv) -> Iterator[list[_Counted]]:
 def _calls_once(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     seat = seat_of(env)
-    with _counted(seat.definition) as counted:
+    with _count_calls(seat.definition) as counted:
         env.action_space.seed(5)
         turns = len(_play(env, 0)) - 1
         seat.truncate()  # one that is over already is left as it is

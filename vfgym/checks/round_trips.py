@@ -32,7 +32,7 @@ from vfgym.wrappers.games.session import game_reward
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.reasoning_gym.items import ItemRows
-from vfgym.wrappers.reasoning_gym.package import borrowed_random_numbers
+from vfgym.wrappers.reasoning_gym.package import borrow_random_numbers
 from vfgym.wrappers.reasoning_gym.scoring import score
 from vfgym.wrappers.textarena.env import TextArenaEnv
 from vfgym.wrappers.to_chat import to_chat
@@ -151,7 +151,7 @@ def _pays_what_its_game_does(env: ChatEnv) -> bool:
 
 
 def _tasks_of_its_dataset(env: ReasoningGymEnv) -> list[int]:
-    """Return the ids of a few tasks; none where the tasks are no items of the dataset any more."""
+    """Return the ids of a few tasks; none where the tasks are not items of the dataset any more."""
     rows = env.tasks_of("train").rows
     return list(rows.example_ids[:_ITEMS]) if isinstance(rows, ItemRows) else []
 
@@ -180,8 +180,8 @@ def _pays_the_original_score(env: ReasoningGymEnv) -> str:
             if answer is None:
                 continue
             seat.reset(options={"example_id": example_id})
-            reward = seat.step(_tagged(env, answer)).reward
-            expected = _original_score(dataset, env.answer_in(_tagged(env, answer)), entry)
+            reward = seat.step(_tag_answer(env, answer)).reward
+            expected = _original_score(dataset, env.answer_in(_tag_answer(env, answer)), entry)
             if reward < expected and answer != known[place] and reward == score(dataset, name, answer.strip(), entry):
                 repaired += 1
             elif reward != expected:
@@ -193,7 +193,7 @@ def _pays_the_original_score(env: ReasoningGymEnv) -> str:
     return f"answers to {len(example_ids)} task(s){notes}"
 
 
-def _tagged(env: ReasoningGymEnv, answer: str) -> str:
+def _tag_answer(env: ReasoningGymEnv, answer: str) -> str:
     """Return an answer as the parser wants it; an empty one stays empty."""
     field = getattr(env.parser, "answer_field", None)
     return f"<{field}>{answer}</{field}>" if field and answer else answer
@@ -220,7 +220,7 @@ def _is_the_original_dataset(env: ReasoningGymEnv) -> str:
         return "not compared: its tasks are played to be scored, since its rewards are not those of its dataset alone"
     dataset, seat = env.items.dataset(), env.fork()
     for index, example_id in enumerate(example_ids):
-        with borrowed_random_numbers(env.items.seed + example_id):  # from which some items are made
+        with borrow_random_numbers(env.items.seed + example_id):  # from which some items are made
             entry = dataset[example_id]
         expect_same("the entry", back[index], entry, f"number {index}")
         for answer in (str(entry["answer"]), *_GARBAGE):

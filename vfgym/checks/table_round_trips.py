@@ -51,18 +51,18 @@ def _notes_of(table: TurnBasedGame) -> list[_Note]:
     notes: list[_Note] = []
     observe, move = table.observe, table.move
 
-    def noted_observe(player: Player) -> Any:
-        told = observe(player)
-        notes.append((player, None, told))
-        return told
+    def note_observe(player: Player) -> Any:
+        received = observe(player)
+        notes.append((player, None, received))
+        return received
 
-    def noted_move(message: Message) -> Any:
+    def note_move(message: Message) -> Any:
         player = table.turn
         played = move(message)
         notes.append((player, message, played._replace(rewards=dict(played.rewards))))
         return played
 
-    table.observe, table.move = noted_observe, noted_move  # type: ignore[method-assign]
+    table.observe, table.move = note_observe, note_move  # type: ignore[method-assign]
     return notes
 
 
@@ -100,7 +100,9 @@ def is_its_table(env: MultiplayerEnv) -> str:
         where = f"after {moves} moves"
         expect_same("state['rewards']", state["rewards"], earned, where)
         _expect_paid(sum(step["reward"] for step in state["trajectory"]), earned[state["player"]] - before, where)
-        _expect_told(state, [told or NOTHING_NEW for player, message, told in notes if message is None and player == state["player"]])
+        _expect_reports(
+            state, [received or NOTHING_NEW for player, message, received in notes if message is None and player == state["player"]]
+        )
         turn = state["turn"]
         is_over = turn is not None and (turn.terminated or turn.truncated)
         expect_same("whether the game is over", is_over, table.turn is None, where)
@@ -115,11 +117,11 @@ def _expect_paid(paid: float, earned: float, where: str) -> None:
         raise Broken(f"the steps paid the policy's seat {paid} {where}, and the table {earned}")
 
 
-def _expect_told(state: State, told: list[Any]) -> None:
+def _expect_reports(state: State, received: list[Any]) -> None:
     """Compare what the table told the policy's seat with what stands in its conversation, which may lack the answer to its last move."""
-    shown = [message["content"] for message in (*state["prompt"], *state["completion"]) if message["role"] == "user"]
-    if not same(shown, told[: len(shown)]) or len(shown) < len(told) - 1:
-        raise Broken(f"the conversation of the policy's seat is told {shown!r:.150}, and the table told it {told!r:.150}")
+    sent = [message["content"] for message in (*state["prompt"], *state["completion"]) if message["role"] == "user"]
+    if not same(sent, received[: len(sent)]) or len(sent) < len(received) - 1:
+        raise Broken(f"the conversation of the policy's seat holds {sent!r:.150}, and the table sent it {received!r:.150}")
 
 
 def takes_its_own_moves(env: MultiplayerEnv) -> str:
@@ -224,16 +226,16 @@ def is_textarenas_game(env: TextArenaEnv) -> str:
                 return f"compared up to move {moves}, after which the table's limit ended it"
             expect_same("whether the game is over, and its info", back.step(text), (is_over, info), where)
             expect_same("whether the table's game is over", table.turn is None, is_over, where)
-        rewards, told = own.close()
-        mine, mine_told = back.close()
+        rewards, received = own.close()
+        mine, mine_received = back.close()
     where = f"after {moves} moves"
     if rewards is not None:
         # A few games mix up the reward and its reason where an invalid move ends them.
-        given = {player: float(told[player]["reason"] if isinstance(reward, str) else reward) for player, reward in rewards.items()}
+        given = {player: float(received[player]["reason"] if isinstance(reward, str) else reward) for player, reward in rewards.items()}
         expected = {player: given.get(player, 0.0) for player in table.players}
         expect_same("the table's rewards", earned, expected, where)
         expect_same("the rewards", mine, expected, where)
-    expect_same("the info about the players", mine_told, told, where)
+    expect_same("the info about the players", mine_received, received, where)
     return f"{moves} moves of {len(table.players)} player(s)"
 
 

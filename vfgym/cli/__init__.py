@@ -21,7 +21,7 @@ def main() -> None:
     try:
         app(obj=options)
     except Exception as error:
-        text = None if options.shows_tracebacks else _told(error)
+        text = None if options.shows_tracebacks else _error_message(error)
         if text is None:
             echo_traceback(error)
             sys.exit(1)
@@ -29,10 +29,10 @@ def main() -> None:
         sys.exit(2)
 
 
-def _told(error: Exception) -> str | None:
+def _error_message(error: Exception) -> str | None:
     """Return what the user is told of an error; None for one of the library's own making, whose traceback is needed."""
     if isinstance(error, Error | gymnasium.error.Error):
         return f"error: {error}"
-    from vfgym.cli.failures import told
+    from vfgym.cli.failures import failure_message
 
-    return told(error)
+    return failure_message(error)

@@ -21,7 +21,7 @@ from vfgym.aio.background import run_to_end
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
 from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
-from vfgym.clients.config import NO_KEY, check_client_type, checked_config, provider_named
+from vfgym.clients.config import NO_KEY, check_client_type, make_config, provider_named
 from vfgym.clients.http.reachable import check_reachable
 from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.output.redaction import REDACTED
@@ -30,7 +30,7 @@ from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
 from vfgym.results.counting import UNREADABLE
 from vfgym.results.files import METADATA, default_results_path
 from vfgym.runs import evaluate
-from vfgym.wrappers.to_chat import imported_id
+from vfgym.wrappers.to_chat import import_id
 
 FAILED = 1
 """Exit code where the failures of an agent leave it without a mean, and where all rollouts of all agents failed."""
@@ -103,7 +103,7 @@ class Models:
             check_client_type(self.client_type)
         if self.base_url is not None and self.provider is None and self.api_key_var is None:
             fields["api_key_var"] = PROVIDERS["openai"].key_var
-        return checked_config(**fields)
+        return make_config(**fields)
 
 
 class Contestant(NamedTuple):
@@ -203,7 +203,7 @@ def _contestants(settings: EvalSettings, names: Sequence[str], models: Models, c
 def _refusal(error: Exception, config: ClientConfig | None) -> str:
     """Return what a permanent refusal is told as: who refused what, and what the provider says. Never the key, however short it is."""
     text = ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
-    key = NO_KEY if config is None else config.resolved_api_key()
+    key = NO_KEY if config is None else config.resolve_api_key()
     return text if key == NO_KEY else text.replace(key, REDACTED)
 
 
@@ -250,7 +250,7 @@ def _results_path(settings: EvalSettings, contestant: Contestant) -> Path | None
 
 def _registered_arguments(env_id: str) -> dict[str, Any]:
     """Return the arguments with which an id was registered: those of a run that was given no others."""
-    return dict(gym.spec(imported_id(env_id)).kwargs)
+    return dict(gym.spec(import_id(env_id)).kwargs)
 
 
 def _check_plot(file: Path) -> None:
@@ -263,7 +263,7 @@ def _check_plot(file: Path) -> None:
     if file.suffix.removeprefix(".").lower() not in suffixes:
         raise ConfigurationError(f"--plot cannot tell what kind of picture {file} is: give it one of the suffixes {', '.join(suffixes)}")
     if not os.access(file.parent, os.W_OK):
-        raise ConfigurationError(f"--plot cannot write {file}: {file.parent} is no directory that can be written")
+        raise ConfigurationError(f"--plot cannot write {file}: {file.parent} is not a directory that can be written")
 
 
 def _print_comparison(results: dict[str, GenerateOutputs]) -> None:

@@ -39,7 +39,7 @@ def check_id(env_id: str) -> None:
         raise ConfigurationError(f"there is no environment {env_id!r}.{hint}") from error
 
 
-def made(env_id: str, env_args: dict[str, Any]) -> tuple[gym.Env[Any, Any], EpisodeSeat]:
+def make_environment(env_id: str, env_args: dict[str, Any]) -> tuple[gym.Env[Any, Any], EpisodeSeat]:
     """Make an environment, and find the chat environment inside its wrappers."""
     check_id(env_id)
     env = make_env(env_id, env_args)
@@ -73,7 +73,7 @@ _PACKAGES = {"box2d": "Box2D", "mujoco": "mujoco", "pettingzoo": "pettingzoo", "
 
 @functools.cache
 def _is_installed(extra: str | None) -> bool:
-    """Say whether the package that an extra brings is there; what is no extra needs none."""
+    """Say whether the package that an extra brings is there; what is not an extra needs none."""
     return extra not in _PACKAGES or importlib.util.find_spec(_PACKAGES[extra]) is not None
 
 

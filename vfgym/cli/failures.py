@@ -14,7 +14,7 @@ _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 _VFGYM = Path(__file__).parents[1]
 
 
-def told(error: Exception) -> str | None:
+def failure_message(error: Exception) -> str | None:
     """Return what the user is told of an exception: the traceback from their own code on. None where none of it is involved."""
     traces = list(_traces(error))
     own = next((trace for trace in traces if _is_own(_file(trace))), None)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, cast
 
 from vfgym.agents import HumanAgent
-from vfgym.cli.environments import made
+from vfgym.cli.environments import make_environment
 from vfgym.episode import BaseEpisode
 from vfgym.output.terminal import echo
 
 
 def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) -> None:
     """Play one episode; the end of the input (Ctrl-D) or Ctrl-C ends it early."""
-    env, seat = made(env_id, env_args)
+    env, seat = make_environment(env_id, env_args)
     try:
         observation, info = env.reset(seed=seed)
         answer = HumanAgent().for_episode(env)

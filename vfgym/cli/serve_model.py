@@ -85,7 +85,7 @@ def load_models(names: Sequence[str] = (), script: Path | None = None, env_id: s
 
 
 def _load_oracle(env_id: str) -> Policy:
-    from vfgym.cli.environments import made
+    from vfgym.cli.environments import make_environment
 
-    env, _ = made(env_id, {})
+    env, _ = make_environment(env_id, {})
     return environment_oracle(env)

@@ -7,7 +7,7 @@ import fnmatch
 import io
 from typing import Any, cast
 
-from vfgym.cli.environments import check_id, description, made
+from vfgym.cli.environments import check_id, description, make_environment
 from vfgym.cli.table import print_table
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.seat import transcript
@@ -32,7 +32,7 @@ def print_ids(pattern: str) -> None:
 
 def print_info(env_id: str, env_args: dict[str, Any]) -> None:
     """Print what an environment is, and its first evaluation task."""
-    env, seat = made(env_id, env_args)
+    env, seat = make_environment(env_id, env_args)
     try:
         definition = seat.definition
         tasks = definition.tasks_of("eval")

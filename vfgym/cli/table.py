@@ -25,10 +25,10 @@ def output_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def wrapped(text: str) -> str:
+def wrap_text(text: str) -> str:
     """Return a text in lines that fit the standard output, broken between words only."""
     width = output_width()
-    return text if width is None else "\n".join(_wrapped(text, width))
+    return text if width is None else "\n".join(_wrap_words(text, width))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -39,14 +39,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """
     columns, rows = list(map(one_line, columns)), [list(map(one_line, row)) for row in rows]
     if not sys.stdout.isatty():
-        echo(aligned(columns, rows, output_width()))
+        echo(render_table(columns, rows, output_width()))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    fitted = _fitted(columns, rows, console.width - 3 * len(columns) - 1)
+    fitted = _fit_cells(columns, rows, console.width - 3 * len(columns) - 1)
     if fitted is None:
         echo(_blocks(columns, rows, console.width))
         return
@@ -58,7 +58,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     console.print(table)
 
 
-def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
+def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
     """Return a table as text, columns two spaces apart.
 
     Args:
@@ -76,7 +76,7 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | 
       reward: 0.1 ± 0.2
       seconds: 1.50
     """
-    fitted = _fitted(columns, rows, None if width is None else width - 2 * (len(columns) - 1))
+    fitted = _fit_cells(columns, rows, None if width is None else width - 2 * (len(columns) - 1))
     if fitted is None:
         return _blocks(columns, rows, max(width or 0, 1))
     table = [[[column] for column in columns], *fitted]
@@ -89,7 +89,7 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | 
     return "\n".join(lines)
 
 
-def _fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> list[list[list[str]]] | None:
+def _fit_cells(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> list[list[list[str]]] | None:
     """Return the lines of each cell, so that the columns need no more than so many characters together; None where they need more."""
     widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
     if room is None or sum(widths) <= room:
@@ -102,21 +102,21 @@ def _fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | N
             widths[index] = max(floor, widths[index] - excess)
     if sum(widths) > room:
         return None
-    return [[_wrapped(cell, width) or [""] for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return [[_wrap_words(cell, width) or [""] for cell, width in zip(row, widths, strict=True)] for row in rows]
 
 
 def _blocks(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
     """Return a table as text with a block for each row."""
     texts = []
     for first, *others in rows:
-        lines = _wrapped(first, width)
+        lines = _wrap_words(first, width)
         for column, cell in zip(columns[1:], others, strict=True):
             if cell:
-                lines += _wrapped(f"  {column}: {cell}" if column else f"  {cell}", width)
+                lines += _wrap_words(f"  {column}: {cell}" if column else f"  {cell}", width)
         texts.append("\n".join(lines))
     return "\n\n".join(texts)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap_words(text: str, width: int) -> list[str]:
     """Return a text in lines that are broken between words only; one word may be longer than a line."""
     return textwrap.wrap(text, width, subsequent_indent="    "[: width // 8], break_long_words=False, break_on_hyphens=False)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
-from vfgym.output.redaction import REDACTED, Secret, redacted_url, secret_url, with_secrets
+from vfgym.output.redaction import REDACTED, Secret, redact_url, secret_url, with_secrets
 
 ClientType: TypeAlias = Literal[
     "openai_completions",
@@ -68,7 +68,7 @@ def provider_named(name: str) -> Provider:
 
 
 def check_client_type(name: str) -> None:
-    """Refuse what is no client type.
+    """Refuse what is not a client type.
 
     Raises:
         ConfigurationError: If there is none of that name.
@@ -79,29 +79,29 @@ def check_client_type(name: str) -> None:
         )
 
 
-def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     if not all(headers):
         raise ValueError(f"the name of a header must not be empty, got the names {list(headers)}")
     return with_secrets({"headers": headers})["headers"]  # type: ignore[no-any-return]
 
 
 Headers: TypeAlias = Annotated[
-    dict[str, str], BeforeValidator(lambda headers: {} if headers is None else headers), AfterValidator(_checked_headers)
+    dict[str, str], BeforeValidator(lambda headers: {} if headers is None else headers), AfterValidator(_check_headers)
 ]
 
 
-def _checked_url(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         is_whole = False
     if not is_whole:
-        raise ValueError(f"expected the URL of an API, like http://localhost:8000/v1, got {redacted_url(url)!r}")
+        raise ValueError(f"expected the URL of an API, like http://localhost:8000/v1, got {redact_url(url)!r}")
     return secret_url(url)
 
 
-def _checked_variable(name: str) -> str:
+def _check_variable(name: str) -> str:
     if not name.isidentifier():
         # Not told: it may be a key.
         raise ValueError("expected the name of an environment variable; a key itself is given as api_key")
@@ -125,9 +125,9 @@ class EndpointClientConfig(BaseModel):
     """For the renderer client: keep the reasoning of every earlier turn in the prompt."""
     preserve_thinking_between_tool_calls: bool = False
     """For the renderer client: keep the reasoning since the last user message, where tools were called since."""
-    api_key_var: Annotated[str, AfterValidator(_checked_variable)] = PRIME_KEY
+    api_key_var: Annotated[str, AfterValidator(_check_variable)] = PRIME_KEY
     """Environment variable that holds the API key."""
-    api_base_url: Annotated[str, AfterValidator(_checked_url)] = PROVIDERS["prime"].url
+    api_base_url: Annotated[str, AfterValidator(_check_url)] = PROVIDERS["prime"].url
     timeout: float = Field(default=3600.0, gt=0)
     """Seconds that one request may take."""
     connect_timeout: float = Field(default=5.0, gt=0)
@@ -186,7 +186,7 @@ class EndpointClientConfig(BaseModel):
                     setattr(self, name, value)
         return self
 
-    def resolved_api_key(self) -> str:
+    def resolve_api_key(self) -> str:
         """Return the API key: the one given, else the environment's (for Prime, that of its configuration file too).
 
         A server on this machine may ask for none: without a key, `NO_KEY` is sent.
@@ -211,16 +211,16 @@ class EndpointClientConfig(BaseModel):
             lost.append("the api_key")
         if lost:
             raise ConfigurationError(
-                f"the client of {redacted_url(self.api_base_url)} is without {', '.join(lost)}: pickles and results hold no secrets. Give"
+                f"the client of {redact_url(self.api_base_url)} is without {', '.join(lost)}: pickles and results hold no secrets. Give"
                 " it again; an API key is found wherever a pickle goes if api_key_var names the environment variable that holds it"
             )
 
     def _names_its_key(self) -> bool:
         return not self.model_fields_set.isdisjoint({"api_key_var", "provider"})
 
-    def resolved_headers(self) -> dict[str, str]:
+    def resolve_headers(self) -> dict[str, str]:
         """Return the headers of every request, that of a Prime team included."""
-        headers = dict(_checked_headers(self.extra_headers))
+        headers = dict(_check_headers(self.extra_headers))
         if self.api_key_var == PRIME_KEY:
             team = os.environ.get("PRIME_TEAM_ID") or load_prime_config().get("team_id")
             if team:
@@ -230,7 +230,7 @@ class EndpointClientConfig(BaseModel):
     @property
     def base_urls(self) -> str:
         """The URL, as results name it: without secrets; several are joined by commas."""
-        return redacted_url(self.api_base_url)
+        return redact_url(self.api_base_url)
 
 
 class ClientConfig(EndpointClientConfig):
@@ -276,10 +276,10 @@ class ClientConfig(EndpointClientConfig):
     @property
     def base_urls(self) -> str:
         """The URLs, as results name them: without secrets; several are joined by commas."""
-        return ",".join(redacted_url(endpoint.api_base_url) for endpoint in self.endpoints())
+        return ",".join(redact_url(endpoint.api_base_url) for endpoint in self.endpoints())
 
 
-def checked_config(**fields: Any) -> ClientConfig:
+def make_config(**fields: Any) -> ClientConfig:
     """Return a configuration of what a user said in a command or a file.
 
     Raises:

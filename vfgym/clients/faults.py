@@ -56,13 +56,13 @@ def is_permanent_refusal(error: BaseException) -> bool:
     return is_authentication_error(error) or _sdk_status(error) == 404
 
 
-def named_key(config: EndpointClientConfig | None) -> str:
+def describe_key(config: EndpointClientConfig | None) -> str:
     """Say which key was used, without showing it."""
     if config is None:
         return "that of the SDK client that was given"
     if config.api_key is not None:
         return "the api_key that was given"
-    if config.resolved_api_key() == NO_KEY:
+    if config.resolve_api_key() == NO_KEY:
         return f"the environment variable {config.api_key_var} is not set"
     return f"that of the environment variable {config.api_key_var}"
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 from vfgym.calls import maybe_await
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
-from vfgym.clients.faults import is_authentication_error, is_overlong_prompt, is_unknown_model, named_key
-from vfgym.clients.http.retries import given_up_because
+from vfgym.clients.faults import describe_key, is_authentication_error, is_overlong_prompt, is_unknown_model
+from vfgym.clients.http.retries import describe_refusal_to_wait
 from vfgym.clients.http.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
 from vfgym.messages import Message, Response, as_messages
-from vfgym.output.redaction import REDACTED, excerpt, redact_error, redacted_url, with_secrets
+from vfgym.output.redaction import REDACTED, excerpt, redact_error, redact_url, with_secrets
 from vfgym.state import MessagesView
 from vfgym.tools import Tool
 
@@ -61,12 +61,12 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         return {**{name: value for name, value in self.__dict__.items() if name not in made}, "_sdk_client": None}
 
     def __copy__(self) -> Self:
-        return self._copied(lambda state: state)
+        return self._copy_client(lambda state: state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self._copied(lambda state: copy.deepcopy(state, memo))
+        return self._copy_client(lambda state: copy.deepcopy(state, memo))
 
-    def _copied(self, copied_state: Callable[[dict[str, Any]], dict[str, Any]]) -> Self:
+    def _copy_client(self, copied_state: Callable[[dict[str, Any]], dict[str, Any]]) -> Self:
         copied = object.__new__(type(self))
         copied.__dict__.update(copied_state(self.__getstate__()))
         if self.config is None:  # an SDK's client cannot be copied, and may be used from anywhere
@@ -189,17 +189,17 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             if isinstance(error, Error):
                 raise
             if is_authentication_error(error):
-                error.add_note(f"{self._where()} refused the API key: {named_key(self.config)}")
+                error.add_note(f"{self._where()} refused the API key: {describe_key(self.config)}")
                 raise
             if is_unknown_model(error, has_answered=model in self._answering):
                 error.add_note(f"{self._where()} does not know the model {model!r}, or there is no such API below its URL")
                 raise
             if is_overlong_prompt(error):
                 raise OverlongPromptError(f"the prompt is longer than the context of {model}: {error}") from error
-            own = _own_error(error)
+            own = _find_own_error(error)
             if own is not None:
                 raise own from own.__cause__
-            why = given_up_because(error)
+            why = describe_refusal_to_wait(error)
             waits = "" if why is None else f" ({why})"
             raise ModelError(f"{self._where()} gave no usable answer: {type(error).__name__}: {error}{_page(error)}{waits}") from error
 
@@ -220,7 +220,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         return {header: str(value) for header, value in values.items() if value is not None}
 
     def _where(self) -> str:
-        return f"the provider at {redacted_url(self.config.api_base_url)}" if self.config is not None else "the provider"
+        return f"the provider at {redact_url(self.config.api_base_url)}" if self.config is not None else "the provider"
 
     def _learn_secrets(self, sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) -> None:
         """Let the process know the secrets of a request that failed, since its error may repeat them."""
@@ -260,7 +260,7 @@ def _check_secrets(*tables: Mapping[str, Any] | None) -> None:
         raise ConfigurationError(f"the sampling arguments are without the values of {', '.join(lost)}: pickles hold none. Give them again")
 
 
-def _own_error(error: BaseException) -> Error | None:
+def _find_own_error(error: BaseException) -> Error | None:
     """Return the library's own error of which an SDK made one of its own: anthropic 2 says "connection error" of anything."""
     link: BaseException | None = error
     while link is not None and not isinstance(link, Error):
@@ -269,6 +269,6 @@ def _own_error(error: BaseException) -> Error | None:
 
 
 def _page(error: Exception) -> str:
-    """Return the beginning of an error's body that is no JSON (a gateway's page), which the SDKs do not show."""
+    """Return the beginning of an error's body that is not JSON (a gateway's page), which the SDKs do not show."""
     body = getattr(error, "body", None)
     return f" {excerpt(body, 200)}" if isinstance(body, str) and body else ""

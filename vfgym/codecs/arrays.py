@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vfgym.codecs.base import Codec, Schema
 from vfgym.codecs.choices import chosen_number
-from vfgym.codecs.data import after_key, beside, elements_of, number_text, sequence_of, shown
+from vfgym.codecs.data import after_key, beside, elements_of, number_text, quote_data, sequence_of
 from vfgym.codecs.numbers import Number
 from vfgym.codecs.problems import ActionNotFound, several
 from vfgym.codecs.registry import register_codec
@@ -74,11 +74,11 @@ class ArrayCodec(Codec):
         self._is_uniform = is_uniform
         self._lows, self._highs = lows, highs
         # Bounds as they are told, with the shortest digits, and what a value may be without a check at the dtype.
-        told = [
+        printed = [
             (low if is_told else None, high if is_also else None)
             for low, high, is_told, is_also in zip(self._short(lows), self._short(highs), belows, aboves, strict=True)
         ]
-        self._told: list[tuple[Number | None, Number | None]] = told
+        self._printed_bounds: list[tuple[Number | None, Number | None]] = printed
         repeated = self._size if is_uniform else 1
         self._safe_lows = [max(each, -self._largest) if self._kind == "f" else each for each in lows] * repeated
         self._safe_highs = [min(each, self._largest) if self._kind == "f" else each for each in highs] * repeated
@@ -158,28 +158,28 @@ class ArrayCodec(Codec):
         """
         kind = {"f": "number", "i": "whole number", "b": "truth value"}[self._kind]
         if not self._shape:
-            return f"a {kind}" if self._kind == "b" else f"a {kind}{_bounds_text(*self._told[0])}"
+            return f"a {kind}" if self._kind == "b" else f"a {kind}{_bounds_text(*self._printed_bounds[0])}"
         several = f"{self._size} {kind}{'' if self._size == 1 else 's'}"
         form = f"a list of {several}" if len(self._shape) == 1 else f"a {' x '.join(map(str, self._shape))} array (nested lists) of {kind}s"
         if self._size == 0 or self._kind == "b":
             return form
         if self.names is not None and self._size <= _MOST_DESCRIBED:
-            told = self._told * self._size if self._is_uniform else self._told
-            parts = [f"{name}{_bounds_text(*bounds)}" for name, bounds in zip(self.names, told, strict=True)]
+            printed = self._printed_bounds * self._size if self._is_uniform else self._printed_bounds
+            parts = [f"{name}{_bounds_text(*bounds)}" for name, bounds in zip(self.names, printed, strict=True)]
             return f"{form}: {', '.join(parts)}"
         if self._is_uniform:
-            bounds = _bounds_text(*self._told[0])
+            bounds = _bounds_text(*self._printed_bounds[0])
             return f"{form}{bounds}" if self._size == 1 or not bounds else f"{form}, each{bounds}"
         if len(self._shape) == 1 and self._size <= _MOST_DESCRIBED:
-            named = [f"the {_ordinal(index)}{_bounds_text(*bounds) or ' any'}" for index, bounds in enumerate(self._told)]
+            named = [f"the {_ordinal(index)}{_bounds_text(*bounds) or ' any'}" for index, bounds in enumerate(self._printed_bounds)]
             return f"{form}: {', '.join(named)}"
         bounds = _bounds_text(*self._hull())
         return f"{form}, each within bounds of its own{',' if bounds else ''}{bounds}"
 
     def representative(self) -> Array:
         """Return an array of numbers between the bounds, three quarters of the way up."""
-        pairs = zip(self._lows, self._highs, self._told, strict=True)
-        numbers = [_between(low, high, told, self._kind) for low, high, told in pairs]
+        pairs = zip(self._lows, self._highs, self._printed_bounds, strict=True)
+        numbers = [_between(low, high, printed, self._kind) for low, high, printed in pairs]
         array = np.array(numbers * self._size if self._is_uniform else numbers, self._dtype)
         return array.reshape(self._shape)
 
@@ -202,7 +202,7 @@ class ArrayCodec(Codec):
                 numbers.append(number)
         except ActionNotFound as error:
             index = len(numbers)
-            raise ActionNotFound(f"{error}, got {shown(elements[index])}", *self._places(index)) from None
+            raise ActionNotFound(f"{error}, got {quote_data(elements[index])}", *self._places(index)) from None
         return numbers
 
     def _flattened(self, data: Any, depth: int) -> Sequence[Any]:
@@ -230,7 +230,7 @@ class ArrayCodec(Codec):
         by_fold = {str(key).strip().casefold(): value for key, value in labelled.items()}
         folds = [name.casefold() for name in self.names]
         if len(labelled) != len(folds) or by_fold.keys() != set(folds):
-            raise ActionNotFound(f"must have the keys {', '.join(f'`{name}`' for name in self.names)}, got {shown(labelled)}")
+            raise ActionNotFound(f"must have the keys {', '.join(f'`{name}`' for name in self.names)}, got {quote_data(labelled)}")
         return [by_fold[fold] for fold in folds]
 
     def _float(self, element: Any) -> float:
@@ -267,7 +267,7 @@ class ArrayCodec(Codec):
                 rounded = float(self._dtype.type(number))
             if self._lows[place] <= rounded <= self._highs[place] and math.isinf(rounded) == math.isinf(number):
                 return rounded
-        bounds = _bounds_text(*self._told[place])
+        bounds = _bounds_text(*self._printed_bounds[place])
         raise ActionNotFound(f"must be{bounds}" if bounds else f"must be a number that {self._dtype} can hold")
 
     def _places(self, index: int) -> list[str]:
@@ -276,7 +276,7 @@ class ArrayCodec(Codec):
 
     def _hull(self) -> tuple[Number | None, Number | None]:
         """Return bounds for all elements together."""
-        lows, highs = [low for low, _ in self._told], [high for _, high in self._told]
+        lows, highs = [low for low, _ in self._printed_bounds], [high for _, high in self._printed_bounds]
         return (
             None if None in lows else min((low for low in lows if low is not None), default=None),
             None if None in highs else max((high for high in highs if high is not None), default=None),
@@ -309,7 +309,7 @@ class ArrayCodec(Codec):
             return array | {"items": rows(shape[1:], items)} if items else array
 
         if self._is_uniform or self._size <= _MOST_IN_SCHEMA:
-            schema = rows(self._shape, [element(low, high) for low, high in self._told] or [{}])
+            schema = rows(self._shape, [element(low, high) for low, high in self._printed_bounds] or [{}])
         else:
             schema = rows(self._shape, [element(*self._hull())])
         if self._shape and self._size:
@@ -381,15 +381,15 @@ def _bound_text(bound: Number) -> str:
     return number_text(bound) if isinstance(bound, float) else str(bound)
 
 
-def _between(low: Number, high: Number, told: tuple[Number | None, Number | None], kind: str) -> Number:
+def _between(low: Number, high: Number, printed: tuple[Number | None, Number | None], kind: str) -> Number:
     """Return an ordinary number that is in the bounds of an element."""
     if kind == "b":
         return int(high)
-    if told == (None, None):
+    if printed == (None, None):
         return 0.5 if kind == "f" else 1
-    if told[1] is None:
+    if printed[1] is None:
         return min(low + 1, high)
-    if told[0] is None:
+    if printed[0] is None:
         return max(high - 1, low)
     if kind == "i":
         return int(low + high + 1) // 2

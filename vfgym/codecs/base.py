@@ -74,7 +74,7 @@ class Codec(ABC):
         missing or unknown key, a wrong number of elements, a fraction where there are whole numbers.
 
         Raises:
-            ActionNotFound: If it is no action. The message says where and why, and what is valid.
+            ActionNotFound: If it is not an action. The message says where and why, and what is valid.
         """
         try:
             return self.read(data)
@@ -134,7 +134,7 @@ class Codec(ABC):
             The action, or ``None`` if the text is something else.
 
         Raises:
-            ActionNotFound: If it is meant as data and is no action, with the problem and its places.
+            ActionNotFound: If it is meant as data and is not an action, with the problem and its places.
         """
         try:
             data = read_relaxed(text)

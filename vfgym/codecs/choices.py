@@ -71,7 +71,7 @@ class Mention(NamedTuple):
 
     @property
     def is_explained(self) -> bool:
-        """Whether a remark follows that is no thinking: "left. It is free"."""
+        """Whether a remark follows that is not thinking: "left. It is free"."""
         following = self.after + self.stop + self.rest
         pause = english.PAUSE_BEFORE_REMARK.match(following)
         if pause is None or (self.words[-1].isdigit() and english.LIST_ITEM.match(following)):

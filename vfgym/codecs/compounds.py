@@ -12,7 +12,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 
 from vfgym.codecs.arrays import multi_discrete_codec
 from vfgym.codecs.base import Codec, Schema, Space
-from vfgym.codecs.data import elements_of, json_text, mapping_of, sequence_of, shown, wrapped_in
+from vfgym.codecs.data import elements_of, json_text, mapping_of, quote_data, sequence_of, wrapped_in
 from vfgym.codecs.problems import ActionNotFound
 from vfgym.codecs.registry import codec_for, register_codec
 from vfgym.errors import ConfigurationError, InvalidAction, did_you_mean
@@ -104,7 +104,7 @@ class NamedMultiDiscreteCodec(TupleCodec):
 
 
 class DictCodec(Codec):
-    """The actions of a `gymnasium.spaces.Dict`, as an object. Keys that are no strings are written as strings."""
+    """The actions of a `gymnasium.spaces.Dict`, as an object. Keys that are not strings are written as strings."""
 
     def __init__(self, space: gym.spaces.Dict, names: Mapping[Any, Any] | None = None) -> None:
         """Describe the dicts.
@@ -134,14 +134,14 @@ class DictCodec(Codec):
     def to_json(self, action: Any) -> dict[str, Any]:
         """Return the object of the members' JSON data."""
         if not isinstance(action, Mapping) or action.keys() != self._codecs.keys():
-            raise InvalidAction(f"expected a dict with the keys {_listed(self._keys)} for {self.space}, got {shown(action)}")
+            raise InvalidAction(f"expected a dict with the keys {_listed(self._keys)} for {self.space}, got {quote_data(action)}")
         return {str(key): codec.to_json(action[key]) for key, codec in self._codecs.items()}
 
     def read(self, data: Any) -> dict[Any, Any]:
         """Return the dict of an object's members, in the order of the space."""
         given = mapping_of(data)
         if given is None:
-            raise ActionNotFound(f"must be an object with {_several(len(self._keys), 'key')} {_listed(self._keys)}, got {shown(data)}")
+            raise ActionNotFound(f"must be an object with {_several(len(self._keys), 'key')} {_listed(self._keys)}, got {quote_data(data)}")
         unknown = next((key for key in given if key not in self._keys), None)
         if unknown is not None:
             raise ActionNotFound(
@@ -201,7 +201,7 @@ class SequenceCodec(Codec):
         """Return the tuple of a list's items, or these stacked in arrays where the space does so."""
         given = sequence_of(data)
         if given is None:
-            raise ActionNotFound(f"must be a list, got {shown(data)}")
+            raise ActionNotFound(f"must be a list, got {quote_data(data)}")
         items = []
         for index, item in enumerate(given, 1):
             try:
@@ -272,7 +272,7 @@ class OneOfCodec(Codec):
         if len(fitting) == 1:
             return fitting[0]
         problem = "fits several of its choices" if fitting else "fits none of its choices"
-        raise ActionNotFound(f'must be an object {{"choice": ..., "value": ...}}, and {shown(data)} {problem}')
+        raise ActionNotFound(f'must be an object {{"choice": ..., "value": ...}}, and {quote_data(data)} {problem}')
 
     def listing(self) -> str:
         """Return what the value of each choice may be."""
@@ -286,7 +286,7 @@ class OneOfCodec(Codec):
     def _chosen(self, choice: Any, value: Any) -> tuple[Any, Any]:
         index = int(choice) if isinstance(choice, str) and choice.strip().isdecimal() and len(choice) < 10 else choice
         if isinstance(index, bool) or not isinstance(index, int | float) or index not in range(len(self._codecs)):
-            raise ActionNotFound(f"must be a whole number from 0 to {len(self._codecs) - 1}, got {shown(choice)}", "`choice`")
+            raise ActionNotFound(f"must be a whole number from 0 to {len(self._codecs) - 1}, got {quote_data(choice)}", "`choice`")
         try:
             return np.int64(index), self._codecs[int(index)].read(value)
         except ActionNotFound as error:
@@ -340,13 +340,13 @@ class GraphCodec(Codec):
         given = mapping_of(data)
         known = {"nodes", "edges", "edge_links"}
         if given is None or "nodes" not in given or not given.keys() <= known:
-            raise ActionNotFound(f"must be an object with the keys `nodes`, `edges` and `edge_links`, got {shown(data)}")
+            raise ActionNotFound(f"must be an object with the keys `nodes`, `edges` and `edge_links`, got {quote_data(data)}")
         nodes = _under("nodes", self._nodes.read, given["nodes"])
         edges, links = given.get("edges"), given.get("edge_links")
         if edges is None and links is None:
             return GraphInstance(nodes, None, None)
         if self._edges is None:
-            raise ActionNotFound(f"must have no edges, got {shown(links if edges is None else edges)}")
+            raise ActionNotFound(f"must have no edges, got {quote_data(links if edges is None else edges)}")
         if edges is None or links is None:
             raise ActionNotFound("must have `edges` and `edge_links`, or neither of them")
         read_edges = _under("edges", self._edges.read, edges)

@@ -55,7 +55,7 @@ def number_text(number: float) -> str:
     return repr(number)
 
 
-def shown(data: Any) -> str:
+def quote_data(data: Any) -> str:
     """Return data as an error message shows it."""
     try:
         text = json.dumps(data, ensure_ascii=False)
@@ -81,7 +81,7 @@ def elements_of(data: Any, count: int) -> Sequence[Any]:
     items = sequence_of(data)
     elements = f"{count} element{'' if count == 1 else 's'}"
     if items is None:
-        raise ActionNotFound(f"must be a list of {elements}, got {shown(data)}")
+        raise ActionNotFound(f"must be a list of {elements}, got {quote_data(data)}")
     if len(items) != count:
         raise ActionNotFound(f"must have {elements}, got {len(items)}")
     return items

@@ -13,7 +13,7 @@ import numpy as np
 
 from vfgym.codecs.base import Codec, Schema
 from vfgym.codecs.choices import chosen_number, is_chosen, says_nothing
-from vfgym.codecs.data import after_key, beside, shown, wrapped_in
+from vfgym.codecs.data import after_key, beside, quote_data, wrapped_in
 from vfgym.codecs.numbers import is_bare, is_changed, is_negated, numbers_in, with_plain_signs
 from vfgym.codecs.problems import NO_ACTION, STATE_IT, ActionNotFound, several
 from vfgym.codecs.registry import register_codec
@@ -162,10 +162,12 @@ class DiscreteCodec(Codec):
             number = int(data)
             action = self._type(number)
             if self.names is not None and self._exact.get(str(number), action) != action:
-                raise ActionNotFound(f"must be a name in quotes, since {shown(data)} is the number of one action and the name of another")
+                raise ActionNotFound(
+                    f"must be a name in quotes, since {quote_data(data)} is the number of one action and the name of another"
+                )
             return action
         kind = "a whole number" if self.names is None else "a name or a number"
-        raise ActionNotFound(f"must be {kind} from {self._low} to {self._high}, got {shown(data)}")
+        raise ActionNotFound(f"must be {kind} from {self._low} to {self._high}, got {quote_data(data)}")
 
     def encode(self, action: Any) -> str:
         """Return the name of an action, or its number as text."""
@@ -394,7 +396,7 @@ def _is_whole(data: Any) -> bool:
 
 
 def _by_value(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the actions whose names are whole numbers in another form, such as 1.0 or +1, by the plain form: there it is no index."""
+    """Return the actions whose names are whole numbers in another form, such as 1.0 or +1, by the plain form: there it is not an index."""
     plain = [(str(int(whole[1])), action) for name, action in named.items() if len(name) <= _WHOLE_DIGITS and (whole := _WHOLE.match(name))]
     counts = Counter(number for number, _ in plain)
     return {number: action for number, action in plain if counts[number] == 1}

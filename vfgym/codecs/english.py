@@ -168,6 +168,6 @@ NO_REASON = _compiled(
     r"|\?|\b(?:let me|let'?s|let us|think about|cannot|can't|won't|refuse|unable|wait|instead|actually|second thoughts?|mistake)\b"
 )
 
-# What ends a sentence, and formatting with letters in it, which are no words.
+# What ends a sentence, and formatting with letters in it, which are not words.
 SENTENCE_BREAK = re.compile(r"([.!?;\u2026\u3002\uff1f][\"'`*_)\]}>$]*(?=\s|\Z)|\n|\u3002)")
 MARKUP = re.compile(r"\\[a-zA-Z]+|</?\w+>|<\|\w+\|>")

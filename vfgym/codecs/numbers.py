@@ -113,7 +113,7 @@ def without_array_call(before: str) -> str:
 
 
 def is_bare(text: str, place: int) -> bool:
-    """Say whether a number that begins at a place is no part of something that changes it: of "- 1", "minus 1", "2 * 1"."""
+    """Say whether a number that begins at a place is not part of something that changes it: of "- 1", "minus 1", "2 * 1"."""
     before = without_array_call(text[max(0, place - _LONGEST_CONTEXT) : place])
     return not (_UNCLEAR_BEFORE.search(before) or SIGN_WORD.search(before))
 
@@ -133,7 +133,7 @@ def is_changed(text: str, start: int, end: int) -> bool:
 def numbers_in(text: str) -> dict[Number, list[tuple[int, int]]]:
     """Return the numbers that a text mentions, in order, with the places where each begins and ends.
 
-    Digits inside a word ("leg2") and ordinals ("the 2nd") are no numbers.
+    Digits inside a word ("leg2") and ordinals ("the 2nd") are not numbers.
 
     >>> numbers_in("At leg2 I apply \u22121.5Nm, yes: minus 1.5 Nm.")
     {-1.5: [(16, 22), (35, 38)]}

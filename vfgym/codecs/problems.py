@@ -5,7 +5,7 @@ from __future__ import annotations
 NO_ACTION = "Your answer names no action"
 
 STATE_IT = "name your action alone, or say that you choose it"
-"""What is asked of a model whose answer mentions an action that may be no choice."""
+"""What is asked of a model whose answer mentions an action that may not be a choice."""
 
 
 class ActionNotFound(ValueError):

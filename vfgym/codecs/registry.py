@@ -25,7 +25,7 @@ def register_codec(space_class: type[Space], factory: CodecFactory) -> None:
         factory: Called with a space and its names (``None`` without any); most often a subclass of `Codec`.
 
     Raises:
-        ConfigurationError: If the class is no subclass of `gymnasium.Space`.
+        ConfigurationError: If the class is not a subclass of `gymnasium.Space`.
     """
     if not (isinstance(space_class, type) and issubclass(space_class, gym.Space)):
         raise ConfigurationError(f"expected a subclass of gymnasium.Space, got {space_class!r}")
@@ -47,7 +47,7 @@ def codec_for(space: Space, names: Any = None) -> Codec:
             or `Graph` a structure like the space's, with such names or ``None`` in it; for a `Sequence` the names of one item.
 
     Raises:
-        ConfigurationError: If it is no space, or the names do not fit it.
+        ConfigurationError: If it is not a space, or the names do not fit it.
     """
     if not isinstance(space, gym.Space):
         raise ConfigurationError(f"expected a gymnasium.Space, got {space!r}")

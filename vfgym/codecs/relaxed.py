@@ -14,7 +14,7 @@ from typing import Any
 from vfgym.codecs.numbers import DASHES, number_of
 
 _DEEPEST = 64
-"""Levels of brackets that are followed: more is no action but an attempt to exhaust the stack."""
+"""Levels of brackets that are followed: more is not an action but an attempt to exhaust the stack."""
 
 _DEEPEST_CALL = 4
 """Calls inside each other into whose arguments is looked: ``tensor(np.array([1, 2]), ...)``."""
@@ -53,7 +53,7 @@ def read_json(text: str) -> Any:
     """Return the data of a JSON text.
 
     Raises:
-        ValueError: If it is no JSON, or an object has a key twice.
+        ValueError: If it is not JSON, or an object has a key twice.
     """
     try:
         data, end = _scan(text, 0)  # a third of the time of `decode`, which looks for white space around it

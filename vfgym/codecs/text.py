@@ -10,7 +10,7 @@ import gymnasium as gym
 
 from vfgym.codecs.answers import MARKUP
 from vfgym.codecs.base import Codec, Schema, Space, seeded_sample
-from vfgym.codecs.data import json_text, shown
+from vfgym.codecs.data import json_text, quote_data
 from vfgym.codecs.problems import ActionNotFound
 from vfgym.codecs.registry import register_codec
 from vfgym.codecs.relaxed import read_json
@@ -115,16 +115,16 @@ class TextCodec(Codec):
         return "".join(itertools.islice(itertools.cycle(characters), length))
 
     def _problem(self, data: Any) -> str:
-        """Return what is wrong with data that is no text of this space, as the rest of a sentence."""
+        """Return what is wrong with data that is not text of this space, as the rest of a sentence."""
         if not isinstance(data, str):
-            return f"must be a text, got {shown(data)}"
+            return f"must be a text, got {quote_data(data)}"
         if isinstance(self.space, gym.spaces.Text):
             if not self.space.min_length <= len(data) <= self.space.max_length:
-                return f"must be a text{self._length}, got {shown(data)}, which has {len(data)}"
+                return f"must be a text{self._length}, got {quote_data(data)}, which has {len(data)}"
             unknown = next((each for each in data if each not in self.space.character_set), None)
             if unknown is not None:
-                return f"must be a text without the character {shown(unknown)}, got {shown(data)}"
-        return f"must be another text, got {shown(data)}"
+                return f"must be a text without the character {quote_data(unknown)}, got {quote_data(data)}"
+        return f"must be another text, got {quote_data(data)}"
 
     def _quoted(self, text: str) -> str | None:
         """Return the content of a JSON string that the space contains, or ``None`` if a text is none."""
@@ -169,9 +169,9 @@ class OwnJsonCodec(Codec):
         try:
             (action,) = self.space.from_jsonable([data])
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-            raise ActionNotFound(f"must be a member of {self.space}, got {shown(data)}") from None
+            raise ActionNotFound(f"must be a member of {self.space}, got {quote_data(data)}") from None
         if not self.space.contains(action):
-            raise ActionNotFound(f"must be a member of {self.space}, got {shown(data)}")
+            raise ActionNotFound(f"must be a member of {self.space}, got {quote_data(data)}")
         return action
 
     def listing(self) -> str:

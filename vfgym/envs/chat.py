@@ -54,7 +54,7 @@ class ChatEnv(EpisodeSeat):
     message_types: ClassVar[MessageTypes] = MESSAGE_TYPES
     """The message class for each role."""
     dropped_columns: ClassVar[frozenset[str]] = frozenset()
-    """Columns of a dataset that are no part of its tasks."""
+    """Columns of a dataset that are not part of its tasks."""
     state_type: ClassVar[type[State]] = State
     timing_type: ClassVar[type[RolloutTiming]] = RolloutTiming
     tool_type: ClassVar[type[Tool]] = Tool
@@ -85,7 +85,7 @@ class ChatEnv(EpisodeSeat):
         if discover_marks(cls, "advantage"):
             raise ConfigurationError(f"{cls.__name__} marks a method as @advantage: advantages are rewards minus the group's mean here")
         if discover_marks(cls, "setup") and not hasattr(cls, "setup_state"):
-            raise ConfigurationError(f"{cls.__name__} writes its own rollout(), which @setup methods are no part of: call them there")
+            raise ConfigurationError(f"{cls.__name__} writes its own rollout(), which @setup methods are not part of: call them there")
         for kind in _HANDLED:
             for marked in discover_marks(cls, kind):
                 _check_handler(cls, kind, marked)

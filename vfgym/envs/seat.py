@@ -14,7 +14,7 @@ from vfgym.episode import BaseEpisode, Outcome
 from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message, Response, as_message
-from vfgym.output.terminal import echo, escaped
+from vfgym.output.terminal import echo, escape
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.tasks import TaskStream
@@ -349,7 +349,7 @@ def new_since(seen: Sequence[Message], observation: list[Message]) -> list[Messa
 
 def transcript(messages: Sequence[Message]) -> str:
     """Return a conversation as text for a terminal, one block a message. An image is told by its size, "[image 96x96]"."""
-    return escaped("\n".join(f"[{message['role']}] {_quote_message(message)}" for message in messages))
+    return escape("\n".join(f"[{message['role']}] {_quote_message(message)}" for message in messages))
 
 
 def _quote_message(message: Message) -> str:

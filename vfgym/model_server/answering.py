@@ -18,15 +18,15 @@ from vfgym.errors import ConfigurationError, Error, did_you_mean
 from vfgym.lifecycle import is_blocking
 from vfgym.model_server import wire
 from vfgym.model_server.anthropic_messages import MESSAGES, read_prompt
-from vfgym.model_server.asked import Api, Asked, dumps
 from vfgym.model_server.exchange import ModelRequest, Policy, Reply, RequestRefused, as_reply
 from vfgym.model_server.faults import FAULT_HEADER, FaultFunction, Faults, exact_kind
 from vfgym.model_server.generation import Generation, generate
 from vfgym.model_server.openai_chat import CHAT, TOKENS
 from vfgym.model_server.openai_completions import COMPLETIONS
 from vfgym.model_server.openai_responses import RESPONSES
-from vfgym.model_server.provider_errors import OVERLONG, Overlong, ProviderName, error_body, forbidden_key, refused_key
-from vfgym.model_server.token_routes import detokenized, tokenized
+from vfgym.model_server.parsed_request import Api, ParsedRequest, dumps
+from vfgym.model_server.provider_errors import OVERLONG, Overlong, ProviderName, error_body, forbidden_key_error, unknown_key_error
+from vfgym.model_server.token_routes import answer_detokenize, answer_tokenize
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class Behaviour:
         if self.latency:
             await asyncio.sleep(self.latency)
         replies = [_EMPTY if fault == "empty_reply" else await _ask(policy, request) for request in asked.requests]
-        generations = [self._generated(asked, index, reply) for index, reply in enumerate(replies)]
+        generations = [self._generate(asked, index, reply) for index, reply in enumerate(replies)]
         if asked.is_stream:
             events = list(api.stream(asked, generations))
             if fault == "malformed_json":
@@ -161,8 +161,8 @@ class Behaviour:
         if "model" in body:
             self._policy(body["model"])
         if path.endswith("/detokenize"):
-            return detokenized(body)
-        return tokenized(body, self.max_model_len)
+            return answer_detokenize(body)
+        return answer_tokenize(body, self.max_model_len)
 
     def _check_key(self, http: web.BaseRequest, provider: ProviderName) -> None:
         if self.api_keys is None and not self.forbidden_keys:
@@ -172,9 +172,9 @@ class Behaviour:
             scheme, _, given = http.headers.get("Authorization", "").partition(" ")
             key = given.strip() if scheme.lower() == "bearer" else None
         if key in self.forbidden_keys:
-            raise forbidden_key(provider)
+            raise forbidden_key_error(provider)
         if self.api_keys is not None and key not in self.api_keys:
-            raise refused_key(provider, key)
+            raise unknown_key_error(provider, key)
 
     def _policy(self, model: Any) -> Policy:
         policy = self.models.get(model) if isinstance(model, str) else None
@@ -183,13 +183,13 @@ class Behaviour:
             raise RequestRefused(404, f"the model {model!r} does not exist; there are {known}", code="model_not_found", param="model")
         return policy
 
-    def _check_length(self, asked: Asked, provider: ProviderName, *, is_forced: bool) -> None:
+    def _check_length(self, asked: ParsedRequest, provider: ProviderName, *, is_forced: bool) -> None:
         limit, longest = self.max_model_len, max(asked.prompt_tokens)
         if is_forced or (limit is not None and longest > limit):
             wording = self.overlong or OVERLONG[provider]
             raise wording.refusal(longest, limit if limit is not None and longest > limit else max(longest - 1, 0))
 
-    def _generated(self, asked: Asked, index: int, reply: Reply) -> Generation:
+    def _generate(self, asked: ParsedRequest, index: int, reply: Reply) -> Generation:
         prompt_tokens, limit = asked.prompt_tokens[index], asked.max_tokens
         if self.max_model_len is not None:
             room = self.max_model_len - prompt_tokens
@@ -198,7 +198,7 @@ class Behaviour:
 
     # Faults
 
-    def _fault(self, http: web.BaseRequest, asked: Asked) -> str | None:
+    def _fault(self, http: web.BaseRequest, asked: ParsedRequest) -> str | None:
         name = http.headers.get(FAULT_HEADER)
         if name is not None:
             try:
@@ -223,7 +223,7 @@ class Behaviour:
         if fault == "hung":
             await asyncio.Event().wait()  # until the client goes away, or the server closes
         if fault == "cut_before_headers":
-            wire.cut(http)
+            wire.cut_connection(http)
 
 
 def _check_models(models: Mapping[str, Policy]) -> None:

@@ -10,22 +10,22 @@ from typing import Any
 
 from vfgym.errors import ConfigurationError
 from vfgym.messages import ToolCall
-from vfgym.model_server.asked import (
+from vfgym.model_server.exchange import ModelRequest, RequestRefused
+from vfgym.model_server.generation import Generation, split_into_pieces
+from vfgym.model_server.parsed_request import (
     Api,
-    Asked,
+    ParsedRequest,
     check_tool_answers,
-    checked_messages,
-    checked_tool_choice,
     conversation_tokens,
     event,
+    parse_messages,
+    parse_tool_choice,
     read_integer,
     read_model,
     read_stops,
     read_toolbox,
     without,
 )
-from vfgym.model_server.exchange import ModelRequest, RequestRefused
-from vfgym.model_server.generation import Generation, chopped
 
 _SIGNED = "vfgym-"
 """How the signatures of this server begin; it checks no others."""
@@ -36,7 +36,7 @@ def signature(thinking: str) -> str:
     return _SIGNED + base64.b64encode(hashlib.sha256(thinking.encode("utf-8", "surrogatepass")).digest()).decode()
 
 
-def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> Asked:
+def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> ParsedRequest:
     asked = read_prompt(body, headers, number)
     asked.max_tokens = read_integer(body, "max_tokens")
     if asked.max_tokens is None:
@@ -45,7 +45,7 @@ def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> A
     return asked
 
 
-def read_prompt(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> Asked:
+def read_prompt(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> ParsedRequest:
     """Read the prompt of a request, without what concerns the answer.
 
     Raises:
@@ -54,13 +54,13 @@ def read_prompt(body: Mapping[str, Any], headers: Mapping[str, str], number: int
     if "anthropic-version" not in headers:
         raise RequestRefused(400, "anthropic-version: header is required")
     model = read_model(body)
-    messages = checked_messages([*_system(body.get("system")), *_messages(body.get("messages"))])
+    messages = parse_messages([*_system(body.get("system")), *_messages(body.get("messages"))])
     check_tool_answers(messages)
     offered = read_toolbox(body.get("tools"), _tool)
-    choice = checked_tool_choice(_tool_choice(body.get("tool_choice")), offered.tools)
+    choice = parse_tool_choice(_tool_choice(body.get("tool_choice")), offered.tools)
     sampling_args = without(body, "model", "messages", "system", "tools", "stream")
     request = ModelRequest("messages", number, model, messages, offered.tools, choice, sampling_args, headers)
-    return Asked(body, [request], [conversation_tokens(messages, offered.text)], tools_text=offered.text)
+    return ParsedRequest(body, [request], [conversation_tokens(messages, offered.text)], tools_text=offered.text)
 
 
 def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -129,7 +129,7 @@ def _assistant_message(blocks: Sequence[Mapping[str, Any]], where: str) -> dict[
             case "tool_use":
                 calls.append(_tool_call(block, where))
             case "thinking":
-                thoughts.append(_checked_thinking(block, where))
+                thoughts.append(_check_thinking(block, where))
                 thinking.append(block)
             case "redacted_thinking":
                 thinking.append(block)
@@ -150,7 +150,7 @@ def _tool_call(block: Mapping[str, Any], where: str) -> ToolCall:
     return ToolCall(block["id"], block["name"], json.dumps(block["input"]))
 
 
-def _checked_thinking(block: Mapping[str, Any], where: str) -> str:
+def _check_thinking(block: Mapping[str, Any], where: str) -> str:
     thinking, given = block.get("thinking"), block.get("signature")
     if not isinstance(thinking, str) or not isinstance(given, str):
         raise RequestRefused(400, f"{where}.content: a thinking block needs thinking and signature (texts)")
@@ -210,7 +210,7 @@ def _blocks(generation: Generation) -> list[dict[str, Any]]:
     return blocks
 
 
-def _write(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
+def _write(asked: ParsedRequest, generations: Sequence[Generation]) -> dict[str, Any]:
     (generation,) = generations
     return {
         **_head(asked),
@@ -221,16 +221,16 @@ def _write(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
     }
 
 
-def _head(asked: Asked) -> dict[str, Any]:
+def _head(asked: ParsedRequest) -> dict[str, Any]:
     return {"id": f"msg_{asked.number}", "type": "message", "role": "assistant", "model": asked.model}
 
 
-def _stream(asked: Asked, generations: Sequence[Generation]) -> Iterator[bytes]:
+def _stream(asked: ParsedRequest, generations: Sequence[Generation]) -> Iterator[bytes]:
     for fields in _events(asked, generations):
         yield event(fields, fields["type"])
 
 
-def _events(asked: Asked, generations: Sequence[Generation]) -> Iterator[dict[str, Any]]:
+def _events(asked: ParsedRequest, generations: Sequence[Generation]) -> Iterator[dict[str, Any]]:
     message = _write(asked, generations)
     usage = message["usage"]
     begun = {**message, "content": [], "stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 1}}
@@ -250,14 +250,14 @@ def _deltas(block: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, An
     """Return a block as it is announced, and what is then added to it."""
     match block["type"]:
         case "text":
-            return {**block, "text": ""}, [{"type": "text_delta", "text": text} for text in chopped(block["text"])]
+            return {**block, "text": ""}, [{"type": "text_delta", "text": text} for text in split_into_pieces(block["text"])]
         case "thinking":
-            deltas = [{"type": "thinking_delta", "thinking": text} for text in chopped(block["thinking"])]
+            deltas = [{"type": "thinking_delta", "thinking": text} for text in split_into_pieces(block["thinking"])]
             signed = {"type": "signature_delta", "signature": block["signature"]}
             return {**block, "thinking": "", "signature": ""}, [*deltas, signed]
         case "tool_use":
             text = json.dumps(block["input"])
-            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in chopped(text)]
+            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in split_into_pieces(text)]
         case _:
             return dict(block), []
 

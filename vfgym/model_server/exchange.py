@@ -99,7 +99,7 @@ def as_reply(answer: Any) -> Reply:
     """Return what a policy answered as a `Reply`.
 
     Raises:
-        InvalidMessage: If it is no answer.
+        InvalidMessage: If it is not an answer.
     """
     if isinstance(answer, Reply):
         return answer

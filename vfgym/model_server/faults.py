@@ -17,7 +17,7 @@ FAULTS = {
     "cut_in_body": "the connection is closed in the middle of the answer",
     "hung": "there is no answer until the client goes away",
     "empty_reply": "an answer with nothing in it",
-    "malformed_json": "an answer that is no JSON",
+    "malformed_json": "an answer that is not JSON",
     "overlong": "the error for a prompt that is too long",
 }
 """The kinds of faults, and what the client sees."""

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from vfgym.errors import ConfigurationError
 from vfgym.messages import ToolCall, Usage
 from vfgym.model_server.exchange import Reply
-from vfgym.model_server.tokenizer import END, answer_pieces, count, parse_answer, shortened, token_ids
+from vfgym.model_server.tokenizer import END, answer_pieces, count, parse_answer, shorten, token_ids
 
 PIECE = 16
 """Characters of one piece of a stream, at least."""
@@ -19,7 +19,7 @@ MOST_PIECES = 256
 """Pieces of a stream; those of a longer answer are bigger."""
 
 
-class Piece(NamedTuple):
+class StreamPiece(NamedTuple):
     """Some of an answer, as a stream delivers it."""
 
     kind: Literal["reasoning", "text", "call", "arguments"]
@@ -67,18 +67,18 @@ class Generation:
         """Whether nothing was cut off."""
         return self.finish_reason != "length"
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[StreamPiece]:
         """Return the answer in pieces, in order. The end of the message belongs to none of them."""
-        reasoning = list(chopped(self.reasoning or ""))
+        reasoning = list(split_into_pieces(self.reasoning or ""))
         for number, text in enumerate(reasoning):
             markers = (number == 0) + (number == len(reasoning) - 1)
-            yield Piece("reasoning", 0, text, count([text]) + markers)
-        for text in chopped(self.text or ""):
-            yield Piece("text", 0, text, count([text]))
+            yield StreamPiece("reasoning", 0, text, count([text]) + markers)
+        for text in split_into_pieces(self.text or ""):
+            yield StreamPiece("text", 0, text, count([text]))
         for index, call in enumerate(self.calls):
-            yield Piece("call", index, "", count([call.name]) + 2)
-            for text in chopped(call.arguments):
-                yield Piece("arguments", index, text, count([text]))
+            yield StreamPiece("call", index, "", count([call.name]) + 2)
+            for text in split_into_pieces(call.arguments):
+                yield StreamPiece("arguments", index, text, count([text]))
 
 
 def generate(reply: Reply, *, prompt_tokens: int, max_tokens: int | None, stops: Sequence[str]) -> Generation:
@@ -120,7 +120,7 @@ def generate(reply: Reply, *, prompt_tokens: int, max_tokens: int | None, stops:
 def _cut(made: Generation, max_tokens: int) -> None:
     """Cut an answer to a number of tokens, wherever that is."""
     whole = token_ids(answer_pieces(made.reasoning, made.text, made.calls))
-    kept = shortened(whole, max_tokens)
+    kept = shorten(whole, max_tokens)
     made.ids = made.ids[:max_tokens] if made.ids is not None else kept
     reasoning, text, calls = parse_answer(kept)
     made.reasoning = reasoning or None
@@ -129,7 +129,7 @@ def _cut(made: Generation, max_tokens: int) -> None:
     made.finish_reason, made.stop_sequence = "length", None
 
 
-def chopped(text: str) -> Iterator[str]:
+def split_into_pieces(text: str) -> Iterator[str]:
     """Return a text in pieces, as a stream delivers it."""
     size = max(PIECE, len(text) // MOST_PIECES)
     return (text[start : start + size] for start in range(0, len(text), size))

@@ -11,16 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vfgym.messages import ToolCall, Usage
-from vfgym.model_server.asked import (
+from vfgym.model_server.exchange import ApiName, ModelRequest, RequestRefused
+from vfgym.model_server.generation import Generation, StreamPiece
+from vfgym.model_server.parsed_request import (
     DONE,
     Api,
-    Asked,
+    ParsedRequest,
     Toolbox,
     check_tool_answers,
-    checked_messages,
-    checked_tool_choice,
     conversation_tokens,
     event,
+    parse_messages,
+    parse_tool_choice,
     read_integer,
     read_model,
     read_stops,
@@ -28,23 +30,21 @@ from vfgym.model_server.asked import (
     toolbox,
     without,
 )
-from vfgym.model_server.exchange import ApiName, ModelRequest, RequestRefused
-from vfgym.model_server.generation import Generation, Piece
 from vfgym.model_server.tokenizer import FIRST_SPECIAL, IDS, VOCABULARY_SIZE, detokenize, parse_prompt
 from vfgym.tools import as_tool
 
 _READ_APART = ("model", "messages", "tools", "tokens", "stream", "stream_options")
 
 
-def _read_chat(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> Asked:
+def _read_chat(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> ParsedRequest:
     model = read_model(body)
-    messages = checked_messages(body.get("messages"))
+    messages = parse_messages(body.get("messages"))
     check_tool_answers(messages)
     offered = read_chat_tools(body)
-    return _asked("chat", model, body, headers, number, messages, offered, None, conversation_tokens(messages, offered.text))
+    return _make_request("chat", model, body, headers, number, messages, offered, None, conversation_tokens(messages, offered.text))
 
 
-def _read_tokens(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> Asked:
+def _read_tokens(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> ParsedRequest:
     model = read_model(body)
     ids = body.get("tokens")
     if not isinstance(ids, list) or not ids:
@@ -59,14 +59,14 @@ def _read_tokens(body: Mapping[str, Any], headers: Mapping[str, str], number: in
     if messages[0]["role"] != "text" and ids[-1] != IDS["assistant"]:
         raise RequestRefused(400, "tokens: the prompt must end with the beginning of an assistant message", param="tokens")
     offered = read_chat_tools(body)
-    return _asked("tokens", model, body, headers, number, messages, offered if offered.tools else in_prompt, ids, len(ids))
+    return _make_request("tokens", model, body, headers, number, messages, offered if offered.tools else in_prompt, ids, len(ids))
 
 
 def read_chat_tools(body: Mapping[str, Any]) -> Toolbox:
     """Return the tools of a body in the format of chat completions.
 
     Raises:
-        RequestRefused: If they are no tools.
+        RequestRefused: If they are not tools.
     """
     if body.get("functions"):
         raise RequestRefused(400, "'functions' is deprecated and not supported here: use 'tools'", param="functions")
@@ -79,7 +79,7 @@ def _chat_tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     return tool
 
 
-def _asked(
+def _make_request(
     api: ApiName,
     model: str,
     body: Mapping[str, Any],
@@ -89,9 +89,9 @@ def _asked(
     offered: Toolbox,
     prompt_ids: Sequence[int] | None,
     prompt_tokens: int,
-) -> Asked:
+) -> ParsedRequest:
     num_choices = read_integer(body, "n", 1) or 1
-    choice = checked_tool_choice(_tool_choice(body.get("tool_choice")), offered.tools)
+    choice = parse_tool_choice(_tool_choice(body.get("tool_choice")), offered.tools)
     sampling_args = without(body, *_READ_APART)
     requests = [
         ModelRequest(api, number, model, messages, offered.tools, choice, sampling_args, headers, index, prompt_ids)
@@ -101,7 +101,7 @@ def _asked(
     if limit is None:
         limit = read_integer(body, "max_tokens")
     read_integer(body, "top_logprobs", low=0)
-    return Asked(body, requests, [prompt_tokens] * num_choices, limit, read_stops(body), num_choices, offered.text)
+    return ParsedRequest(body, requests, [prompt_tokens] * num_choices, limit, read_stops(body), num_choices, offered.text)
 
 
 def _tool_choice(given: Any) -> str:
@@ -129,11 +129,11 @@ def usage_fields(usage: Usage) -> dict[str, Any]:
 
 
 def token_text(token: int) -> str:
-    """Return a token as log-probabilities name it: a byte that is no character of its own by its value."""
-    return f"bytes:\\x{token:02x}" if 0x80 <= token < FIRST_SPECIAL else _named(token)
+    """Return a token as log-probabilities name it: a byte that is not a character of its own by its value."""
+    return f"bytes:\\x{token:02x}" if 0x80 <= token < FIRST_SPECIAL else _token_bytes_name(token)
 
 
-def _named(token: int) -> str:
+def _token_bytes_name(token: int) -> str:
     # A policy may give ids of another vocabulary.
     return detokenize([token]) if 0 <= token < VOCABULARY_SIZE else f"token_id:{token}"
 
@@ -143,19 +143,19 @@ def alternatives(token: int, logprob: float, number: int) -> list[tuple[int, flo
     return [((token + step) % VOCABULARY_SIZE if step else token, logprob - step) for step in range(number)]
 
 
-def _chat_logprobs(asked: Asked, generation: Generation, start: int = 0, end: int | None = None) -> dict[str, Any] | None:
+def _chat_logprobs(asked: ParsedRequest, generation: Generation, start: int = 0, end: int | None = None) -> dict[str, Any] | None:
     if not asked.body.get("logprobs"):
         return None
     number = asked.body.get("top_logprobs") or 0
     pairs = zip(generation.token_ids[start:end], generation.logprobs[start:end], strict=True)
     content = [
-        {**_scored(token, logprob), "top_logprobs": [_scored(*other) for other in alternatives(token, logprob, number)]}
+        {**_as_logprob(token, logprob), "top_logprobs": [_as_logprob(*other) for other in alternatives(token, logprob, number)]}
         for token, logprob in pairs
     ]
     return {"content": content, "refusal": None}
 
 
-def _scored(token: int, logprob: float) -> dict[str, Any]:
+def _as_logprob(token: int, logprob: float) -> dict[str, Any]:
     return {"token": token_text(token), "logprob": logprob, "bytes": [token] if token < FIRST_SPECIAL else None}
 
 
@@ -163,7 +163,7 @@ def _call_fields(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def _write(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
+def _write(asked: ParsedRequest, generations: Sequence[Generation]) -> dict[str, Any]:
     wants_ids = asked.body.get("return_token_ids")
     choices = []
     for index, generation in enumerate(generations):
@@ -183,11 +183,11 @@ def _write(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
     return fields
 
 
-def _head(asked: Asked, kind: str) -> dict[str, Any]:
+def _head(asked: ParsedRequest, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{asked.number}", "object": kind, "created": asked.created, "model": asked.model}
 
 
-def _stream(asked: Asked, generations: Sequence[Generation]) -> Iterator[bytes]:
+def _stream(asked: ParsedRequest, generations: Sequence[Generation]) -> Iterator[bytes]:
     head = _head(asked, "chat.completion.chunk")
     wants_ids = bool(asked.body.get("return_token_ids"))
     rest: dict[str, Any] = {"usage": None} if asked.wants_usage else {}
@@ -209,14 +209,14 @@ def _stream(asked: Asked, generations: Sequence[Generation]) -> Iterator[bytes]:
     yield DONE
 
 
-def _token_fields(asked: Asked, generation: Generation, wants_ids: bool, start: int, end: int | None) -> dict[str, Any]:
+def _token_fields(asked: ParsedRequest, generation: Generation, wants_ids: bool, start: int, end: int | None) -> dict[str, Any]:
     fields: dict[str, Any] = {"logprobs": _chat_logprobs(asked, generation, start, end)}
     if wants_ids:
         fields["token_ids"] = generation.token_ids[start:end]
     return fields
 
 
-def _delta(piece: Piece, generation: Generation) -> dict[str, Any]:
+def _delta(piece: StreamPiece, generation: Generation) -> dict[str, Any]:
     if piece.kind == "text":
         return {"content": piece.text}
     if piece.kind == "reasoning":

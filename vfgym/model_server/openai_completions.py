@@ -8,14 +8,14 @@ from typing import Any
 
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, TextMessage
-from vfgym.model_server.asked import DONE, Api, Asked, event, read_integer, read_model, read_stops, without
 from vfgym.model_server.exchange import ModelRequest, RequestRefused
 from vfgym.model_server.generation import Generation
 from vfgym.model_server.openai_chat import alternatives, token_text, usage_fields
+from vfgym.model_server.parsed_request import DONE, Api, ParsedRequest, event, read_integer, read_model, read_stops, without
 from vfgym.model_server.tokenizer import count, parse_prompt
 
 
-def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> Asked:
+def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> ParsedRequest:
     model = read_model(body)
     for name in ("echo", "suffix"):
         if body.get(name):
@@ -33,7 +33,7 @@ def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> A
         for _ in range(num_choices):
             requests.append(ModelRequest("completions", number, model, messages, [], "none", sampling_args, headers, len(requests), ids))
             prompt_tokens.append(num_tokens)
-    return Asked(body, requests, prompt_tokens, read_integer(body, "max_tokens"), read_stops(body), num_choices)
+    return ParsedRequest(body, requests, prompt_tokens, read_integer(body, "max_tokens"), read_stops(body), num_choices)
 
 
 def _prompts(given: Any) -> list[tuple[list[Message], Sequence[int] | None]]:
@@ -57,13 +57,13 @@ def _of_ids(ids: Sequence[int]) -> tuple[list[Message], Sequence[int]]:
     return messages or [TextMessage("")], ids
 
 
-def _checked_text(generation: Generation) -> str:
+def _check_text(generation: Generation) -> str:
     if generation.calls or generation.reasoning:
         raise ConfigurationError("the completions API carries text only, and the policy answered with tool calls or reasoning")
     return generation.text or ""
 
 
-def _logprobs(asked: Asked, generation: Generation) -> dict[str, Any] | None:
+def _logprobs(asked: ParsedRequest, generation: Generation) -> dict[str, Any] | None:
     number = asked.body.get("logprobs")
     if number is None or number is False:
         return None
@@ -85,27 +85,27 @@ def _width(token: int) -> int:
     return int(token < 0x80 or 0xC0 <= token < 0x100)
 
 
-def _choice(asked: Asked, generation: Generation, index: int) -> dict[str, Any]:
+def _choice(asked: ParsedRequest, generation: Generation, index: int) -> dict[str, Any]:
     fields: dict[str, Any] = {"index": index, "logprobs": _logprobs(asked, generation), "finish_reason": generation.finish_reason}
     if asked.body.get("return_token_ids"):
         fields |= {"token_ids": generation.token_ids, "prompt_token_ids": asked.prompt_ids(index)}
     return fields
 
 
-def _head(asked: Asked) -> dict[str, Any]:
+def _head(asked: ParsedRequest) -> dict[str, Any]:
     return {"id": f"cmpl-{asked.number}", "object": "text_completion", "created": asked.created, "model": asked.model}
 
 
-def _write(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
-    choices = [{"text": _checked_text(each), **_choice(asked, each, index)} for index, each in enumerate(generations)]
+def _write(asked: ParsedRequest, generations: Sequence[Generation]) -> dict[str, Any]:
+    choices = [{"text": _check_text(each), **_choice(asked, each, index)} for index, each in enumerate(generations)]
     return {**_head(asked), "choices": choices, "usage": usage_fields(asked.usage(generations))}
 
 
-def _stream(asked: Asked, generations: Sequence[Generation]) -> Iterator[bytes]:
+def _stream(asked: ParsedRequest, generations: Sequence[Generation]) -> Iterator[bytes]:
     head = _head(asked)
     rest: dict[str, Any] = {"usage": None} if asked.wants_usage else {}
     for index, generation in enumerate(generations):
-        _checked_text(generation)
+        _check_text(generation)
         for piece in generation.pieces():
             choice = {"text": piece.text, "index": index, "logprobs": None, "finish_reason": None}
             yield event({**head, "choices": [choice], **rest})

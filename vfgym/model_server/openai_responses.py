@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vfgym.messages import ToolCall
-from vfgym.model_server.asked import (
+from vfgym.model_server.exchange import ModelRequest, RequestRefused
+from vfgym.model_server.generation import Generation, StreamPiece
+from vfgym.model_server.parsed_request import (
     Api,
-    Asked,
+    ParsedRequest,
     check_tool_answers,
-    checked_messages,
-    checked_tool_choice,
     conversation_tokens,
     event,
+    parse_messages,
+    parse_tool_choice,
     read_integer,
     read_model,
     read_object,
     read_toolbox,
     without,
 )
-from vfgym.model_server.exchange import ModelRequest, RequestRefused
-from vfgym.model_server.generation import Generation, Piece
 
 _UNKNOWN = ("n", "stop", "messages", "max_tokens", "max_completion_tokens")
 """Parameters of chat completions that this API refuses."""
@@ -31,7 +31,7 @@ _UNSUPPORTED = ("previous_response_id", "conversation", "background", "prompt")
 """What would need a server that remembers."""
 
 
-def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> Asked:
+def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> ParsedRequest:
     model = read_model(body)
     for name in _UNKNOWN:
         if name in body:
@@ -39,14 +39,14 @@ def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> A
     for name in _UNSUPPORTED:
         if body.get(name):
             raise RequestRefused(400, f"{name!r} is not supported by this server: send the whole conversation as input", param=name)
-    messages = checked_messages(_messages(body), "input")
+    messages = parse_messages(_messages(body), "input")
     check_tool_answers(messages)
     offered = read_toolbox(body.get("tools"), _tool)
-    choice = checked_tool_choice(_tool_choice(body.get("tool_choice")), offered.tools)
+    choice = parse_tool_choice(_tool_choice(body.get("tool_choice")), offered.tools)
     sampling_args = without(body, "model", "input", "instructions", "tools", "stream")
     request = ModelRequest("responses", number, model, messages, offered.tools, choice, sampling_args, headers)
     num_tokens = conversation_tokens(messages, offered.text)
-    return Asked(body, [request], [num_tokens], read_integer(body, "max_output_tokens"), tools_text=offered.text)
+    return ParsedRequest(body, [request], [num_tokens], read_integer(body, "max_output_tokens"), tools_text=offered.text)
 
 
 def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -150,7 +150,7 @@ def _part(part: Mapping[str, Any]) -> Mapping[str, Any]:
             return part
 
 
-def _reasoning_item(asked: Asked, text: str) -> dict[str, Any]:
+def _reasoning_item(asked: ParsedRequest, text: str) -> dict[str, Any]:
     return {"id": f"rs_{asked.number}", "type": "reasoning", "summary": [{"type": "summary_text", "text": text}]}
 
 
@@ -158,7 +158,7 @@ def _text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _output(asked: Asked, generation: Generation) -> list[dict[str, Any]]:
+def _output(asked: ParsedRequest, generation: Generation) -> list[dict[str, Any]]:
     status = "completed" if generation.is_whole else "incomplete"
     items: list[dict[str, Any]] = []
     if generation.reasoning:
@@ -172,7 +172,7 @@ def _output(asked: Asked, generation: Generation) -> list[dict[str, Any]]:
     return items
 
 
-def _head(asked: Asked) -> dict[str, Any]:
+def _head(asked: ParsedRequest) -> dict[str, Any]:
     body = asked.body
     return {
         "id": f"resp_{asked.number}",
@@ -203,7 +203,7 @@ def _head(asked: Asked) -> dict[str, Any]:
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def _write(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
+def _write(asked: ParsedRequest, generations: Sequence[Generation]) -> dict[str, Any]:
     (generation,) = generations
     usage, reason = generation.usage, _INCOMPLETE.get(generation.finish_reason)
     return {
@@ -221,12 +221,12 @@ def _write(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
     }
 
 
-def _stream(asked: Asked, generations: Sequence[Generation]) -> Iterator[bytes]:
+def _stream(asked: ParsedRequest, generations: Sequence[Generation]) -> Iterator[bytes]:
     for number, (name, fields) in enumerate(_events(asked, generations)):
         yield event({"type": name, "sequence_number": number, **fields}, name)
 
 
-def _events(asked: Asked, generations: Sequence[Generation]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _events(asked: ParsedRequest, generations: Sequence[Generation]) -> Iterator[tuple[str, dict[str, Any]]]:
     (generation,) = generations
     head = _head(asked)
     yield "response.created", {"response": head}
@@ -234,7 +234,7 @@ def _events(asked: Asked, generations: Sequence[Generation]) -> Iterator[tuple[s
     pieces = list(generation.pieces())
     for index, item in enumerate(_output(asked, generation)):
         place = {"item_id": item["id"], "output_index": index}
-        yield "response.output_item.added", {"output_index": index, "item": _begun(item)}
+        yield "response.output_item.added", {"output_index": index, "item": _announce(item)}
         if item["type"] == "reasoning":
             yield from _reasoning_events(item, place, pieces)
         elif item["type"] == "message":
@@ -250,13 +250,15 @@ def _events(asked: Asked, generations: Sequence[Generation]) -> Iterator[tuple[s
     yield f"response.{response['status']}", {"response": response}
 
 
-def _begun(item: Mapping[str, Any]) -> dict[str, Any]:
+def _announce(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return an item as it is announced, with nothing in it yet."""
     empty: dict[str, Any] = {"status": "in_progress", "summary": [], "content": [], "arguments": ""}
     return {key: empty.get(key, value) for key, value in item.items()}
 
 
-def _reasoning_events(item: Mapping[str, Any], place: dict[str, Any], pieces: Sequence[Piece]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _reasoning_events(
+    item: Mapping[str, Any], place: dict[str, Any], pieces: Sequence[StreamPiece]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     place = {**place, "summary_index": 0}
     (part,) = item["summary"]
     yield "response.reasoning_summary_part.added", {**place, "part": {**part, "text": ""}}
@@ -267,7 +269,7 @@ def _reasoning_events(item: Mapping[str, Any], place: dict[str, Any], pieces: Se
     yield "response.reasoning_summary_part.done", {**place, "part": part}
 
 
-def _text_events(item: Mapping[str, Any], place: dict[str, Any], pieces: Sequence[Piece]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _text_events(item: Mapping[str, Any], place: dict[str, Any], pieces: Sequence[StreamPiece]) -> Iterator[tuple[str, dict[str, Any]]]:
     place = {**place, "content_index": 0}
     (part,) = item["content"]
     yield "response.content_part.added", {**place, "part": _text_part("")}

@@ -42,7 +42,7 @@ def scripted(answers: Iterable[Answer] | Mapping[str, Answer | Iterable[Answer]]
             contains. The longest such text counts.
 
     Raises:
-        ConfigurationError: If something in the script is no answer. A conversation that is longer than the script, or that it does
+        ConfigurationError: If something in the script is not an answer. A conversation that is longer than the script, or that it does
             not know, gets status 400.
     """
     if isinstance(answers, Mapping):
@@ -90,7 +90,7 @@ def load_script(path: str | Path) -> Policy:
         path: JSON: what `scripted` takes; or, where the name ends with ``.jsonl``, one answer a line.
 
     Raises:
-        ConfigurationError: If the file cannot be read or is no script.
+        ConfigurationError: If the file cannot be read or is not a script.
     """
     path = Path(path)
     try:
@@ -157,7 +157,7 @@ def oracle(answers: Mapping[str, Answer] | Callable[[str], Any]) -> Policy:
         ConfigurationError: If `answers` is neither. A conversation with no known question gets status 400.
     """
     if callable(answers):
-        return _asking(answers)
+        return _make_asking(answers)
     if not isinstance(answers, Mapping) or not all(isinstance(question, str) for question in answers):
         raise ConfigurationError(f"an oracle needs answers by question (a dict), or a function, got {type(answers).__name__}")
     find = _finder(answers)
@@ -165,7 +165,7 @@ def oracle(answers: Mapping[str, Answer] | Callable[[str], Any]) -> Policy:
     return lambda request: find(request.messages)
 
 
-def _asking(answer: Callable[[str], Any]) -> Policy:
+def _make_asking(answer: Callable[[str], Any]) -> Policy:
     async def policy(request: ModelRequest) -> Any:
         question = echo(request)
         known = await maybe_await(answer, question)
@@ -204,7 +204,7 @@ def environment_oracle(env: gym.Env[Any, Any]) -> Policy:
         env: A chat environment, or wrappers around one. Its tasks are read once, now.
 
     Raises:
-        ConfigurationError: If `env` is no chat environment, or its tasks are endless.
+        ConfigurationError: If `env` is not a chat environment, or its tasks are endless.
     """
     definition = seat_of(env).definition
     sources = [definition.tasks] if definition.eval_tasks is definition.tasks else [definition.tasks, definition.eval_tasks]

@@ -68,20 +68,20 @@ OVERLONG: Mapping[ProviderName, Overlong] = {
 """How each provider says it."""
 
 
-def refused_key(provider: ProviderName, key: str | None) -> RequestRefused:
+def unknown_key_error(provider: ProviderName, key: str | None) -> RequestRefused:
     """Return the error for a key that nobody knows, or for no key."""
     if provider == "anthropic":
         return RequestRefused(401, "invalid x-api-key" if key else "x-api-key header is required")
     if key:
-        return RequestRefused(401, f"Incorrect API key provided: {_masked(key)}.", code="invalid_api_key")
+        return RequestRefused(401, f"Incorrect API key provided: {_mask(key)}.", code="invalid_api_key")
     return RequestRefused(401, "You didn't provide an API key. Send it in an Authorization header: Bearer YOUR_KEY.")
 
 
-def _masked(key: str) -> str:
+def _mask(key: str) -> str:
     return key if len(key) < 12 else f"{key[:7]}{'*' * 8}{key[-4:]}"
 
 
-def forbidden_key(provider: ProviderName) -> RequestRefused:
+def forbidden_key_error(provider: ProviderName) -> RequestRefused:
     """Return the error for a key that may not ask."""
     if provider == "anthropic":
         return RequestRefused(403, "Your API key does not have permission to use the specified resource.")

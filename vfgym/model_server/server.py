@@ -34,7 +34,7 @@ class RecordedRequest:
     headers: Mapping[str, str]
     """Whatever the case of their names."""
     body: Any
-    """The parsed JSON; text where it was no JSON, and None where there was none."""
+    """The parsed JSON; text where it was not JSON, and None where there was none."""
 
 
 class ModelServer:
@@ -218,7 +218,7 @@ class ModelServer:
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         self.num_requests += 1
         number = self.num_requests
-        body, problem = wire.parsed(await http.content.read())
+        body, problem = wire.parse_body(await http.content.read())
         self._recorded.append(RecordedRequest(number, http.method, http.path, http.headers, body))
         return await self.behaviour.answer(http, body, problem, number)
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from vfgym.errors import ConfigurationError
-from vfgym.model_server.asked import checked_messages
 from vfgym.model_server.exchange import RequestRefused
 from vfgym.model_server.openai_chat import read_chat_tools, token_text
+from vfgym.model_server.parsed_request import parse_messages
 from vfgym.model_server.tokenizer import detokenize, prompt_pieces, token_ids, tokenize
 
 
-def tokenized(body: Mapping[str, Any], max_model_len: int | None) -> dict[str, Any]:
+def answer_tokenize(body: Mapping[str, Any], max_model_len: int | None) -> dict[str, Any]:
     """Return the answer of ``/tokenize`` to a text (``prompt``) or a conversation (``messages``).
 
     Raises:
@@ -28,7 +28,7 @@ def tokenized(body: Mapping[str, Any], max_model_len: int | None) -> dict[str, A
         ids = tokenize(body["prompt"])
     else:
         add_generation_prompt = body.get("add_generation_prompt", True) is not False
-        messages = checked_messages(body["messages"])
+        messages = parse_messages(body["messages"])
         ids = token_ids(prompt_pieces(messages, read_chat_tools(body).text, add_generation_prompt=add_generation_prompt))
     answer: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": max_model_len}
     if body.get("return_token_strs"):
@@ -36,11 +36,11 @@ def tokenized(body: Mapping[str, Any], max_model_len: int | None) -> dict[str, A
     return answer
 
 
-def detokenized(body: Mapping[str, Any]) -> dict[str, Any]:
+def answer_detokenize(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer of ``/detokenize`` to ``tokens``.
 
     Raises:
-        RequestRefused: If they are no token ids.
+        RequestRefused: If they are not token ids.
     """
     ids = body.get("tokens")
     if not isinstance(ids, list):

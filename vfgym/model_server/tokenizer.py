@@ -55,11 +55,11 @@ def tokenize(text: str) -> list[int]:
     >>> tokenize("é!")
     [195, 169, 33]
     """
-    return list(_encoded(text))
+    return list(_encode(text))
 
 
 def detokenize(ids: Sequence[int]) -> str:
-    """Return the text of token ids; special tokens become their names, and bytes that are no UTF-8 become U+FFFD.
+    """Return the text of token ids; special tokens become their names, and bytes that are not UTF-8 become U+FFFD.
 
     >>> detokenize([104, 105, END])
     'hi<|end|>'
@@ -71,13 +71,13 @@ def detokenize(ids: Sequence[int]) -> str:
     for position, token in enumerate(ids):
         check_id(token)
         if token >= FIRST_SPECIAL:
-            texts += [_decoded(ids[start:position]), SPECIAL_TOKENS[token - FIRST_SPECIAL]]
+            texts += [_decode(ids[start:position]), SPECIAL_TOKENS[token - FIRST_SPECIAL]]
             start = position + 1
-    return "".join([*texts, _decoded(ids[start:])])
+    return "".join([*texts, _decode(ids[start:])])
 
 
 def check_id(token: Any) -> None:
-    """Refuse what is no token id.
+    """Refuse what is not a token id.
 
     Raises:
         ConfigurationError: If it is none.
@@ -93,7 +93,7 @@ def count(pieces: Pieces) -> int:
         if piece.__class__ is int:
             total += 1
         else:
-            total += len(piece) if piece.isascii() else len(_encoded(piece))  # type: ignore[union-attr, arg-type]
+            total += len(piece) if piece.isascii() else len(_encode(piece))  # type: ignore[union-attr, arg-type]
     return total
 
 
@@ -104,7 +104,7 @@ def token_ids(pieces: Pieces) -> list[int]:
         if isinstance(piece, int):
             ids.append(piece)
         else:
-            ids.extend(_encoded(piece))
+            ids.extend(_encode(piece))
     return ids
 
 
@@ -151,7 +151,7 @@ def _content_pieces(content: Any) -> Iterator[str | int]:
             yield from (_PART, json.dumps(part, sort_keys=True), _PART_END)
 
 
-def shortened(ids: list[int], limit: int) -> list[int]:
+def shorten(ids: list[int], limit: int) -> list[int]:
     """Return at most `limit` tokens, and none that is a part of a character only."""
     while 0 < limit < len(ids) and 0x80 <= ids[limit] < 0xC0:
         limit -= 1
@@ -199,7 +199,7 @@ def parse_prompt(ids: Sequence[int]) -> tuple[list[Message], str]:
         role = ROLES.get(opening)
         is_generation_prompt = role == "assistant" and not (is_ended or body)
         if opening == IDS["tools"]:
-            tools_text = _decoded(body)
+            tools_text = _decode(body)
         elif role is not None and is_ended:
             messages.append(_parse_message(role, body, call_numbers, answer_numbers))
         elif not is_generation_prompt:
@@ -240,10 +240,10 @@ def _segments(ids: Sequence[int]) -> Iterator[tuple[int | None, str]]:
     for position, token in enumerate(ids):
         if token >= FIRST_SPECIAL:
             if marker is not None or position > start:
-                yield marker, _decoded(ids[start:position])
+                yield marker, _decode(ids[start:position])
             marker, start = token, position + 1
     if marker is not None or start < len(ids):
-        yield marker, _decoded(ids[start:])
+        yield marker, _decode(ids[start:])
 
 
 def _content(ids: Sequence[int]) -> Any:
@@ -256,12 +256,12 @@ def _content(ids: Sequence[int]) -> Any:
     return parts if has_others else "".join(part["text"] for part in parts)
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     # JSON can name half of a surrogate pair, which UTF-8 has no bytes for.
     return text.encode("utf-8", "surrogatepass")
 
 
-def _decoded(ids: Sequence[int]) -> str:
+def _decode(ids: Sequence[int]) -> str:
     data = bytes(ids)
     try:
         return data.decode("utf-8", "surrogatepass")

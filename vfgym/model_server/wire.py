@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from aiohttp import web
 
-from vfgym.model_server.asked import dumps
 from vfgym.model_server.exchange import RequestRefused
+from vfgym.model_server.parsed_request import dumps
 from vfgym.model_server.provider_errors import ProviderName
 
 
@@ -17,7 +17,7 @@ class ConnectionCut(Exception):
     """The connection was closed on purpose."""
 
 
-def parsed(raw: bytes) -> tuple[Any, str | None]:
+def parse_body(raw: bytes) -> tuple[Any, str | None]:
     """Return a body as JSON, or as text where it is none, and what is wrong with it."""
     if not raw:
         return None, "the request has no body: send a JSON object"
@@ -62,7 +62,7 @@ async def stream(http: web.BaseRequest, events: list[bytes], headers: Mapping[st
     for data in events[: len(events) // 2] if is_cut else events:
         await response.write(data)
     if is_cut:
-        cut(http)
+        cut_connection(http)
     await response.write_eof()
     return response
 
@@ -76,10 +76,10 @@ async def send_half(http: web.BaseRequest, data: bytes) -> NoReturn:
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(data))})
     await response.prepare(http)
     await response.write(data[: len(data) // 2])
-    cut(http)
+    cut_connection(http)
 
 
-def cut(http: web.BaseRequest) -> NoReturn:
+def cut_connection(http: web.BaseRequest) -> NoReturn:
     """Close the connection of a request.
 
     Raises:

@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from vfgym.output.redaction import redacted
-from vfgym.output.terminal import shown
+from vfgym.output.redaction import redact
+from vfgym.output.terminal import display_text
 
 OWN_LOGGERS = frozenset({"vfgym", "verifiers_compat", "verifiers"})
 """The first names of loggers whose records hold what models answered."""
@@ -30,7 +30,7 @@ def protect_log_records() -> None:
 
 def _safe_record(make: Callable[..., logging.LogRecord], *arguments: Any, **fields: Any) -> logging.LogRecord:
     record = make(*arguments, **fields)
-    protect = shown if str(record.name).partition(".")[0] in OWN_LOGGERS else redacted
+    protect = display_text if str(record.name).partition(".")[0] in OWN_LOGGERS else redact
     try:
         message = record.getMessage()
     except Exception:  # the arguments do not fit the text: the handler that shows it says so

@@ -4,7 +4,7 @@ A secret is an API key, the value of a header or of a query parameter that someb
 a URL. Where it comes in it becomes a `Secret`: text that is sent as it is and that copies in memory keep, while its ``repr`` and its
 pickle are `REDACTED`. From then on the process knows it, and `redacted` takes it out of any text: errors (`redact_error`), what is
 recorded of them, log records (`log_records`) and what is printed (`terminal`). Data that are written, such as a run's
-metadata, lose secrets by their place too (`redacted_data`). A client refuses to send `REDACTED`, so whatever comes out of a pickle
+metadata, lose secrets by their place too (`redact_data`). A client refuses to send `REDACTED`, so whatever comes out of a pickle
 or a file says that its keys have to be given again.
 """
 
@@ -52,7 +52,7 @@ _QUERY_IN_URL = re.compile(r"(?<=[?&;])([^=&;#\s]*=)[^&;#\s]+")
 
 
 class Secret(str):
-    """Text that does not show: ``repr`` and pickle have `REDACTED`, or what `shown` says. Copies in memory are the secret itself.
+    """Text that does not show: ``repr`` and pickle have `REDACTED`, or what `display` says. Copies in memory are the secret itself.
 
     >>> key = Secret("sk-0123456789")
     >>> key, key == "sk-0123456789", {"headers": {"X-Key": key}}
@@ -61,26 +61,26 @@ class Secret(str):
     '401: there is no account for ***'
     """
 
-    shown: str
+    display: str
 
-    def __new__(cls, value: str, *, shown: str = REDACTED) -> Self:
+    def __new__(cls, value: str, *, display: str = REDACTED) -> Self:
         """Let the process know a secret.
 
         Args:
             value: The secret.
-            shown: What stands for it where it is shown. Given, the text has secrets in it that are known already.
+            display: What stands for it where it is shown. Given, the text has secrets in it that are known already.
         """
         self = super().__new__(cls, value)
-        self.shown = shown
-        if shown == REDACTED:
+        self.display = display
+        if display == REDACTED:
             _learn(value)
         return self
 
     def __repr__(self) -> str:
-        return repr(self.shown)
+        return repr(self.display)
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        return str, (self.shown,)
+        return str, (self.display,)
 
     def __copy__(self) -> Self:
         return self
@@ -97,8 +97,8 @@ def secret_url(url: str) -> str:
     >>> secret_url("https://example.org/v1")
     'https://example.org/v1'
     """
-    shown = redacted_url(url)
-    if shown == url:
+    display = redact_url(url)
+    if display == url:
         return url
     secrets = [match[0].removesuffix("@") for match in _USER_IN_URL.finditer(url)]
     for pair in secrets.copy():
@@ -109,10 +109,10 @@ def secret_url(url: str) -> str:
     for secret in secrets:
         _learn(unquote(secret))
         _learn(unquote_plus(secret))
-    return Secret(url, shown=shown)
+    return Secret(url, display=display)
 
 
-def redacted_url(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return a URL without its user and password and without the values of its query.
 
     >>> redacted_url("https://ann:swordfish@example.org/v1?key=opensesame&v=2")
@@ -130,16 +130,16 @@ def with_secrets(data: Any) -> Any:
     >>> with_secrets({"temperature": 0.5, "extra_headers": {"X-Key": "0123456789"}})
     {'temperature': 0.5, 'extra_headers': {'X-Key': '***'}}
     """
-    return _walked(data, _as_secret)
+    return _walk(data, _as_secret)
 
 
-def redacted_data(data: Any) -> Any:
+def redact_data(data: Any) -> Any:
     """Return data without secrets: those by their place (see `with_secrets`), and all that are known, wherever they stand.
 
     >>> redacted_data({"temperature": 0.5, "extra_query": {"version": "2026-01-01"}})
     {'temperature': 0.5, 'extra_query': {'version': '***'}}
     """
-    return _walked(data, _as_text)
+    return _walk(data, _as_text)
 
 
 def _as_secret(text: str, is_secret: bool) -> str:
@@ -152,21 +152,21 @@ def _as_secret(text: str, is_secret: bool) -> str:
 
 def _as_text(text: str, is_secret: bool) -> str:
     if isinstance(text, Secret):
-        return text.shown
+        return text.display
     if is_secret:
         return REDACTED
-    return redacted(redacted_url(text) if _URL.fullmatch(text) else text)
+    return redact(redact_url(text) if _URL.fullmatch(text) else text)
 
 
-def _walked(data: Any, change: Any, is_secret: bool = False) -> Any:
+def _walk(data: Any, change: Any, is_secret: bool = False) -> Any:
     """Return data with every text changed; the same object where nothing was."""
     if isinstance(data, str):
         return change(data, is_secret)
     if isinstance(data, Mapping):
-        items = {name: _walked(value, change, is_secret or _is_secret(str(name), value)) for name, value in data.items()}
+        items = {name: _walk(value, change, is_secret or _is_secret(str(name), value)) for name, value in data.items()}
         return data if all(items[name] is value for name, value in data.items()) else items
     if isinstance(data, list | tuple):
-        walked = [_walked(value, change, is_secret) for value in data]
+        walked = [_walk(value, change, is_secret) for value in data]
         if all(new is old for new, old in zip(walked, data, strict=True)):
             return data
         return walked if isinstance(data, list) else tuple(walked)
@@ -195,10 +195,10 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         if word in text:
             for match in _pattern(secret[:_LONGEST_BEGINNING]).finditer(text):
                 whole = _pattern(secret).match(text, match.start())
-                yield match.start(), _cut_end(secret, text, match.end()) if whole is None else whole.end()
+                yield match.start(), _end_of_cut_secret(secret, text, match.end()) if whole is None else whole.end()
 
 
-def _cut_end(secret: str, text: str, end: int) -> int:
+def _end_of_cut_secret(secret: str, text: str, end: int) -> int:
     """Return where a secret ends that was cut, after its beginning."""
     for character in secret[_LONGEST_BEGINNING:]:
         following = _pattern(character).match(text, end)
@@ -232,7 +232,7 @@ def _spellings(character: str) -> str:
     return f"(?:{'|'.join(dict.fromkeys(spellings))})"
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """Return a text without the secrets that this process knows, in whatever spelling, and without users and passwords of URLs."""
     pieces, done = [], 0
     for start, end in sorted(_spans(text)):
@@ -245,7 +245,7 @@ def redacted(text: str) -> str:
 
 def excerpt(value: object, length: int) -> str:
     """Return the beginning of a value's ``repr``. It is redacted first, since a part of a secret is not found any more."""
-    return redacted(repr(value))[:length]
+    return redact(repr(value))[:length]
 
 
 def redact_error(error: BaseException) -> None:
@@ -254,16 +254,16 @@ def redact_error(error: BaseException) -> None:
     An error whose text is made of something else than its arguments is replaced where it is a cause.
     """
     for link in _links(error, set()):
-        link.args = tuple(_redacted_argument(argument) for argument in link.args)
+        link.args = tuple(_redact_argument(argument) for argument in link.args)
         for name, value in list(getattr(link, "__dict__", {}).items()):
-            clean = redacted_data(value)
+            clean = redact_data(value)
             if clean is not value and clean != value:
                 link.__dict__[name] = clean
         for relation in ("__cause__", "__context__"):
             cause = getattr(link, relation)
-            if cause is not None and any(redacted(text) != text for text in (str(cause), repr(cause))):
+            if cause is not None and any(redact(text) != text for text in (str(cause), repr(cause))):
                 hides_context = link.__suppress_context__
-                setattr(link, relation, RedactedError(f"{type(cause).__name__}: {redacted(str(cause))}"))
+                setattr(link, relation, RedactedError(f"{type(cause).__name__}: {redact(str(cause))}"))
                 link.__suppress_context__ = hides_context
 
 
@@ -271,10 +271,10 @@ class RedactedError(Exception):
     """Stands for an error whose text had secrets in it that could not be taken out."""
 
 
-def _redacted_argument(argument: Any) -> Any:
-    clean = redacted_data(argument)
+def _redact_argument(argument: Any) -> Any:
+    clean = redact_data(argument)
     text = repr(clean)
-    return clean if redacted(text) == text else redacted(text)
+    return clean if redact(text) == text else redact(text)
 
 
 def _links(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:

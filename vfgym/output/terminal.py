@@ -9,7 +9,7 @@ import re
 import sys
 import traceback
 
-from vfgym.output.redaction import redacted
+from vfgym.output.redaction import redact
 
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # C0 without tab, newline and return; DEL; C1
@@ -21,7 +21,7 @@ _CONTROLS = re.compile(
 _LINE_ENDS = re.compile(r"[\t\r\n]")
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     r"""Return a text with its control characters as Python writes them. Tabs and ends of lines stay.
 
     >>> escaped("\x1b[2Jgone\nnext line")
@@ -30,9 +30,9 @@ def escaped(text: str) -> str:
     return _CONTROLS.sub(_as_python_writes_it, text)
 
 
-def shown(text: object) -> str:
+def display_text(text: object) -> str:
     """Return a value as text that can be shown: redacted and escaped."""
-    return escaped(redacted(str(text)))
+    return escape(redact(str(text)))
 
 
 def one_line(text: object) -> str:
@@ -41,7 +41,7 @@ def one_line(text: object) -> str:
     >>> one_line("yes\nno")
     'yes\\nno'
     """
-    return _LINE_ENDS.sub(_as_python_writes_it, shown(text))
+    return _LINE_ENDS.sub(_as_python_writes_it, display_text(text))
 
 
 def echo(*values: object, end: str = "\n", to_stderr: bool = False, flush: bool = False) -> None:
@@ -53,7 +53,7 @@ def echo(*values: object, end: str = "\n", to_stderr: bool = False, flush: bool 
         to_stderr: Whether it goes to the standard error stream.
         flush: Whether it has to be seen at once.
     """
-    print(*map(shown, values), end=end, file=sys.stderr if to_stderr else sys.stdout, flush=flush)
+    print(*map(display_text, values), end=end, file=sys.stderr if to_stderr else sys.stdout, flush=flush)
 
 
 def echo_traceback(error: BaseException) -> None:

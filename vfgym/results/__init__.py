@@ -9,13 +9,13 @@ from vfgym.results.files import ResultsError, ResultsWriter
 from vfgym.results.fingerprints import fingerprint_of
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs, Run, VersionInfo
 from vfgym.results.reading import load_results
-from vfgym.results.resume import Earlier, Slot, find_incomplete
+from vfgym.results.resume import EarlierRun, Slot, find_incomplete
 from vfgym.results.rows import ErrorInfo, RolloutOutput, rollout_output
 from vfgym.results.summary import summarize
 from vfgym.results.tokens import ProcessedOutputs, processed_outputs
 
 __all__ = [
-    "Earlier",
+    "EarlierRun",
     "ErrorInfo",
     "GenerateMetadata",
     "GenerateOutputs",

@@ -32,7 +32,7 @@ def has_failed(state: State, error: BaseException | None = None) -> bool:
     """Say whether a rollout failed.
 
     It did where an error ended it, where its answers could not be read, and where a reward function with a weight raised. Limits (of turns,
-    tokens, time and context) are no failures.
+    tokens, time and context) are not failures.
 
     Args:
         state: The episode.
@@ -86,27 +86,27 @@ class Tally:
         if reward < self._lowest.get(environment, math.inf):
             self._lowest[environment] = reward
 
-    def counted(self, row: Mapping[str, Any]) -> float | None:
+    def counted_reward_of(self, row: Mapping[str, Any]) -> float | None:
         """Return what one of the rows counts with; None for a failed one whose environment declares no ``failure_reward``.
 
         That of a failed row may fall as further rows are added.
         """
         if not row["failed"]:
             return float(row["reward"])
-        return self._settled(_environment_of(row), row["counted_reward"])
+        return self._settle(_environment_of(row), row["counted_reward"])
 
     @property
     def mean(self) -> float | None:
         """Mean of what the rows count with; None where one of them has no number, 0.0 without rows."""
         total = self._total
         for (environment, declared), count in self._failed.items():
-            settled = self._settled(environment, declared)
+            settled = self._settle(environment, declared)
             if settled is None:
                 return None
             total += count * settled
         return total / self.num_rows if self.num_rows else 0.0
 
-    def _settled(self, environment: _Environment, declared: float | None) -> float | None:
+    def _settle(self, environment: _Environment, declared: float | None) -> float | None:
         return None if declared is None else min(declared, self._lowest.get(environment, math.inf))
 
 
@@ -116,16 +116,16 @@ def _environment_of(row: Mapping[str, Any]) -> _Environment:
     return tuple(map(str, route)) if isinstance(route, Sequence) and not isinstance(route, str) else route and str(route)
 
 
-def counted_rewards(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
+def count_rewards(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
     """Return what each row counts with, given all of them. Rows that were settled keep their numbers."""
     tally = Tally(rows)
-    return [tally.counted(row) for row in rows]
+    return [tally.counted_reward_of(row) for row in rows]
 
 
 def settle(rows: Sequence[dict[str, Any]]) -> None:
     """Write into the failed rows of a run that has ended what they count with, and warn where that is less than what was declared."""
     lowered: dict[float, float] = {}
-    for row, counted in zip(rows, counted_rewards(rows), strict=True):
+    for row, counted in zip(rows, count_rewards(rows), strict=True):
         if row["failed"] and counted is not None:
             if counted < row["counted_reward"]:
                 lowered[row["counted_reward"]] = counted

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 from vfgym.errors import Error
 from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.metadata import GenerateOutputs
-from vfgym.results.plain_json import json_text, written_number
+from vfgym.results.plain_json import json_text, number_as_text
 from vfgym.results.rows import row_line, row_order
 from vfgym.results.statistics import with_statistics
 
@@ -27,7 +27,7 @@ except ImportError:  # not a POSIX system: nothing keeps two runs out of one dir
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from vfgym.results.resume import Earlier
+    from vfgym.results.resume import EarlierRun
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +67,9 @@ def default_results_path(env_id: str, model: str, root: str | Path = "outputs", 
     return Path(root) / "evals" / f"{_as_name(env_id)}--{name}" / uuid.uuid4().hex[:8]
 
 
-def written_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def metadata_as_written(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as they are written: without what stays in memory, the statistics as they can be read back."""
-    return with_statistics({key: value for key, value in metadata.items() if key not in NOT_WRITTEN}, written_number)
+    return with_statistics({key: value for key, value in metadata.items() if key not in NOT_WRITTEN}, number_as_text)
 
 
 def _as_name(text: str) -> str:
@@ -135,7 +135,7 @@ def _lock(path: Path) -> int | None:
 class ResultsWriter:
     """Writes one run's results into a directory."""
 
-    def __init__(self, path: str | Path, metadata: Mapping[str, Any], *, earlier: Earlier | None = None) -> None:
+    def __init__(self, path: str | Path, metadata: Mapping[str, Any], *, earlier: EarlierRun | None = None) -> None:
         """Make the directory and both files, so that what is wrong with it shows before any rollout runs.
 
         Args:
@@ -167,14 +167,14 @@ class ResultsWriter:
             self.close()
             raise
 
-    def _open(self, earlier: Earlier | None) -> io.RawIOBase:
+    def _open(self, earlier: EarlierRun | None) -> io.RawIOBase:
         file = self.path / ROWS
         with _writing_to(self.path):
             if earlier is not None:
                 if _identity(file) != earlier.identity:
                     raise ResultsError(f"{file} has changed since it was read: another run has written to it. Resume again")
                 if earlier.needs_rewrite:
-                    _add(self.path / UNMATCHED, earlier.unmatched_lines())
+                    _add(self.path / UNMATCHED, earlier.find_unmatched_lines())
                     _replace(file, earlier.lines())
                 self._pieces = earlier.pieces()
             # Unbuffered: a row is one write call, and is with the system when that returns.
@@ -220,7 +220,7 @@ class ResultsWriter:
         Raises:
             ResultsError: If it cannot be written.
         """
-        kept = written_metadata(metadata)
+        kept = metadata_as_written(metadata)
         target = self.path / METADATA
         temporary = target.with_suffix(".json.tmp")
         with _writing_to(self.path):
@@ -258,7 +258,7 @@ class ResultsWriter:
         if settled or in_order != self._pieces:
             file = self.path / ROWS
             with _writing_to(self.path), file.open("rb") as written:
-                _replace(file, (_settled(read_span(written, piece.start, piece.stop), settled.get(piece.order)) for piece in in_order))
+                _replace(file, (_settle_line(read_span(written, piece.start, piece.stop), settled.get(piece.order)) for piece in in_order))
         self.write_metadata(metadata)
 
     def close(self) -> None:
@@ -284,12 +284,12 @@ def _identity(file: Path) -> tuple[int, int]:
     return status.st_ino, status.st_size
 
 
-def _settled(line: bytes, counted: float | None) -> bytes:
+def _settle_line(line: bytes, counted: float | None) -> bytes:
     """Return the line of a row that counts with this number; None for one whose number is the one in the line."""
     if counted is None:
         return line
     row = json.loads(line)
-    return line if row["counted_reward"] == counted else json_text({**row, "counted_reward": written_number(counted)}).encode() + b"\n"
+    return line if row["counted_reward"] == counted else json_text({**row, "counted_reward": number_as_text(counted)}).encode() + b"\n"
 
 
 def read_span(file: BinaryIO, start: int, stop: int) -> bytes:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from vfgym.output.redaction import redacted_data, redacted_url
+from vfgym.output.redaction import redact_data, redact_url
 from vfgym.results.counting import MeanOf
 from vfgym.results.rows import RolloutOutput, row_order
 from vfgym.results.statistics import Summary, statistics_of
@@ -111,13 +111,13 @@ class Run:
         seconds = self.earlier_seconds + time.time() - self.started
         return {
             "env_id": self.env_id,
-            "env_args": redacted_data(self.env_args),
+            "env_args": redact_data(self.env_args),
             "model": self.model,
             "is_model": self.is_model,
-            "base_url": redacted_url(self.base_url),
+            "base_url": redact_url(self.base_url),
             "num_examples": self.num_examples,
             "rollouts_per_example": self.rollouts_per_example,
-            "sampling_args": redacted_data(self.sampling_args),
+            "sampling_args": redact_data(self.sampling_args),
             "date": datetime.datetime.fromtimestamp(self.started, datetime.UTC).isoformat(),
             "time_ms": seconds * 1000,
             "time": seconds,

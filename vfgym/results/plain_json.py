@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vfgym.output.redaction import Secret, redacted
+from vfgym.output.redaction import Secret, redact
 from vfgym.results.dropped_values import Place, StandIn, resolve_stand_ins
 
 
@@ -24,7 +24,7 @@ class NotPlain(TypeError):
 def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
     """Return `value` as data that JSON can hold: dicts with string keys, lists, text, numbers, booleans and None.
 
-    Numbers that JSON does not know (infinity, not a number) become None; see `written_number` for those that must come back.
+    Numbers that JSON does not know (infinity, not a number) become None; see `number_as_text` for those that must come back.
 
     Args:
         value: Mappings, sequences, sets (which become sorted lists), NumPy values, dataclasses, pydantic models, exceptions,
@@ -35,7 +35,7 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
         NotPlain: If there is a value of another type and no fallback.
     """
     if value is None or isinstance(value, str | bool):
-        return value.shown if isinstance(value, Secret) else value
+        return value.display if isinstance(value, Secret) else value
     if isinstance(value, enum.Enum):
         return as_json(value.value, fallback)
     if isinstance(value, int):
@@ -59,7 +59,7 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, BaseException):
-        return redacted(repr(value))
+        return redact(repr(value))
     if fallback is None:
         raise NotPlain(f"{type(value).__name__} has no form in JSON")
     return fallback(value)
@@ -68,7 +68,7 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
 _UNKNOWN_TO_JSON = ("nan", "inf", "-inf")
 
 
-def written_number(value: Any) -> Any:
+def number_as_text(value: Any) -> Any:
     """Return a number that JSON does not know as text: ``"nan"``, ``"inf"``, ``"-inf"``. Anything else stays as it is.
 
     >>> written_number(float("-inf")), written_number(0.5), written_number(None)
@@ -78,7 +78,7 @@ def written_number(value: Any) -> Any:
 
 
 def read_number(value: Any) -> Any:
-    """Return the number that `written_number` wrote as text. Anything else stays as it is."""
+    """Return the number that `number_as_text` wrote as text. Anything else stays as it is."""
     return float(value) if value in _UNKNOWN_TO_JSON else value
 
 
@@ -109,7 +109,7 @@ def line_of(row: Mapping[str, Any], places: list[Place]) -> str:
     try:
         return _LINE.encode(row)
     except (TypeError, ValueError, RecursionError):
-        return _LINE.encode({_key(key): _told(value, _key(key), places) for key, value in _with_written_numbers(row).items()})
+        return _LINE.encode({_key(key): _report(value, _key(key), places) for key, value in _with_written_numbers(row).items()})
 
 
 def _with_written_numbers(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -118,11 +118,11 @@ def _with_written_numbers(row: Mapping[str, Any]) -> Mapping[str, Any]:
     names = ("reward", "counted_reward", "return")
     if isinstance(metrics, Mapping):
         names = (*names, *metrics)
-        row = {**row, "metrics": {name: written_number(value) for name, value in metrics.items()}}
-    return {**row, **{name: written_number(row[name]) for name in names if name in row}}
+        row = {**row, "metrics": {name: number_as_text(value) for name, value in metrics.items()}}
+    return {**row, **{name: number_as_text(row[name]) for name in names if name in row}}
 
 
-def _told(value: Any, path: str, places: list[Place]) -> Any:
+def _report(value: Any, path: str, places: list[Place]) -> Any:
     try:
         return resolve_stand_ins(as_json(value, fallback=_as_text), path, places)
     except Exception as error:  # an object that holds itself, or whose own code raises

@@ -16,7 +16,7 @@ from vfgym.results.metadata import GenerateMetadata, GenerateOutputs
 from vfgym.results.plain_json import read_number
 from vfgym.results.rows import STANDARD_KEYS, ErrorInfo, RolloutOutput, row_order
 from vfgym.results.statistics import with_statistics
-from vfgym.results.trajectory import KeptStep, decoded
+from vfgym.results.trajectory import KeptStep, decode_steps
 from vfgym.state import MessagesView
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What data that were read may raise where they are not what they should be."""
 
 
-class Line(NamedTuple):
+class ResultLine(NamedTuple):
     """A row, and where it stands in its file."""
 
     row: RolloutOutput
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 class RowsFile(NamedTuple):
     """What a file of rows held when it was read."""
 
-    lines: list[Line]
+    lines: list[ResultLine]
     """The whole lines, in order."""
     identity: tuple[int, int]
     """Its inode and its size, which tell whether it was written to since."""
@@ -61,7 +61,7 @@ def load_results(path: str | Path) -> GenerateOutputs:
         Rows by example and rollout, and the metadata as it was written last.
 
     Raises:
-        ResultsError: If a file is missing, or another line than the last is no row.
+        ResultsError: If a file is missing, or another line than the last is not a row.
     """
     path = Path(path)
     metadata = read_metadata(path)
@@ -75,14 +75,14 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """Read the metadata of a run.
 
     Raises:
-        ResultsError: If there is none, or it is no JSON object.
+        ResultsError: If there is none, or it is not a JSON object.
     """
     try:
         metadata = json.loads((path / METADATA).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise _cannot_read(path, error) from error
     if not isinstance(metadata, dict):
-        raise ResultsError(f"cannot read results from {path}: {METADATA} is no JSON object")
+        raise ResultsError(f"cannot read results from {path}: {METADATA} is not a JSON object")
     return with_statistics(metadata, read_number)
 
 
@@ -90,11 +90,11 @@ def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
     """Read the rows of a run, with the places of their lines.
 
     Raises:
-        ResultsError: If there are none, or another line than the last is no row.
+        ResultsError: If there are none, or another line than the last is not a row.
     """
     columns = metadata.get("state_columns")
     not_metrics = STANDARD_KEYS.union(columns if isinstance(columns, list) else ())
-    lines: list[Line] = []
+    lines: list[ResultLine] = []
     broken: tuple[int, Exception] | None = None
     is_whole = True
     end = 0
@@ -102,13 +102,13 @@ def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
         with (path / ROWS).open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if broken is not None:
-                    raise ResultsError(f"line {broken[0]} of {path / ROWS} is no rollout: {broken[1]}") from broken[1]
+                    raise ResultsError(f"line {broken[0]} of {path / ROWS} is not a rollout: {broken[1]}") from broken[1]
                 start, end = end, end + len(line)
                 is_whole = line.endswith(b"\n")
                 try:
-                    lines.append(Line(_row(json.loads(line), not_metrics), start, end))
+                    lines.append(ResultLine(_row(json.loads(line), not_metrics), start, end))
                 except RecursionError as error:  # not what a killed run leaves: such a line is never left out
-                    raise ResultsError(f"line {number} of {path / ROWS} is no rollout: it is nested too deep to be read") from error
+                    raise ResultsError(f"line {number} of {path / ROWS} is not a rollout: it is nested too deep to be read") from error
                 except _MALFORMED as error:
                     broken = number, error
             identity = os.fstat(file.fileno()).st_ino, end
@@ -161,7 +161,7 @@ def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
             shown = step["prompt"]
             _read_tool_calls(shown["new"] if isinstance(shown, dict) else shown)
             _read_tool_calls(step["completion"])
-        row["trajectory"] = decoded(trajectory, row.get("prompt"))
+        row["trajectory"] = decode_steps(trajectory, row.get("prompt"))
     return row
 
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
-from vfgym.output.redaction import redacted_data
+from vfgym.output.redaction import redact_data
 from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory, read_span
 from vfgym.results.metadata import Run, package_versions
 from vfgym.results.plain_json import json_text
-from vfgym.results.reading import Line, RowsFile, read_metadata, read_rows, report_cut, take_messages
+from vfgym.results.reading import ResultLine, RowsFile, read_metadata, read_rows, report_cut, take_messages
 from vfgym.results.rows import RolloutOutput, row_line, row_order
 
 logger = logging.getLogger(__name__)
@@ -46,20 +46,20 @@ class Slot(NamedTuple):
 class _Kept(NamedTuple):
     """A row of the earlier run that this run keeps."""
 
-    line: Line
+    line: ResultLine
     text: bytes | None
     """Its line where that has to be written anew: the example has another id now, the row had no fingerprint, or its line no end."""
 
 
-class Earlier:
+class EarlierRun:
     """What an earlier run into the same directory has done of this one."""
 
     def __init__(
         self,
         path: Path,
         file: RowsFile,
-        kept: Mapping[Slot, Line],
-        unmatched: Iterable[Line],
+        kept: Mapping[Slot, ResultLine],
+        unmatched: Iterable[ResultLine],
         seconds: float,
         types: MessageTypes,
         failure_reward: FailureReward | None,
@@ -127,7 +127,7 @@ class Earlier:
         file = read_rows(path, metadata)
         report_cut(path, file)
         slots = list(slots)
-        matched = _matched(file.lines, slots)
+        matched = _match(file.lines, slots)
         if file.lines and not matched:
             raise ConfigurationError(
                 f"cannot resume {path}: none of its {len(file.lines)} rows belongs to a task of this run. Is its data set the same,"
@@ -164,7 +164,7 @@ class Earlier:
             for line, text in self._kept:
                 yield read_span(file, line.start, line.stop) if text is None else text
 
-    def unmatched_lines(self) -> Iterator[bytes]:
+    def find_unmatched_lines(self) -> Iterator[bytes]:
         """Give the lines of the rows that belong to no rollout of this run, each with its end."""
         with (self._path / ROWS).open("rb") as file:
             for start, stop in self._unmatched:
@@ -221,7 +221,7 @@ def _seconds(metadata: Mapping[str, Any]) -> float:
 # Settings
 
 
-def differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
+def find_differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
     """Return the first setting in which a run differs from another one's metadata; None if all agree.
 
     What only one of the two knows is not compared.
@@ -239,7 +239,7 @@ def _comparable(name: str, value: Any) -> Any:
 
     An empty one is None.
     """
-    value = redacted_data(value)
+    value = redact_data(value)
     if name in _SAID_ANYWAY and isinstance(value, Mapping | None):
         value = {**_SAID_ANYWAY[name], **(value or {})}
     return json.loads(re.sub(r" at 0x[0-9a-fA-F]+", "", json_text(value))) or None
@@ -256,9 +256,9 @@ def check_settings(path: str | Path, metadata: Mapping[str, Any], settings: Mapp
     Raises:
         ConfigurationError: If they differ, or it had more examples.
     """
-    name = differing_setting(metadata, settings)
+    name = find_differing_setting(metadata, settings)
     if name is not None:
-        before, now = redacted_data([metadata[name], settings[name]])
+        before, now = redact_data([metadata[name], settings[name]])
         raise ConfigurationError(
             f"cannot resume {path}: its {name} is {before!r}, and this run's is {now!r}. Give the same, or choose another directory"
         )
@@ -277,12 +277,15 @@ def _compare(path: Path, metadata: Mapping[str, Any], run: Run) -> None:
     missing = [name for name in run.state_columns if name not in (columns or ())]
     if missing:
         logger.warning("the rows that %s holds already are without the state columns %s", path, ", ".join(missing))
-    changed = [*_changed(metadata.get("version_info"), run.version_info), *_changed(metadata.get("versions"), package_versions())]
+    changed = [
+        *_describe_changes(metadata.get("version_info"), run.version_info),
+        *_describe_changes(metadata.get("versions"), package_versions()),
+    ]
     if changed:
         logger.warning("the rows that %s holds already were made by other code than the new ones: %s", path, ", ".join(changed))
 
 
-def _changed(before: Any, now: Mapping[str, Any]) -> Iterator[str]:
+def _describe_changes(before: Any, now: Mapping[str, Any]) -> Iterator[str]:
     """Give what is another version now, in words, where both are known."""
     for name, version in now.items():
         known = before.get(name) if isinstance(before, Mapping) else None
@@ -293,11 +296,11 @@ def _changed(before: Any, now: Mapping[str, Any]) -> Iterator[str]:
 # Matching
 
 
-def _matched(lines: Sequence[Line], slots: Sequence[Slot]) -> dict[Slot, Line]:
+def _match(lines: Sequence[ResultLine], slots: Sequence[Slot]) -> dict[Slot, ResultLine]:
     """Find the row of each slot, where there is one."""
-    exact: dict[tuple[Any, ...], Line] = {}
-    spare: defaultdict[tuple[Any, ...], list[Line]] = defaultdict(list)
-    unmarked: defaultdict[int, list[Line]] = defaultdict(list)
+    exact: dict[tuple[Any, ...], ResultLine] = {}
+    spare: defaultdict[tuple[Any, ...], list[ResultLine]] = defaultdict(list)
+    unmarked: defaultdict[int, list[ResultLine]] = defaultdict(list)
     # Of several rows for one slot, one without an error counts.
     for line in sorted(lines, key=lambda line: line.row["error"] is not None):
         row = line.row
@@ -306,7 +309,7 @@ def _matched(lines: Sequence[Line], slots: Sequence[Slot]) -> dict[Slot, Line]:
             unmarked[row["example_id"]].append(line)
         elif (fingerprint, *place) not in exact:
             exact[(fingerprint, *place)] = line
-    found: dict[Slot, Line] = {}
+    found: dict[Slot, ResultLine] = {}
     for slot in slots:
         line_of_slot = exact.pop((slot.fingerprint, slot.example_id, slot.rollout), None)
         if line_of_slot is not None:
@@ -388,9 +391,9 @@ def _num_rollouts(metadata: Mapping[str, Any]) -> int:
 
 def _why_not(path: Path, metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
     """Return why a run cannot be resumed with these settings; None if it can."""
-    name = differing_setting(metadata, settings)
+    name = find_differing_setting(metadata, settings)
     if name is not None:
-        return f"its {name} is {redacted_data(metadata[name])!r}, not {redacted_data(settings[name])!r}"
+        return f"its {name} is {redact_data(metadata[name])!r}, not {redact_data(settings[name])!r}"
     most = settings.get("num_examples", -1)
     if -1 < most < metadata["num_examples"]:
         return f"its num_examples is {metadata['num_examples']}, and {most} are asked for: ask for at least as many"

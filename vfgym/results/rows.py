@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vfgym.messages import Message
-from vfgym.output.redaction import redacted, redacted_data
+from vfgym.output.redaction import redact, redact_data
 from vfgym.results.counting import has_failed
 from vfgym.results.dropped_values import DroppedValueLog, Place, StandIn, resolve_stand_ins
 from vfgym.results.plain_json import as_json, line_of
-from vfgym.results.trajectory import encoded, is_trajectory, kept_steps
+from vfgym.results.trajectory import encode_steps, is_trajectory, keep_steps
 from vfgym.state import RolloutTiming, State, TokenUsage
 from vfgym.tools import Tool
 
@@ -50,7 +50,7 @@ class ErrorInfo(dict[str, str]):
         chain = list(_chain(error))
         return cls(
             error=type(error).__name__,
-            error_chain_repr=redacted(" -> ".join(map(_described, chain))),
+            error_chain_repr=redact(" -> ".join(map(_describe_error, chain))),
             error_chain_str=" -> ".join(type(link).__name__ for link in chain),
         )
 
@@ -58,7 +58,7 @@ class ErrorInfo(dict[str, str]):
         return self["error_chain_repr"]
 
 
-def _described(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return an error as text, with the notes that were added to it."""
     return " ".join([repr(error), *(f"({note})" for note in getattr(error, "__notes__", ()))])
 
@@ -102,7 +102,7 @@ def rollout_output(
     error = item("error") if error is None else error
     reward = item("reward") or 0.0
     metrics = item("metrics") or {}
-    row = RolloutOutput(example_id=item("example_id", 0), prompt=_listed(item("prompt")), completion=_listed(item("completion")))
+    row = RolloutOutput(example_id=item("example_id", 0), prompt=_as_list(item("prompt")), completion=_as_list(item("completion")))
     label = (dict.get(state, "input") or {}).get("task")
     if isinstance(label, str):
         row["task"] = label
@@ -122,7 +122,7 @@ def rollout_output(
     row["metrics"] = metrics
     for key in ("metrics_errors", "cleanup_errors"):
         if item(key):
-            row[key] = redacted_data(item(key))
+            row[key] = redact_data(item(key))
     row["tool_defs"] = [_tool_fields(tool) for tool in item("tool_defs") or ()]
     usage = token_usage(state)
     if usage is not None:
@@ -146,7 +146,7 @@ def rollout_output(
     return row
 
 
-def _listed(messages: Any) -> Any:
+def _as_list(messages: Any) -> Any:
     """Return messages in a list of its own; what a client kept of them for itself is let go."""
     if isinstance(messages, str) or not isinstance(messages, Sequence):
         return messages
@@ -171,11 +171,11 @@ def _column(state: State, name: str, places: list[Place]) -> Any:
 
     value = state.get(name)
     try:
-        data = kept_steps(value, stand_in) if name == "trajectory" and is_trajectory(value) else as_json(value, stand_in)
+        data = keep_steps(value, stand_in) if name == "trajectory" and is_trajectory(value) else as_json(value, stand_in)
     except Exception as error:  # whatever an object's own code may raise, or one that holds itself: the rest of the row counts
         return resolve_stand_ins(_not_kept(str(error) or repr(error)), name, places)
     data = resolve_stand_ins(data, name, places) if stand_ins else data
-    return data if name == "trajectory" else redacted_data({name: data})[name]
+    return data if name == "trajectory" else redact_data({name: data})[name]
 
 
 def _not_kept(reason: str) -> StandIn:
@@ -191,7 +191,7 @@ def row_line(row: Mapping[str, Any], *, text_log: DroppedValueLog | None = None)
     """
     trajectory = row.get("trajectory")
     if is_trajectory(trajectory):
-        row = {**row, "trajectory": encoded(trajectory, row.get("prompt"))}
+        row = {**row, "trajectory": encode_steps(trajectory, row.get("prompt"))}
     places: list[Place] = []
     line = line_of(row, places)
     if places and text_log is not None:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from vfgym.results.counting import MeanOf, counted_rewards, is_failed, mean_of
+from vfgym.results.counting import MeanOf, count_rewards, is_failed, mean_of
 from vfgym.state import TokenUsage
 
 
@@ -69,7 +69,7 @@ def statistics_of(
         of: Which number of the rows the means are of. It is ``"reward"`` for rows of which any has no other.
     """
     of = "reward" if mean_of(rows) == "reward" else of
-    counted = counted_rewards(rows) if of == "counted_reward" else [row["reward"] for row in rows]
+    counted = count_rewards(rows) if of == "counted_reward" else [row["reward"] for row in rows]
     finished = [row for row in rows if not is_failed(row)]
     described = finished if of == "counted_reward" else rows
     metrics: defaultdict[str, list[float]] = defaultdict(list)

@@ -43,25 +43,25 @@ def is_trajectory(value: Any) -> TypeGuard[list[Mapping[str, Any]]]:
     )
 
 
-def kept_steps(trajectory: Sequence[Mapping[str, Any]], fallback: Callable[[Any], Any]) -> list[KeptStep]:
+def keep_steps(trajectory: Sequence[Mapping[str, Any]], fallback: Callable[[Any], Any]) -> list[KeptStep]:
     """Return the turns of an episode as data, with the messages and the token lists shared.
 
     Args:
         trajectory: The steps.
         fallback: Gives what stands for a value that has no form in JSON.
     """
-    return [_kept_step(step, fallback) for step in trajectory]
+    return [_keep_step(step, fallback) for step in trajectory]
 
 
-def _kept_step(step: Mapping[str, Any], fallback: Callable[[Any], Any]) -> KeptStep:
+def _keep_step(step: Mapping[str, Any], fallback: Callable[[Any], Any]) -> KeptStep:
     kept = KeptStep()
     for key, value in step.items():
         if value is None or value.__class__ in (str, bool, int, float):
             kept[key] = value
         elif key in ("prompt", "completion"):
-            kept[key] = _kept_messages(value, fallback)
+            kept[key] = _keep_messages(value, fallback)
         elif key == "response" and isinstance(value, Response):
-            kept[key] = _kept_response(value, fallback)
+            kept[key] = _keep_response(value, fallback)
         elif key == "tokens" and isinstance(value, Mapping):
             # The lists may be long, and belong to their episode alone: they are shared.
             is_shared = {name: name in _NUMBERS and item.__class__ is list for name, item in value.items()}
@@ -71,14 +71,14 @@ def _kept_step(step: Mapping[str, Any], fallback: Callable[[Any], Any]) -> KeptS
     return kept
 
 
-def _kept_messages(messages: Any, fallback: Callable[[Any], Any]) -> Any:
+def _keep_messages(messages: Any, fallback: Callable[[Any], Any]) -> Any:
     """Return messages as they are kept: a view as it is, a list with its messages shared."""
     if messages.__class__ is MessagesView:
         return messages
     return list(messages) if all([isinstance(message, Message) for message in messages]) else as_json(messages, fallback)
 
 
-def _kept_response(response: Response, fallback: Callable[[Any], Any]) -> dict[str, Any]:
+def _keep_response(response: Response, fallback: Callable[[Any], Any]) -> dict[str, Any]:
     message = response.message
     return {
         "id": response.id,
@@ -93,7 +93,7 @@ def _kept_response(response: Response, fallback: Callable[[Any], Any]) -> dict[s
 # On disk
 
 
-def encoded(trajectory: Sequence[Mapping[str, Any]], prompt: Any) -> list[dict[str, Any]]:
+def encode_steps(trajectory: Sequence[Mapping[str, Any]], prompt: Any) -> list[dict[str, Any]]:
     """Return the turns of a row as they stand on disk.
 
     Args:
@@ -106,19 +106,19 @@ def encoded(trajectory: Sequence[Mapping[str, Any]], prompt: Any) -> list[dict[s
     tokens: Mapping[str, Any] | None = None
     for step in trajectory:
         data = dict(step)  # what is stored, views included
-        data["prompt"] = _encoded_prompt(step["prompt"], before, completion)
+        data["prompt"] = _encode_prompt(step["prompt"], before, completion)
         response = step.get("response")
         if isinstance(response, Mapping):
-            data["response"] = _encoded_response(response, step["completion"])
+            data["response"] = _encode_response(response, step["completion"])
         if isinstance(step.get("tokens"), Mapping):
-            data["tokens"] = _encoded_tokens(step["tokens"], tokens)
+            data["tokens"] = _encode_tokens(step["tokens"], tokens)
             tokens = step["tokens"]
         steps.append(data)
         before, completion = step["prompt"], step["completion"]
     return steps
 
 
-def _encoded_prompt(prompt: Any, before: Any, completion: list[Any]) -> Any:
+def _encode_prompt(prompt: Any, before: Any, completion: list[Any]) -> Any:
     known, shared = len(before), len(before) + len(completion)
     if prompt.__class__ is before.__class__ is MessagesView and prompt._messages is before._messages:
         goes_on = len(prompt) >= shared and prompt._messages[known:shared] == completion
@@ -129,7 +129,7 @@ def _encoded_prompt(prompt: Any, before: Any, completion: list[Any]) -> Any:
     return {"shared": shared, "new": storage[shared : len(prompt)]} if goes_on else list(prompt)
 
 
-def _encoded_response(response: Mapping[str, Any], completion: list[Any]) -> dict[str, Any]:
+def _encode_response(response: Mapping[str, Any], completion: list[Any]) -> dict[str, Any]:
     data = dict(response)
     message = data.get("message")
     if not isinstance(message, Mapping) or len(completion) != 1:
@@ -142,7 +142,7 @@ def _encoded_response(response: Mapping[str, Any], completion: list[Any]) -> dic
     return data
 
 
-def _encoded_tokens(tokens: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def _encode_tokens(tokens: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
     data = dict(tokens)
     for name in _MASKS:
         mask = data.get(name)
@@ -156,7 +156,7 @@ def _encoded_tokens(tokens: Mapping[str, Any], before: Mapping[str, Any] | None)
     return data
 
 
-def decoded(steps: Sequence[Mapping[str, Any]], prompt: Any) -> list[KeptStep]:
+def decode_steps(steps: Sequence[Mapping[str, Any]], prompt: Any) -> list[KeptStep]:
     """Return turns that were read from disk with whole prompts, which share their storage where one goes on from another.
 
     Args:
@@ -172,19 +172,19 @@ def decoded(steps: Sequence[Mapping[str, Any]], prompt: Any) -> list[KeptStep]:
     for step in steps:
         kept = KeptStep(step)
         shown, completion, response = step["prompt"], step["completion"], step.get("response")
-        log = _grown(log, shown, "messages") if isinstance(shown, Mapping) else list(shown)
+        log = _extend_list(log, shown, "messages") if isinstance(shown, Mapping) else list(shown)
         kept["prompt"] = MessagesView(log, len(log))
         if isinstance(response, Mapping) and "message" not in response and len(completion) == 1:
             rest = {key: value for key, value in response.items() if key != "message_fields"}
             kept["response"] = {**rest, "message": {**completion[0], **response.get("message_fields", {})}}
         if isinstance(step.get("tokens"), Mapping):
-            kept["tokens"] = tokens = _decoded_tokens(step["tokens"], tokens)
+            kept["tokens"] = tokens = _decode_tokens(step["tokens"], tokens)
         trajectory.append(kept)
         log.extend(completion)  # beyond the end of every view so far
     return trajectory
 
 
-def _grown(base: list[Any], delta: Mapping[str, Any], what: str) -> list[Any]:
+def _extend_list(base: list[Any], delta: Mapping[str, Any], what: str) -> list[Any]:
     """Return the list that a delta makes of `base`; `base` itself, made longer, where nothing of it is cut."""
     shared, new = delta["shared"], delta["new"]
     if not 0 <= shared <= len(base):
@@ -195,7 +195,7 @@ def _grown(base: list[Any], delta: Mapping[str, Any], what: str) -> list[Any]:
     return base
 
 
-def _decoded_tokens(tokens: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def _decode_tokens(tokens: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
     data = dict(tokens)
     for name in _MASKS:
         mask = data.get(name)
@@ -203,5 +203,5 @@ def _decoded_tokens(tokens: Mapping[str, Any], before: Mapping[str, Any] | None)
             data[name] = [mask["value"]] * mask["count"]
     if isinstance(data.get("prompt_ids"), Mapping):
         known = [] if before is None else [*before["prompt_ids"], *before["completion_ids"]]
-        data["prompt_ids"] = _grown(known, data["prompt_ids"], "token ids")
+        data["prompt_ids"] = _extend_list(known, data["prompt_ids"], "token ids")
     return data

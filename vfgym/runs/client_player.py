@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class RolloutFailed(Exception):
-    """An exception that is no `Error` broke a rollout off; its cause is what was raised.
+    """An exception that is not an `Error` broke a rollout off; its cause is what was raised.
 
     It never leaves the library: whoever rolls out records it, or raises the cause.
     """
@@ -75,7 +75,7 @@ class Rollouts:
             rng: The episode's random numbers; fresh ones without it.
 
         Raises:
-            RolloutFailed: If an exception that is no `Error` broke it off. The cleanup handlers have run.
+            RolloutFailed: If an exception that is not an `Error` broke it off. The cleanup handlers have run.
         """
         if isinstance(env, MultiTurnEnv) and type(env).rollout is MultiTurnEnv.rollout:
             return await self._play_turns(env, task, client, model, sampling_args, rng)
@@ -101,7 +101,7 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
     """Play one episode by an author's own `rollout`, then run the cleanup handlers.
 
     Raises:
-        RolloutFailed: If an exception that is no `Error` broke it off, or its state could not be made.
+        RolloutFailed: If an exception that is not an `Error` broke it off, or its state could not be made.
     """
     made: list[State] = []
     token = made_states.set((env, made))

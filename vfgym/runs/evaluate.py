@@ -207,7 +207,7 @@ async def aevaluate(
         done = [] if earlier is None else earlier.rows
         num_workers = min(n for n in (inputs.num_rollouts - len(done), max_concurrent, replicas.most) if n != -1)
         progress_report = report_progress(
-            inputs.num_rollouts, run.title, is_shown=progress, callback=on_progress, on_start=on_start, done=done
+            inputs.num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=done
         )
         with Recorder(run, earlier, declared=declared) as recorder, progress_report as on_row:
             recorder.on_rows = lambda rows: [on_row(row) for row in rows]

@@ -118,7 +118,7 @@ class ListedInputs:
             rows: Rows, or inputs made of them. A row without ``example_id`` is an example of its own.
 
         Raises:
-            ConfigurationError: If there are no rows, or one of them is no row.
+            ConfigurationError: If there are no rows, or one of them is not a row.
         """
         self._tasks = tasks
         self._groups: dict[Any, list[Row]] = {}

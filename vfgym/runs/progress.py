@@ -68,7 +68,7 @@ def report_progress(
     total: int,
     title: str,
     *,
-    is_shown: bool,
+    is_displayed: bool,
     callback: ProgressCallback | None,
     on_start: StartCallback | None = None,
     done: Iterable[RolloutOutput] = (),
@@ -85,7 +85,7 @@ def report_progress(
     if on_start is not None:
         on_start(progress)
     display = _bar if sys.stderr.isatty() else _lines
-    with display(progress, title) if is_shown else contextlib.nullcontext() as refresh:
+    with display(progress, title) if is_displayed else contextlib.nullcontext() as refresh:
 
         def report(row: RolloutOutput) -> None:
             progress.add(row)

@@ -9,7 +9,7 @@ from typing import Self
 
 from vfgym.envs.group import with_route
 from vfgym.errors import did_you_mean
-from vfgym.results import Earlier, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, rollout_output
+from vfgym.results import EarlierRun, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.results.counting import settle
 from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.rows import STANDARD_KEYS
@@ -29,7 +29,7 @@ class Recorder:
     def __init__(
         self,
         run: Run,
-        earlier: Earlier | None,
+        earlier: EarlierRun | None,
         *,
         declared: Declared | None = None,
         on_rows: Callable[[list[RolloutOutput]], object] | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vfgym.messages import MessageTypes
-from vfgym.results import Earlier, Run, Slot, fingerprint_of
+from vfgym.results import EarlierRun, Run, Slot, fingerprint_of
 from vfgym.runs.counting import Declared
 from vfgym.runs.engine import Group
 from vfgym.runs.inputs import Example, Inputs
@@ -30,7 +30,7 @@ def find_remaining(
     redo_errors: bool,
     types: MessageTypes,
     declared: Declared | None = None,
-) -> tuple[list[Group], Earlier | None]:
+) -> tuple[list[Group], EarlierRun | None]:
     """Return the groups that are to be played, each with the numbers that are missing, and what was played before; None if nothing was.
 
     Args:
@@ -48,7 +48,7 @@ def find_remaining(
     """
     slots = [Slot(group.example.example_id, number, fingerprint(group.example, number)) for group in groups for number in group.numbers]
     failure_reward = None if declared is None else declared.failure_reward
-    earlier = Earlier.load(path, run, slots, redo_errors=redo_errors, whole_groups=in_groups, types=types, failure_reward=failure_reward)
+    earlier = EarlierRun.load(path, run, slots, redo_errors=redo_errors, whole_groups=in_groups, types=types, failure_reward=failure_reward)
     if earlier is None:
         return groups, None
     for group in groups:

@@ -16,7 +16,7 @@ from vfgym.calls import ends_run
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError, did_you_mean
-from vfgym.wrappers.to_chat import imported_id
+from vfgym.wrappers.to_chat import import_id
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Replicas:
             env_args: Arguments for an id, a spec or a function.
 
         Raises:
-            ConfigurationError: If `source` is no chat environment, there is none of that id, or it is an environment and
+            ConfigurationError: If `source` is not a chat environment, there is none of that id, or it is an environment and
                 there are arguments to make one.
         """
         if isinstance(source, gym.Env):
@@ -138,7 +138,7 @@ def make_env(source: str | EnvSpec, env_args: dict[str, Any]) -> gym.Env[Any, An
         ConfigurationError: If there is none of that id, or it does not take these arguments.
     """
     if isinstance(source, str):
-        source = imported_id(source)
+        source = import_id(source)
     try:
         return gym.make(source, **env_args)
     except gym.error.UnregisteredEnv as error:

@@ -48,7 +48,7 @@ def parse_arguments(tool: str, arguments: str | Mapping[str, Any]) -> dict[str, 
             cause = error.__cause__
     if isinstance(value, Mapping):
         return dict(value)
-    raise ToolParseError(f"{tool}: the arguments should be a JSON object, got {_shown(value)}") from cause
+    raise ToolParseError(f"{tool}: the arguments should be a JSON object, got {_shorten(value)}") from cause
 
 
 def decode_embedded(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -94,11 +94,11 @@ def describe_problems(
             unmet.setdefault(path, []).append(expectation)
         else:
             remark = problem["msg"].removeprefix("Value error, ")
-            problems.append(f'argument "{path}": {remark}, got {_shown(problem["input"])}')
+            problems.append(f'argument "{path}": {remark}, got {_shorten(problem["input"])}')
     # The members of a union each say what they expect: together they are one problem.
     for path, expectations in unmet.items():
         alternatives = " or ".join(dict.fromkeys(expectations)).replace(" or be ", " or ")
-        problems.append(f'argument "{path}" should {alternatives}, got {_shown(values[path])}')
+        problems.append(f'argument "{path}" should {alternatives}, got {_shorten(values[path])}')
     if unknown:
         problems.append(describe_unknown(unknown, expected))
     if len(problems) > MAX_PROBLEMS:
@@ -148,7 +148,7 @@ def _expectation(code: str, message: str) -> str:
     return message.partition(" should ")[2] if kind is None else EXPECTED[kind]
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     """Return `value` as JSON text, shortened; NaN and the infinities as Python's reader takes them."""
     text = json.dumps(value) if isinstance(value, float) else compact_json(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -55,7 +55,7 @@ def no_json_numbers(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> 
     return list(_members(arguments, schema, "", schema))
 
 
-def _found(value: object, schema: object, path: str, root: Mapping[str, Any]) -> Iterator[NoJsonNumber]:
+def _find(value: object, schema: object, path: str, root: Mapping[str, Any]) -> Iterator[NoJsonNumber]:
     if isinstance(value, list | Mapping):
         kind = "array" if isinstance(value, list) else "object"
         # A value of a union is sound if it is so in one of the forms that it may have.
@@ -71,11 +71,11 @@ def _members(value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str
     if isinstance(value, Mapping):
         described, others = schema.get("properties", {}), schema.get("additionalProperties")
         for name, member in value.items():
-            yield from _found(member, described.get(name, others), f"{path}.{name}" if path else str(name), root)
+            yield from _find(member, described.get(name, others), f"{path}.{name}" if path else str(name), root)
         return
     first, others = schema.get("prefixItems", []), schema.get("items")
     for index, member in enumerate(value):
-        yield from _found(member, first[index] if index < len(first) else others, f"{path}[{index}]", root)
+        yield from _find(member, first[index] if index < len(first) else others, f"{path}[{index}]", root)
 
 
 def _not_finite(value: object, path: str) -> Iterator[NoJsonNumber]:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from vfgym.aio.background import on_background_loop
 from vfgym.errors import ConfigurationError, InfraError, MissingExtra, ToolCallError
-from vfgym.output.redaction import redacted_url
+from vfgym.output.redaction import redact_url
 from vfgym.tools.definition import Tool
 from vfgym.tools.results import compact_json
 
@@ -77,10 +77,10 @@ class MCPServerConfig(BaseModel):
     @property
     def label(self) -> str:
         """The server's name; its URL or command where it has none."""
-        return self.name or (redacted_url(self.url) if self.url else str(self.command))
+        return self.name or (redact_url(self.url) if self.url else str(self.command))
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        return [(name, redacted_url(value) if name == "url" and value else value) for name, value in super().__repr_args__()]
+        return [(name, redact_url(value) if name == "url" and value else value) for name, value in super().__repr_args__()]
 
     @classmethod
     def of(cls, value: object) -> MCPServerConfig:
@@ -156,7 +156,7 @@ class MCPSession:
         tools: list[Tool] = []
         cursor = None
         while True:
-            page = await self._asked(lambda client, cursor=cursor: client.list_tools(cursor=cursor))  # type: ignore[misc]
+            page = await self._request(lambda client, cursor=cursor: client.list_tools(cursor=cursor))  # type: ignore[misc]
             self._repeatable |= {tool.name for tool in page.tools if _is_repeatable(tool)}
             tools += [Tool(name=tool.name, description=tool.description or "", parameters=tool.input_schema) for tool in page.tools]
             cursor = page.next_cursor
@@ -169,7 +169,7 @@ class MCPSession:
         _check_sendable(name, arguments)
         unrepeatable = None if name in self._repeatable else name
         try:
-            result = await self._asked(lambda client: client.call_tool(name, arguments), unrepeatable)
+            result = await self._request(lambda client: client.call_tool(name, arguments), unrepeatable)
         except MCPError as error:
             raise ToolCallError(f"{name}: {error}") from error
         content = result_content(result)
@@ -177,7 +177,7 @@ class MCPSession:
             raise ToolCallError(content if isinstance(content, str) else compact_json(content))
         return content
 
-    async def _asked(self, request: Callable[[mcp.Client], Awaitable[T]], unrepeatable: str | None = None) -> T:
+    async def _request(self, request: Callable[[mcp.Client], Awaitable[T]], unrepeatable: str | None = None) -> T:
         """Make a request; once more, on a new connection, where the first finds the connection lost.
 
         Args:
@@ -186,7 +186,7 @@ class MCPSession:
         """
         connection = await self._connected()
         try:
-            return await connection.asked(request)
+            return await connection.ask(request)
         except ConnectionLost as loss:
             if unrepeatable is not None and loss.may_be_done:
                 raise InfraError(
@@ -197,7 +197,7 @@ class MCPSession:
             logger.warning("the connection to the tool server %s was lost: connecting again", self.server.label)
         connection = await self._connected()
         try:
-            return await connection.asked(request)
+            return await connection.ask(request)
         except ConnectionLost:
             raise InfraError(f"the tool server {self.server.label} broke off the connection, also after connecting again") from None
 
@@ -209,7 +209,7 @@ class MCPSession:
                 await self._connection.close()
                 self._connection = None
             if self._connection is None:
-                self._connection = await _Connection.opened(self.server)
+                self._connection = await _Connection.connect(self.server)
             return self._connection
 
     async def _close(self) -> None:
@@ -264,24 +264,24 @@ class _Connection:
         self.is_lost = False
 
     @classmethod
-    async def opened(cls, server: MCPServerConfig) -> _Connection:
+    async def connect(cls, server: MCPServerConfig) -> _Connection:
         """Return a connection on which the server has answered."""
         connection = cls(server)
         try:
             async with asyncio.timeout(server.connect_timeout_seconds):
                 await asyncio.shield(connection._client)
         except TimeoutError:
-            await connection._abandoned()
+            await connection._abandon()
             raise InfraError(f"the tool server {server.label} did not answer within {server.connect_timeout_seconds:g} seconds") from None
         except asyncio.CancelledError:
-            await connection._abandoned()
+            await connection._abandon()
             raise
         except Exception as error:
-            await connection._abandoned()
+            await connection._abandon()
             raise InfraError(f"the tool server {server.label} could not be reached: {_reason(error)}") from error
         return connection
 
-    async def asked(self, request: Callable[[mcp.Client], Awaitable[T]]) -> T:
+    async def ask(self, request: Callable[[mcp.Client], Awaitable[T]]) -> T:
         """Make a request.
 
         Raises:
@@ -320,7 +320,7 @@ class _Connection:
         self._leave.set()
         await asyncio.wait((self._owner,))
 
-    async def _abandoned(self) -> None:
+    async def _abandon(self) -> None:
         self._owner.cancel()
         await self.close()
 
@@ -356,7 +356,7 @@ async def _client(server: MCPServerConfig, stack: AsyncExitStack) -> mcp.Client:
         args=list(server.args),
         env=server.env or None,
         cwd=server.cwd,
-        encoding_error_handler="replace",  # one tool's result that is no UTF-8 would end the connection of all
+        encoding_error_handler="replace",  # one tool's result that is not UTF-8 would end the connection of all
     )
     # The SDK's default is the sys.stderr of its import, which in notebooks and under test runners is often no real file.
     log: Any = sys.__stderr__ if _has_descriptor(sys.__stderr__) else subprocess.DEVNULL

@@ -82,7 +82,7 @@ class _Sampler:
             return self.choose(flat["enum"])
         if options := self.options(flat):
             return self.value(self.choose_option(options, depth), depth + 1)
-        match flat.get("type") or _implied_type(flat):
+        match flat.get("type") or _infer_type(flat):
             case "object":
                 return self.object(flat, depth)
             case "array":
@@ -256,7 +256,7 @@ class _Sampler:
         return min(int(self.rng.random() * limit), limit - 1)
 
 
-def _implied_type(flat: Mapping[str, Any]) -> str:
+def _infer_type(flat: Mapping[str, Any]) -> str:
     """Return the type that the keywords of a schema without `type` are about; empty if they fit any type."""
     about = {
         "object": ("properties", "required", "additionalProperties"),

@@ -42,9 +42,9 @@ class ArgumentPlan:
     names: tuple[str, ...]
     """Names of the arguments, as the model knows them."""
     never_text: frozenset[str]
-    """Arguments that are no text: if the model sends one, it may hold the value as JSON."""
+    """Arguments that are not text: if the model sends one, it may hold the value as JSON."""
     reserved: frozenset[str] = frozenset()
-    """Names that are no arguments, although the callable's `**kwargs` would take them from the model."""
+    """Names that are not arguments, although the callable's `**kwargs` would take them from the model."""
     positional: tuple[tuple[str, Any], ...] = ()
     """Names and defaults of the callable's positional-only parameters."""
 

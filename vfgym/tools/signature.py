@@ -99,7 +99,7 @@ def read_signature(func: Callable[..., Any], tool: str, hidden: Collection[str])
             continue
         if isinstance(parameter.default, FieldInfo):
             raise ConfigurationError(f"tool `{tool}`: write `{name}: Annotated[..., Field(...)]`; as a default, Field() has no meaning")
-        text = _annotated_text(annotation) or described.get(name, "")
+        text = _read_annotation(annotation) or described.get(name, "")
         parameters.append(ToolParameter(name, annotation, parameter.default, text))
     positional = tuple((name, p.default) for name, p in signature.parameters.items() if p.kind is p.POSITIONAL_ONLY)
     return ToolSignature(description, tuple(parameters), extra, reserved, positional)
@@ -137,7 +137,7 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
     return variables
 
 
-def _annotated_text(annotation: Any) -> str:
+def _read_annotation(annotation: Any) -> str:
     """Return the text in `Annotated[T, "text"]`."""
     return next((extra for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, str)), "")
 

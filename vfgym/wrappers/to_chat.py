@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from vfgym.agents.loading import import_named
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
-from vfgym.wrappers.gymnasium.showing import Game, may_change_observations
+from vfgym.wrappers.gymnasium.rendering import Game, may_change_observations
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv
 
 
@@ -75,7 +75,7 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
               `vfgym.GameEnv` takes.
 
     Raises:
-        ConfigurationError: If the game cannot be shown so (its observations are no small set of numbers, say, and it has no drawing),
+        ConfigurationError: If the game cannot be shown so (its observations are not a small set of numbers, say, and it has no drawing),
             an option does not fit it, or more of it cannot be made.
     """
     if isinstance(env, gym.Env):
@@ -85,23 +85,23 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
     if isinstance(env, str) and _PETTINGZOO_ID.fullmatch(env):
         return PettingZooEnv(env, **options)
     if isinstance(env, str):
-        env = copy.deepcopy(gym.spec(imported_id(env)))
+        env = copy.deepcopy(gym.spec(import_id(env)))
         known = {*GymnasiumGame.argument_names(), *GymnasiumGame._refused_arguments}
         game_options = {name: options.pop(name) for name in [*options] if name not in known}
         env.kwargs.update(game_options)
         _check_arguments(env, game_options)
     if isinstance(env, EnvSpec):
         _check_wrappers(env)
-        spec = _drawn(env, options)
+        spec = _with_render_mode(env, options)
         return GymnasiumGame(MakeGame(spec), **{"env_id": spec.id, "name": spec.id, **options})
     if not callable(env):
-        raise ConfigurationError(_refused(env))
+        raise ConfigurationError(_refusal_text(env))
     if _makes_pettingzoo(env):
         return PettingZooEnv(env, **options)
     return GymnasiumGame(env, **options)
 
 
-def imported_id(source: str) -> str:
+def import_id(source: str) -> str:
     """Return the id in ``module:id``, once the module that registers it is imported; any other id as it is.
 
     Raises:
@@ -123,8 +123,8 @@ def _check_wrappers(spec: EnvSpec) -> None:
             )
 
 
-def _refused(env: object) -> str:
-    """Return why something is no game, and what to give instead."""
+def _refusal_text(env: object) -> str:
+    """Return why something is not a game, and what to give instead."""
     came = type(env).__name__
     if not _is_pettingzoo(env):
         return f"to_chat takes an id, a spec, a game or a function that makes one, got {came}"
@@ -149,7 +149,7 @@ def _makes_pettingzoo(make_game: Callable[[], Any]) -> bool:
     return _is_pettingzoo(made)
 
 
-def _drawn(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:
+def _with_render_mode(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:
     """Return the spec of a game that draws what the options show: images where they are asked for, else text where it can."""
     wants_text = options.get("observe") in (None, "text")
     if spec.kwargs.get("render_mode") is not None or (wants_text and (options.get("obs_to_text") is not None or _may_be_changed(spec))):

@@ -33,7 +33,7 @@ def to_reasoning_gym(env: gym.Env[Any, Any] | str | EnvSpec, split: Split = "tra
 
     Raises:
         MissingExtra: If reasoning-gym is not installed.
-        ConfigurationError: If it is no chat environment, may have several turns, has a curriculum, or scores whole groups.
+        ConfigurationError: If it is not a chat environment, may have several turns, has a curriculum, or scores whole groups.
 
     >>> from vfgym import Rubric, SingleTurnEnv
     >>> def right(completion, answer):

@@ -29,7 +29,7 @@ def to_textarena(env: gym.Env[Any, Any] | str | EnvSpec) -> Any:
 
     Raises:
         MissingExtra: If textarena is not installed.
-        ConfigurationError: If it is no chat environment.
+        ConfigurationError: If it is not a chat environment.
     """
     if isinstance(env, str | EnvSpec):
         env = gym.make(env, disable_env_checker=True)

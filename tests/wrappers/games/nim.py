@@ -42,7 +42,7 @@ class Nim(TurnBasedGame):
         text = content_text(message["content"])
         taken = int(text) if text in ("1", "2", "3") else 0
         if not 0 < taken <= self.sticks:
-            self.told[player].append(f"{text!r} is no move.")
+            self.told[player].append(f"{text!r} is not a move.")
             return Played({}, is_valid=False)
         self.sticks -= taken
         for other in self.players:

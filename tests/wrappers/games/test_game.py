@@ -17,7 +17,7 @@ import vfgym
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
 from vfgym.testing import ScriptedClient, check_environment
-from vfgym.wrappers.games.session import Turn, copied_info
+from vfgym.wrappers.games.session import Turn, copy_info
 
 
 class Game:
@@ -397,7 +397,7 @@ def test_a_limited_history_holds_the_last_moves_and_all_answers_since_that_made_
 
 def test_an_info_is_copied_value_by_value() -> None:
     lock, board = threading.Lock(), [[0]]
-    copied = copied_info({"lock": lock, "board": board})
+    copied = copy_info({"lock": lock, "board": board})
     assert copied["lock"] is lock
     board[0][0] = 1
     assert copied["board"] == [[0]]

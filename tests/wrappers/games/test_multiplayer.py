@@ -374,7 +374,7 @@ async def test_moves_in_a_form_are_found_in_the_messages_of_the_policy_and_of_op
     await env.areset(seed=0)
     outcome = await env.astep("2")
     assert outcome.observation[-1].content == "Put your move into brackets.", "the game did not see the message"
-    assert (await env.astep("I take [nine].")).observation[-1].content == "'nine' is no move."
+    assert (await env.astep("I take [nine].")).observation[-1].content == "'nine' is not a move."
     outcome = await env.astep("I take [2], not 3.")
     assert outcome.observation[-1].content == "Player 1 takes 1, 6 are left."
     assert [step["extras"]["rewards"] for step in env.state["trajectory"]] == [{0: 0.0, 1: 0.0}] * 3
@@ -529,7 +529,7 @@ def test_a_game_that_is_over_before_the_policys_turn_has_its_reward() -> None:
 def test_an_invalid_move_is_asked_for_again_and_limited() -> None:
     env = NimEnv(sticks=6, opponents=takes_one, max_invalid_moves=2)
     outcomes = play(env, ["nine", "1", "x", "y"])
-    assert outcomes[1].observation[-1].content == "'nine' is no move."
+    assert outcomes[1].observation[-1].content == "'nine' is not a move."
     assert outcomes[2].observation[-1].content == "Player 1 takes 1, 4 are left."
     assert (outcomes[-1].truncated, outcomes[-1].info["stop_condition"]) == (True, "too_many_invalid_moves")
 

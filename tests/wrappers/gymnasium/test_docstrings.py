@@ -113,7 +113,7 @@ def test_prose_goes_on_after_what_describes_code(code: str) -> None:
 
 @given(st.text(st.sampled_from("ab *_`$|\\{}<>[]()!#-0123:.\n'\"/ "), max_size=200))
 def test_any_text_can_be_read(text: str) -> None:
-    """A docstring of somebody who never heard of Markdown is no error."""
+    """A docstring of somebody who never heard of Markdown is not an error."""
     for body in sections(text).values():
         assert isinstance(prose(body), str)
         for rows in tables(body):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import vfgym
 from vfgym.errors import ConfigurationError
-from vfgym.wrappers.gymnasium.showing import check_readable, may_change_observations
+from vfgym.wrappers.gymnasium.rendering import check_readable, may_change_observations
 
 OTHERWISE = "or do something else"
 

@@ -424,7 +424,7 @@ def test_what_is_shown_and_how_moves_are_called_can_be_given() -> None:
     assert "player_1 played: top right\n\n1 marks\n\nLegal actions: top left" in text
 
 
-# Answers that are no moves
+# Answers that are not moves
 
 
 @pytest.mark.parametrize("answer", ["", "4 or 5", "nine", "9", "<think>4</think>"])

@@ -232,7 +232,7 @@ def test_ids_name_level_and_index() -> None:
 
 @pytest.mark.parametrize("example_id", [20, 31, 32 * 11, -1, "0", True, None])
 def test_ids_that_are_no_training_tasks(example_id: Any) -> None:
-    """Those of evaluation, of levels that there are not, and what is no number."""
+    """Those of evaluation, of levels that there are not, and what is not a number."""
     with pytest.raises(ConfigurationError, match="no training task with example_id"):
         graded().reset(options={"example_id": example_id})
 

@@ -26,7 +26,7 @@ from vfgym.errors import ConfigurationError, MissingExtra, UnknownArgument
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.reasoning_gym.env import DEFAULT_COMPOSITE
 from vfgym.wrappers.reasoning_gym.formulas import is_formula
-from vfgym.wrappers.reasoning_gym.package import borrowed_random_numbers
+from vfgym.wrappers.reasoning_gym.package import borrow_random_numbers
 from vfgym.wrappers.reasoning_gym.scoring import is_symbolic
 from vfgym.wrappers.reasoning_gym.solvers import solve_boxnet, solve_rubiks_cube, solve_rush_hour
 
@@ -199,7 +199,7 @@ def check_scores(name: str, seed: int, items: int) -> None:
         env.reset(options={"example_id": index})
         oracles.append(re.fullmatch(r"<answer>(.*)</answer>", env.oracle(env.state), re.DOTALL)[1])
     for index, right in enumerate(oracles):
-        with borrowed_random_numbers(seed + index):
+        with borrow_random_numbers(seed + index):
             entry = dataset[index]
         assert env.items.entry(index) == entry
         for answer in (right, oracles[index - 1], f"{right} x", "", "zzz", "0", "[1, 2]", "None"):

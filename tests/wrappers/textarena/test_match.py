@@ -23,8 +23,8 @@ from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame
 from vfgym.wrappers.textarena.moves import LEGAL
+from vfgym.wrappers.textarena.observations import MIXED_UP
 from vfgym.wrappers.textarena.package import Kinds, kinds
-from vfgym.wrappers.textarena.telling import MIXED_UP
 
 textarena = pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -274,7 +274,7 @@ def test_what_is_told_can_be_had_in_textarenas_form_too(env_id: str) -> None:
 
 
 def test_what_a_player_says_itself_is_not_told_to_it_again() -> None:
-    """In SettlersOfCatan, where talk is no action, neither."""
+    """In SettlersOfCatan, where talk is not an action, neither."""
     table, said = begun("SettlersOfCatan-v0"), 0
     rng = np.random.default_rng(0)
     last: dict[int, str] = {}

@@ -131,7 +131,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 """Fields that are accepted since command lines and files written for verifiers have them; and why they change nothing here."""
 
 
-def _accepted(name: str, *flags: str) -> Any:
+def _option_without_effect(name: str, *flags: str) -> Any:
     """Return the option of a field of `WITHOUT_EFFECT`."""
     return Option(*flags, help=f"Accepted for command lines of verifiers, without effect: {WITHOUT_EFFECT[name]}.")
 
@@ -223,6 +223,6 @@ class EvalFields(TableFields):
     )
     save_to_hf_hub: Annotated[Flag, Option("--save-to-hf-hub", "-H", help="Push the results to the Hugging Face hub, and save.")] = None
     hf_hub_dataset_name: Annotated[Text, Option("--hf-hub-dataset-name", "-D", metavar="NAME", help="What they are called there.")] = None
-    no_interleave_scoring: Annotated[Flag, _accepted("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None
-    num_workers: Annotated[int | str | None, _accepted("num_workers", "--num-workers", "-w")] = None
-    disable_env_server: Annotated[Flag, _accepted("disable_env_server", "--disable-env-server")] = None
+    no_interleave_scoring: Annotated[Flag, _option_without_effect("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None
+    num_workers: Annotated[int | str | None, _option_without_effect("num_workers", "--num-workers", "-w")] = None
+    disable_env_server: Annotated[Flag, _option_without_effect("disable_env_server", "--disable-env-server")] = None

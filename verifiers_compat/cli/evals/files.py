@@ -51,9 +51,9 @@ def load_toml_config(path: str | Path, extra_valid_fields: Iterable[str] = ()) -
     if "env_id" in shared:
         raise ConfigurationError(f"{path}: an environment belongs into an [[eval]] or [[ablation]] table, not above them")
     evals = [
-        _merge(shared, normalize_env_id_alias(row, f"{path}: eval {i}"), i, "eval", path, extra) for i, row in _numbered(tables["eval"])
+        _merge(shared, normalize_env_id_alias(row, f"{path}: eval {i}"), i, "eval", path, extra) for i, row in _number_rows(tables["eval"])
     ]
-    for i, row in _numbered(tables["ablation"]):
+    for i, row in _number_rows(tables["ablation"]):
         for combination in _expand_sweep(row, f"{path}: ablation {i}", extra):
             evals.append(_merge(shared, combination, i, "ablation", path, extra))
     if not evals:
@@ -83,11 +83,11 @@ def normalize_env_id_alias(config: Mapping[str, Any], section: str) -> dict[str,
 
 
 def invalid_ablation_sweep_fields(sweep: Mapping[str, Any], valid_fields: Collection[str]) -> list[str]:
-    """Return the names in a sweep that are no fields, in order. ``args`` is not one of them: it sweeps the environment's arguments."""
+    """Return the names in a sweep that are not fields, in order. ``args`` is not one of them: it sweeps the environment's arguments."""
     return [name for name in sweep if name != "args" and name not in valid_fields]
 
 
-def _numbered(rows: list[Any]) -> Iterable[tuple[int, Any]]:
+def _number_rows(rows: list[Any]) -> Iterable[tuple[int, Any]]:
     return enumerate(rows, start=1)
 
 

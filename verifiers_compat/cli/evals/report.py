@@ -10,7 +10,7 @@ from typing import Any
 
 from verifiers_compat.utils.async_utils import EventLoopLagStats
 from verifiers_compat.utils.logging_utils import print_prompt_completions_sample, print_time
-from vfgym.cli.table import wrapped
+from vfgym.cli.table import wrap_text
 from vfgym.output.terminal import echo
 
 MAX_VALUES = 100
@@ -95,7 +95,7 @@ def print_rewards(results: Mapping[str, Any], *, shows_values: bool = True) -> N
     _print_numbers("reward", [(output, output["reward"]) for output in outputs], shows_values)
     for mark, name in (("@", "pass_at_k"), ("^", "pass_all_k")):
         if metadata.get(name):
-            _echo(", ".join(f"pass{mark}{k}: {_rounded(value)}" for k, value in metadata[name].items()))
+            _echo(", ".join(f"pass{mark}{k}: {_round(value)}" for k, value in metadata[name].items()))
     for metric in dict.fromkeys(name for output in outputs for name in output["metrics"]):
         numbers = [(output, output["metrics"][metric]) for output in outputs if metric in output["metrics"]]
         _print_numbers(metric, numbers, shows_values)
@@ -107,9 +107,9 @@ def print_info(results: Mapping[str, Any]) -> None:
     if not outputs:
         return
     _echo("Info:")
-    _echo(f"is_truncated: {_rounded(statistics.fmean(bool(output['is_truncated']) for output in outputs))}")
+    _echo(f"is_truncated: {_round(statistics.fmean(bool(output['is_truncated']) for output in outputs))}")
     stops = Counter(str(output.get("stop_condition")) for output in outputs)
-    _echo(f"stop_conditions: {', '.join(f'{name}: {_rounded(count / len(outputs))}' for name, count in stops.most_common())}")
+    _echo(f"stop_conditions: {', '.join(f'{name}: {_round(count / len(outputs))}' for name, count in stops.most_common())}")
     errors: defaultdict[str, list[Any]] = defaultdict(list)
     failures: defaultdict[str, list[str]] = defaultdict(list)
     for output in outputs:
@@ -117,7 +117,7 @@ def print_info(results: Mapping[str, Any]) -> None:
             errors[output.get("long_error_chain") or str(output["error"])].append(output["error"])
         for name, text in output.get("metrics_errors", {}).items():
             failures[name].append(text)
-    _echo(f"errors: {_rounded(sum(map(len, errors.values())) / len(outputs))}")
+    _echo(f"errors: {_round(sum(map(len, errors.values())) / len(outputs))}")
     for chain, each in sorted(errors.items(), key=lambda item: -len(item[1])):
         _echo(f"  {chain}: {len(each)} of {len(outputs)}, the first is {each[0]}")
     for name, texts in sorted(failures.items(), key=lambda item: -len(item[1])):
@@ -176,7 +176,7 @@ def _print_numbers(name: str, numbers: Sequence[tuple[Mapping[str, Any], float]]
         by_rollout[output.get("rollout", seen[output["example_id"]])].append(value)
         seen[output["example_id"]] += 1
     for rollout, each in sorted(by_rollout.items()):
-        shown = ", ".join(str(_rounded(value)) for value in each[:MAX_VALUES])
+        shown = ", ".join(str(_round(value)) for value in each[:MAX_VALUES])
         more = f", ... ({len(each)} in all)" if len(each) > MAX_VALUES else ""
         _echo(f"r{rollout + 1}: [{shown}{more}]")
 
@@ -189,10 +189,10 @@ def _spread(values: Sequence[float]) -> str:
     return f"{statistics.pstdev(values):.3f}" if values and all(map(math.isfinite, values)) else "none"
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return round(float(value), 3)
 
 
 def _echo(text: str) -> None:
     """Print a line, which is broken between words where it is too long."""
-    echo(wrapped(text))
+    echo(wrap_text(text))

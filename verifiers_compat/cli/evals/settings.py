@@ -18,7 +18,7 @@ from verifiers_compat.types import Endpoint, Endpoints, EvalConfig
 from verifiers_compat.utils.env_utils import module_name, suggest_ids
 from verifiers_compat.utils.path_utils import find_latest_incomplete_eval_results_path, get_eval_runs_dir, is_valid_eval_results_path
 from vfgym.clients import ClientConfig
-from vfgym.clients.config import checked_config, provider_named
+from vfgym.clients.config import make_config, provider_named
 from vfgym.errors import ConfigurationError
 from vfgym.results import find_incomplete
 
@@ -88,7 +88,7 @@ def resolve_model(fields: EvalFields) -> tuple[str, ClientConfig]:
     different = [endpoint for i, endpoint in enumerate(endpoints) if endpoint not in endpoints[:i]]
     config = different[0] if len(different) == 1 else {"endpoint_configs": different}
     from_state = dict(fields.headers_from_state or DEFAULT_HEADERS_FROM_STATE)
-    return variants[0]["model"] if variants else alias, checked_config(**config, extra_headers_from_state=from_state)
+    return variants[0]["model"] if variants else alias, make_config(**config, extra_headers_from_state=from_state)
 
 
 def _read_registry(fields: EvalFields) -> Endpoints:

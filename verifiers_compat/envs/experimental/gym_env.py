@@ -109,11 +109,11 @@ class EpisodicSumRubric(Rubric):
             **kwargs: Passed to `Rubric`.
         """
         super().__init__(**kwargs)
-        self.add_step_reward_func(_emitted, weight)
+        self.add_step_reward_func(_step_reward, weight)
         self.add_reward_func(_not_emitted, weight)
 
 
-def _emitted(step: TrajectoryStep) -> float:
+def _step_reward(step: TrajectoryStep) -> float:
     return step["reward"] or 0.0
 
 
@@ -122,7 +122,7 @@ def _not_emitted(state: State) -> float:
 
 
 # They are parts of one metric: those of the same name are added up.
-_emitted.__name__ = _not_emitted.__name__ = sum_step_rewards.__name__
+_step_reward.__name__ = _not_emitted.__name__ = sum_step_rewards.__name__
 
 
 class GymEnv(SeededGameEnv, GameEnv):

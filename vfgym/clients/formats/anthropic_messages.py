@@ -26,12 +26,12 @@ Block: TypeAlias = "Mapping[str, Any]"
 """One block of a turn's content."""
 
 UNREADABLE_ARGUMENTS = "_raw"
-"""Where the arguments of a call stand that are no JSON object, as text: ``input`` has to be an object."""
+"""Where the arguments of a call stand that are not a JSON object, as text: ``input`` has to be an object."""
 
 _UNFIT_FOR_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-class Turn(NamedTuple):
+class AnthropicTurn(NamedTuple):
     """What one message says, and who says it (``system``, ``user`` or ``assistant``)."""
 
     role: str
@@ -87,7 +87,7 @@ def read_blocks(blocks: Sequence[Block]) -> dict[str, Any]:
     return fields
 
 
-def _role(turn: Turn) -> str:
+def _role(turn: AnthropicTurn) -> str:
     return turn.role
 
 
@@ -96,24 +96,24 @@ def _system(blocks: list[Block]) -> str | list[Block]:
     return blocks if any(len(block) > 2 for block in blocks) else "\n\n".join(block["text"] for block in blocks)
 
 
-def _turn(message: Message) -> Turn:
+def _turn(message: Message) -> AnthropicTurn:
     role = message["role"]
     if role == "assistant":
-        return _made("assistant", replayable(message, API, read_blocks) or _assistant_blocks(message))
+        return _make_turn("assistant", replayable(message, API, read_blocks) or _assistant_blocks(message))
     if role == "tool":
-        return _made("user", [_tool_result(message)])
+        return _make_turn("user", [_tool_result(message)])
     if role in ("system", "developer"):
         blocks = _content_blocks(message)
         for block in blocks:
             if block["type"] != "text":
                 raise InvalidMessage(f"a system prompt of Anthropic's API is text, got a part of type {block['type']!r}")
-        return _made("system", blocks)
-    return _made("user", _content_blocks(message))
+        return _make_turn("system", blocks)
+    return _make_turn("user", _content_blocks(message))
 
 
-def _made(role: str, blocks: Sequence[Block]) -> Turn:
+def _make_turn(role: str, blocks: Sequence[Block]) -> AnthropicTurn:
     lone_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
-    return Turn(role, blocks, {"role": role, "content": blocks[0]["text"] if lone_text else blocks})
+    return AnthropicTurn(role, blocks, {"role": role, "content": blocks[0]["text"] if lone_text else blocks})
 
 
 def _assistant_blocks(message: Message) -> list[Block]:

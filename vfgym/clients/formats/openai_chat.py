@@ -25,7 +25,7 @@ HELD_BACK = ResponseMessage.OWN_FIELDS | {"thinking_blocks", native_output.FIELD
 """Fields of a message that are not sent: what belongs to one answer, and what another provider's client keeps there."""
 
 REQUEST_OPTIONS = ("extra_headers", "extra_query", "extra_body", "timeout")
-"""Sampling arguments that concern the request and are no parameters of the API."""
+"""Sampling arguments that concern the request and are not parameters of the API."""
 
 _FINISH_REASONS = frozenset(get_args(FinishReason))
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "reasoning_details")
@@ -97,9 +97,9 @@ def check_completion(response: Any, where: str = "the provider") -> None:
 
     Raises:
         EmptyModelResponseError: If there is nothing in it.
-        InvalidModelResponseError: If it is no chat completion, or several.
+        InvalidModelResponseError: If it is not a chat completion, or several.
     """
-    choice = checked_choice(response, where)
+    choice = require_choice(response, where)
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise EmptyModelResponseError(f"{where} gave a choice without a message: {excerpt(choice, 200)}")
@@ -110,7 +110,7 @@ def check_completion(response: Any, where: str = "the provider") -> None:
         )
 
 
-def checked_choice(response: Any, where: str) -> Mapping[str, Any]:
+def require_choice(response: Any, where: str) -> Mapping[str, Any]:
     """Return the one choice of a response of the chat or the legacy API.
 
     Raises:
@@ -122,7 +122,7 @@ def checked_choice(response: Any, where: str) -> Mapping[str, Any]:
         raise EmptyModelResponseError(f"{where} gave no response")
     if not isinstance(response, Mapping):
         raise InvalidModelResponseError(
-            f"{where} gave something that is no completion; is the URL that of its API (they often end with /v1)?"
+            f"{where} gave something that is not a completion; is the URL that of its API (they often end with /v1)?"
             f" It said {excerpt(response, 200)}"
         )
     choices = response.get("choices")

@@ -49,7 +49,7 @@ def read_items(items: Sequence[Item]) -> dict[str, Any]:
     its reasoning, a line each.
     """
     fields: dict[str, Any] = {"content": None}
-    texts = [part.get("text") or part.get("refusal") or "" for item in items for part in _said(item)]
+    texts = [part.get("text") or part.get("refusal") or "" for item in items for part in _as_output_items(item)]
     if texts:
         fields["content"] = "".join(texts)
     reasoning = [
@@ -99,7 +99,7 @@ def _text_format(response_format: Any) -> Any:
     return {"type": "json_schema", **schema} if isinstance(schema, Mapping) else response_format
 
 
-def _said(item: Item) -> Sequence[Item]:
+def _as_output_items(item: Item) -> Sequence[Item]:
     return [part for part in _parts(item, "content") if part.get("type") in _TEXT_TYPES] if item.get("type") == "message" else ()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import EndpointClientConfig
-from vfgym.clients.formats.sampling import checked_sampling_args
+from vfgym.clients.formats.sampling import check_sampling_args
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, plain
 from vfgym.tools import Tool
@@ -72,7 +72,7 @@ def sampling_params(sampling_args: SamplingArgs) -> tuple[dict[str, Any], dict[s
     Raises:
         ConfigurationError: If an argument asks for what the route cannot do.
     """
-    parameters, options = checked_sampling_args(sampling_args, "the generate route")
+    parameters, options = check_sampling_args(sampling_args, "the generate route")
     parameters |= options.pop("extra_body", {})
     for name in _NOT_HERE:
         if name in parameters or name in options:

@@ -12,7 +12,7 @@ from vfgym.clients.formats.openai_chat import request_headers, split_sampling_ar
 from vfgym.errors import ConfigurationError
 
 
-def checked_sampling_args(sampling_args: SamplingArgs, api: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def check_sampling_args(sampling_args: SamplingArgs, api: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters among sampling arguments, and the options of the request (see `split_sampling_args`).
 
     Args:

@@ -25,7 +25,7 @@ _ORGANISATION = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPEN
 """Headers that the SDK takes from the environment."""
 
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-"""Encode compactly; NaN and infinities, which are no JSON, are refused."""
+"""Encode compactly; NaN and infinities, which are not JSON, are refused."""
 
 _escaped = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -61,11 +61,11 @@ class JsonRoute:
                 "Accept": "application/json",
                 "Content-Type": "application/json",
                 "User-Agent": "vfgym",
-                "Authorization": f"Bearer {config.resolved_api_key()}",
+                "Authorization": f"Bearer {config.resolve_api_key()}",
             }
         )
         self._headers.update({header: os.environ[name] for header, name in _ORGANISATION.items() if os.environ.get(name)})
-        self._headers.update(config.resolved_headers())
+        self._headers.update(config.resolve_headers())
 
     async def post(
         self,
@@ -109,7 +109,7 @@ class JsonRoute:
                     raise await _connection_error(str(url), failure)
             else:
                 if status < 400:
-                    return _parsed(data)
+                    return _parse_json(data)
                 if not await repeats(retries, config.max_retries, status, answered):
                     raise await _status_error(str(url), status, answered, data)
             retries += 1
@@ -142,7 +142,7 @@ def _plain_query(query: Mapping[str, Any]) -> dict[str, Any]:
     return {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items() if value is not None}
 
 
-def _parsed(data: bytes) -> Any:
+def _parse_json(data: bytes) -> Any:
     try:
         return json.loads(data)
     except ValueError:

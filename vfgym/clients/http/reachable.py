@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.http.transport import proxy_of, ssl_context
 from vfgym.errors import ConfigurationError
-from vfgym.output.redaction import redacted_url
+from vfgym.output.redaction import redact_url
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -44,7 +44,7 @@ async def _check(config: EndpointClientConfig) -> None:
             _, writer = await asyncio.open_connection(parts.hostname, parts.port or _PORTS[parts.scheme], ssl=context)
     except (OSError, UnicodeError) as error:
         reason = f"no answer within {config.connect_timeout:g} s" if isinstance(error, TimeoutError) else _reason(error)
-        url = redacted_url(config.api_base_url)
+        url = redact_url(config.api_base_url)
         where = f"{url} (by the proxy {parts.hostname})" if proxy else url
         raise ConfigurationError(f"{where} cannot be reached: {reason}. Is the URL right, and does the server run?") from error
     writer.transport.abort()

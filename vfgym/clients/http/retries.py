@@ -79,7 +79,7 @@ def too_long_a_pause(headers: Mapping[str, str]) -> str | None:
     return f"it asked to wait {pause:.3g} s, and the rollout's deadline is in {max(left, 0):.3g} s" if pause > left else None
 
 
-def given_up_because(error: object) -> str | None:
+def describe_refusal_to_wait(error: object) -> str | None:
     """Say what too long a pause the server asked for whose answer an SDK's error tells of; None where it asked for none."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     return too_long_a_pause(headers) if isinstance(headers, Mapping) else None

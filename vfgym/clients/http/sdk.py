@@ -38,11 +38,11 @@ def _settings(config: EndpointClientConfig, connections: Connections) -> dict[st
     """Return what both SDKs call the arguments of a client."""
     timeout = httpx2.Timeout(config.timeout, connect=config.connect_timeout)
     return {
-        "api_key": config.resolved_api_key(),
+        "api_key": config.resolve_api_key(),
         "base_url": config.api_base_url,
         "timeout": timeout,
         "max_retries": 0,  # `AiohttpTransport` sends a request again
-        "default_headers": config.resolved_headers(),
+        "default_headers": config.resolve_headers(),
         "http_client": httpx2.AsyncClient(transport=AiohttpTransport(connections), timeout=timeout, follow_redirects=True),
     }
 
@@ -50,13 +50,13 @@ def _settings(config: EndpointClientConfig, connections: Connections) -> dict[st
 def with_bounded_pauses(client: AsyncAnthropic) -> AsyncAnthropic:
     """Return a client like one that was given, which gives up where it is asked for too long a pause (anthropic 2 obeys any)."""
 
-    async def bounded(request: Any, call_next: Any) -> Any:
+    async def with_limits(request: Any, call_next: Any) -> Any:
         response = await call_next(request)
         if response.status_code >= 400 and too_long_a_pause(response.headers) is not None:
             response.headers["x-should-retry"] = "false"
         return response
 
-    return client.with_middleware(bounded)
+    return client.with_middleware(with_limits)
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
@@ -82,7 +82,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         retries = 0
         while True:
             try:
-                response = await self._sent(request, body)
+                response = await self._send(request, body)
             except httpx2.TransportError:
                 if not await repeats(retries, max_retries):
                     raise
@@ -93,15 +93,15 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 await response.aclose()
             retries += 1
 
-    async def _sent(self, request: httpx2.Request, body: bytes | AsyncIterator[bytes] | None) -> httpx2.Response:
+    async def _send(self, request: httpx2.Request, body: bytes | AsyncIterator[bytes] | None) -> httpx2.Response:
         try:
-            return await self._exchanged(request, body)
+            return await self._exchange(request, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             failure = _as_httpx_error(error, request)
         # Not from `error`: what aiohttp raises holds the headers of the request, and its `repr` shows them.
         raise failure
 
-    async def _exchanged(self, request: httpx2.Request, body: bytes | AsyncIterator[bytes] | None) -> httpx2.Response:
+    async def _exchange(self, request: httpx2.Request, body: bytes | AsyncIterator[bytes] | None) -> httpx2.Response:
         seconds = request.extensions.get("timeout", {})
         pool = self.connections.pool()
         headers = request.headers.multi_items()

@@ -36,7 +36,7 @@ class Pool:
         self._max_kept = max_kept
         self._running = 0
         # Closes the session when the loop shuts down its generators, as asyncio.run does, or when nobody uses the pool any more.
-        self._keeper = _closing(session)
+        self._keeper = _close_with(session)
         try:
             self._keeper.__anext__().__await__().send(None)
         except StopIteration:
@@ -173,7 +173,7 @@ def proxy_of(url: str) -> str | None:
     return secret_url(proxy) if proxy else None
 
 
-async def _closing(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+async def _close_with(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from vfgym.clients.client import SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.formats.anthropic_messages import API, native_prompt, native_tool, read_blocks
 from vfgym.clients.formats.native_output import FIELD, native_output, wire_form
-from vfgym.clients.formats.sampling import checked_sampling_args, create_arguments
+from vfgym.clients.formats.sampling import check_sampling_args, create_arguments
 from vfgym.clients.http.chat_sdk import is_the_sdks_own
 from vfgym.clients.provider import ProviderClient
 from vfgym.errors import ConfigurationError, EmptyModelResponseError, InvalidModelResponseError, did_you_mean
@@ -99,7 +99,7 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
         Raises:
             ConfigurationError: If a sampling argument asks for what the API cannot do.
         """
-        parameters, options = checked_sampling_args(sampling_args, "Anthropic's Messages API")
+        parameters, options = check_sampling_args(sampling_args, "Anthropic's Messages API")
         limit = parameters.pop("max_completion_tokens", None)
         parameters["max_tokens"] = self._default_max_tokens() if limit is None else limit
         _take_stop(parameters)
@@ -131,7 +131,9 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
             raise EmptyModelResponseError(f"{self._where()} gave no response")
         native = wire_form(response)
         if not isinstance(native, Mapping) or not isinstance(native.get("content"), list):
-            raise InvalidModelResponseError(f"{self._where()} gave something that is no message of Anthropic's API: {excerpt(native, 200)}")
+            raise InvalidModelResponseError(
+                f"{self._where()} gave something that is not a message of Anthropic's API: {excerpt(native, 200)}"
+            )
         if not any(block.get("type") != "text" or block.get("text") for block in native["content"]) and not _explanation(native):
             raise EmptyModelResponseError(
                 f"{self._where()} gave an answer without text, tool calls and thinking (stop_reason {native.get('stop_reason')!r})"

@@ -87,14 +87,14 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
         if tokens is None or tokens["is_truncated"] or step["is_truncated"] or not _can_be_bridged(tail):
             return None
         try:
-            return await self._extended(tokens, tail, model, tools)
+            return await self._extend(tokens, tail, model, tools)
         except Exception as error:
             if is_authentication_error(error):
                 raise
             self._warn(error)
             return None
 
-    async def _extended(self, tokens: Mapping[str, Any], tail: ChatMessages, model: str, tools: list[ChatTool] | None) -> list[int]:
+    async def _extend(self, tokens: Mapping[str, Any], tail: ChatMessages, model: str, tools: list[ChatTool] | None) -> list[int]:
         """Return the ids of a turn and its answer, followed by those of `tail` as the chat template has them there."""
         calls = [
             {"id": message["tool_call_id"], "type": "function", "function": {"name": "call", "arguments": "{}"}}
@@ -103,9 +103,9 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
         ]
         answer = {"role": "assistant", "content": "0", **({"tool_calls": calls} if calls else {})}
         before, after, closing = await asyncio.gather(
-            self._tokenized([answer], model, tools, goes_on=False),
-            self._tokenized([answer, *tail], model, tools, goes_on=True),
-            self._closing(model),
+            self._tokenize([answer], model, tools, goes_on=False),
+            self._tokenize([answer, *tail], model, tools, goes_on=True),
+            self._closing_ids(model),
         )
         if after[: len(before)] != before:
             raise ValueError("the chat template renders an answer in another way once messages follow it")
@@ -113,11 +113,11 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
         overlap = next(size for size in range(min(len(closing), len(written)), -1, -1) if written[len(written) - size :] == closing[:size])
         return [*tokens["prompt_ids"], *written, *closing[overlap:], *after[len(before) :]]
 
-    async def _closing(self, model: str) -> list[int]:
+    async def _closing_ids(self, model: str) -> list[int]:
         """Return what the chat template puts after an answer: in what two answers with different texts end alike."""
         if model not in self._closings:
             one, other = await asyncio.gather(
-                *(self._tokenized([{"role": "assistant", "content": text}], model, None, goes_on=False) for text in "01")
+                *(self._tokenize([{"role": "assistant", "content": text}], model, None, goes_on=False) for text in "01")
             )
             size = 0
             while size < min(len(one), len(other)) and one[-1 - size] == other[-1 - size]:
@@ -125,7 +125,7 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
             self._closings[model] = one[len(one) - size :]
         return self._closings[model]
 
-    async def _tokenized(self, messages: ChatMessages, model: str, tools: list[ChatTool] | None, *, goes_on: bool) -> list[int]:
+    async def _tokenize(self, messages: ChatMessages, model: str, tools: list[ChatTool] | None, *, goes_on: bool) -> list[int]:
         body: dict[str, Any] = {"model": model, "messages": messages, "add_generation_prompt": goes_on}
         if tools:
             body["tools"] = tools

@@ -9,9 +9,9 @@ from vfgym.clients.client import SamplingArgs
 from vfgym.clients.formats.openai_chat import (
     REQUEST_OPTIONS,
     as_fields,
-    checked_choice,
     is_streamed,
     request_headers,
+    require_choice,
     response_of,
     tokens_of,
 )
@@ -64,7 +64,7 @@ class OpenAICompletionsClient(OpenAISDKClient[str, Any, Any]):
 
     async def raise_from_native_response(self, response: Any) -> None:
         """Raise an error for a response that is not one answer with text."""
-        choice = checked_choice(as_fields(response), self._where())
+        choice = require_choice(as_fields(response), self._where())
         if not choice.get("text"):
             raise EmptyModelResponseError(f"{self._where()} gave an answer without text (finish_reason {choice.get('finish_reason')!r})")
 

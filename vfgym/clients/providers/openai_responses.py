@@ -9,7 +9,7 @@ from vfgym.clients.client import SamplingArgs
 from vfgym.clients.formats.native_output import FIELD, native_output, wire_form
 from vfgym.clients.formats.openai_chat import read_usage
 from vfgym.clients.formats.openai_responses import API, Item, native_parameters, native_prompt, native_tool, read_items
-from vfgym.clients.formats.sampling import checked_sampling_args, create_arguments
+from vfgym.clients.formats.sampling import check_sampling_args, create_arguments
 from vfgym.clients.provider import OpenAISDKClient
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
 from vfgym.messages import FinishReason, Message, Response, ResponseMessage
@@ -60,7 +60,7 @@ class OpenAIResponsesClient(OpenAISDKClient["list[Item]", "openai.types.response
         Raises:
             ConfigurationError: If a sampling argument asks for what the API cannot do.
         """
-        parameters, options = checked_sampling_args(sampling_args, "the Responses API")
+        parameters, options = check_sampling_args(sampling_args, "the Responses API")
         parameters = native_parameters(parameters)
         # In the body as they are: as arguments they would be matched against the SDK's types, which takes openai 3.52 0.5 ms an item.
         body: dict[str, Any] = {"input": prompt}
@@ -85,7 +85,7 @@ class OpenAIResponsesClient(OpenAISDKClient["list[Item]", "openai.types.response
         native = wire_form(response)
         if not isinstance(native, Mapping):
             raise InvalidModelResponseError(
-                f"{self._where()} gave something that is no response of the Responses API: {excerpt(native, 200)}"
+                f"{self._where()} gave something that is not a response of the Responses API: {excerpt(native, 200)}"
             )
         status, error = native.get("status"), native.get("error")
         if error or status in _FAILED:

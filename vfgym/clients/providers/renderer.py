@@ -133,7 +133,7 @@ class RendererClient(OpenAISDKClient[NativeMessages, NativeResponse, NativeTool]
         parameters, options, with_tools = sampling_params(sampling_args)
         tools = tools if with_tools else None
         renderer = await self._renderer(model)
-        rendered = await self._rendered(model, prompt, tools, kwargs.get("state"))
+        rendered = await self._render(model, prompt, tools, kwargs.get("state"))
         client = self._package.client
         try:
             result: NativeResponse = await client.generate(
@@ -185,7 +185,7 @@ class RendererClient(OpenAISDKClient[NativeMessages, NativeResponse, NativeTool]
         usage = Usage(len(prompt_ids), 0, len(completion_ids), len(prompt_ids) + len(completion_ids))
         return Response(response.get("request_id") or "", int(time.time()), response["model"], usage, message)
 
-    async def _rendered(self, model: str, prompt: NativeMessages, tools: list[NativeTool] | None, state: Any) -> Any:
+    async def _render(self, model: str, prompt: NativeMessages, tools: list[NativeTool] | None, state: Any) -> Any:
         """Return the tokens of a conversation; None where it has images, which have to be rendered where they are sent."""
         if has_media(prompt):
             return None

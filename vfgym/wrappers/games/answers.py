@@ -83,7 +83,7 @@ class Answers:
         try:
             arguments = json.loads(calls[0].arguments)
         except (ValueError, RecursionError) as error:
-            raise ActionNotFound(f"The arguments of `{TOOL_NAME}` are no JSON: {error}.") from error
+            raise ActionNotFound(f"The arguments of `{TOOL_NAME}` are not JSON: {error}.") from error
         if not isinstance(arguments, dict) or arguments.keys() != {_ARGUMENT}:
             raise ActionNotFound(f'`{TOOL_NAME}` takes one argument: {{"{_ARGUMENT}": ...}}. Actions: {self.codec.listing()}.')
         return self.codec.from_json(arguments[_ARGUMENT])

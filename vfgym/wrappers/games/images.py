@@ -57,7 +57,7 @@ def image_part(frame: Frame, *, detail: Detail | None = None, scale: int = 1) ->
         A part ``{"type": "image_url", "image_url": {"url": "data:image/png;base64,..."}}``.
 
     Raises:
-        ConfigurationError: If the frame is no image, or an argument is out of range.
+        ConfigurationError: If the frame is not an image, or an argument is out of range.
         MissingExtra: If Pillow is not installed.
     """
     if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or not _is_frame_shape(frame.shape) or not frame.size:

@@ -33,15 +33,15 @@ def mask_of(space: gym.Space[Any], given: Any) -> Any:
         The mask; None where there is none, and for a `Box`, of which Gymnasium has none.
 
     Raises:
-        ConfigurationError: If it is no mask of this space.
+        ConfigurationError: If it is not a mask of this space.
     """
     try:
-        return _converted(space, given)
+        return _convert(space, given)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"expected an action mask of {space}, got {given!r}: {error}") from error
 
 
-def _converted(space: gym.Space[Any], mask: Any) -> Any:
+def _convert(space: gym.Space[Any], mask: Any) -> Any:
     if mask is None or isinstance(space, spaces.Box):
         return None
     match space:
@@ -57,16 +57,16 @@ def _converted(space: gym.Space[Any], mask: Any) -> Any:
                 raise ValueError(f"{length!r} should be a length from {space.min_length} to {space.max_length}")
             return length, None if characters is None else _entries(characters, (len(space.character_list),))
         case spaces.Tuple() | spaces.OneOf():
-            return tuple(_converted(member, part) for member, part in zip(space.spaces, mask, strict=True))
+            return tuple(_convert(member, part) for member, part in zip(space.spaces, mask, strict=True))
         case spaces.Dict():
             if not isinstance(mask, Mapping) or mask.keys() != space.spaces.keys():
                 raise ValueError(f"it must have the keys {', '.join(map(str, space.spaces))}")
-            return {key: _converted(member, mask[key]) for key, member in space.spaces.items()}
+            return {key: _convert(member, mask[key]) for key, member in space.spaces.items()}
         case spaces.Sequence():
             lengths, of_items = mask
             if lengths is not None and not all(length >= 0 for length in np.atleast_1d(lengths)):
                 raise ValueError(f"{lengths!r} should be lengths")
-            return np.asarray(lengths) if isinstance(lengths, list | tuple) else lengths, _converted(space.feature_space, of_items)
+            return np.asarray(lengths) if isinstance(lengths, list | tuple) else lengths, _convert(space.feature_space, of_items)
         case _:
             return mask
 

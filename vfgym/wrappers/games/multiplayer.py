@@ -26,7 +26,7 @@ from vfgym.messages import AssistantMessage, Content, Message, join_contents
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
-from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, Told
+from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, PlayerView
 from vfgym.wrappers.games.session import GameSessionEnv, GameState, Turn, game_reward
 from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
 
@@ -238,7 +238,7 @@ class MultiplayerEnv(GameSessionEnv):
         yield from self._call(session, game.reset, seed, task.get("game_options"))
         self.check_players(game.players)
         check_begun(game)
-        player = self._seated(game, state)
+        player = self._seat_players(game, state)
         table = TableState(player=player, rewards=dict.fromkeys(game.players, 0.0), earned=dict.fromkeys(game.players, 0.0))
         state.begin_game(table)
         if self.history is not None:
@@ -251,9 +251,9 @@ class MultiplayerEnv(GameSessionEnv):
             prompt = state["conversations"][player if game.turn is None else game.turn]
         else:
             entropy = seed if seed is not None else int(state.rng.integers(2**63))
-            table.opponents = yield from _called_to_wait(self._sit_down, game, player, entropy)
-            told = yield from self._call(session, self._look, game, table)
-            content, info, legal = yield from self._let_opponents_move(told, state)
+            table.opponents = yield from _call_with_wait(self._take_seat, game, player, entropy)
+            view = yield from self._call(session, self._look, game, table)
+            content, info, legal = yield from self._let_opponents_move(view, state)
             prompt = [self._message(content)]
             table.game_infos, table.legal_actions = {player: info}, legal
         self._begin(state, prompt)
@@ -261,7 +261,7 @@ class MultiplayerEnv(GameSessionEnv):
             table.turn = Turn([], 0.0, *game.end_flags(player))
         return state
 
-    def _seated(self, game: TurnBasedGame, state: State) -> Player:
+    def _seat_players(self, game: TurnBasedGame, state: State) -> Player:
         players = game.players
         if self.seat != "random":
             return players[self.seat]
@@ -270,7 +270,7 @@ class MultiplayerEnv(GameSessionEnv):
         rng = state.rng if seed is None else np.random.default_rng([seed, len(players)])
         return players[int(rng.integers(len(players)))]
 
-    def _sit_down(self, game: TurnBasedGame, player: Player, entropy: int) -> dict[Player, Opponent]:
+    def _take_seat(self, game: TurnBasedGame, player: Player, entropy: int) -> dict[Player, Opponent]:
         seated = {}
         for place, other in enumerate(game.players):
             if other != player:
@@ -290,42 +290,42 @@ class MultiplayerEnv(GameSessionEnv):
         else:
             game: TurnBasedGame = session.game
             table: TableState = state.game_state
-            rewards, is_valid, told = self._play(game, message, table, is_cut_off=state.is_cut_off)
+            rewards, is_valid, view = self._play(game, message, table, is_cut_off=state.is_cut_off)
             if rewards:
                 _add(state, rewards)
             turn = game.turn
             if turn is None or turn == table.player:
-                self._conclude(is_valid, told, state)
+                self._conclude(is_valid, view, state)
                 return None
-            steps = self._go_on(is_valid, told, state)
+            steps = self._go_on(is_valid, view, state)
         return begin_to_end(steps)
 
     def _play_on_thread(self, message: Message, state: State) -> Steps[None]:
         """Make the policy's move on the table's thread, and the opponents' after it."""
         session = state.session
-        rewards, is_valid, told = yield session.run(self._play, session.game, message, state.game_state, False, state.is_cut_off)
+        rewards, is_valid, view = yield session.run(self._play, session.game, message, state.game_state, False, state.is_cut_off)
         if rewards:
             _add(state, rewards)
-        yield from self._go_on(is_valid, told, state)
+        yield from self._go_on(is_valid, view, state)
 
-    def _go_on(self, is_valid: bool, told: Told, state: State) -> Steps[None]:
+    def _go_on(self, is_valid: bool, view: PlayerView, state: State) -> Steps[None]:
         """Let the opponents move, and conclude the turn of the policy's move."""
-        told = yield from self._let_opponents_move(told, state)
-        self._conclude(is_valid, told, state)
+        view = yield from self._let_opponents_move(view, state)
+        self._conclude(is_valid, view, state)
 
-    def _conclude(self, is_valid: bool, told: Told, state: State) -> None:
+    def _conclude(self, is_valid: bool, view: PlayerView, state: State) -> None:
         """Conclude the turn of a move of the policy with what it is told then."""
         table: TableState = state.game_state
-        content, info, legal = told
+        content, info, legal = view
         table.game_infos = {table.player: info}
         table.legal_actions = legal
         self._record(table.player, is_valid, self._message(content), info, state)
 
-    def _let_opponents_move(self, told: Told, state: State) -> Steps[Told]:
+    def _let_opponents_move(self, view: PlayerView, state: State) -> Steps[PlayerView]:
         """Let opponents move until it is the policy's turn, or the game is over.
 
         Args:
-            told: What the table tells the player whose turn it is.
+            view: What the table tells the player whose turn it is.
             state: The episode's state.
 
         Returns:
@@ -340,15 +340,15 @@ class MultiplayerEnv(GameSessionEnv):
         on_thread = self._belongs_on_thread(session)
         while (turn := game.turn) is not None and turn != policy:
             opponent: Opponent = table.opponents[turn]
-            shown = self._message(told[0])
+            prompt = self._message(view[0])
             try:
                 if on_thread and opponent.answers_with_moves:
-                    answer = yield session.run(opponent.answer, shown, told)
+                    answer = yield session.run(opponent.answer, prompt, view)
                 else:
                     if opponent.never_waits or may_wait():
-                        answer = opponent.answer(shown, told)
+                        answer = opponent.answer(prompt, view)
                     else:
-                        answer = yield bridge(opponent.answer, shown, told)  # see `_called_to_wait`
+                        answer = yield bridge(opponent.answer, prompt, view)  # see `_call_with_wait`
                     if is_awaitable(answer):
                         answer = yield answer
                 message = opponent.take(answer)
@@ -358,17 +358,17 @@ class MultiplayerEnv(GameSessionEnv):
                 error.add_note(f"The opponent at the seat of {turn!r} raised it.")
                 raise
             if on_thread:
-                rewards, is_valid, told = yield session.run(
+                rewards, is_valid, view = yield session.run(
                     self._play, game, message, table, opponent.answers_with_moves, opponent.is_cut_off
                 )
             else:
-                rewards, is_valid, told = self._play(game, message, table, opponent.answers_with_moves, opponent.is_cut_off)
+                rewards, is_valid, view = self._play(game, message, table, opponent.answers_with_moves, opponent.is_cut_off)
             if rewards:
                 _add(state, rewards)
             opponent.invalid_moves = 0 if is_valid else opponent.invalid_moves + 1
             if opponent.invalid_moves >= self.max_invalid_moves and game.turn is not None:
                 raise Error(f"the opponent at the seat of {turn!r} found no valid move in {opponent.invalid_moves} answers")
-        return told
+        return view
 
     def _move_in_self_play(self, message: Message, state: State) -> Steps[None]:
         """Make the move of whoever's turn it is."""
@@ -391,13 +391,13 @@ class MultiplayerEnv(GameSessionEnv):
             contents, infos, legal = yield from self._call(session, self._look_around, game)
             if why:
                 contents[mover] = _first(why, contents[mover])
-            shown = self._tell(state, contents, infos, legal)
+            prompt = self._tell(state, contents, infos, legal)
         except KeyError:
             check_turn(game)
             raise
-        self._record(mover, is_valid, shown, infos[mover], state)
+        self._record(mover, is_valid, prompt, infos[mover], state)
 
-    def _record(self, mover: Player, is_valid: bool, shown: Message, info: dict[str, Any], state: State) -> None:
+    def _record(self, mover: Player, is_valid: bool, prompt: Message, info: dict[str, Any], state: State) -> None:
         """Note what came of a turn: what the policy is shown, and what all moves until its next turn earned everybody."""
         game: TurnBasedGame = state.session.game
         # What opponents' moves earned before the policy's first one counts with that.
@@ -405,9 +405,9 @@ class MultiplayerEnv(GameSessionEnv):
         earned = table.earned
         reward = earned[table.player]
         if game.turn is None:
-            turn = Turn([shown], reward, *game.end_flags(table.player), info)
+            turn = Turn([prompt], reward, *game.end_flags(table.player), info)
         else:
-            turn = Turn([shown], reward, False, False, info)
+            turn = Turn([prompt], reward, False, False, info)
         turn.is_valid = is_valid
         self._take(turn, state)
         extras = state["trajectory"][-1]["extras"]
@@ -418,7 +418,7 @@ class MultiplayerEnv(GameSessionEnv):
 
     def _play(
         self, game: TurnBasedGame, message: Message, table: TableState, is_move: bool = False, is_cut_off: bool = False
-    ) -> tuple[Mapping[Player, float], bool, Told]:
+    ) -> tuple[Mapping[Player, float], bool, PlayerView]:
         """Make a move. Return what it earned whom, whether it was valid, and what is told to whoever is next.
 
         Args:
@@ -441,7 +441,7 @@ class MultiplayerEnv(GameSessionEnv):
             raise no_outcome(game, played) from None
         return rewards, is_valid, self._look(game, table)
 
-    def _look(self, game: TurnBasedGame, table: TableState) -> Told:
+    def _look(self, game: TurnBasedGame, table: TableState) -> PlayerView:
         """Return what the table tells whoever is next: the policy, where the game is over."""
         player, policy = game.turn, table.player
         if player is None:
@@ -478,13 +478,13 @@ class MultiplayerEnv(GameSessionEnv):
         table: TableState = state.game_state
         table.game_infos, table.legal_actions = infos, legal_actions
         turn = state.session.game.turn
-        shown: Message = conversations[table.player if turn is None else turn][-1]
-        return shown
+        prompt: Message = conversations[table.player if turn is None else turn][-1]
+        return prompt
 
-    def _message(self, told: Content) -> Message:
-        if type(told) is str:
-            return self.message_types["user"]._of({"role": "user", "content": told or NOTHING_NEW})
-        return self.message_types["user"](told or NOTHING_NEW)
+    def _message(self, content: Content) -> Message:
+        if type(content) is str:
+            return self.message_types["user"]._of({"role": "user", "content": content or NOTHING_NEW})
+        return self.message_types["user"](content or NOTHING_NEW)
 
     # What is shown
 
@@ -511,12 +511,12 @@ class MultiplayerEnv(GameSessionEnv):
         table: TableState = state.game_state
         is_over = turn is None or state["is_completed"]
         player = turn if self.is_self_play and not is_over else table.player
-        told: dict[str, Any] = {"player": player, "game_info": {**table.game_infos[player]}}
+        info: dict[str, Any] = {"player": player, "game_info": {**table.game_infos[player]}}
         if is_over:
-            told["rewards"] = dict(table.rewards)
+            info["rewards"] = dict(table.rewards)
         elif table.legal_actions is not None:
-            told["legal_actions"] = [*table.legal_actions]
-        return told
+            info["legal_actions"] = [*table.legal_actions]
+        return info
 
     @functools.cached_property
     def _opening_moves(self) -> OpeningMoves:
@@ -564,7 +564,7 @@ def _add(state: State, rewards: Mapping[Player, float]) -> None:
         ) from None
 
 
-def _called_to_wait(func: Callable[..., Any], *args: Any) -> Steps[Any]:
+def _call_with_wait(func: Callable[..., Any], *args: Any) -> Steps[Any]:
     """Call an agent's plain code, which may have to `wait`: one that looks ahead plays in an environment of its own."""
     if may_wait():
         return func(*args)

@@ -24,7 +24,7 @@ from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.wrappers.games.turn_based import Player, TurnBasedGame
 
-Told: TypeAlias = tuple[Content, dict[str, Any], list[str] | None]
+PlayerView: TypeAlias = tuple[Content, dict[str, Any], list[str] | None]
 """What a table tells a player, all at once, so that a blocking table is asked on its thread: what it sees, its info, its legal actions.
 
 The legal actions are None where they are not known or not to be told. Random opponents, which ask the table for a move, are told nothing
@@ -38,7 +38,7 @@ class OpponentSeat(Fork):
     def __init__(
         self, env: ChatEnv, game: TurnBasedGame, player: Player, seed: list[int], message_of: Callable[[Message], Message] | None = None
     ) -> None:
-        """Sit `player` down.
+        """Give `player` a seat.
 
         Args:
             env: The environment.
@@ -102,7 +102,7 @@ class Opponent:
         self.never_waits = self.answers_with_moves or self.blocks or is_async(self._answering)
         """Whether the agent's plain code, if it has any, waits for nothing."""
         self.invalid_moves = 0
-        """Answers in a row that were no valid move."""
+        """Answers in a row that were not a valid move."""
         self.is_cut_off = False
         """Whether the last answer was cut off by the limit of its length."""
 
@@ -111,22 +111,22 @@ class Opponent:
         answering = None if isinstance(self._answering, FunctionType) else self._answering
         return None, {**{name: getattr(self, name) for name in self.__slots__}, "_answering": answering}
 
-    def answer(self, shown: Message, told: Told) -> Any:
+    def answer(self, prompt: Message, view: PlayerView) -> Any:
         """Return the agent's answer to all that it was told; it may have to be awaited.
 
         Args:
-            shown: The message of what the table tells it.
-            told: What the table tells it.
+            prompt: The message of what the table tells it.
+            view: What the table tells it.
         """
         conversation = self._seat.conversation
-        conversation.append(shown)
+        conversation.append(prompt)
         if self._answering is None:
             self._answering = per_episode(self._agent)(self._seat)
         if self.answers_with_moves:
             return self._answering(conversation, {})  # which looks at neither
-        info: dict[str, Any] = {"example_id": -1, "tools": [], "player": self._seat.player, "game_info": told[1]}
-        if told[2] is not None:
-            info["legal_actions"] = told[2]
+        info: dict[str, Any] = {"example_id": -1, "tools": [], "player": self._seat.player, "game_info": view[1]}
+        if view[2] is not None:
+            info["legal_actions"] = view[2]
         if self.blocks and in_event_loop():
             return on_thread(self._answering, conversation.copy(), info)
         return self._answering(conversation.copy(), info)

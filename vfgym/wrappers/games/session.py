@@ -51,7 +51,7 @@ class Turn:
     """Whether the message named a move at all; if not, the game stands as it was."""
 
     def __post_init__(self) -> None:
-        # A mistake of the game's author is no `Error`, which would end the episode as if it were part of it.
+        # A mistake of the game's author is not an `Error`, which would end the episode as if it were part of it.
         try:
             self.messages = as_messages(self.messages, name="Turn.messages")  # kept, since an iterator can be read once only
         except InvalidMessage as error:
@@ -171,7 +171,7 @@ class GameSessionEnv(MultiTurnEnv):
         super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
         self.blocking = blocking
         self._has_own_env_response = type(self).env_response is not GameSessionEnv.env_response
-        self._seeds = Tasks(ProceduralTasks(_seeded_task))
+        self._seeds = Tasks(ProceduralTasks(_make_seeded_task))
         self.add_rubric(GameMonitorRubric())
 
     # What a game is
@@ -218,7 +218,7 @@ class GameSessionEnv(MultiTurnEnv):
             seed = as_integer(options["example_id"])
             if seed is None or seed < 0:
                 raise ConfigurationError(f"the example_id of a game is its seed, an integer from 0; got {options['example_id']!r}")
-        return {**_seeded_task(seed), "game_options": game_options}
+        return {**_make_seeded_task(seed), "game_options": game_options}
 
     def _begin(self, state: State, prompt: list[Message]) -> None:
         """Write what an episode begins with into its state."""
@@ -295,7 +295,7 @@ class GameSessionEnv(MultiTurnEnv):
         if len(ends) <= self.history:
             return ReadyList(self._conversation(state["prompt"], state["trajectory"], replies))
         first = ends[-1 - self.history]
-        return ReadyList(self._conversation(self._reopened(state, replies[first - 1]), state["trajectory"][first:], replies[first:]))
+        return ReadyList(self._conversation(self._reopen(state, replies[first - 1]), state["trajectory"][first:], replies[first:]))
 
     def render_completion(self, state: State) -> Any:
         """Set ``state["completion"]``: the whole conversation after the prompt, however little of it the model was shown at a time.
@@ -321,13 +321,13 @@ class GameSessionEnv(MultiTurnEnv):
         moves = zip_longest(steps, replies)
         return [*opening, *(message for step, reply in moves for message in (*step["completion"], *(reply or ())))]
 
-    def _reopened(self, state: State, reply: list[Message]) -> list[Message]:
+    def _reopen(self, state: State, reply: list[Message]) -> list[Message]:
         """Return a prompt that continues a game: the rules, and what the game answered last."""
         *system, prompt = state["prompt"]
         rules = state.get("rules", prompt["content"])
-        return [*system, self.message_types["user"](join_contents([rules, *self.shown_in(reply)]))]
+        return [*system, self.message_types["user"](join_contents([rules, *self.rendered_in(reply)]))]
 
-    def shown_in(self, reply: list[Message]) -> list[Content]:
+    def rendered_in(self, reply: list[Message]) -> list[Content]:
         """Return what of the messages that answered a move says how the game stands: the contents of all of them."""
         return [message["content"] for message in reply if message["content"]]
 
@@ -423,18 +423,18 @@ class GameSessionEnv(MultiTurnEnv):
             session.abandon(self.close_game)
 
 
-def copied_info(info: Mapping[str, Any]) -> dict[str, Any]:
+def copy_info(info: Mapping[str, Any]) -> dict[str, Any]:
     """Return a deep copy of a game's info. A value that cannot be copied (a lock, a generator) is in it as it is."""
-    return {key: _copied(value) for key, value in info.items()}
+    return {key: _copy(value) for key, value in info.items()}
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     try:
         return copy.deepcopy(value)
     except Exception:  # whatever its __deepcopy__ or __reduce_ex__ raises
         return value
 
 
-def _seeded_task(seed: int | None) -> dict[str, Any]:
+def _make_seeded_task(seed: int | None) -> dict[str, Any]:
     """Return the task that stands for a game's seed; -1 names a game that continues its own random numbers."""
     return {"prompt": [], "example_id": -1 if seed is None else seed, "seed": seed}

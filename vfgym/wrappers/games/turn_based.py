@@ -57,7 +57,7 @@ class TurnBasedGame(ABC):
 
     @abstractmethod
     def move(self, message: Message) -> Played:
-        """Make the move of the player whose turn it is. A message that is no move is the game's own matter (see `Played`)."""
+        """Make the move of the player whose turn it is. A message that is not a move is the game's own matter (see `Played`)."""
 
     def move_cut_off(self, message: Message) -> Played:
         """Make the move of a message that the limit of its length cut off. By default as of any other: what it says counts.
@@ -98,7 +98,7 @@ class TurnBasedGame(ABC):
 
 
 NO_MOVE = Played(FrozenDict(), is_valid=False)
-"""What comes of a message that is no valid move and earns nobody anything."""
+"""What comes of a message that is not a valid move and earns nobody anything."""
 
 
 def play_in_form(game: TurnBasedGame, message: Message, move_of: Callable[[Message], Message]) -> tuple[Played, str]:
@@ -119,8 +119,8 @@ def play_in_form(game: TurnBasedGame, message: Message, move_of: Callable[[Messa
     return game.move(move), ""
 
 
-# Mistakes of a table's author, looked for where something failed. What is raised in the middle of a game is no `Error`, which would end the
-# episode as if it were part of it.
+# Mistakes of a table's author, looked for where something failed. What is raised in the middle of a game is not an `Error`, which would end
+# the episode as if it were part of it.
 
 
 def check_begun(game: TurnBasedGame) -> None:

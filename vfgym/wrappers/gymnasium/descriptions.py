@@ -58,7 +58,7 @@ def describe(env: gym.Env[Any, Any]) -> Description:
     What is said about actions or observations holds for the bare environment's spaces; where a wrapper changed a space, nothing is.
     """
     game, spec = env.unwrapped, env.spec
-    known = _documented(_docstring(type(game)))
+    known = _read_docstring_of(_docstring(type(game)))
     has_its_actions, has_its_observations = env.action_space == game.action_space, env.observation_space == game.observation_space
     if not has_its_actions:
         known = dataclasses.replace(known, actions=_UNDOCUMENTED_SPACE)
@@ -72,11 +72,11 @@ def describe(env: gym.Env[Any, Any]) -> Description:
     about_actions = known.actions.without_elements if action_names or action_labels else known.actions.text
     observation_names = _names(known_observations, known.observations.lists)
     observation_labels = _labels(known_observations, known.observations, _OBSERVATION_LABELS, game)
-    observation_labels = observation_labels or _parts(known_observations, known) or _starting_labels(known_observations, known)
+    observation_labels = observation_labels or _parts(known_observations, known) or _read_starting_labels(known_observations, known)
     return Description(
         rules=_within_limit(_rules(game, spec, known)),
         about_actions=_within_limit("\n\n".join(text for text in (about_actions, remarks) if text)),
-        about_observations=_within_limit(_about_observations(game, known, is_labelled=bool(observation_names or observation_labels))),
+        about_observations=_within_limit(_describe_observations(game, known, is_labelled=bool(observation_names or observation_labels))),
         about_drawing=_LEGENDS.get(_class_of(game), ""),
         action_names=action_names,
         action_labels=action_labels,
@@ -181,13 +181,13 @@ _FOR_PROGRAMMERS = HEADINGS_OF_CODE | {
     "vectorized environment",
     "version history",
 }
-"""The sections that are no rules in other docstrings, in which every other one is."""
+"""The sections that are not rules in other docstrings, in which every other one is."""
 
 _PART = re.compile(r"^- \*([^*]+?) \((\d+) elements?(?: by default)?\):\*", re.MULTILINE)
 
 
 @functools.lru_cache(maxsize=256)
-def _documented(docstring: _Docstring) -> _Documented:
+def _read_docstring_of(docstring: _Docstring) -> _Documented:
     """Read a docstring.
 
     Rewards and observations changed with the fifth versions of the MuJoCo environments; what they are about, their actions, and
@@ -200,21 +200,21 @@ def _documented(docstring: _Docstring) -> _Documented:
         title = _title(heading, docstring)
         if title is not None and (text := prose(body, whole=is_whole)):
             texts.setdefault(title, []).append(text)
-    actions, observations = _joined(found, _ACTIONS), _joined(found, _OBSERVATIONS)
+    actions, observations = _join(found, _ACTIONS), _join(found, _OBSERVATIONS)
     episode_end = texts.pop(_EPISODE_END, [])
     return _Documented(
         rules="\n\n".join((f"{title}:\n" if title else "") + "\n\n".join(parts) for title, parts in texts.items()),
         episode_end="\n".join(episode_end),
-        actions=_documented_space(actions, docstring),
-        observations=_documented_space(observations, docstring),
-        starting_tables=tuple(tables(_joined(found, {"starting state"}))),
+        actions=_read_space_section(actions, docstring),
+        observations=_read_space_section(observations, docstring),
+        starting_tables=tuple(tables(_join(found, {"starting state"}))),
         parts=() if docstring.is_of_later_version else tuple((name, int(size)) for name, size in _PART.findall(observations)),
         settings=frozenset(re.findall(r"`(\w+)", docstring.text)),
     )
 
 
 def _title(heading: str, docstring: _Docstring) -> str | None:
-    """Return what a section of the rules is headed with; None for a section that is no part of them."""
+    """Return what a section of the rules is headed with; None for a section that is not part of them."""
     key = heading.casefold()
     if key in _TITLES:
         title = _TITLES[key]
@@ -222,11 +222,11 @@ def _title(heading: str, docstring: _Docstring) -> str | None:
     return None if docstring.has_known_form or key in _ACTIONS | _OBSERVATIONS | _FOR_PROGRAMMERS else heading
 
 
-def _joined(found: Mapping[str, str], headings: Set[str]) -> str:
+def _join(found: Mapping[str, str], headings: Set[str]) -> str:
     return "\n\n".join(body for heading, body in found.items() if heading.casefold() in headings)
 
 
-def _documented_space(section: str, docstring: _Docstring) -> _DocumentedSpace:
+def _read_space_section(section: str, docstring: _Docstring) -> _DocumentedSpace:
     is_of_later_version, is_whole = docstring.is_of_later_version, not docstring.has_known_form
     return _DocumentedSpace(
         text="" if is_of_later_version else prose(section, whole=is_whole),
@@ -249,7 +249,7 @@ def _class_of(game: gym.Env[Any, Any]) -> tuple[str, str]:
     return type(game).__module__, type(game).__qualname__
 
 
-def _about_observations(game: Any, known: _Documented, *, is_labelled: bool) -> str:
+def _describe_observations(game: Any, known: _Documented, *, is_labelled: bool) -> str:
     """Return what the docstring says of observations and, of a lake whose map is the same each time, the map, which they leave out."""
     text = known.observations.without_elements if is_labelled else known.observations.text
     kwargs = {} if game.spec is None else game.spec.kwargs
@@ -354,7 +354,7 @@ def _noop(space: gym.Space[Any] | None, names: tuple[str, ...]) -> int | None:
 
 
 def _size(space: gym.Space[Any] | None) -> int | None:
-    """Return how many labels a space takes; None if it is no vector."""
+    """Return how many labels a space takes; None if it is not a vector."""
     if isinstance(space, spaces.Tuple):
         return len(space.spaces)
     if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary) and len(space.shape) == 1:
@@ -381,7 +381,7 @@ def _labels(
     if size is None:
         return ()
     fitting = [
-        labels for labels in (*known.lists, *(labels for table in known.tables for labels in _tabulated(table))) if len(labels) == size
+        labels for labels in (*known.lists, *(labels for table in known.tables for labels in _read_table(table))) if len(labels) == size
     ]
     if len(fitting) == 1:
         return fitting[0]
@@ -402,7 +402,7 @@ def _without_remarks(labels: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     return names, "\n".join(f"{remark[1]}: {remark[2]}" for remark in found if remark is not None)
 
 
-def _tabulated(table: list[list[str]]) -> Iterator[tuple[str, ...]]:
+def _read_table(table: list[list[str]]) -> Iterator[tuple[str, ...]]:
     """Return the labels of a table's numbered rows; and these after the rows marked as excluded, where those are positions.
 
     The MuJoCo environments leave the position of the body out of observations, unless told not to: then it comes first.
@@ -428,7 +428,7 @@ def _parts(space: gym.Space[Any] | None, known: _Documented) -> tuple[str, ...]:
     if size is None or size != sum(part_size for _, part_size in known.parts):
         return ()
     for table in known.observations.tables:
-        for labels in _tabulated(table):
+        for labels in _read_table(table):
             labelled = [*labels]
             rest = list(known.parts)
             covered = 0
@@ -440,7 +440,7 @@ def _parts(space: gym.Space[Any] | None, known: _Documented) -> tuple[str, ...]:
     return ()
 
 
-def _starting_labels(space: gym.Space[Any] | None, known: _Documented) -> tuple[str, ...]:
+def _read_starting_labels(space: gym.Space[Any] | None, known: _Documented) -> tuple[str, ...]:
     """Return the observations that are listed in a table of starting values, as Blackjack has it."""
     for table in known.starting_tables:
         if table[0][0] == "Observation" and len(table) - 1 == _size(space):

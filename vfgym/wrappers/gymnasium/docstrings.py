@@ -18,7 +18,7 @@ _DROPPED = "```"
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S(?:.*[^\s:])?)(?:[^\S\n]|:)*$", re.MULTILINE)
 _UNDERLINED = re.compile(r"(?:\A|^[ \t]*\n) {0,3}(\w(?:.*[^\s.!?,;:])?):?[ \t]*\n {0,3}[-=~]{3,}[ \t]*$", re.MULTILINE)
-"""A heading as in reStructuredText and in docstrings of NumPy's kind: a line of its own that is no sentence, underlined."""
+"""A heading as in reStructuredText and in docstrings of NumPy's kind: a line of its own that is not a sentence, underlined."""
 
 _WORDS_OF_CODE = "Args|Arguments|Attributes|Example|Examples|Methods|Parameters|Raises|References|Returns|See Also|Usage|Yields"
 
@@ -167,7 +167,7 @@ def prose(section: str, *, whole: bool = False, without_elements: bool = False) 
         whole: Whether to keep the sentences on citations, versions and the like, as a text is due that follows no fixed form.
         without_elements: Whether to leave out tables, and lists of numbered elements.
     """
-    written = [(block, _written(block, whole, without_elements)) for block in blocks(section)]
+    written = [(block, _write(block, whole, without_elements)) for block in blocks(section)]
     paragraphs: list[str] = []
     is_list = False
     for place, (block, text) in enumerate(written):
@@ -185,7 +185,7 @@ def prose(section: str, *, whole: bool = False, without_elements: bool = False) 
     return "\n\n".join(paragraphs)
 
 
-def _written(block: Block, whole: bool, without_elements: bool) -> str:
+def _write(block: Block, whole: bool, without_elements: bool) -> str:
     if block.kind == "dropped":
         return ""
     if block.kind == "drawing":
@@ -226,7 +226,7 @@ _SUBSTITUTIONS = [
     (re.compile(r"\s+"), " "),
     (re.compile(r"\s+(?=[.,;:](?:\s|$))"), ""),
 ]
-_FORMULA = re.compile(r"\$(?=\S)([^$]+?)(?<=\S)\$(?!\d)")  # two prices are no formula
+_FORMULA = re.compile(r"\$(?=\S)([^$]+?)(?<=\S)\$(?!\d)")  # two prices are not a formula
 
 
 def plain(markdown: str) -> str:

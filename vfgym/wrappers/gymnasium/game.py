@@ -25,9 +25,9 @@ from vfgym.state import State
 from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import mask_of
-from vfgym.wrappers.games.session import GameState, Turn, copied_info
+from vfgym.wrappers.games.session import GameState, Turn, copy_info
 from vfgym.wrappers.gymnasium.descriptions import describe
-from vfgym.wrappers.gymnasium.showing import Game, Observe, RenderedText, explanation, shown_by
+from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 """What an answer that names no action leads to."""
@@ -122,14 +122,15 @@ class GymnasiumGame(GameEnv):
         game = make_game()
         if not isinstance(game, gym.Env):
             raise ConfigurationError(
-                f"{source} made a {type(game).__name__}, which is no gymnasium.Env (PettingZoo's environments are for vfgym.PettingZooEnv)"
+                f"{source} made a {type(game).__name__}, which is not a gymnasium.Env"
+                " (PettingZoo's environments are for vfgym.PettingZooEnv)"
             )
         try:
             if isinstance(game.unwrapped, EpisodeSeat):
                 raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
             if name is None:
                 name = game.spec.id if game.spec is not None else type(game.unwrapped).__name__
-            self._shown = shown_by(game, name, observe, obs_to_text)
+            self._shown = make_renderer(game, name, observe, obs_to_text)
             self._rendered = self._shown.render if isinstance(self._shown, RenderedText) else None
             self._read(game, name, action_names, as_tool, rules, prompt)
             self.on_invalid = on_invalid
@@ -224,7 +225,7 @@ class GymnasiumGame(GameEnv):
         if info.__class__ is not dict or info:
             if not isinstance(info, Mapping):
                 raise _no_outcome(played)
-            kept = copied_info(info)  # a game may write its next info into the same dict
+            kept = copy_info(info)  # a game may write its next info into the same dict
         game_state: GymnasiumState = state.game_state
         game_state.game_info, game_state.observation = info, observation
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
@@ -242,7 +243,7 @@ class GymnasiumGame(GameEnv):
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the game's action_mask is none for {space}: {error}") from error
 
-    def shown_in(self, reply: list[Message]) -> list[Content]:
+    def rendered_in(self, reply: list[Message]) -> list[Content]:
         """Return what the game was shown as, without what tool messages say beside it."""
         return [self.answers.content_of(reply)]
 
@@ -257,7 +258,7 @@ class GymnasiumGame(GameEnv):
         info = state.game_state.game_info
         if not info:
             return {"game_info": {}}
-        told: dict[str, Any] = {"game_info": copied_info(info)}
+        told: dict[str, Any] = {"game_info": copy_info(info)}
         legal = self.codec.legal_texts(info.get("action_mask"))
         if legal is not None:
             told["legal_actions"] = legal

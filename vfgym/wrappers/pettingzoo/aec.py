@@ -168,7 +168,7 @@ class ChatAEC(ConversationAEC):
             max_turns: Most messages of each agent; the game is truncated when one who has sent them would act again. Unlimited where it
                 is not positive.
             shares_turns: Whether `max_turns` counts the messages of all agents together, as in self-play.
-            max_invalid_moves: Messages of an agent in a row that are no valid move, after which the game is truncated; unlimited
+            max_invalid_moves: Messages of an agent in a row that are not a valid move, after which the game is truncated; unlimited
                 without it.
             tell_legal_actions: Whether ``info["legal_actions"]`` lists the moves that are legal, where the game knows them.
             form: The environment that finds the moves in messages (`MultiplayerEnv.move_of`); without it, they are messages.
@@ -223,7 +223,7 @@ class ChatAEC(ConversationAEC):
             action: Text, a message, or a `Response`.
 
         Raises:
-            InvalidAction: If it is no assistant message; the game stands as it was.
+            InvalidAction: If it is not an assistant message; the game stands as it was.
             ResetNeeded: If no game is running.
         """
         if self._must_not_act(action):
@@ -352,7 +352,7 @@ class SoloAEC(ConversationAEC):
         """Answer the conversation; once the episode is over, with None.
 
         Raises:
-            InvalidAction: If it is no assistant message; the episode stands as it was.
+            InvalidAction: If it is not an assistant message; the episode stands as it was.
             ResetNeeded: If there is no episode to continue.
         """
         if self._must_not_act(action):

@@ -88,7 +88,7 @@ class ChessMoves(Codec):
         """Return the action of Nf3 as White's first move."""
         import chess
 
-        return self._numbered(chess.Move.from_uci("g1f3"))
+        return self._number_of(chess.Move.from_uci("g1f3"))
 
     def example(self) -> str:
         """Return a move that is legal in many positions."""
@@ -103,9 +103,9 @@ class ChessMoves(Codec):
         return self._utils.action_to_move(board, int(action), 0 if board.turn else 1)
 
     def _action(self, move: Any) -> np.int64:
-        return self._numbered(move if self._game.board.turn else self._utils.mirror_move(move))
+        return self._number_of(move if self._game.board.turn else self._utils.mirror_move(move))
 
-    def _numbered(self, move_of_white: Any) -> np.int64:
+    def _number_of(self, move_of_white: Any) -> np.int64:
         uci = move_of_white.uci()
         if uci not in self._utils.moves_to_actions:  # PettingZoo numbers moves as it meets them
             self._utils.make_move_mapping(uci)

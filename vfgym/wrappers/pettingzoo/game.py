@@ -16,12 +16,12 @@ from vfgym.foreign import mute_warnings
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.games.answers import Answers
 from vfgym.wrappers.games.masks import allows, mask_of
-from vfgym.wrappers.games.session import copied_info
+from vfgym.wrappers.games.session import copy_info
 from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
-from vfgym.wrappers.gymnasium.showing import check_readable, drawing_text
+from vfgym.wrappers.gymnasium.rendering import check_readable, drawing_text
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.go_board import keep_board_size
-from vfgym.wrappers.pettingzoo.rules import documented_rules, documented_title
+from vfgym.wrappers.pettingzoo.rules import read_rules, read_title
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate"]
 """What an answer leads to that names no action, or one that is not legal now."""
@@ -93,7 +93,7 @@ class PettingZooGame(TurnBasedGame):
             max_moves: Answers, valid or not, after which a game is truncated.
 
         Raises:
-            ConfigurationError: If there is no such environment, it is no AEC environment, or it cannot be shown in words.
+            ConfigurationError: If there is no such environment, it is not an AEC environment, or it cannot be shown in words.
             MissingExtra: If PettingZoo is not installed.
         """
         if on_invalid not in get_args(OnInvalid):
@@ -126,12 +126,12 @@ class PettingZooGame(TurnBasedGame):
             keep_board_size(self._game)
             self._presentation = PRESENTATIONS.get(getattr(self._game, "metadata", {}).get("name", ""), PLAIN)
             self.players = tuple(self.env.possible_agents)
-            self._title = documented_title(self._game)
+            self._title = read_title(self._game)
             self.codecs: dict[Player, Codec] = {player: self._codec_of(player) for player in self.players}
             """How the actions of each player are written and read."""
             self._answers = {player: Answers(codec, game=self._title) for player, codec in self.codecs.items()}
             self._prompts = {player: self._prompt(player) for player in self.players}
-            self._show = {player: self._shown_to(player) for player in self.players}
+            self._show = {player: self._renderer_for(player) for player in self.players}
             # Spaces keep random numbers, and those of the environment are not ours.
             self._spaces = {player: copy.deepcopy(self.env.action_space(player)) for player in self.players}
         except BaseException:
@@ -150,7 +150,7 @@ class PettingZooGame(TurnBasedGame):
             names = self._presentation.action_names(self._game)
         return codec_for(self.env.action_space(player), names)
 
-    def _shown_to(self, player: Player) -> Callable[[], str]:
+    def _renderer_for(self, player: Player) -> Callable[[], str]:
         """Return the function that shows a player the game as it stands."""
         written, show = self._obs_to_text, self._presentation.show
         if written is not None:
@@ -247,9 +247,9 @@ class PettingZooGame(TurnBasedGame):
         try:
             action = read(self._answers[player], message)
         except ActionNotFound as error:
-            return self._refused(player, str(error))
+            return self._refuse(player, str(error))
         if not self._is_legal(player, action):
-            return self._refused(player, f"You cannot play {codec.encode(action)} now.")
+            return self._refuse(player, f"You cannot play {codec.encode(action)} now.")
         if self._presentation.moves_are_public:
             news = f"{player} played: {codec.encode(action)}"
             for other, seat in self._seats.items():
@@ -258,7 +258,7 @@ class PettingZooGame(TurnBasedGame):
         self._actions.append(copy.deepcopy(action))  # an environment may write to what it is given
         rewards = self._play(action)
         self._stop_at_limit()
-        return self._played(rewards, is_valid=True)
+        return self._make_played(rewards, is_valid=True)
 
     def _is_legal(self, player: Player, action: Any) -> bool:
         space, mask = self._spaces[player], self._mask(player)
@@ -295,7 +295,7 @@ class PettingZooGame(TurnBasedGame):
                     leaving.append(player)
             self.was_truncated = any(self.truncations[player] and not self.terminations[player] for player in leaving)
 
-    def _refused(self, player: Player, why: str) -> Played:
+    def _refuse(self, player: Player, why: str) -> Played:
         """Do not play an answer, and tell its player why."""
         self._seats[player].news.append(why)
         if self.on_invalid == "terminate":
@@ -303,9 +303,9 @@ class PettingZooGame(TurnBasedGame):
         else:
             self._seats[player].news.append(self._legal_line(player))
             self._stop_at_limit()
-        return self._played({player: self.invalid_reward}, is_valid=False)
+        return self._make_played({player: self.invalid_reward}, is_valid=False)
 
-    def _played(self, rewards: dict[Player, float], is_valid: bool) -> Played:
+    def _make_played(self, rewards: dict[Player, float], is_valid: bool) -> Played:
         for player, reward in rewards.items():
             self._seats[player].earned += reward
             self._seats[player].total += reward
@@ -364,7 +364,7 @@ class PettingZooGame(TurnBasedGame):
         if seat.earned:
             told.append(f"You earned {seat.earned:g}.")
             seat.earned = 0.0
-        closing = self._closing(player)
+        closing = self._closing_message(player)
         if closing != seat.closing:
             told.append(closing)
             seat.closing = closing
@@ -376,7 +376,7 @@ class PettingZooGame(TurnBasedGame):
         role = f" ({presentation.roles[self.players.index(player)]})" if presentation.roles else ""
         parts = [
             f"You are playing {self._title}.",
-            documented_rules(self._game) if rules is None else rules,
+            read_rules(self._game) if rules is None else rules,
             f"Players: {', '.join(map(str, self.players))}. You are {player}{role}.",
             presentation.legend if self._obs_to_text is None else "",
             f"Actions: {(self._action_names is None and presentation.how_to_act) or self.codecs[player].listing()}.",
@@ -384,7 +384,7 @@ class PettingZooGame(TurnBasedGame):
         ]
         return "\n\n".join(part for part in parts if part)
 
-    def _closing(self, player: Player) -> str:
+    def _closing_message(self, player: Player) -> str:
         if self.turn is None:
             end = f"The game was stopped after {self._answered} moves." if self._was_stopped else "The game is over."
             return f"{end} Your total reward is {self._seats[player].total:g}."
@@ -416,7 +416,7 @@ class PettingZooGame(TurnBasedGame):
         """Return what the environment tells a player beside its observation, without a mask that `legal_moves` tells as a list."""
         info = self.env.infos.get(player, {})
         is_listed = self._lists_legal_moves(player)
-        return copied_info({name: value for name, value in info.items() if not (name == "action_mask" and is_listed)})
+        return copy_info({name: value for name, value in info.items() if not (name == "action_mask" and is_listed)})
 
     def _observation(self, player: Player) -> Any:
         if player not in self._observed:

@@ -18,8 +18,8 @@ _PACKAGE = "pettingzoo.classic.go"
 def keep_board_size(game: Any) -> None:
     """Let an unwrapped game that is PettingZoo's go keep to its board size, from its next reset on; leave others as they are.
 
-    Its class becomes a copy that was made for the size, so it is no instance of PettingZoo's own class any more, and pickle does not find
-    it (tables can be pickled). A class that somebody derived from PettingZoo's stays as it is.
+    Its class becomes a copy that was made for the size, so it is not an instance of PettingZoo's own class any more, and pickle does not
+    find it (tables can be pickled). A class that somebody derived from PettingZoo's stays as it is.
     """
     if (type(game).__module__, type(game).__qualname__) == (f"{_PACKAGE}.go", "raw_env"):
         game.__class__ = _go_of_size(len(game.observation_space(game.possible_agents[0])["observation"].low))

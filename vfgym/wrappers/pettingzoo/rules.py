@@ -26,23 +26,23 @@ _NOISE = re.compile(
 )
 
 
-def documented_title(game: Any) -> str:
+def read_title(game: Any) -> str:
     """Return what an unwrapped environment calls itself: the title of its documentation, else its name."""
     title = _TITLE.search(_documentation(game))
     name: str = getattr(game, "metadata", {}).get("name") or type(game).__name__
     return name if title is None else title[1].strip()
 
 
-def documented_rules(game: Any) -> str:
+def read_rules(game: Any) -> str:
     """Return the rules of an unwrapped environment and what it rewards; empty where nothing is documented."""
     introduction, *rest = _HEADING.split(_documentation(game))
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
-    rewards = _cleaned(sections.get("Rewards", ""))
-    parts = [_cleaned(introduction), f"Rewards:\n{rewards}" if rewards else ""]
+    rewards = _clean(sections.get("Rewards", ""))
+    parts = [_clean(introduction), f"Rewards:\n{rewards}" if rewards else ""]
     return "\n\n".join(part for part in parts if part)
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     text = re.sub(r"\n{3,}", "\n\n", _NOISE.sub("", text)).strip()
     return _LINE_BREAK.sub(" ", text)
 

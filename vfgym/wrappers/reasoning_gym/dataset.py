@@ -38,7 +38,7 @@ class ItemDataset(_ProceduralDataset):  # type: ignore[misc]  # reasoning-gym ha
         rows = env.tasks_of(split).rows
         if not isinstance(rows, ItemRows):
             raise ConfigurationError(
-                f"the {split} tasks of {type(env).__name__} were replaced by {type(rows).__name__}, which are no items"
+                f"the {split} tasks of {type(env).__name__} were replaced by {type(rows).__name__}, which are not items"
             )
         self._env = env
         self._example_ids = rows.example_ids

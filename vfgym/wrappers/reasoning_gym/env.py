@@ -132,7 +132,7 @@ class ReasoningGymEnv(SingleTurnEnv):
         Raises:
             MissingExtra: If reasoning-gym is not installed.
             ConfigurationError: If there is no such dataset, a number is negative, both are 0 (with a curriculum, one of them), the
-                seed is no whole number, a given dataset has fewer items, a dataset lacks the ``level`` or ``eval_level`` of the
+                seed is not a whole number, a given dataset has fewer items, a dataset lacks the ``level`` or ``eval_level`` of the
                 curriculum, or a configuration is malformed. What else only reasoning-gym can check is raised with the first task.
         """
         if importlib.util.find_spec("reasoning_gym") is None:
@@ -239,7 +239,7 @@ class ReasoningGymEnv(SingleTurnEnv):
         Raises:
             ConfigurationError: If it names none, as in a task that is not from this environment.
         """
-        return self.items.scored(self.answer_in(text_of(completion)), self._example_id(info))
+        return self.items.score_later(self.answer_in(text_of(completion)), self._example_id(info))
 
     def answer_in(self, text: str) -> str | None:
         """Return the answer that a text gives; None where its tags hold none."""
@@ -312,7 +312,7 @@ def _split(num_train: int, num_eval: int) -> tuple[range, range]:
 
 def _items(gym: DatasetName | Dataset, config: Mapping[str, Any] | None, *, size: int, seed: int, has_levels: bool) -> Items:
     if isinstance(gym, Dataset):
-        return _given_items(gym, config, size=size, seed=seed, has_levels=has_levels)
+        return _make_items(gym, config, size=size, seed=seed, has_levels=has_levels)
     if isinstance(gym, str) and gym != "composite":
         share = as_share({"name": gym, "config": config or {}})
         return Items([share], size=size, seed=seed, is_composite=False, has_levels=has_levels)
@@ -327,7 +327,7 @@ def _items(gym: DatasetName | Dataset, config: Mapping[str, Any] | None, *, size
     return Items(shares, size=size, seed=seed, is_composite=True, has_levels=has_levels)
 
 
-def _given_items(dataset: Dataset, config: Mapping[str, Any] | None, *, size: int, seed: int, has_levels: bool) -> Items:
+def _make_items(dataset: Dataset, config: Mapping[str, Any] | None, *, size: int, seed: int, has_levels: bool) -> Items:
     kind = type(dataset).__name__
     if config or seed or has_levels:
         raise ConfigurationError(f"the {kind} that was given has its own seed and configuration: give its name to choose them")

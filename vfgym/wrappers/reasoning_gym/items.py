@@ -11,8 +11,8 @@ from typing import Any, Self, overload
 from vfgym.data import reasoning_gym_datasets
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.wrappers.reasoning_gym.levels import Share, configurations_by_level
-from vfgym.wrappers.reasoning_gym.package import RANDOM_NUMBERS, borrowed_random_numbers, reasoning_gym
-from vfgym.wrappers.reasoning_gym.scoring import Entry, score, scored
+from vfgym.wrappers.reasoning_gym.package import RANDOM_NUMBERS, borrow_random_numbers, reasoning_gym
+from vfgym.wrappers.reasoning_gym.scoring import Entry, score, score_later
 
 _MOST_KEPT = 1024
 """Entries that are kept, so that scoring and further rollouts of a task do not make its item again (up to 2 s each)."""
@@ -115,11 +115,11 @@ class Items:
         """
         dataset = self._datasets.get(level)
         if dataset is None:
-            with RANDOM_NUMBERS, borrowed_random_numbers(self.seed):
-                dataset = self._datasets[level] = self._made(level)
+            with RANDOM_NUMBERS, borrow_random_numbers(self.seed):
+                dataset = self._datasets[level] = self._make(level)
         return dataset
 
-    def _made(self, level: int) -> Any:
+    def _make(self, level: int) -> Any:
         package = reasoning_gym()
         configs = [_at_level(self.configurations[share.name], level) for share in self.shares]
         name, config = self.shares[0].name, configs[0]
@@ -140,7 +140,7 @@ class Items:
             # Not while another thread makes one: generators keep state in the process and in the dataset.
             with RANDOM_NUMBERS:
                 dataset = self.dataset(level)
-                with borrowed_random_numbers(self.seed + index):
+                with borrow_random_numbers(self.seed + index):
                     entry = dataset[index]
             while len(self._kept) >= _MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)), None)
@@ -161,10 +161,10 @@ class Items:
         (share,) = random.Random(self.seed + index).choices(self.shares, weights=[share.weight for share in self.shares])
         return share.name
 
-    def scored(self, answer: str | None, example_id: int) -> float | Awaitable[float]:
+    def score_later(self, answer: str | None, example_id: int) -> float | Awaitable[float]:
         """Return the score of an answer to an item, from 0.0 to 1.0; to be awaited, where a worker process finds it out."""
         entry = self.entry(example_id)
-        return scored(self.dataset(example_id // self.size), self.source(entry), answer, entry)
+        return score_later(self.dataset(example_id // self.size), self.source(entry), answer, entry)
 
     def score_entry(self, answer: str | None, entry: Entry) -> float:
         """Return the score of an answer to an entry, from 0.0 to 1.0, where there is no curriculum."""

@@ -33,7 +33,7 @@ _LARGEST_TERM = 1000
 
 
 @contextlib.contextmanager
-def borrowed_random_numbers(seed: int) -> Iterator[None]:
+def borrow_random_numbers(seed: int) -> Iterator[None]:
     """Seed the global generators of Python and NumPy for a while, and then put them back as they were.
 
     list_functions draws from Python's, pool_matrix seeds NumPy's, the programs of codeio draw from both, and the import draws as well.
@@ -51,7 +51,7 @@ def borrowed_random_numbers(seed: int) -> Iterator[None]:
 @functools.cache
 def reasoning_gym() -> Any:
     """Return the package, imported on the first call."""
-    with RANDOM_NUMBERS, borrowed_random_numbers(0), mute_warnings():
+    with RANDOM_NUMBERS, borrow_random_numbers(0), mute_warnings():
         package = importlib.import_module("reasoning_gym")
         # A module looks up a name among its globals before the builtins.
         for name in _EVALUATING:
@@ -61,7 +61,7 @@ def reasoning_gym() -> Any:
         vars(importlib.import_module("reasoning_gym.code.codeio"))["exec"] = _execute_in_silence
         rule = importlib.import_module("reasoning_gym.cognition.number_sequences").PatternRule
         rule.apply = _with_small_terms(rule.apply)
-        importlib.import_module("reasoning_gym.cognition.rubiks_cube").RubiksCubeDataset.expand_moves = _expanded_moves
+        importlib.import_module("reasoning_gym.cognition.rubiks_cube").RubiksCubeDataset.expand_moves = _expand_moves
     return package
 
 
@@ -82,16 +82,16 @@ def _with_small_terms(apply: Callable[..., int]) -> Callable[..., int]:
     """
 
     @functools.wraps(apply)
-    def applied(rule: Any, sequence: list[int], position: int) -> int:
+    def apply_rule(rule: Any, sequence: list[int], position: int) -> int:
         term = apply(rule, sequence, position)
         if abs(term) > _LARGEST_TERM:
             raise OverflowError  # which the generator takes for a sequence that is of no use
         return term
 
-    return applied
+    return apply_rule
 
 
-def _expanded_moves(dataset: Any, moves: str) -> str:
+def _expand_moves(dataset: Any, moves: str) -> str:
     """Write out moves of a cube: ``R2`` as ``R R``.
 
     The original leaves out moves that name a layer (``2R``, ``3Fw'``), without which cubes of more than three layers cannot be solved.

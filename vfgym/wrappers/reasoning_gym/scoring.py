@@ -56,16 +56,16 @@ def score(dataset: Scorer, name: str, answer: str | None, entry: Entry) -> float
         return _unreadable(dataset, name, answer, entry, error)
 
 
-def scored(dataset: Scorer, name: str, answer: str | None, entry: Entry) -> float | Awaitable[float]:
+def score_later(dataset: Scorer, name: str, answer: str | None, entry: Entry) -> float | Awaitable[float]:
     """Return what `score` does; to be awaited, where a worker finds it out."""
     dataset = _part(dataset, name)
     answer = _admissible(name, answer, entry)
     if answer is None or not is_symbolic(dataset):
         return score_here(dataset, name, answer, entry)
-    return _scored_by_worker(dataset, name, answer, entry)
+    return _score_by_worker(dataset, name, answer, entry)
 
 
-async def _scored_by_worker(dataset: Scorer, name: str, answer: str, entry: Entry) -> float:
+async def _score_by_worker(dataset: Scorer, name: str, answer: str, entry: Entry) -> float:
     try:
         return float(await _workers.call("score", dataset, name, answer, entry, **_LIMITS))
     except (WorkerTimeout, MemoryError) as error:

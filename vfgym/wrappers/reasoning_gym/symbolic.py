@@ -8,7 +8,7 @@ from vfgym.wrappers.reasoning_gym.scoring import Entry, Scorer, score_here
 
 
 def score(dataset: Scorer, name: str, answer: str, entry: Entry) -> float:
-    """Return the score of an answer; of one that is no formula, as if there were none.
+    """Return the score of an answer; of one that is not a formula, as if there were none.
 
     ``sympy.parse_expr``, which the scorers call, evaluates the answer as Python.
     """

@@ -30,7 +30,7 @@ def why_not(env_id: str) -> str | None:
     Raises:
         ConfigurationError: If TextArena has no environment of this id.
     """
-    missing = described(env_id)["missing"]
+    missing = describe(env_id)["missing"]
     if not _is_installed():
         return str(MissingExtra("textarena", "a TextArena game"))
     if missing is None:
@@ -43,7 +43,7 @@ def why_not(env_id: str) -> str | None:
     return f"needs {missing} (textarena {_version()})"
 
 
-def described(env_id: str) -> TextArenaEnvironment:
+def describe(env_id: str) -> TextArenaEnvironment:
     """Return what is known of one environment.
 
     Raises:
@@ -62,7 +62,7 @@ def playable(env_id: str) -> TextArenaEnvironment:
         MissingExtra: If TextArena is not installed.
         ConfigurationError: If TextArena has none of this id, or it cannot be played here. The text says why.
     """
-    environment = described(env_id)
+    environment = describe(env_id)
     if not _is_installed():
         raise MissingExtra("textarena", f"the TextArena game {env_id}")
     reason = why_not(env_id)

@@ -16,10 +16,18 @@ from vfgym.messages.frozen import FrozenDict
 from vfgym.wrappers.games.turn_based import NO_MOVE, Played, Player, TurnBasedGame
 from vfgym.wrappers.textarena import moves
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
+from vfgym.wrappers.textarena.observations import (
+    MIXED_UP,
+    GameMessage,
+    PlayerLog,
+    join_texts,
+    put_in_order,
+    render_messages,
+    render_training_view,
+)
 from vfgym.wrappers.textarena.package import kinds, load, new_game, textarena
 from vfgym.wrappers.textarena.repairs import NobodyLeft
 from vfgym.wrappers.textarena.table_random import RandomNumbers
-from vfgym.wrappers.textarena.telling import MIXED_UP, Listener, Told, everything, in_order, in_training, joined
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +126,7 @@ class TextArenaGame(TurnBasedGame):
         self._numbers.run(self.raw.reset, num_players=len(self.players), seed=seed)
         self.was_truncated = False
         self._moves_made = 0
-        self._listeners = {player: Listener() for player in self.players}
+        self._listeners = {player: PlayerLog() for player in self.players}
         self._rewards: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
         self.step_info: dict[str, Any] = {}
@@ -129,21 +137,21 @@ class TextArenaGame(TurnBasedGame):
         """Return what a player was told since it was last asked for; at first the rules, in the end how the game ended."""
         listener = self._listeners[player]
         observations = self.raw.state.observations  # what `get_observation` does, without its three calls
-        told, observations[player] = observations[player], []
-        listener.told_raw.append(told)
-        if listener.untold:
-            told, listener.untold = listener.untold + told, []
+        messages, observations[player] = observations[player], []
+        listener.raw_messages.append(messages)
+        if listener.training_messages:
+            messages, listener.training_messages = listener.training_messages + messages, []
         if self._adds_to_observations and player == self.turn:
-            told = told + self._added()
+            messages = messages + self._added_messages()
         if self._is_mixed_up:
-            told = in_order(told)
+            messages = put_in_order(messages)
         if self._shows_everything:
-            text = everything(told, player, self.raw.state.role_mapping, self._kinds)
+            text = render_messages(messages, player, self.raw.state.role_mapping, self._kinds)
         else:
-            text = in_training(told, listener, self._shows, self._kinds) if told else ""
+            text = render_training_view(messages, listener, self._shows, self._kinds) if messages else ""
         if self.turn is None and not listener.knows_the_end:
             listener.knows_the_end = True
-            text = joined([text, self._closing(player)])
+            text = join_texts([text, self._closing_message(player)])
         if not listener.rules:
             listener.rules = text
         elif text:
@@ -152,24 +160,24 @@ class TextArenaGame(TurnBasedGame):
 
     def rules(self, player: Player) -> str | None:
         """Return what the game tells a player as its prompt, before the player is told it."""
-        return joined([text for _, text, kind in self.raw.state.observations[player] if kind is self._kinds.prompt]) or None
+        return join_texts([text for _, text, kind in self.raw.state.observations[player] if kind is self._kinds.prompt]) or None
 
-    def raw_observation(self, player: Player) -> list[Told]:
+    def raw_observation(self, player: Player) -> list[GameMessage]:
         """Return the same as TextArena has it, since this was last asked for: ``(who speaks, text, ObservationType)``; -1 is the game."""
         listener = self._listeners[player]
         state = self.raw.state
-        told, state.observations[player] = state.observations[player], []
-        listener.untold += told
-        before, listener.told_raw = listener.told_raw, []
-        added = self._added() if self._adds_to_observations and player == state.current_player_id else []
-        return [*chain.from_iterable(before), *told, *added]
+        messages, state.observations[player] = state.observations[player], []
+        listener.training_messages += messages
+        before, listener.raw_messages = listener.raw_messages, []
+        added = self._added_messages() if self._adds_to_observations and player == state.current_player_id else []
+        return [*chain.from_iterable(before), *messages, *added]
 
-    def _added(self) -> list[Told]:
+    def _added_messages(self) -> list[GameMessage]:
         """Return what the game adds to what the player whose turn it is was told, which has been taken from its state already."""
         _, added = self.raw.get_observation()
         return added  # type: ignore[no-any-return]
 
-    def _closing(self, player: int) -> str:
+    def _closing_message(self, player: int) -> str:
         reward = self._rewards[player]
         parts = ["Game over."]
         if self.was_truncated:
@@ -207,7 +215,7 @@ class TextArenaGame(TurnBasedGame):
             is_over, self.step_info = self._numbers.run(raw.step, self._text(message))
         except NobodyLeft:
             is_over, self.step_info = True, {}
-            self._cut_short("Nobody is left in it.")
+            self._end_early("Nobody is left in it.")
         except Exception as error:
             is_over = self._survive(error)
         is_valid = not info["invalid_move"] and state.error_count <= errors
@@ -218,7 +226,7 @@ class TextArenaGame(TurnBasedGame):
             if self._moves_made < self.max_moves:
                 self.turn = state.current_player_id
                 return _TAKEN if is_valid else NO_MOVE
-            self._cut_short(f"The limit of {self.max_moves} moves was reached.")
+            self._end_early(f"The limit of {self.max_moves} moves was reached.")
         elif not self.was_truncated:
             self._end()
         return Played(self._rewards, is_valid)
@@ -243,10 +251,10 @@ class TextArenaGame(TurnBasedGame):
             is_over, _ = state.step()
             return bool(is_over)
         # It is somebody else's turn already, or the player is out, which the game itself would have to arrange.
-        self._cut_short("The game cannot go on after the last move.")
+        self._end_early("The game cannot go on after the last move.")
         return True
 
-    def _cut_short(self, reason: str) -> None:
+    def _end_early(self, reason: str) -> None:
         self.turn = None
         self.was_truncated = True
         self._rewards = dict.fromkeys(self.players, 0.0)

@@ -11,7 +11,7 @@ from vfgym.errors import ConfigurationError, Error, ResetNeeded
 from vfgym.messages import Message, content_text
 from vfgym.state import State
 from vfgym.wrappers.games.session import Turn
-from vfgym.wrappers.textarena.catalogue import described, number_of_players
+from vfgym.wrappers.textarena.catalogue import describe, number_of_players
 from vfgym.wrappers.textarena.env import TextArenaEnv
 from vfgym.wrappers.textarena.match import TextArenaGame
 from vfgym.wrappers.textarena.package import textarena
@@ -36,7 +36,7 @@ class NativeTextArena(_ta.Env):  # type: ignore[misc, name-defined]
         self._is_over = False
 
     def _players(self, asked_for: int | None) -> int:
-        return number_of_players(described(self.env_id), asked_for)
+        return number_of_players(describe(self.env_id), asked_for)
 
     def __getattr__(self, name: str) -> Any:
         # `hasattr` is how TextArena's wrappers ask; a name with an underscore is asked for by copies, which have no table yet.
@@ -171,7 +171,7 @@ class OnePlayerTextArena(_ta.Env):  # type: ignore[misc, name-defined]
 
         Raises:
             ResetNeeded: If no episode has begun.
-            InvalidAction: If it is no answer.
+            InvalidAction: If it is not an answer.
             Error: If an error ended the episode.
         """
         own = self.state
@@ -183,7 +183,7 @@ class OnePlayerTextArena(_ta.Env):  # type: ignore[misc, name-defined]
         if isinstance(state["error"], Error):
             raise state["error"]
         own.add_observation(content_text(answer["content"]), _ta.ObservationType.PLAYER_ACTION, from_id=0)
-        self._tell(self._said(observation, state), _ta.ObservationType.GAME_MESSAGE)
+        self._tell(self._messages_since_answer(observation, state), _ta.ObservationType.GAME_MESSAGE)
         self._seen = observation.copy()
         self._total += float(reward)
         if terminated or truncated:
@@ -193,7 +193,7 @@ class OnePlayerTextArena(_ta.Env):  # type: ignore[misc, name-defined]
         own.step()
         return own.done, info
 
-    def _said(self, observation: list[Message], state: State) -> list[Message]:
+    def _messages_since_answer(self, observation: list[Message], state: State) -> list[Message]:
         """Return what the environment said since the player's last answer."""
         new = new_since(self._seen, observation)
         if len(new) == len(observation):  # it was rewritten, as with a limited history, and begins with what the player knows

@@ -46,7 +46,7 @@ def textarena() -> Any:
         MissingExtra: If it is not installed.
     """
     try:
-        package = _imported("textarena")
+        package = _import_quietly("textarena")
     except ModuleNotFoundError as error:
         if error.name != "textarena":
             raise
@@ -74,7 +74,7 @@ def new_game(env_id: str, options: Mapping[str, Any]) -> Any:
 def load(env_id: str) -> Any:
     """Return the class of a game."""
     module, _, name = _spec(env_id).entry_point.partition(":")
-    return getattr(_imported(module), name)
+    return getattr(_import_quietly(module), name)
 
 
 def _spec(env_id: str) -> Any:
@@ -82,8 +82,8 @@ def _spec(env_id: str) -> Any:
 
 
 @functools.cache
-def _imported(name: str) -> ModuleType:
-    with _IMPORTING, _nltk_left_out(), mute_warnings():
+def _import_quietly(name: str) -> ModuleType:
+    with _IMPORTING, _without_nltk(), mute_warnings():
         drawn = random.getstate()  # what TextArena imports draws from it
         module = importlib.import_module(name)
         random.setstate(drawn)
@@ -95,7 +95,7 @@ def _imported(name: str) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _nltk_left_out() -> Iterator[None]:
+def _without_nltk() -> Iterator[None]:
     """Let what is imported meanwhile find an empty ``nltk``.
 
     Nine games download corpora when they are imported, three look into them, and the real module takes 3 s to import (it brings SciPy).

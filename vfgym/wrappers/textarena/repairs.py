@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from vfgym.wrappers.textarena.searches import played_backwards, sudoku_solutions
+from vfgym.wrappers.textarena.searches import play_backwards, sudoku_solutions
 
 
 class NobodyLeft(Exception):
@@ -140,7 +140,7 @@ def _remember_dictionaries(names: dict[str, Any]) -> None:
 
 def _bound_the_search_for_rooms(names: dict[str, Any]) -> None:
     """Let Sokoban look for a room for a moment, not for minutes, and for each table apart."""
-    names["reverse_playing"] = played_backwards
+    names["reverse_playing"] = play_backwards
 
 
 def _solve_by_the_fullest_squares(names: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ EMPTY, TARGET, BOX_ON_TARGET, BOX, PLAYER = 1, 2, 3, 4, 5
 Place: TypeAlias = tuple[int, int]
 
 
-def played_backwards(room_state: Any, room_structure: Any) -> tuple[Any, int, dict[Place, Place]]:
+def play_backwards(room_state: Any, room_structure: Any) -> tuple[Any, int, dict[Place, Place]]:
     """Pull the boxes of a solved room off their targets, as far as can be.
 
     The positions are gone through in the order of TextArena's own search, depth first, so that the result is the same.

@@ -61,7 +61,7 @@ class _Corpus:
         return iter(self.words())
 
 
-def _tagged(words: list[str]) -> list[tuple[str, str]]:
+def _tag_words(words: list[str]) -> list[tuple[str, str]]:
     """Stand in for ``nltk.pos_tag``: games ask only whether a word by itself is a noun, ``"NN"``."""
     return [(word, _tag(word)) for word in words]
 
@@ -86,7 +86,7 @@ def _nltk_with(resource: str) -> Any:
     return nltk
 
 
-def _looked_for(*names: object, **options: object) -> bool:
+def _pretend_download(*names: object, **options: object) -> bool:
     """Stand in for ``nltk.download``."""
     return True
 
@@ -128,9 +128,9 @@ def _all_words(**options: Any) -> frozenset[str]:
 _CORPUS = _Corpus()
 
 NLTK_NAMES: dict[str, Any] = {
-    "nltk": SimpleNamespace(download=_looked_for, corpus=SimpleNamespace(words=_CORPUS), pos_tag=_tagged),
+    "nltk": SimpleNamespace(download=_pretend_download, corpus=SimpleNamespace(words=_CORPUS), pos_tag=_tag_words),
     "words": _CORPUS,
-    "pos_tag": _tagged,
+    "pos_tag": _tag_words,
     "en_uk_dict": _CORPUS,  # LetterAuction's set of all words
 }
 """What stands in for NLTK in the modules of TextArena, by the names that they know it by."""

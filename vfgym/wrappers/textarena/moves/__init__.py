@@ -72,7 +72,7 @@ def sample_move(raw: Raw, player: int, rng: np.random.Generator, seen: str = "")
     if moves is not None:
         return pick(rng, moves) if moves else NO_MOVE
     sampler = SAMPLED.get(game)
-    return _something_shown(raw, player, rng, seen) if sampler is None else sampler(raw, player, rng)
+    return _has_rendered(raw, player, rng, seen) if sampler is None else sampler(raw, player, rng)
 
 
 @functools.cache
@@ -82,7 +82,7 @@ def _name_of(game: type) -> str:
     return parts[2] if parts[:2] == ["textarena", "envs"] and len(parts) > 2 else ""
 
 
-def _something_shown(raw: Raw, player: int, rng: np.random.Generator, seen: str) -> str:
+def _has_rendered(raw: Raw, player: int, rng: np.random.Generator, seen: str) -> str:
     """Return something in brackets from what the player was or will be shown."""
     messages = [seen, *(str(message) for _, message, _ in raw.state.observations[player])]
     shown: list[str] = re.findall(r"\[[^\[\]\n]{1,40}\]", "\n".join(messages))

@@ -224,13 +224,13 @@ def _drops(raw: Raw, source: Cell, direction: Cell) -> Iterator[dict[Cell, list[
 
 
 @functools.lru_cache(maxsize=256)
-def _taken_from(pile: int, objects: int) -> tuple[str, ...]:
+def _take_from(pile: int, objects: int) -> tuple[str, ...]:
     return tuple(f"[{pile} {quantity}]" for quantity in range(1, objects + 1))
 
 
 def nim(raw: Raw, player: int) -> list[str]:
     """Any number of objects from one pile."""
-    return [move for pile, objects in enumerate(raw.state.game_state["piles"]) for move in _taken_from(pile, objects)]
+    return [move for pile, objects in enumerate(raw.state.game_state["piles"]) for move in _take_from(pile, objects)]
 
 
 @functools.cache

@@ -48,5 +48,5 @@ def pick(rng: np.random.Generator, options: Sequence[T]) -> T:
 
 
 def remark(raw: Raw, player: int, rng: np.random.Generator) -> str:
-    """Say something that is no move."""
+    """Say something that is not a move."""
     return pick(rng, REMARKS)

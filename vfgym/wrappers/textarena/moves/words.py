@@ -33,7 +33,7 @@ def _by_length(words: frozenset[str]) -> dict[int, list[str]]:
 
 
 @functools.lru_cache(maxsize=16)
-def _made_of(letters: frozenset[str], words: frozenset[str]) -> list[str]:
+def _words_from(letters: frozenset[str], words: frozenset[str]) -> list[str]:
     """Return the words that can be said and need these letters only, shorter ones first: to look through all takes 20 ms."""
     return [word for _, of_length in sorted(_by_length(words).items()) for word in of_length if letters.issuperset(word)]
 
@@ -44,7 +44,7 @@ def _beginning_with(letter: str, length: int, words: frozenset[str]) -> list[str
     return [word for word in _by_length(words).get(length, []) if word.startswith(letter)]
 
 
-def _spelled(raw: Raw) -> dict[int, list[str]]:
+def _words_by_length(raw: Raw) -> dict[int, list[str]]:
     """Return the words that a game takes, by their number of letters."""
     return _by_length(frozenset(raw.dictionary.get_all_words()))
 
@@ -52,7 +52,7 @@ def _spelled(raw: Raw) -> dict[int, list[str]]:
 def wordle(raw: Raw, player: int) -> list[str] | None:
     """A word of the dictionary that was not guessed, where there are not too many; the feedback is not used."""
     state = raw.state.game_state
-    if len(_spelled(raw).get(state["word_length"], [])) - len(state["guess_history"]) > MOST_LISTED:
+    if len(_words_by_length(raw).get(state["word_length"], [])) - len(state["guess_history"]) > MOST_LISTED:
         return None
     return [f"[{word}]" for word in _not_guessed(raw)]
 
@@ -65,7 +65,7 @@ def wordle_guess(raw: Raw, player: int, rng: np.random.Generator) -> str:
 def _not_guessed(raw: Raw) -> list[str]:
     state = raw.state.game_state
     guessed = {word for word, _ in state["guess_history"]}
-    return [word for word in _spelled(raw).get(state["word_length"], []) if word not in guessed]
+    return [word for word in _words_by_length(raw).get(state["word_length"], []) if word not in guessed]
 
 
 def word_chains(raw: Raw, player: int) -> list[str]:
@@ -90,7 +90,7 @@ def spelling_bee(raw: Raw, player: int) -> list[str]:
     state = raw.state.game_state
     used, letters = state["word_history"], frozenset(map(str, state["allowed_letters"]))
     least = len(used[-1]) if used else 1
-    made_of = _made_of(letters, frozenset(raw.dictionary.get_all_words()))
+    made_of = _words_from(letters, frozenset(raw.dictionary.get_all_words()))
     return [f"[{word}]" for word in made_of if len(word) >= least and word not in used]
 
 
@@ -143,7 +143,7 @@ def codenames(raw: Raw, player: int) -> list[str] | None:
 
 
 def codenames_clue(raw: Raw, player: int, rng: np.random.Generator) -> str:
-    """A clue that is no part of a word on the board, and has none as a part."""
+    """A clue that is not part of a word on the board, and has none as a part."""
     clues = [noun for noun in COMMON_NOUNS if not any(noun in word or word in noun for word in raw.board)]
     return f"[{pick(rng, clues or ['xyzzy'])} {int(rng.integers(1, 4))}]"
 

@@ -18,7 +18,7 @@ from vfgym.tools import Tool, as_tool
 
 
 @dataclass
-class Asked:
+class ParsedRequest:
     """A request: one `ModelRequest` for each answer to it, and what its answers need."""
 
     body: Mapping[str, Any]
@@ -75,10 +75,10 @@ class Api(NamedTuple):
     """One of the APIs: how its requests are read, and how its answers are written."""
 
     name: ApiName
-    read: Callable[[Mapping[str, Any], Mapping[str, str], int], Asked]
+    read: Callable[[Mapping[str, Any], Mapping[str, str], int], ParsedRequest]
     """From body, headers and number of a request."""
-    write: Callable[[Asked, Sequence[Generation]], dict[str, Any]]
-    stream: Callable[[Asked, Sequence[Generation]], Iterator[bytes]]
+    write: Callable[[ParsedRequest, Sequence[Generation]], dict[str, Any]]
+    stream: Callable[[ParsedRequest, Sequence[Generation]], Iterator[bytes]]
     """The events of a streamed answer."""
 
 
@@ -100,18 +100,18 @@ def read_toolbox(given: Any, convert: Callable[[Mapping[str, Any]], Mapping[str,
         convert: Returns one of them as the mapping that `as_tool` takes.
 
     Raises:
-        RequestRefused: If they are no tools.
+        RequestRefused: If they are not tools.
     """
     if not given:
         return _NO_TOOLS
     if not isinstance(given, list) or not all(isinstance(tool, Mapping) for tool in given):
         raise RequestRefused(400, f"tools must be a list of objects, got {given!r:.120}", param="tools")
-    tools = _converted_tools(json.dumps(given), convert)
+    tools = _convert_tools(json.dumps(given), convert)
     return Toolbox(list(tools.tools), tools.text)
 
 
 @functools.lru_cache(maxsize=256)  # a client offers the same tools all the time
-def _converted_tools(given: str, convert: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Toolbox:
+def _convert_tools(given: str, convert: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Toolbox:
     try:
         return toolbox([as_tool(convert(tool)) for tool in json.loads(given)])
     except ConfigurationError as error:
@@ -135,7 +135,7 @@ def read_model(body: Mapping[str, Any]) -> str:
     return model
 
 
-def checked_messages(given: Any, name: str = "messages") -> list[Message]:
+def parse_messages(given: Any, name: str = "messages") -> list[Message]:
     """Return the conversation of a body.
 
     Raises:
@@ -186,7 +186,7 @@ def _check_all_answered(open_ids: Sequence[str], index: int) -> None:
         )
 
 
-def checked_tool_choice(choice: str, tools: Sequence[Tool]) -> str:
+def parse_tool_choice(choice: str, tools: Sequence[Tool]) -> str:
     """Return a tool choice.
 
     Raises:

@@ -27,10 +27,10 @@ Observe: TypeAlias = Literal["text", "image", "both"]
 """How a game is shown."""
 
 _MOST_NUMBERS = 512
-"""A longer observation is no text that a model can read."""
+"""A longer observation is not text that a model can read."""
 
 
-class Shown(Protocol):
+class ObservationRenderer(Protocol):
     """Shows a game after `reset` or `step`."""
 
     def __call__(self, game: Game, observation: Any) -> Content:
@@ -88,18 +88,18 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Both:
+class TextAndImage:
     """Shows text and an image."""
 
-    text: Shown
-    image: Shown
+    text: ObservationRenderer
+    image: ObservationRenderer
 
     def __call__(self, game: Game, observation: Any) -> Content:
         """Return text and image as content parts."""
         return join_contents([self.text(game, observation), self.image(game, observation)])
 
 
-def drawn_text(game: Game, observation: Any) -> str:
+def render_drawing(game: Game, observation: Any) -> str:
     """Return the game's own drawing as text."""
     return drawing_text(game.render())
 
@@ -121,7 +121,7 @@ def drawing_text(drawing: Any) -> str:
     return without_colours(text)
 
 
-def shown_by(game: Game, name: str, observe: Observe | None, obs_to_text: Callable[[Any], str] | None) -> Shown:
+def make_renderer(game: Game, name: str, observe: Observe | None, obs_to_text: Callable[[Any], str] | None) -> ObservationRenderer:
     """Return what shows a game.
 
     Args:
@@ -145,28 +145,28 @@ def shown_by(game: Game, name: str, observe: Observe | None, obs_to_text: Callab
     if observe == "text":
         return _text_of(game, name, obs_to_text)
     image = _image_of(game, name)
-    return image if observe == "image" else Both(_text_of(game, name, obs_to_text), image)
+    return image if observe == "image" else TextAndImage(_text_of(game, name, obs_to_text), image)
 
 
-def _text_of(game: Game, name: str, obs_to_text: Callable[[Any], str] | None) -> Shown:
+def _text_of(game: Game, name: str, obs_to_text: Callable[[Any], str] | None) -> ObservationRenderer:
     if obs_to_text is not None:
         return WrittenText(obs_to_text)
     if _shows_drawing(game):
-        return drawn_text
+        return render_drawing
     if is_minigrid(game):
         return _MINIGRID_TEXT
     check_readable(game.observation_space, name, 'or observe="image" if it can be drawn')
     return RenderedText(game.observation_space, describe(game).observation_labels)
 
 
-def explanation(shown: Shown, described: Description) -> str:
+def explanation(renderer: ObservationRenderer, described: Description) -> str:
     """Return what a game's description says of the text that shows it; empty where that explains itself, or is none."""
-    text = shown.text if isinstance(shown, Both) else shown
+    text = renderer.text if isinstance(renderer, TextAndImage) else renderer
     if isinstance(text, RenderedText):
         return described.about_observations
     if text == _MINIGRID_TEXT:
         return ABOUT_VIEW
-    return described.about_drawing if text is drawn_text else ""
+    return described.about_drawing if text is render_drawing else ""
 
 
 def check_readable(space: gym.Space[Any], name: str, otherwise: str) -> None:
@@ -180,7 +180,7 @@ def check_readable(space: gym.Space[Any], name: str, otherwise: str) -> None:
     Raises:
         ConfigurationError: If they are.
     """
-    size = _written_size(space)
+    size = _count_elements(space)
     if size > _MOST_NUMBERS:
         raise ConfigurationError(
             f"{name} has the observation space {space} of {size} numbers, which no model can read: give obs_to_text, a function from an"
@@ -188,21 +188,21 @@ def check_readable(space: gym.Space[Any], name: str, otherwise: str) -> None:
         )
 
 
-def _written_size(space: gym.Space[Any]) -> int:
+def _count_elements(space: gym.Space[Any]) -> int:
     """Return how many numbers or texts are written for an element of a space; what may have any length counts as of length 1."""
     match space:
         case gym.spaces.Box() | gym.spaces.MultiBinary() | gym.spaces.MultiDiscrete():
             return math.prod(space.shape)
         case gym.spaces.Dict():
-            return sum(map(_written_size, space.spaces.values()))
+            return sum(map(_count_elements, space.spaces.values()))
         case gym.spaces.Tuple():
-            return sum(map(_written_size, space.spaces))
+            return sum(map(_count_elements, space.spaces))
         case gym.spaces.OneOf():
-            return max(map(_written_size, space.spaces))
+            return max(map(_count_elements, space.spaces))
         case gym.spaces.Sequence():
-            return _written_size(space.feature_space)
+            return _count_elements(space.feature_space)
         case gym.spaces.Graph():
-            return _written_size(space.node_space) + (0 if space.edge_space is None else _written_size(space.edge_space))
+            return _count_elements(space.node_space) + (0 if space.edge_space is None else _count_elements(space.edge_space))
     return 1
 
 
@@ -249,7 +249,7 @@ def _shows_drawing(game: Game) -> bool:
     return True
 
 
-def _image_of(game: Game, name: str) -> Shown:
+def _image_of(game: Game, name: str) -> ObservationRenderer:
     is_observation = is_image_space(game.observation_space)
     if not is_observation and game.render_mode != "rgb_array":
         raise ConfigurationError(

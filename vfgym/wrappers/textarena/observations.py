@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from vfgym.wrappers.textarena.package import Kinds
 
-Told: TypeAlias = tuple[int, str, Any]
+GameMessage: TypeAlias = tuple[int, str, Any]
 """One observation of TextArena: who speaks (-1 is the game), the text, and its ``ObservationType``."""
 
 GAME = -1
@@ -16,16 +16,16 @@ GAME = -1
 
 
 MIXED_UP = frozenset({"Countdown", "Cryptarithm", "Slitherlink", "Tak"})
-"""Games whose messages have to be put `in_order` (textarena 0.7.4)."""
+"""Games whose messages have to be put `put_in_order` (textarena 0.7.4)."""
 
 
 @dataclass(slots=True)
-class Listener:
+class PlayerLog:
     """What one player of the running game has been told."""
 
-    told_raw: list[list[Told]] = field(default_factory=list)
+    raw_messages: list[list[GameMessage]] = field(default_factory=list)
     """What it was told, and not in TextArena's own form: the lists in which it came."""
-    untold: list[Told] = field(default_factory=list)
+    training_messages: list[GameMessage] = field(default_factory=list)
     """What it was told in TextArena's own form only."""
     board: str = ""
     """The board as it knows it, where that is kept."""
@@ -36,21 +36,21 @@ class Listener:
     knows_the_end: bool = False
 
 
-def in_order(told: Sequence[Told]) -> list[Told]:
+def put_in_order(messages: Sequence[GameMessage]) -> list[GameMessage]:
     """Return what a game told that mixes things up, with everything in its place.
 
     Countdown, Cryptarithm and Slitherlink give ``(kind, speaker, text)`` for moves; a comma too many makes a tuple of texts of Tak.
     """
-    return [_repaired(*item) for item in told]
+    return [_repair(*item) for item in messages]
 
 
-def _repaired(speaker: Any, text: Any, kind: Any) -> Told:
+def _repair(speaker: Any, text: Any, kind: Any) -> GameMessage:
     if isinstance(text, int):
         return text, kind, speaker
     return speaker, text if isinstance(text, str) else "".join(text), kind
 
 
-def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kinds: Kinds) -> str:
+def render_messages(messages: Sequence[GameMessage], player: int, roles: Mapping[int, str], kinds: Kinds) -> str:
     """Return all that a player was told but what it said itself, which stands in its conversation already.
 
     What others say is preceded by their names. Of several boards only the last is kept, with those that came right before it and say
@@ -59,7 +59,7 @@ def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kind
     board = kinds.board
     last_board, is_before_it = None, False
     texts: list[str] = []
-    for speaker, text, kind in reversed(told):
+    for speaker, text, kind in reversed(messages):
         if kind is board:
             if is_before_it or text == last_board:
                 continue
@@ -79,27 +79,27 @@ def everything(told: Sequence[Told], player: int, roles: Mapping[int, str], kind
     return "\n\n".join(texts)
 
 
-def in_training(told: Sequence[Told], listener: Listener, shows: str, kinds: Kinds) -> str:
+def render_training_view(messages: Sequence[GameMessage], log: PlayerLog, shows: str, kinds: Kinds) -> str:
     """Return what TextArena's training wrappers show: no moves and no complaints about moves.
 
     Args:
-        told: What the player was told.
-        listener: The player, who knows the board; the last one of `told` is the new one.
+        messages: What the player was told.
+        log: The player, who knows the board; the last one of `messages` is the new one.
         shows: ``"messages"``, boards among them, ``"messages and board"``, the latter as it is now, or ``"board"`` alone after the rules.
         kinds: The kinds of observations.
     """
     shows_board, shows_messages = shows != "messages", shows != "board"
     texts: list[str] = []
-    for _, text, kind in told:
+    for _, text, kind in messages:
         if shows_board and kind is kinds.board:
-            listener.board = text
+            log.board = text
         elif kind is kinds.prompt or (shows_messages and kind is not kinds.action and kind is not kinds.admin):
             texts.append(text)
     if shows_board:
-        texts.append(listener.board)
-    return joined(texts)
+        texts.append(log.board)
+    return join_texts(texts)
 
 
-def joined(texts: Sequence[str]) -> str:
+def join_texts(texts: Sequence[str]) -> str:
     """Return texts as one, with an empty line between two."""
     return "\n\n".join([stripped for text in texts if (stripped := text.strip("\n"))])
