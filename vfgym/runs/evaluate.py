@@ -23,8 +23,8 @@ from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
-from vfgym.runs.counting import Declared
 from vfgym.runs.engine import Engine, Group
+from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Seeds, TaskInputs
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
@@ -188,7 +188,7 @@ async def aevaluate(
             max_concurrent=max_concurrent,
             path_to_save=_path_to_save(results_path, save_results, identity),
         )
-        declared = Declared(definition, split)
+        declared = FailureRewards(definition, split)
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
         groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
         earlier = None

@@ -13,8 +13,8 @@ from vfgym.results import EarlierRun, GenerateOutputs, ResultsError, ResultsWrit
 from vfgym.results.counting import settle
 from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.rows import STANDARD_KEYS
-from vfgym.runs.counting import Declared
 from vfgym.runs.engine import Group, PlayedRollout
+from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.state import State
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Recorder:
         run: Run,
         earlier: EarlierRun | None,
         *,
-        declared: Declared | None = None,
+        declared: FailureRewards | None = None,
         on_rows: Callable[[list[RolloutOutput]], object] | None = None,
     ) -> None:
         """Record a run.

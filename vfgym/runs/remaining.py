@@ -7,8 +7,8 @@ from pathlib import Path
 
 from vfgym.messages import MessageTypes
 from vfgym.results import EarlierRun, Run, Slot, fingerprint_of
-from vfgym.runs.counting import Declared
 from vfgym.runs.engine import Group
+from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example, Inputs
 
 
@@ -29,7 +29,7 @@ def find_remaining(
     in_groups: bool,
     redo_errors: bool,
     types: MessageTypes,
-    declared: Declared | None = None,
+    declared: FailureRewards | None = None,
 ) -> tuple[list[Group], EarlierRun | None]:
     """Return the groups that are to be played, each with the numbers that are missing, and what was played before; None if nothing was.
 

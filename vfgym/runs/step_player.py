@@ -24,8 +24,8 @@ from vfgym.episode import BaseEpisode
 from vfgym.errors import Error, InvalidAction, ModelError
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
-from vfgym.runs.counting import Declared
 from vfgym.runs.engine import Group, PlayedRollout
+from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example, Seeds
 from vfgym.runs.replicas import Replica
 from vfgym.runs.retries import is_retryable, seconds_before_retry
@@ -42,7 +42,7 @@ class StepPlayerConfig:
     begin: Begin
     split: str
     seeds: Seeds
-    declared: Declared
+    declared: FailureRewards
     fingerprint: Callable[[Example], str | None]
     """Gives the fingerprint of an example's task; None for one that cannot be read."""
     max_retries: int = 0

@@ -6,7 +6,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import EnvGroup, route_of
 
 
-class Declared:
+class FailureRewards:
     """Knows by which environment of a group an example is played, and what its failed rollouts count with."""
 
     def __init__(self, definition: ChatEnv, split: str) -> None:
