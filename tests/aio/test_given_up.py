@@ -14,7 +14,7 @@ import verifiers_compat as vf
 import vfgym
 from tests.programs import run_python
 from tests.wrappers.games.nim import NimEnv
-from vfgym import AnthropicTurn, GameEnv, Rubric, ScriptedAgent, UserMessage, aevaluate
+from vfgym import Turn, GameEnv, Rubric, ScriptedAgent, UserMessage, aevaluate
 from vfgym.aio import threads
 from vfgym.aio.threads import Worker, on_thread
 from vfgym.messages import AssistantMessage, Message, ToolCall
@@ -273,11 +273,11 @@ class Stuck(GameEnv):
         game["seed"] = seed
         return [UserMessage("move")]
 
-    def make_move(self, game: Any, message: Message, state: State) -> AnthropicTurn:
+    def make_move(self, game: Any, message: Message, state: State) -> Turn:
         if message["content"] == "hang":
             assert self.release.wait(PATIENCE)
         game["moves"].append((game["seed"], threading.get_ident()))
-        return AnthropicTurn([UserMessage("on")], reward=1.0)
+        return Turn([UserMessage("on")], reward=1.0)
 
     def close_game(self, game: Any) -> None:
         game["closed"].set()

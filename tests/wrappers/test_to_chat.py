@@ -506,7 +506,7 @@ def test_actions_can_be_a_tool() -> None:
     [
         (CALLS, "Call `act` once a turn"),
         ([ToolCall("a", "walk", "{}")], "no tool `walk`"),
-        ([ToolCall("a", "act", "{right}")], "no JSON"),
+        ([ToolCall("a", "act", "{right}")], "not JSON"),
         ([ToolCall("a", "act", '["right"]')], "takes one argument"),
         ([ToolCall("a", "act", '{"action": "right", "speed": 2}')], "takes one argument"),
         ([ToolCall("a", "act", '{"action": "jump"}')], "left"),

@@ -200,7 +200,7 @@ def test_an_error_of_the_game_is_raised() -> None:
     ("make", "message"),
     [
         (lambda: vfgym.to_gym(vfgym.SingleTurnEnv([{"question": "?"}])), "another chat environment"),
-        (lambda: vfgym.to_gym(gym.make("CartPole-v1")), "no chat environment"),
+        (lambda: vfgym.to_gym(gym.make("CartPole-v1")), "not a chat environment"),
         (lambda: vfgym.to_gym(vfgym.to_chat("CartPole-v1"), by="tool"), "as_tool=True"),
         (lambda: NativeGame(vfgym.to_chat("CartPole-v1"), by="telepathy"), "'text' or 'tool'"),  # type: ignore[arg-type]
     ],

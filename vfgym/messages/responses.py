@@ -39,7 +39,7 @@ class Model:
         """Return what the fields are that need not be given."""
         return {}
 
-    def _given(self) -> dict[str, Any]:
+    def _given_fields(self) -> dict[str, Any]:
         """Return the fields that were given."""
         defaults = self._defaults()
         return {name: value for name, value in self._fields().items() if value is not None or defaults.get(name, _REQUIRED) is not None}
@@ -75,7 +75,7 @@ class Model:
         defaults = self._defaults() if exclude_defaults else {}
         plain = {
             name: as_plain(value, **how)
-            for name, value in (self._given() if exclude_unset else self._fields()).items()
+            for name, value in (self._given_fields() if exclude_unset else self._fields()).items()
             if not (exclude_none and value is None) and not _same(value, defaults.get(name, _REQUIRED))
         }
         if include is None and not exclude:
