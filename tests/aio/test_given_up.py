@@ -14,7 +14,7 @@ import verifiers_compat as vf
 import vfgym
 from tests.programs import run_python
 from tests.wrappers.games.nim import NimEnv
-from vfgym import Turn, GameEnv, Rubric, ScriptedAgent, UserMessage, aevaluate
+from vfgym import GameEnv, Rubric, ScriptedAgent, Turn, UserMessage, aevaluate
 from vfgym.aio import threads
 from vfgym.aio.threads import Worker, on_thread
 from vfgym.messages import AssistantMessage, Message, ToolCall
