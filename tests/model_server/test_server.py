@@ -358,14 +358,18 @@ async def test_a_response_can_be_sent_back_as_input() -> None:
 
     async with ModelServer({"m": policy}) as server, openai.AsyncOpenAI(base_url=server.openai_url, api_key="k") as gpt:
         first = await gpt.responses.create(model="m", input="add")
-        outputs = [{"type": "function_call_output", "call_id": call.id, "output": "3"} for call in CALLS]
+        parts = [{"type": "input_text", "text": "4"}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]
+        outputs = [
+            {"type": "function_call_output", "call_id": call.id, "output": output} for call, output in zip(CALLS, ("3", parts), strict=True)
+        ]
         items: Any = [{"role": "user", "content": "add"}, *first.output, *outputs]
         second = await gpt.responses.create(model="m", input=items, instructions="Be brief.")
         assert second.output_text == "done"
     system, user, assistant, *results = asked[1].messages
     assert (system.role, system.content, user.content) == ("system", "Be brief.", "add")
     assert (assistant.content, assistant.reasoning_content, list(assistant.tool_calls)) == (FULL.text, FULL.reasoning, CALLS)
-    assert [(result.tool_call_id, result.content) for result in results] == [("c1", "3"), ("c2", "3")]
+    seen = [{"type": "text", "text": "4"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+    assert [(result.tool_call_id, result.content) for result in results] == [("c1", "3"), ("c2", seen)]
 
 
 async def test_a_response_stream_has_the_documented_events(gpt: openai.AsyncOpenAI) -> None:
