@@ -237,7 +237,7 @@ def test_an_environment_that_tells_its_seat_otherwise_is_reported() -> None:
 
     failed = broken(Silent)
     assert list(failed) == [TABLE]
-    assert "the conversation of the policy's seat is told ['Your turn.'" in failed[TABLE]
+    assert "the conversation of the policy's seat holds ['Your turn.'" in failed[TABLE]
 
 
 def test_tables_that_differ_are_reported() -> None:

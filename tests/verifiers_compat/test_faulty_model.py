@@ -159,7 +159,7 @@ async def test_a_client_that_repeats_requests_gets_every_answer(make: Any, count
 
 async def test_rollouts_with_an_unusable_answer_are_repeated_and_count_once(tmp_path: Path) -> None:
     with ModelServer({"m": adds}, faults=Faults(seed=3, empty_reply=0.1, rate_limited=0.05)) as server:
-        results = await generated(with_tool(200), config(server), tmp_path, 200, max_retries=5)
+        results = await generated(with_tool(200), config(server), tmp_path, 200, max_retries=15)
         assert server.faults_given.keys() == {"empty_reply", "rate_limited"}
     check_complete(results, tmp_path, 200)
     assert results["metadata"]["avg_reward"] == 1.0
