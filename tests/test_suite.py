@@ -56,7 +56,7 @@ def test_is_quick():
 
 
 def test_a_case_that_hangs_fails_by_its_name_and_the_others_go_on(tmp_path: Path) -> None:
-    code, output = run_pytest(tmp_path, HANGS, "-n1", "-o", "faulthandler_timeout=10", "-o", "faulthandler_exit_on_timeout=true")
+    code, output = run_pytest(tmp_path, HANGS, "-n1", "-o", "faulthandler_timeout=4", "-o", "faulthandler_exit_on_timeout=true")
     assert code == 1, output
     assert "FAILED test_cases.py::test_waits - Failed: Timeout (>1.0s)" in output
     assert "crashed while running 'test_cases.py::test_takes_what_is_raised_for_an_error_of_its_own'" in output

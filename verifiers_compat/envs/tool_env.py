@@ -20,7 +20,7 @@ from vfgym.tools.results import are_content_parts, result_content
 def as_tool_content(value: object) -> str | list[dict[str, object]]:
     """Return what the model reads of what a tool returned: text and content parts as they are, anything else as `str` has it.
 
-    >>> documented_content({"left": None}), documented_content([])
+    >>> as_tool_content({"left": None}), as_tool_content([])
     ("{'left': None}", '[]')
     """
     return result_content(value) if isinstance(value, str) or are_content_parts(value) else str(value)

@@ -68,10 +68,10 @@ def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: i
             then a line for each other one.
 
     >>> table = ["agent", "reward", "seconds"], [["random", "0.1 ± 0.2", "1.50"]]
-    >>> print(aligned(*table))
+    >>> print(render_table(*table))
     agent   reward     seconds
     random  0.1 ± 0.2  1.50
-    >>> print(aligned(*table, width=20))
+    >>> print(render_table(*table, width=20))
     random
       reward: 0.1 ± 0.2
       seconds: 1.50

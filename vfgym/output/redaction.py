@@ -57,7 +57,7 @@ class Secret(str):
     >>> key = Secret("sk-0123456789")
     >>> key, key == "sk-0123456789", {"headers": {"X-Key": key}}
     ('***', True, {'headers': {'X-Key': '***'}})
-    >>> redacted("401: there is no account for sk-0123456789")
+    >>> redact("401: there is no account for sk-0123456789")
     '401: there is no account for ***'
     """
 
@@ -115,7 +115,7 @@ def secret_url(url: str) -> str:
 def redact_url(url: str) -> str:
     """Return a URL without its user and password and without the values of its query.
 
-    >>> redacted_url("https://ann:swordfish@example.org/v1?key=opensesame&v=2")
+    >>> redact_url("https://ann:swordfish@example.org/v1?key=opensesame&v=2")
     'https://***@example.org/v1?key=***&v=***'
     """
     return _QUERY_IN_URL.sub(rf"\1{REDACTED}", _USER_IN_URL.sub(f"{REDACTED}@", url))
@@ -136,7 +136,7 @@ def with_secrets(data: Any) -> Any:
 def redact_data(data: Any) -> Any:
     """Return data without secrets: those by their place (see `with_secrets`), and all that are known, wherever they stand.
 
-    >>> redacted_data({"temperature": 0.5, "extra_query": {"version": "2026-01-01"}})
+    >>> redact_data({"temperature": 0.5, "extra_query": {"version": "2026-01-01"}})
     {'temperature': 0.5, 'extra_query': {'version': '***'}}
     """
     return _walk(data, _as_text)

@@ -24,7 +24,7 @@ _LINE_ENDS = re.compile(r"[\t\r\n]")
 def escape(text: str) -> str:
     r"""Return a text with its control characters as Python writes them. Tabs and ends of lines stay.
 
-    >>> escaped("\x1b[2Jgone\nnext line")
+    >>> escape("\x1b[2Jgone\nnext line")
     '\\x1b[2Jgone\nnext line'
     """
     return _CONTROLS.sub(_as_python_writes_it, text)

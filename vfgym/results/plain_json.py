@@ -71,7 +71,7 @@ _UNKNOWN_TO_JSON = ("nan", "inf", "-inf")
 def number_as_text(value: Any) -> Any:
     """Return a number that JSON does not know as text: ``"nan"``, ``"inf"``, ``"-inf"``. Anything else stays as it is.
 
-    >>> written_number(float("-inf")), written_number(0.5), written_number(None)
+    >>> number_as_text(float("-inf")), number_as_text(0.5), number_as_text(None)
     ('-inf', 0.5, None)
     """
     return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value
