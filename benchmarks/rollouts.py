@@ -23,7 +23,8 @@ from typing import Any
 
 ROUNDS = 3
 AIMS = {
-    "single-turn rollout, µs": 50.0,
+    "single-turn rollout, 64 at once, µs": 115.0,
+    "single-turn rollout, all at once, µs": 150.0,
     "further turn at 20, µs": 10.0,
     "further turn at 100, µs": 10.0,
     "further turn at 400, µs": 10.0,
@@ -127,7 +128,10 @@ def single_turn(vf: Any) -> dict[str, float]:
     count = 2000
     env = vf.SingleTurnEnv(dataset=dataset(count), rubric=vf.Rubric(funcs=[exact]))
     client = bare_client(vf, "42")
-    return {"single-turn rollout, µs": best(lambda: cpu(evaluation(env, client, max_concurrent=64))) / count * 1e6}
+    return {
+        f"single-turn rollout, {what}, µs": best(lambda limit=limit: cpu(evaluation(env, client, max_concurrent=limit))) / count * 1e6
+        for what, limit in (("64 at once", 64), ("all at once", -1))
+    }
 
 
 def group_scoring(vf: Any) -> dict[str, float]:
