@@ -163,7 +163,7 @@ def says(completion: list[Message], answer: str) -> float:
 
 
 def test_a_reward_function_that_fails_where_there_is_no_answer_is_reported() -> None:
-    """Such a rollout has failed. A metric that fails, and one that has a number for everything, are not fault."""
+    """Such a rollout has failed. A metric that fails, and one that has a number for everything, are not faults."""
     rows = [{"question": "6 * 7?", "answer": "42"}]
     failed = broken(lambda: SingleTurnEnv(rows, rubric=Rubric(says)))
     assert list(failed) == [SCORES]

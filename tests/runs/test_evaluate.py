@@ -698,7 +698,7 @@ def test_what_is_left_out_under_ever_new_keys_is_named_a_few_times_only(caplog: 
     *named, last = caplog.messages
     assert len(named) == 20
     assert all("leaves out held.lock " in message for message in named)
-    assert "no further places are told of" in last
+    assert "no further places are reported" in last
 
 
 def test_what_rows_hold_as_text_on_disk_is_named_once_a_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

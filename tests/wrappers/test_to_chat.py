@@ -189,7 +189,7 @@ def test_what_cannot_be_played_in_words_is_refused_with_the_reason() -> None:
 
 
 class Board(gym.Env[Any, Any]):
-    """Many numbers that are not image."""
+    """Many numbers that are not an image."""
 
     observation_space = gym.spaces.Box(-1, 1, (40, 40), np.float64)
     action_space = gym.spaces.Discrete(2)

@@ -92,7 +92,7 @@ class DroppedValueLog:
         named = "; ".join(f"{place.path}: {place.reason}" for place in [*new.values()][:_MOST_NAMED])
         more = f"; and {len(new) - _MOST_NAMED} more" if len(new) > _MOST_NAMED else ""
         logger.warning(
-            "the row of example %s, rollout %s %s %s%s (the same places of other steps and rows are not told of)",
+            "the row of example %s, rollout %s %s %s%s (the same places in other steps and rows are not reported)",
             row.get("example_id"),
             row.get("rollout") or 0,
             verb,
@@ -100,4 +100,4 @@ class DroppedValueLog:
             more,
         )
         if len(self._warned) >= _MOST_KINDS:
-            logger.warning("rows may be without more than what was told of so far: no further places are told of in this run")
+            logger.warning("rows may lack more than what was reported so far: no further places are reported in this run")
