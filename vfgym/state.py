@@ -174,7 +174,7 @@ class State(dict[str, Any]):
             return default
 
 
-def make_failed_state(task: dict[str, Any], error: BaseException | None = None) -> State:
+def make_placeholder_state(task: dict[str, Any], error: BaseException | None = None) -> State:
     """Return what stands for the state of an episode that could not begin.
 
     Args:

@@ -10,7 +10,7 @@ from vfgym.results import RolloutOutput, rollout_output
 from vfgym.runs.client_player import ClientPlayerConfig
 from vfgym.runs.engine import Group, PlayedRollout
 from vfgym.runs.remaining import task_fingerprint
-from vfgym.state import make_failed_state
+from vfgym.state import make_placeholder_state
 
 
 class AuthoredPlayer:
@@ -43,13 +43,13 @@ class AuthoredPlayer:
                 raise TypeError(f"{name} must return a row (a dict) for each of {len(numbers)} rollouts, got {made!r}")
         except BaseException as raised:
             failure = rollout_failure(raised)
-            rows = [rollout_output(make_failed_state({}), error=failure, is_counted=False) for _ in numbers]
+            rows = [rollout_output(make_placeholder_state({}), error=failure, is_counted=False) for _ in numbers]
         completed = [_complete(row) for row in rows]
         for each, row in zip(numbers, completed, strict=True):
             row["rollout"], row["example_id"] = each, example.example_id
             if config.is_saved and row.get("fingerprint") is None:
                 row["fingerprint"] = task_fingerprint(config.inputs, example, each)
-        return PlayedRollout(number, config.definition, make_failed_state({}), failure, rows=completed)
+        return PlayedRollout(number, config.definition, make_placeholder_state({}), failure, rows=completed)
 
     async def close(self) -> None:
         """Nothing is kept between rollouts."""
@@ -57,4 +57,4 @@ class AuthoredPlayer:
 
 def _complete(row: Mapping[str, Any]) -> RolloutOutput:
     """Return a row with everything that rows have."""
-    return RolloutOutput({**rollout_output(make_failed_state({}), is_counted=False), **row})
+    return RolloutOutput({**rollout_output(make_placeholder_state({}), is_counted=False), **row})

@@ -26,7 +26,7 @@ from vfgym.episode.machine import BaseEpisode
 from vfgym.episode.stops import complete, model_failure, note_end
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
 from vfgym.messages import Message, Response, as_messages
-from vfgym.state import State, make_failed_state
+from vfgym.state import State, make_placeholder_state
 from vfgym.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class InvertedEpisode(BaseEpisode):
         try:
             self.state = self.definition.initial_state(task, ParkingClient(self), model, sampling_args)
         except BaseException as error:
-            self.state, self.is_over = make_failed_state(task, error), True  # there is nothing to clean up
+            self.state, self.is_over = make_placeholder_state(task, error), True  # there is nothing to clean up
             raise
         self.state.begin(*self._player)
         self._began = time.time()

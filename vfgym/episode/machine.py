@@ -26,7 +26,7 @@ from vfgym.episode.scoring import score_alone, score_turn
 from vfgym.episode.stops import check_stops, complete, error_stop, model_failure, note_error
 from vfgym.errors import Error
 from vfgym.messages import Message, Response, as_messages
-from vfgym.state import MessagesView, State, make_failed_state
+from vfgym.state import MessagesView, State, make_placeholder_state
 
 
 class Outcome(NamedTuple):
@@ -227,7 +227,7 @@ class Episode(BaseEpisode):
                 state = definition.initial_state(task, client, model, sampling_args)
             state.begin(*self._player)
         except BaseException as error:
-            self.state, self.is_over = make_failed_state(task, error), True  # there is nothing to clean up
+            self.state, self.is_over = make_placeholder_state(task, error), True  # there is nothing to clean up
             raise
         self.state = state
         state.step_metrics = {function.name: 0.0 for function, _ in self._step_scorers}

@@ -30,7 +30,7 @@ from vfgym.results import fingerprint_of
 from vfgym.runs.engine import Group, PlayedRollout
 from vfgym.runs.inputs import Inputs, Seeds
 from vfgym.runs.retries import is_retryable, seconds_before_retry
-from vfgym.state import State, make_failed_state
+from vfgym.state import State, make_placeholder_state
 
 if TYPE_CHECKING:
     from vfgym.clients import Client
@@ -124,7 +124,7 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
         try:  # a fresh one where it made none
             state = made[-1] if made else env.initial_state(env.tasks_of("train").copy_input(task), client, model, sampling_args)
         except Exception:
-            raise RolloutFailed(make_failed_state(task, error)) from error
+            raise RolloutFailed(make_placeholder_state(task, error)) from error
         episode.state = state
         if isinstance(error, Error | DeadlinePassed):
             note_end(state, error)
@@ -189,7 +189,7 @@ class ClientPlayer:
             env, task = config.definition.routed(task)
         except Exception as error:  # a row that cannot be read, or that belongs nowhere
             return PlayedRollout(
-                number, config.definition, make_failed_state({"example_id": example.example_id}), error, fingerprint=fingerprint
+                number, config.definition, make_placeholder_state({"example_id": example.example_id}), error, fingerprint=fingerprint
             )
         client = config.client_of(group)
         for attempt in range(config.max_retries + 1):

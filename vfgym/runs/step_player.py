@@ -29,7 +29,7 @@ from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example, Seeds
 from vfgym.runs.replicas import Replica
 from vfgym.runs.retries import is_retryable, seconds_before_retry
-from vfgym.state import State, make_failed_state
+from vfgym.state import State, make_placeholder_state
 
 Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
 """Gives what answers in the episode that an environment has just begun."""
@@ -91,7 +91,9 @@ class StepPlayer:
             observation, info = env.reset(seed=config.seeds.of(example, number), options=options)
         except BaseException as error:
             failure = rollout_failure(error)
-            return PlayedRollout(number, seat.definition, make_failed_state({"example_id": example.example_id}), failure, seen_return=0.0)
+            return PlayedRollout(
+                number, seat.definition, make_placeholder_state({"example_id": example.example_id}), failure, seen_return=0.0
+            )
         answer = config.begin(env)
         episode = cast(BaseEpisode, seat.episode)
         played = PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
