@@ -274,6 +274,19 @@ def test_rows_of_a_dataset_may_be_read_in_any_order() -> None:
         rows[600]
 
 
+def test_each_pass_over_a_dataset_reads_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = numbered(list(range(600)))
+    read, reads = type(dataset).__getitem__, []
+    monkeypatch.setattr(type(dataset), "__getitem__", lambda self, key: reads.append(key) or read(self, key))
+    rows = DatasetRows(dataset)
+    numbers = []
+    for _ in range(2):
+        reads.clear()
+        assert [rows[index]["example_id"] for index in range(600)] == list(range(600))
+        numbers.append(len(reads))
+    assert max(numbers) <= 4
+
+
 def test_ids_that_a_transform_makes_count() -> None:
     def shifted(batch: dict[str, Any]) -> dict[str, Any]:
         return {**batch, "example_id": [example_id + 100 for example_id in batch["example_id"]]}

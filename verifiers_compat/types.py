@@ -85,7 +85,8 @@ class _Open:
     def __init__(self, *args: Any, **fields: Any) -> None:
         known = {name: fields.pop(name) for name in self.__dataclass_fields__ if name in fields}
         super().__init__(*args, **known)
-        self.__dict__.update(fields)
+        if fields:  # an empty `__dict__` takes 64 bytes as well
+            self.__dict__.update(fields)
 
 
 class Usage(_Open, responses.Usage, metaclass=StandsFor):

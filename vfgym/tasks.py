@@ -69,8 +69,8 @@ class DatasetRows:
     def __init__(self, dataset: Any) -> None:
         """Read `dataset`."""
         self.dataset = dataset
-        self._block: list[dict[str, Any]] = []
-        self._start = 0
+        self._block: tuple[int, list[dict[str, Any]]] = (0, [])  # its first row's position, and its rows; replaced as a whole, for threads
+        self._last = -1
 
     @functools.cached_property
     def example_ids(self) -> list[int]:
@@ -93,16 +93,18 @@ class DatasetRows:
 
     def __getitem__(self, index: int) -> Row:
         """Return a row."""
-        place = index - self._start
-        if not 0 <= place < len(self._block):
-            if place != len(self._block):  # out of order: neighbours will hardly be asked for next
-                return self.dataset[index]  # type: ignore[no-any-return]
-            columns = self.dataset[index : index + self._BLOCK]
-            self._start, place = index, 0
-            self._block = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-            if not self._block:
-                raise IndexError(index)
-        return self._block[place]
+        start, rows = self._block
+        follows, self._last = 0 <= index == self._last + 1, index
+        if start <= index < start + len(rows):
+            return rows[index - start]
+        if not follows:  # its neighbours will hardly be asked for next
+            return self.dataset[index]  # type: ignore[no-any-return]
+        columns = self.dataset[index : index + self._BLOCK]
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        if not rows:
+            raise IndexError(index)
+        self._block = (index, rows)
+        return rows[0]
 
 
 def _is_dataset(source: Any) -> bool:

@@ -269,6 +269,22 @@ def test_callbacks_are_told_what_the_documents_say() -> None:
     assert counts == [1, 1, 1, 1]
 
 
+def test_metadata_that_a_callback_keeps_stay_those_of_their_moment() -> None:
+    kept: list[tuple[list[float], Mapping[str, Any]]] = []
+    single().evaluate_sync(
+        Model(),
+        "m",
+        num_examples=2,
+        rollouts_per_example=2,
+        max_concurrent=1,
+        on_progress=lambda outputs, new, metadata: kept.append(([row["reward"] for row in outputs], metadata)),
+    )
+    for rewards, metadata in [kept[-1], kept[0]]:  # the newest first, so that the older ones come after it
+        assert metadata["avg_reward"] == sum(rewards) / len(rewards)
+        assert metadata["avg_metrics"]["num_turns"] == 1.0
+        assert metadata["num_examples"] == 2
+
+
 class Endpoint(Client):
     """Notes who asks which endpoint."""
 

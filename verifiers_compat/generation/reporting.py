@@ -20,22 +20,50 @@ if TYPE_CHECKING:
 logger = logging.getLogger("verifiers_compat")
 
 
-class RunningMetadata(Mapping[str, Any]):
-    """The metadata of a run so far. Means are kept as the run goes on; the rest is made when it is first read."""
+_MEANS: dict[str, type[Metric[Any]]] = {"avg_reward": RewardMetric, "avg_error": ErrorRateMetric, "avg_metrics": EnvMetrics}
 
-    def __init__(self, run: Run, outputs: Sequence[RolloutOutput], means: Mapping[str, Any]) -> None:
+
+class RunningMeans:
+    """The means over the first outputs of a run. Each output is added once, when means that it counts in are read."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._metrics: dict[str, Metric[Any]] = {name: kind() for name, kind in _MEANS.items()}
+        self._num_counted = 0
+
+    def compute(self, outputs: Sequence[RolloutOutput], count: int) -> dict[str, Any]:
+        """Return the means over the first `count` outputs, by name. With fewer than before, it begins again."""
+        if count < self._num_counted:
+            self._reset()
+        for metric in self._metrics.values():
+            metric.add_outputs(outputs[self._num_counted : count])
+        self._num_counted = count
+        return {name: metric.compute() for name, metric in self._metrics.items()}
+
+
+class RunningMetadata(Mapping[str, Any]):
+    """The metadata of a run so far, made when it is first read."""
+
+    def __init__(self, run: Run, outputs: Sequence[RolloutOutput], means: RunningMeans) -> None:
         """Describe `run` by its first outputs."""
         self._run = run
         self._outputs = outputs
         self._count = len(outputs)
-        self._means = means
+        self._running_means = means
+
+    @functools.cached_property
+    def _means(self) -> Mapping[str, Any]:
+        return self._running_means.compute(self._outputs, self._count)
 
     @functools.cached_property
     def _metadata(self) -> Mapping[str, Any]:
         return self._run.metadata(self._outputs[: self._count])
 
     def __getitem__(self, key: str) -> Any:
-        return self._means[key] if key in self._means else self._metadata[key]
+        return self._means[key] if key in _MEANS else self._metadata[key]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._metadata)
@@ -51,8 +79,7 @@ class RunReporter:
         """Report to the callbacks of these settings."""
         self._settings = settings
         self._on_row: Any = None
-        self._means: dict[str, Metric[Any]] = {"avg_reward": RewardMetric(), "avg_error": ErrorRateMetric(), "avg_metrics": EnvMetrics()}
-        self._num_counted = 0
+        self._means = RunningMeans()
         self._has_failed = False
 
     def log(self, message: str) -> None:
@@ -83,10 +110,7 @@ class RunReporter:
         for row in new:
             self._on_row(row)
         if self._settings.on_progress:
-            for metric in self._means.values():
-                metric.add_outputs(outputs[self._num_counted :])
-            self._num_counted = len(outputs)
-            metadata = RunningMetadata(run, outputs, {name: metric.compute() for name, metric in self._means.items()})
+            metadata = RunningMetadata(run, outputs, self._means)
             for callback in self._settings.on_progress:
                 self._call(callback, outputs, new, metadata)
 

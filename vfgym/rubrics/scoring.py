@@ -208,7 +208,9 @@ def score_members(functions: Iterable[RewardFunction], states: list[State], clas
         else:
             if each is None:
                 each = [namespace_of(state, class_objects) for state in states]
-            values = yield from _individual_values(function, states, each, scores)
+            values = _values_of(function, states, each, scores)
+            if not all(value.__class__ is float for value in values):
+                yield from _await_values(function, values, states, scores)
         for score, value in zip(scores, values, strict=True):
             score.metrics[function.name] = value
             if function.weight:
@@ -226,15 +228,20 @@ def member_score(steps: Steps[Score]) -> Steps[Score]:
         return score
 
 
-def _individual_values(
-    function: RewardFunction, states: list[State], each: list[dict[str, Any]], scores: list[Score]
-) -> Steps[list[float]]:
-    values: list[Any] = [0.0] * len(states)
-    for index, (names, state) in enumerate(zip(each, states, strict=True)):
+def _values_of(function: RewardFunction, states: list[State], each: list[dict[str, Any]], scores: list[Score]) -> list[Any]:
+    """Return a function's number for each member of a group; what has to be awaited is among them as it is (see `_await_values`)."""
+    values: list[Any] = []
+    for names, state, score in zip(each, states, scores, strict=True):
         try:
-            values[index] = value_of(function, names, state)
+            values.append(value_of(function, names, state))
         except BaseException as error:
-            scores[index].fail(error)
+            score.fail(error)
+            values.append(0.0)
+    return values
+
+
+def _await_values(function: RewardFunction, values: list[Any], states: list[State], scores: list[Score]) -> Steps[None]:
+    """Put a function's numbers in the place of what has to be awaited for them, at once for all members."""
     waiting = [index for index, value in enumerate(values) if value.__class__ is not float]
     if len(waiting) == 1:
         index = waiting[0]
@@ -251,7 +258,6 @@ def _individual_values(
                 scores[index].fail(value)
             else:
                 values[index] = _number(function, value, states[index])
-    return values
 
 
 def _number(function: RewardFunction, value: Any, state: State) -> float:
