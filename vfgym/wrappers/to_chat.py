@@ -62,6 +62,9 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
 
             * ``observe``: ``"text"``, ``"image"`` (the observation where it is an image, else the game's ``rgb_array`` drawing) or
               ``"both"``; an image by itself where the observations are images. ``obs_to_text``: a function from an observation to text.
+            * ``show``: what is told of each move below the observation, of ``("reward", "legal", "step")``: what it earned, which actions
+              are legal now (where the game has an ``action_mask`` in its info or in a `Dict` observation), and which move of how many
+              it was. None tells the legal actions, and in Gymnasium's toy_text games the reward; ``()`` tells nothing.
             * ``as_tool``: True offers the actions as a tool ``act`` too.
             * ``rules``: text instead of the docstring's. ``prompt``: text instead of all that is said before the first observation.
             * ``action_names``: one for each action of a `Discrete` space; for others a structure that mirrors the space

@@ -201,7 +201,7 @@ class Named(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
 
 
 def test_a_delayed_observation_is_shown_with_its_delay() -> None:
-    env = vfgym.to_chat(wrappers.DelayObservation(gym.make("FrozenLake-v1", **LAKE), 2))
+    env = vfgym.to_chat(wrappers.DelayObservation(gym.make("FrozenLake-v1", **LAKE), 2), show=())
     assert shown(env).endswith("\n\n0")
     assert [env.step("down").observation[-1].content for _ in range(3)] == ["0", "0", "4\n\nThe game is over."]
 

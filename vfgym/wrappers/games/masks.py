@@ -1,4 +1,6 @@
-"""Action masks: which actions they allow, for the kinds of spaces of which Gymnasium defines masks.
+"""Action masks: where environments give them, how a model is told of them, and which actions they allow.
+
+The kinds of spaces of which Gymnasium defines masks are those that are read here.
 
 A mask allows an action if the space's `sample` may return that action with it. So where a mask allows no value at all of one element of a
 larger action, it allows the element's first value, as Gymnasium has it.
@@ -16,7 +18,59 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import iterate
 
+from vfgym.codecs import Codec, observation_text
 from vfgym.errors import ConfigurationError
+
+MASK = "action_mask"
+"""The key under which environments give a mask: in a Dict observation, or else in the info."""
+
+_MOST_LISTED = 64
+"""Legal actions that are told one by one."""
+
+_FIRST_LISTED = 16
+"""Legal actions that are told of more."""
+
+
+def find_mask(observation: Any, info: Mapping[str, Any]) -> Any:
+    """Return what an environment gives as a mask, in its observation or in its info; None where it gives none.
+
+    >>> find_mask({"observation": 3, "action_mask": [0, 1]}, {}), find_mask(3, {"action_mask": [1, 1]}), find_mask(3, {})
+    ([0, 1], [1, 1], None)
+    """
+    if isinstance(observation, Mapping) and MASK in observation:
+        return observation[MASK]
+    return info.get(MASK)
+
+
+def holds_mask(space: gym.Space[Any]) -> bool:
+    """Say whether the observations of a space hold a mask beside something else."""
+    return isinstance(space, spaces.Dict) and MASK in space.spaces and len(space.spaces) > 1
+
+
+def without_mask(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a Dict observation, or its space, holds beside the mask."""
+    return {key: member for key, member in members.items() if key != MASK}
+
+
+def legal_line(codec: Codec, mask: Any) -> str:
+    """Return the line that tells a model what a mask allows; empty where there is no mask.
+
+    >>> from vfgym.codecs import codec_for
+    >>> legal_line(codec_for(spaces.Discrete(3), ["left", "stay", "right"]), [1, 0, 1])
+    'Legal actions: left, right'
+
+    Args:
+        codec: The actions. Of a space whose actions are not numbered one by one, the mask is told as it is.
+        mask: The mask, as `find_mask` returns it. Of more than 64 legal actions, the first 16 and the number of the others are told.
+    """
+    if mask is None:
+        return ""
+    legal = codec.legal_texts(mask)
+    if legal is None:
+        text = observation_text(None, mask)
+        return f"Action mask:\n{text}" if "\n" in text else f"Action mask: {text}"
+    listed = legal if len(legal) <= _MOST_LISTED else [*legal[:_FIRST_LISTED], f"and {len(legal) - _FIRST_LISTED} more"]
+    return f"Legal actions: {', '.join(listed) or 'none'}"
 
 
 def mask_of(space: gym.Space[Any], given: Any) -> Any:

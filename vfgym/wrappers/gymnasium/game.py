@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -24,10 +24,11 @@ from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
-from vfgym.wrappers.games.masks import mask_of
+from vfgym.wrappers.games.masks import find_mask, mask_of
 from vfgym.wrappers.games.session import GameState, Turn, copy_info
 from vfgym.wrappers.gymnasium.descriptions import describe
 from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer
+from vfgym.wrappers.gymnasium.reports import MoveReport, Show, choose_pieces
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 """What an answer that names no action leads to."""
@@ -77,6 +78,8 @@ class GymnasiumState(GameState):
 
     observation: Any = None
     game_info: Mapping[str, Any] = field(default_factory=dict)
+    moves: int = 0
+    """How many actions were played."""
 
 
 class GymnasiumGame(GameEnv):
@@ -96,6 +99,7 @@ class GymnasiumGame(GameEnv):
         obs_to_text: Callable[[Any], str] | None = None,
         rules: str | None = None,
         prompt: str | None = None,
+        show: Collection[Show] | None = None,
         on_invalid: OnInvalid = "feedback",
         invalid_reward: float = 0.0,
         noop_action: Any = None,
@@ -130,9 +134,11 @@ class GymnasiumGame(GameEnv):
                 raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
             if name is None:
                 name = game.spec.id if game.spec is not None else type(game.unwrapped).__name__
-            self._shown = make_renderer(game, name, observe, obs_to_text)
+            self.show = choose_pieces(show, game)
+            self._shown = make_renderer(game, name, observe, obs_to_text, hides_mask="legal" in self.show)
             self._rendered = self._shown.render if isinstance(self._shown, RenderedText) else None
             self._read(game, name, action_names, as_tool, rules, prompt)
+            self._report = MoveReport(self.show, game.observation_space, self.codec)
             self.on_invalid = on_invalid
             self.invalid_reward = float(invalid_reward)
             self._noop = self._noop_of(game, noop_action) if on_invalid == "noop" else None
@@ -201,7 +207,10 @@ class GymnasiumGame(GameEnv):
         if self.on_invalid == "random":
             # A game's seed decides everything, in rollouts too, which have no random numbers of a player.
             state["rng_of_moves"] = state.rng if seed is None else np.random.default_rng([seed, 1])
-        return [UserMessage(join_contents([self._prompt, self._shown(game, observation)]))]
+        shown = [self._prompt, self._shown(game, observation)]
+        if lines := self._lines(state, None):
+            shown.append(lines)
+        return [UserMessage(join_contents(shown))]
 
     def make_move(self, game: Game, message: Message, state: State) -> Turn:
         """Make the move that a message names; what one leads to that names none, ``on_invalid`` says."""
@@ -210,7 +219,8 @@ class GymnasiumGame(GameEnv):
             action = self.answers.read(message) if not state.is_cut_off else self.answers.read_cut_off(message)
         except ActionNotFound as error:
             if self.on_invalid in ("feedback", "terminate"):
-                return Turn(self.answers.reply(message, str(error)), self.invalid_reward, is_valid=False)
+                feedback = self._report.after(str(error), self.invalid_reward)
+                return Turn(self.answers.reply(message, feedback), self.invalid_reward, is_valid=False)
             # A copy each time: a game may write into what it is given.
             action = copy.deepcopy(self._noop) if self.on_invalid == "noop" else self._random_action(state)
             self.note_invalid_answer(state)
@@ -228,18 +238,32 @@ class GymnasiumGame(GameEnv):
             kept = copy_info(info)  # a game may write its next info into the same dict
         game_state: GymnasiumState = state.game_state
         game_state.game_info, game_state.observation = info, observation
+        game_state.moves += 1
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
             shown, reward = join_contents([note, shown]), reward + self.invalid_reward
+        if (self._report.needs_no_info or info) and (lines := self._lines(state, reward, is_over=bool(terminated or truncated))):
+            shown = join_contents([shown, lines])
         if terminated or truncated:
             shown = join_contents([shown, _GAME_OVER])
         return Turn(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
+
+    def _lines(self, state: State, reward: float | None, *, is_over: bool = False) -> str:
+        """Return what is told below the observation."""
+        game_state: GymnasiumState = state.game_state
+        most = self._most_moves
+        if self.max_turns > 0:  # which counts answers that named no action, too
+            at_most = game_state.moves + self.max_turns - len(state["trajectory"])
+            most = at_most if most is None else min(most, at_most)
+        return self._report.lines(
+            game_state.observation, game_state.game_info, reward=reward, moves=game_state.moves, most_moves=most, is_over=is_over
+        )
 
     def _random_action(self, state: State) -> Any:
         space = copy.deepcopy(self.game_action_space)
         space.seed(int(state["rng_of_moves"].integers(2**31)))
         try:
-            return space.sample(mask_of(space, state["game_info"].get("action_mask")))
+            return space.sample(mask_of(space, find_mask(state["observation"], state["game_info"])))
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the game's action_mask is none for {space}: {error}") from error
 
@@ -255,11 +279,12 @@ class GymnasiumGame(GameEnv):
 
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell the game's own info, and the legal actions where it masks them."""
-        info = state.game_state.game_info
-        if not info:
+        game_state: GymnasiumState = state.game_state
+        info = game_state.game_info
+        if not info and not self._report.observes_mask:
             return {"game_info": {}}
         told: dict[str, Any] = {"game_info": copy_info(info)}
-        legal = self.codec.legal_texts(info.get("action_mask"))
+        legal = self.codec.legal_texts(find_mask(game_state.observation, info))
         if legal is not None:
             told["legal_actions"] = legal
         return told

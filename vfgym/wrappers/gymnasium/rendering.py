@@ -9,7 +9,7 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 import gymnasium as gym
 
@@ -18,6 +18,7 @@ from vfgym.codecs.observations import TextRenderer, without_colours
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Content, join_contents
 from vfgym.wrappers.games.images import image_part, is_image_space
+from vfgym.wrappers.games.masks import holds_mask, without_mask
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
 from vfgym.wrappers.gymnasium.minigrid import ABOUT_VIEW, is_minigrid, minigrid_text
 
@@ -41,13 +42,14 @@ class ObservationRenderer(Protocol):
 class RenderedText:
     """Shows observations as labelled numbers."""
 
-    __slots__ = ("labels", "render", "space")
+    __slots__ = ("hides_mask", "labels", "render", "space")
 
-    def __init__(self, space: gym.Space[Any], labels: Sequence[str]) -> None:
-        """Show observations of `space`, whose elements have these labels if there are as many."""
+    def __init__(self, space: gym.Space[Any], labels: Sequence[str], hides_mask: bool = False) -> None:
+        """Show observations of `space`, whose elements have these labels if there are as many, with or without an action mask in them."""
         self.space = space
         self.labels = labels
-        renderer: Any = text_renderer(space, labels)
+        self.hides_mask = hides_mask
+        renderer: Any = _WithoutMask(cast(gym.spaces.Dict, space), labels) if hides_mask else text_renderer(space, labels)
         self.render: TextRenderer = renderer.__call__  # a method is called faster than an object
 
     def __call__(self, game: Game, observation: Any) -> str:
@@ -55,7 +57,19 @@ class RenderedText:
         return self.render(observation)
 
     def __reduce__(self) -> tuple[type[RenderedText], tuple[Any, ...]]:
-        return RenderedText, (self.space, self.labels)
+        return RenderedText, (self.space, self.labels, self.hides_mask)
+
+
+class _WithoutMask:
+    """Renders what a Dict observation holds beside its action mask: the only other element alone, or all others by their keys."""
+
+    def __init__(self, space: gym.spaces.Dict, labels: Sequence[str]) -> None:
+        others = without_mask(space.spaces)
+        self._only = next(iter(others)) if len(others) == 1 else None
+        self._render = text_renderer(gym.spaces.Dict(others) if self._only is None else others[self._only], labels)
+
+    def __call__(self, observation: Any) -> str:
+        return self._render(without_mask(observation) if self._only is None else observation[self._only])
 
 
 @dataclass(frozen=True)
@@ -121,7 +135,9 @@ def drawing_text(drawing: Any) -> str:
     return without_colours(text)
 
 
-def make_renderer(game: Game, name: str, observe: Observe | None, obs_to_text: Callable[[Any], str] | None) -> ObservationRenderer:
+def make_renderer(
+    game: Game, name: str, observe: Observe | None, obs_to_text: Callable[[Any], str] | None, *, hides_mask: bool = False
+) -> ObservationRenderer:
     """Return what shows a game.
 
     Args:
@@ -129,6 +145,7 @@ def make_renderer(game: Game, name: str, observe: Observe | None, obs_to_text: C
         name: What messages of errors call it.
         observe: Text, image or both; None takes an image where the observations are images, else text.
         obs_to_text: A function from an observation to text.
+        hides_mask: Whether labelled numbers do not show an action mask in the observation, since it is told below them.
 
     Raises:
         ConfigurationError: If the game cannot be shown so, or an argument is wrong.
@@ -143,20 +160,23 @@ def make_renderer(game: Game, name: str, observe: Observe | None, obs_to_text: C
         is_drawn = obs_to_text is not None or _shows_drawing(game)
         observe = "image" if is_image_space(game.observation_space) and not is_drawn else "text"
     if observe == "text":
-        return _text_of(game, name, obs_to_text)
+        return _text_of(game, name, obs_to_text, hides_mask)
     image = _image_of(game, name)
-    return image if observe == "image" else TextAndImage(_text_of(game, name, obs_to_text), image)
+    return image if observe == "image" else TextAndImage(_text_of(game, name, obs_to_text, hides_mask), image)
 
 
-def _text_of(game: Game, name: str, obs_to_text: Callable[[Any], str] | None) -> ObservationRenderer:
+def _text_of(game: Game, name: str, obs_to_text: Callable[[Any], str] | None, hides_mask: bool) -> ObservationRenderer:
     if obs_to_text is not None:
         return WrittenText(obs_to_text)
     if _shows_drawing(game):
         return render_drawing
     if is_minigrid(game):
         return _MINIGRID_TEXT
-    check_readable(game.observation_space, name, 'or observe="image" if it can be drawn')
-    return RenderedText(game.observation_space, describe(game).observation_labels)
+    space = game.observation_space
+    hides_mask = hides_mask and holds_mask(space)
+    written: Any = gym.spaces.Dict(without_mask(space.spaces)) if hides_mask else space  # type: ignore[attr-defined]
+    check_readable(written, name, 'or observe="image" if it can be drawn')
+    return RenderedText(space, describe(game).observation_labels, hides_mask)
 
 
 def explanation(renderer: ObservationRenderer, described: Description) -> str:
