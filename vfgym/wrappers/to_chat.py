@@ -73,7 +73,9 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
               again, ``max_invalid_moves`` (10) times in a row; ``"terminate"`` ends the episode; ``"noop"`` plays the action that does
               nothing (``noop_action``, where the game does not say which) and ``"random"`` any action. ``invalid_reward`` (0.0) is
               what each such answer is rewarded with.
-            * ``history``: moves that the model is shown again: None for all of them.
+            * ``history``: moves that the model is shown again: None for all of them. ``images``: pictures that it is shown, the newest
+              ones. ``max_prompt_tokens``: most tokens of a prompt, in which the oldest moves are left out; four characters are a token
+              unless ``count_tokens``, a function, counts those of a text.
             * ``max_turns``, ``blocking``, ``system_prompt``, ``rubric``, ``render_mode`` (the chat environment's) and the rest of what
               `vfgym.GameEnv` takes.
 

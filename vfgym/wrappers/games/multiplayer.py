@@ -151,8 +151,9 @@ class MultiplayerEnv(GameSessionEnv):
         self.tell_legal_actions = tell_legal_actions
         self.has_form = type(self).move_of is not MultiplayerEnv.move_of
         """Whether players put their moves into a form, so that `move_of` is asked for the move in each message."""
-        if self.is_self_play and kwargs.get("history") is not None:
-            raise ConfigurationError("history cannot be limited in self-play: each player is shown its own conversation")
+        for name in ("history", "images", "max_prompt_tokens"):
+            if self.is_self_play and kwargs.get(name) is not None:
+                raise ConfigurationError(f"{name} cannot be limited in self-play: each player is shown its own conversation")
         if kwargs.get("rubric") is None:
             kwargs["rubric"] = rubric = Rubric(reward_without_a_move)
             rubric.add_step_reward_func(game_reward)
@@ -199,7 +200,7 @@ class MultiplayerEnv(GameSessionEnv):
 
     def _overrides(self, name: str) -> bool:
         if name == "get_prompt_messages" and type(self).get_prompt_messages is MultiplayerEnv.get_prompt_messages:
-            return self.is_self_play or self.history is not None
+            return self.is_self_play or bool(self._limits)
         return super()._overrides(name)
 
     # How it is played
@@ -241,7 +242,7 @@ class MultiplayerEnv(GameSessionEnv):
         player = self._seat_players(game, state)
         table = TableState(player=player, rewards=dict.fromkeys(game.players, 0.0), earned=dict.fromkeys(game.players, 0.0))
         state.begin_game(table)
-        if self.history is not None:
+        if self._limits.drop_moves:
             rules = yield from self._call(session, game.rules, player)
             if rules is not None:
                 state["rules"] = rules

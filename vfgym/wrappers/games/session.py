@@ -30,6 +30,7 @@ from vfgym.rubrics import Rubric
 from vfgym.rubrics.rubric_group import find_rewarding_functions
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
+from vfgym.wrappers.games.history import EARLIER_MOVES, PromptHistory, make_limits
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,8 @@ class GameState:
     """Answers in a row that named no move."""
     invalid_answers: int = 0
     """All answers that named no move, whatever the game made of them."""
+    prompt_history: PromptHistory | None = None
+    """What the prompts are made of, where they are limited."""
 
 
 class GameSession:
@@ -139,6 +142,9 @@ class GameSessionEnv(MultiTurnEnv):
         max_invalid_moves: int = 10,
         blocking: bool = True,
         history: int | None = None,
+        images: int | None = None,
+        max_prompt_tokens: int | None = None,
+        count_tokens: Callable[[str], int] | None = None,
         rubric: Rubric | None = None,
         **kwargs: Any,
     ) -> None:
@@ -152,22 +158,25 @@ class GameSessionEnv(MultiTurnEnv):
             history: Moves that the model is shown again, each with what the game answered. None shows all of them; 0 shows
                 nothing but the rules and what the game answered last. Answers that named no move since then are shown after
                 it, since what they are told says nothing of the game. Results hold the whole conversation.
+            images: Pictures that the model is shown: the newest ones. A note stands for each older one. None shows all of them.
+            max_prompt_tokens: Most tokens of a prompt. Where it would be longer, the oldest moves are left out, which a note after the
+                rules says; the rules and what the game answered last are always shown. It is an error if the first prompt is longer.
+            count_tokens: Returns the number of tokens of a text; without it, four characters are one. A picture counts as 1,000.
             rubric: Scores episodes; the default emits the game's own rewards.
             **kwargs: Passed to `MultiTurnEnv`.
 
         Raises:
-            ConfigurationError: If a number of moves is none.
+            ConfigurationError: If a number of moves, pictures or tokens is none.
         """
         self._refuse(kwargs)
         if rubric is None:
             rubric = Rubric()
             rubric.add_step_reward_func(game_reward)
-        shown, invalid = as_integer(history), as_integer(max_invalid_moves)
-        if history is not None and (shown is None or shown < 0):
-            raise ConfigurationError(f"history must be a number of moves from 0, or None for all of them; got {history!r}")
+        self._limits = make_limits(history, images, max_prompt_tokens, count_tokens)
+        invalid = as_integer(max_invalid_moves)
         if invalid is None or invalid < 1:
             raise ConfigurationError(f"max_invalid_moves must be a whole number of at least 1, got {max_invalid_moves!r}")
-        self.history, self.max_invalid_moves = shown, invalid
+        self.history, self.max_invalid_moves = self._limits.moves, invalid
         super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
         self.blocking = blocking
         self._has_own_env_response = type(self).env_response is not GameSessionEnv.env_response
@@ -190,7 +199,7 @@ class GameSessionEnv(MultiTurnEnv):
 
     def _overrides(self, name: str) -> bool:
         if name == "get_prompt_messages" and type(self).get_prompt_messages is GameSessionEnv.get_prompt_messages:
-            return self.history is not None
+            return bool(self._limits)
         return super()._overrides(name)
 
     def tasks_of(self, split: Any) -> Tasks:
@@ -224,8 +233,8 @@ class GameSessionEnv(MultiTurnEnv):
         """Write what an episode begins with into its state."""
         system = [self.message_types["system"](self.system_prompt)] if self.system_prompt else []
         state["prompt"] = [*system, *as_messages(prompt, self.message_types, name="begin_game")]
-        if self.history is not None:
-            state["replies"], state["ends_of_moves"] = [], []
+        if self._limits:
+            state.game_state.prompt_history = PromptHistory.begin(state["prompt"], self._limits)
 
     def _take(self, turn: Turn, state: State) -> None:
         step = state["trajectory"][-1]
@@ -241,10 +250,9 @@ class GameSessionEnv(MultiTurnEnv):
         else:
             game_state.invalid_moves += 1
             self.note_invalid_answer(state)
-        if self.history is not None:
-            state["replies"].append(as_messages(turn.messages, self.message_types, name="make_move"))
-            if turn.is_valid:
-                state["ends_of_moves"].append(len(state["replies"]))
+        if game_state.prompt_history is not None:
+            reply = as_messages(turn.messages, self.message_types, name="make_move")
+            game_state.prompt_history.add(step["completion"], reply, self._limits, is_move=turn.is_valid)
         if turn.terminated or turn.truncated:
             state["final_env_response"] = turn.messages
         if not self._has_own_env_response:
@@ -287,15 +295,24 @@ class GameSessionEnv(MultiTurnEnv):
         return state["turn"].messages  # type: ignore[no-any-return]
 
     def get_prompt_messages(self, state: State) -> Any:
-        """Return what the model answers next: everything, or the rules, the last `history` moves and answers that made none since."""
-        if self.history is None:
+        """Return what the model answers next: everything, or the rules and as much of the last moves as the limits allow."""
+        history: PromptHistory | None = state.get("prompt_history")
+        if history is None:
             return super().get_prompt_messages(state)
-        replies: list[list[Message]] = state["replies"]
-        ends: list[int] = state["ends_of_moves"]
-        if len(ends) <= self.history:
-            return ReadyList(self._conversation(state["prompt"], state["trajectory"], replies))
-        first = ends[-1 - self.history]
-        return ReadyList(self._conversation(self._reopen(state, replies[first - 1]), state["trajectory"][first:], replies[first:]))
+        opening = self._drop_moves(state, history)
+        return ReadyList(self._conversation(opening, state["trajectory"][history.first :], history.rendered[history.first :]))
+
+    def _drop_moves(self, state: State, history: PromptHistory) -> list[Message]:
+        """Leave out the oldest turns that are more than the limits allow, and return what the prompt begins with then."""
+        limits = self._limits
+        if limits.moves is not None and len(history.ends) > limits.moves:
+            history.drop_before(history.ends[-1 - limits.moves])
+        opening = self._reopen(state, history) if history.first else history.prompt
+        if limits.tokens is not None:
+            while history.first < len(history.rendered) and limits.count(opening) + history.total > limits.tokens:
+                history.drop_before(history.first + 1)
+                opening = self._reopen(state, history)
+        return opening
 
     def render_completion(self, state: State) -> Any:
         """Set ``state["completion"]``: the whole conversation after the prompt, however little of it the model was shown at a time.
@@ -304,8 +321,9 @@ class GameSessionEnv(MultiTurnEnv):
         """
         trajectory, final = state["trajectory"], state["final_env_response"]
         turn: Turn | None = state.get("turn")  # none where the game did not even begin
-        if "replies" in state:
-            completion = self._conversation([], trajectory, state["replies"])
+        history: PromptHistory | None = state.get("prompt_history")
+        if history is not None:
+            completion = self._conversation([], trajectory, history.replies)
         elif turn is not None and not self._has_own_env_response and trajectory and "game_info" in trajectory[-1]["extras"]:
             completion = [*trajectory[-1]["prompt"][len(state["prompt"]) :], *trajectory[-1]["completion"]]
             completion += as_messages(turn.messages, self.message_types, name="make_move")
@@ -321,11 +339,18 @@ class GameSessionEnv(MultiTurnEnv):
         moves = zip_longest(steps, replies)
         return [*opening, *(message for step, reply in moves for message in (*step["completion"], *(reply or ())))]
 
-    def _reopen(self, state: State, reply: list[Message]) -> list[Message]:
-        """Return a prompt that continues a game: the rules, and what the game answered last."""
-        *system, prompt = state["prompt"]
-        rules = state.get("rules", prompt["content"])
-        return [*system, self.message_types["user"](join_contents([rules, *self.rendered_in(reply)]))]
+    def _reopen(self, state: State, history: PromptHistory) -> list[Message]:
+        """Return a prompt that continues a game: the rules, and what the game answered last before the first turn that is shown."""
+        *system, prompt = history.prompt
+        note = [] if self._limits.tokens is None else [EARLIER_MOVES]
+        observation, feedback = history.last_observation(), history.last_feedback()
+        if observation is None:  # no move was made yet, and the prompt has rules and observation
+            contents = [prompt["content"], *note]
+        else:
+            contents = [state.get("rules", prompt["content"]), *note, *self.rendered_in(observation)]
+        if feedback is not None:
+            contents += self.rendered_in(feedback)
+        return [*system, self.message_types["user"](join_contents(contents))]
 
     def rendered_in(self, reply: list[Message]) -> list[Content]:
         """Return what of the messages that answered a move says how the game stands: the contents of all of them."""
