@@ -100,7 +100,7 @@ def test_every_discrete_action_has_its_documented_name() -> None:
 
 def test_observations_are_labelled_where_the_game_documents_them() -> None:
     observation, _ = vfgym.to_chat("CartPole-v1").reset(seed=0)
-    assert "Pole Angle: " in observation[-1].content
+    assert "Pole Angle (radians): " in observation[-1].content
     observation, _ = vfgym.to_chat("Blackjack-v1").reset(seed=1)
     assert "Dealer showing card value: " in observation[-1].content
 
@@ -228,7 +228,7 @@ def test_text_and_image_together() -> None:
     env = vfgym.to_chat("CartPole-v1", observe="both")
     env.reset(seed=3)
     text, image = env.step("right").observation[-1].content
-    assert text["text"].startswith("Cart Position: ")
+    assert text["text"].startswith("Cart Position (m): ")
     assert image["type"] == "image_url"
     assert all(message["content"] for message in env.episode.conversation())
     env.close()

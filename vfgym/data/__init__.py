@@ -1,7 +1,7 @@
 """What vfgym knows of the packages behind its registered ids without importing them.
 
 ``scripts/generate_registry.py`` writes the JSON files beside this module, but for ``lowest_rewards.json``, which says why each number
-holds.
+holds, and ``gymnasium_prompts.json``, what players are told of Gymnasium's games: these are written by hand.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict, cast
 
 
 class ReasoningGymDataset(TypedDict):
@@ -32,6 +32,53 @@ class GymnasiumEnvironment(TypedDict):
     """``"toy_text"``, ``"classic_control"``, ``"box2d"`` or ``"mujoco"``."""
     action_space: str
     observation_space: str
+
+
+class PromptText(TypedDict, total=False):
+    """Texts of a prompt that hold for some settings of a game."""
+
+    texts: Required[list[str]]
+    when: dict[str, Any]
+    """Settings, and the value that each has, or a list of values: the texts are told where all hold."""
+    unless: dict[str, Any]
+    """The same: the texts are not told where all hold."""
+    each: list[str]
+    """Words that take the place of ``{each}`` in the texts, one after the other."""
+
+
+class GamePrompt(TypedDict, total=False):
+    """What a player of a game is told. Each list is in the order in which it is told; labels are in that of the numbers."""
+
+    settings: dict[str, Any]
+    """What some versions of the game do not let one set."""
+    rules: Required[list[str | PromptText]]
+    rewards: Required[list[str | PromptText]]
+    episode_end: list[str | PromptText]
+    """Without the limit of steps, which is that of the game as it was made."""
+    observations: list[str | PromptText]
+    """What is to be said to a player who sees numbers."""
+    map: list[str | PromptText]
+    """What such a player does not see, whatever a wrapper makes of the numbers."""
+    legend: list[str | PromptText]
+    """What is to be said to a player who sees the game's drawing in text."""
+    actions: list[str | PromptText]
+    action_names: list[str | PromptText]
+    """Of the actions of a `Discrete` space."""
+    noop: str
+    """The name of the action that does nothing."""
+    action_labels: list[str | PromptText]
+    """Of the numbers of an action."""
+    observation_labels: list[str | PromptText]
+    """Of the numbers of an observation, with their units."""
+
+
+class GymnasiumPrompts(TypedDict):
+    """What players of Gymnasium's games are told."""
+
+    version: int
+    """Grows with every change of a text, so that results can say which one a model was given."""
+    games: dict[str, GamePrompt]
+    """By ``module:class`` of the game, without the version of the module."""
 
 
 class PettingZooEnvironment(TypedDict):
@@ -86,6 +133,12 @@ def gymnasium_environments() -> dict[str, GymnasiumEnvironment]:
     """Return those environments of Gymnasium that are registered as chat environments, by id."""
     environments: list[GymnasiumEnvironment] = _read("gymnasium")["environments"]
     return {environment["id"]: environment for environment in environments}
+
+
+@functools.cache
+def gymnasium_prompts() -> GymnasiumPrompts:
+    """Return what players of Gymnasium's games are told."""
+    return cast(GymnasiumPrompts, _read("gymnasium_prompts"))
 
 
 @functools.cache

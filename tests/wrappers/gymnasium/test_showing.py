@@ -113,7 +113,7 @@ def test_numbers_beside_an_image_are_explained_as_numbers_alone_are(game_id: str
 def test_drawings_are_explained_where_they_are_shown_and_numbers_where_they_are() -> None:
     drawn, numbers = vfgym.to_chat("Taxi-v4"), vfgym.to_chat(lambda: gym.make("Taxi-v4"))
     written = vfgym.to_chat("Taxi-v4", obs_to_text=str, rules=None)
-    legend, encoding = "magenta the destination", "Destination"
+    legend, encoding = "magenta the destination", "* 4 + destination"
     assert legend in shown(drawn)
     assert legend not in shown(numbers)
     assert encoding in shown(numbers)
@@ -126,14 +126,14 @@ def test_drawings_are_explained_where_they_are_shown_and_numbers_where_they_are(
 def test_what_wrappers_changed_is_not_explained_as_it_was() -> None:
     rescaled = shown(vfgym.to_chat(wrappers.RescaleAction(gym.make("Pendulum-v1"), np.float32(-1), np.float32(1))))
     assert "Actions: a list of 1 number from -1 to 1.\n\nAnswer with" in rescaled
-    assert "Angular Velocity: " in rescaled
+    assert "angular velocity (radians/s): " in rescaled
     discrete = shown(vfgym.to_chat(wrappers.DiscretizeAction(gym.make("Pendulum-v1"), 3)))
     assert "Actions: 0, 1, 2.\n\nAnswer with" in discrete
     flat = shown(vfgym.to_chat(wrappers.FlattenObservation(gym.make("Blackjack-v1"))))
-    assert "3-tuple" not in flat
-    assert "3-tuple" in shown(vfgym.to_chat("Blackjack-v1"))
+    assert "The usable ace is 1" not in flat
+    assert "The usable ace is 1" in shown(vfgym.to_chat("Blackjack-v1"))
     lake = shown(vfgym.to_chat(wrappers.FlattenObservation(gym.make("FrozenLake-v1"))))
-    assert "current_row" not in lake
+    assert "row * 4" not in lake
     assert "HFFG\n\n" in lake  # the map is the game's, whatever is observed
 
 

@@ -21,7 +21,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
+from vfgym.data import GamePrompt, PromptText, gymnasium_prompts
 from vfgym.wrappers.gymnasium import minigrid
+from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, write
 from vfgym.wrappers.gymnasium.docstrings import HEADINGS_OF_CODE, numbered_lists, prose, sections, tables
 
 MOST_CHARACTERS = 3000
@@ -38,7 +40,7 @@ class Description:
     """What is to be said about actions besides their names."""
     about_observations: str = ""
     """What is to be said about observations besides their labels, for a player who sees them as numbers."""
-    about_drawing: str = ""
+    legend: str = ""
     """How to read the environment's ``ansi`` drawing, for a player who sees that."""
     action_names: tuple[str, ...] = ()
     """The name of each action of a `Discrete` space, in order."""
@@ -50,6 +52,8 @@ class Description:
     """What each number of an observation stands for, where observations are vectors or tuples."""
     noop: int | None = None
     """The action of a `Discrete` space that does nothing, where one clearly does."""
+    prompts_version: int | None = None
+    """The version of the data that this is from; None where it is not from data."""
 
 
 def describe(env: gym.Env[Any, Any]) -> Description:
@@ -58,6 +62,9 @@ def describe(env: gym.Env[Any, Any]) -> Description:
     What is said about actions or observations holds for the bare environment's spaces; where a wrapper changed a space, nothing is.
     """
     game, spec = env.unwrapped, env.spec
+    curated = curated_prompt(type(game))
+    if curated is not None:
+        return _curated_description(env, curated)
     known = _read_docstring_of(_docstring(type(game)))
     has_its_actions, has_its_observations = env.action_space == game.action_space, env.observation_space == game.observation_space
     if not has_its_actions:
@@ -77,13 +84,62 @@ def describe(env: gym.Env[Any, Any]) -> Description:
         rules=_within_limit(_rules(game, spec, known)),
         about_actions=_within_limit("\n\n".join(text for text in (about_actions, remarks) if text)),
         about_observations=_within_limit(_describe_observations(game, known, is_labelled=bool(observation_names or observation_labels))),
-        about_drawing=_LEGENDS.get(_class_of(game), ""),
+        legend=_LEGENDS.get(_class_of(game), ""),
         action_names=action_names,
         action_labels=action_labels,
         observation_names=observation_names,
         observation_labels=observation_labels,
         noop=_noop(known_actions, action_names),
     )
+
+
+def _curated_description(env: gym.Env[Any, Any], curated: GamePrompt) -> Description:
+    """Return what is written about one of Gymnasium's games, as it was made."""
+    game = env.unwrapped
+    settings = Settings(env, curated.get("settings", {}))
+    sections = [
+        ("", write(curated["rules"], settings)),
+        ("Rewards:\n", write(curated["rewards"], settings)),
+        ("Episode end:\n", [" ".join([*write(curated.get("episode_end", []), settings), *_step_limit(env.spec)])]),
+    ]
+    has_its_actions, has_its_observations = env.action_space == game.action_space, env.observation_space == game.observation_space
+    is_known_robot = not _has_own_model(game)
+    names = tuple(write(curated.get("action_names", []), settings)) if has_its_actions and is_known_robot else ()
+    size = game.action_space.n if isinstance(game.action_space, spaces.Discrete) else None
+    return Description(
+        rules="\n\n".join(title + _paragraphs(texts) for title, texts in sections if any(texts)),
+        about_actions=_paragraphs(write(curated.get("actions", []), settings)) if has_its_actions else "",
+        about_observations=_paragraphs(
+            [
+                *(write(curated.get("observations", []), settings) if has_its_observations else ()),
+                *write(curated.get("map", []), settings),
+            ]
+        ),
+        legend=_paragraphs(write(curated.get("legend", []), settings)),
+        action_names=names if len(names) == size else (),
+        action_labels=_fitting(curated.get("action_labels", []), settings, game.action_space) if has_its_actions and is_known_robot else (),
+        observation_labels=(
+            _fitting(curated.get("observation_labels", []), settings, game.observation_space)
+            if has_its_observations and is_known_robot
+            else ()
+        ),
+        noop=names.index(curated["noop"]) if curated.get("noop") in names else None,
+        prompts_version=gymnasium_prompts()["version"],
+    )
+
+
+def _fitting(labels: Sequence[str | PromptText], settings: Settings, space: gym.Space[Any]) -> tuple[str, ...]:
+    written = tuple(write(labels, settings))
+    return written if len(written) == _size(space) else ()
+
+
+def _step_limit(spec: EnvSpec | None) -> list[str]:
+    limit = spec.max_episode_steps if spec is not None else None
+    return [] if limit is None else [f"An episode is cut off after {limit} steps."]
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    return "\n\n".join(texts).replace("\n\n- ", "\n- ")
 
 
 _BASES = {

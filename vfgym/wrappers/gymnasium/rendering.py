@@ -186,7 +186,7 @@ def explanation(renderer: ObservationRenderer, described: Description) -> str:
         return described.about_observations
     if text == _MINIGRID_TEXT:
         return ABOUT_VIEW
-    return described.about_drawing if text is render_drawing else ""
+    return described.legend if text is render_drawing else ""
 
 
 def check_readable(space: gym.Space[Any], name: str, otherwise: str) -> None:

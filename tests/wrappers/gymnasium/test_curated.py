@@ -1,0 +1,410 @@
+"""What players of Gymnasium's own games are told: complete, in plain words, and true of the game as it was made."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
+from gymnasium.spaces import Discrete
+
+from vfgym.codecs import without_colours
+from vfgym.data import gymnasium_environments, gymnasium_prompts
+from vfgym.wrappers.gymnasium.curated import curated_prompt
+from vfgym.wrappers.gymnasium.descriptions import Description, describe
+
+OWN_IDS = [
+    spec.id
+    for spec in gym.registry.values()
+    if spec.namespace is None and isinstance(spec.entry_point, str) and re.match(r"gymnasium\.envs\.\w+[.:]\w", spec.entry_point)
+]
+"""Gymnasium's own environments, without those that only tell that they are gone, and without those that need JAX."""
+
+MARKUP = re.compile(r"\$|\\|```|`|http|\[\^|\||\]\(|</?\w+>|\*\*|\n{4}|  +\Z| \.(?:\s|\Z)|:\Z|[{}]")
+FOR_PROGRAMMERS = re.compile(
+    r"ranges above|\bsee \w+_|\w+_barto|is_slippery|sutton|ndarray|\binfo\b|\bTrue\b|\bFalse\b|\bNone\b|\bRL\b|gymnasium|"
+    r"\bdefault|\bargument|\bparameter|observation space|action space|\w+_\w+|\bMDP\b|\bv\d\b",
+    re.IGNORECASE,
+)
+
+
+def made(game_id: str, **options: Any) -> gym.Env[Any, Any]:
+    """Make a game, whatever warnings Gymnasium has about its age."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return gym.make(game_id, disable_env_checker=True, **options)
+        except (gym.error.DependencyNotInstalled, ImportError) as error:
+            pytest.skip(str(error))
+
+
+def described(game_id: str, **options: Any) -> Description:
+    env = made(game_id, **options)
+    env.close()
+    return describe(env)
+
+
+def vector_size(space: gym.Space[Any]) -> int:
+    return len(space.spaces) if isinstance(space, gym.spaces.Tuple) else int(np.prod(space.shape))
+
+
+@pytest.mark.parametrize("game_id", OWN_IDS)
+def test_all_that_a_player_needs_is_told_in_plain_words(game_id: str) -> None:
+    """Goal, rewards, end and limit of steps; a name for each action, a label for each number; nothing for programmers."""
+    env = made(game_id)
+    env.close()
+    found = describe(env)
+    assert curated_prompt(type(env.unwrapped)) is not None
+    assert found.prompts_version == gymnasium_prompts()["version"]
+    # Taxi's map is drawn with bars.
+    texts = [re.sub(r"(?m)^    [|+].*\n?", "", text) for text in (found.rules, found.about_actions, found.about_observations, found.legend)]
+    for text in [*texts, *found.action_names, *found.action_labels, *found.observation_labels]:
+        assert not MARKUP.search(text), MARKUP.search(text)
+        assert not FOR_PROGRAMMERS.search(text), FOR_PROGRAMMERS.search(text)
+    goal, _, rest = found.rules.partition("\n\nRewards:\n")
+    rewards, _, end = rest.partition("\n\nEpisode end:\n")
+    assert min(len(goal), len(rewards)) > 30
+    assert (f"An episode is cut off after {env.spec.max_episode_steps} steps." in end) == (env.spec.max_episode_steps is not None)
+    if isinstance(env.action_space, Discrete):
+        assert len(set(found.action_names)) == env.action_space.n
+        assert not found.action_labels
+    else:
+        assert not found.action_names
+        assert len(set(found.action_labels)) == vector_size(env.action_space)
+        assert found.noop is None
+    space = env.observation_space
+    if isinstance(space, Discrete):
+        assert found.about_observations
+    elif len(space.shape or "1") == 1:
+        assert len(set(found.observation_labels)) == vector_size(space)
+
+
+def test_every_registered_game_is_curated_and_nothing_else() -> None:
+    """No entry is for a class that is no more."""
+    keys = set()
+    for game_id in OWN_IDS:
+        entry_point = gym.spec(game_id).entry_point
+        module, _, name = entry_point.partition(":")
+        keys.add(f"{re.sub(r'_v[0-9]+$', '', module)}:{name}".replace("mujoco:", "mujoco."))
+    assert keys == set(gymnasium_prompts()["games"])
+    assert set(gymnasium_environments()) <= set(OWN_IDS)
+
+
+@pytest.mark.parametrize(
+    ("game_id", "options", "names", "noop"),
+    [
+        ("CartPole-v1", {}, ("left", "right"), None),
+        ("MountainCar-v0", {}, ("Accelerate to the left", "Don't accelerate", "Accelerate to the right"), 1),
+        ("FrozenLake-v1", {}, ("left", "down", "right", "up"), None),
+        ("Blackjack-v1", {}, ("Stick", "Hit"), None),
+        (
+            "LunarLander-v3",
+            {},
+            ("do nothing", "fire left orientation engine", "fire main engine", "fire right orientation engine"),
+            0,
+        ),
+        ("CarRacing-v3", {"continuous": False}, ("do nothing", "steer right", "steer left", "gas", "brake"), 0),
+    ],
+)
+def test_names_of_actions_and_the_one_that_does_nothing(game_id: str, options: dict[str, Any], names: tuple[str, ...], noop: Any) -> None:
+    found = described(game_id, **options)
+    assert (found.action_names, found.noop, found.action_labels) == (names, noop, ())
+
+
+@pytest.mark.parametrize(
+    ("game_id", "options", "told", "not_told"),
+    [
+        ("CartPole-v1", {}, "Each step gives a reward of 1", "gives -1"),
+        ("CartPole-v1", {"sutton_barto_reward": True}, "Each step gives a reward of 0", "reward of 1"),
+        ("CartPole-v1", {"max_episode_steps": 7}, "cut off after 7 steps", "500"),
+        ("FrozenLake-v1", {}, "With probability 0.333", "stay where you are.\n"),
+        ("FrozenLake-v1", {"success_rate": 0.75}, "With probability 0.75", "0.333"),
+        ("FrozenLake-v1", {"is_slippery": False}, "You move by one square", "slip"),
+        ("FrozenLake-v1", {"reward_schedule": (10, -5, -1)}, "reward of 10, falling into a hole -5, and any other step -1", "hole 0"),
+        ("FrozenLake8x8-v1", {}, "a grid of 8 rows and 8 columns", "4 rows"),
+        ("CliffWalking-v1", {}, "You move by one square", "slippery"),
+        ("CliffWalkingSlippery-v1", {}, "each with probability 1/3", "moves"),
+        ("Taxi-v4", {}, "You drive a taxi", "rains"),
+        ("Taxi-v4", {"is_rainy": True, "rainy_probability": 0.6}, "with probability 0.6 the taxi moves", "fickle"),
+        ("Taxi-v4", {"fickle_passenger": True}, "with probability 0.3 the passenger", "rains"),
+        ("Blackjack-v1", {}, "A natural (an ace and a card that counts 10, dealt at the start) wins", "1.5"),
+        ("Blackjack-v1", {"sab": False}, "Winning gives a reward of 1", "natural"),
+        ("Blackjack-v1", {"sab": False, "natural": True}, "dealt at the start) gives 1.5", "unless the dealer has one"),
+        ("Pendulum-v1", {"g": 9.81}, "1.5 * 9.81 * sin(angle)", "10"),
+        ("MountainCar-v0", {"goal_velocity": 0.02}, "its velocity 0.02 or more", "position is 0.5 or more."),
+        ("LunarLander-v3", {}, "Fuel costs 0.3", "Wind"),
+        ("LunarLander-v3", {"enable_wind": True, "wind_power": 12.5}, "with up to 12.5 units of force", "Gravity"),
+        ("LunarLander-v3", {"gravity": -5.0}, "Gravity is -5", "Wind"),
+        ("LunarLanderContinuous-v3", {}, "Fuel costs up to 0.3", "Fuel costs 0.3"),
+        ("BipedalWalker-v3", {}, "slightly uneven", "stumps"),
+        ("BipedalWalkerHardcore-v3", {}, "stumps", "slightly uneven"),
+        ("CarRacing-v3", {"lap_complete_percent": 0.5}, "a share of 0.5", "0.95"),
+        ("CarRacing-v3", {"domain_randomize": True}, "colours", "0.96"),
+        ("Ant-v5", {"healthy_reward": 2.5}, "- 2.5 for each step after which", "- 1 for each step"),
+        ("Ant-v5", {"terminate_when_unhealthy": False}, "The episode goes on", "The episode ends"),
+        ("Hopper-v5", {}, "- 1 for each step after which the robot is upright", "each step\n"),
+        ("Hopper-v4", {}, "- 1 for each step\n", "after which"),
+        ("Ant-v4", {}, "- minus 0.5 times", "contact"),
+        ("Ant-v4", {"use_contact_forces": True}, "squares of the contact forces", "goes on"),
+        ("InvertedPendulum-v4", {}, "Each step gives a reward of 1.", "gives 0"),
+        ("Reacher-v5", {"reward_control_weight": 0.1}, "- minus 0.1 times", "- minus 1 times the sum"),
+    ],
+)
+def test_settings_are_told_as_they_are(game_id: str, options: dict[str, Any], told: str, not_told: str) -> None:
+    rules = described(game_id, **options).rules
+    assert told in rules
+    assert not_told not in rules
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    """A game that was made without a spec does not say whether it is slippery; what it does say is told."""
+    rules = describe(FrozenLakeEnv(is_slippery=False, desc=["SF", "HG"])).rules
+    assert "a grid of 2 rows and 2 columns" in rules
+    assert "slip" not in rules
+    assert "{" not in rules
+
+
+def test_a_lake_is_slippery_as_told() -> None:
+    """The probabilities of the game are those in the prompt."""
+    env = made("FrozenLake-v1", success_rate=0.5)
+    assert "With probability 0.5 you move" in describe(env).rules
+    game: Any = env.unwrapped
+    assert sorted(chance for chance, *_ in game.P[0][1]) == pytest.approx([0.25, 0.25, 0.5])
+
+
+def labelled(game_id: str, **options: Any) -> tuple[Any, dict[str, float]]:
+    """Return a game after some random steps, and its observation by label."""
+    env = made(game_id, **options)
+    env.action_space.seed(1)
+    env.reset(seed=1)
+    for _ in range(20):
+        observation = env.step(env.action_space.sample())[0]
+    return env.unwrapped, dict(zip(describe(env).observation_labels, observation.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize(
+    ("robot", "joints"),
+    [
+        ("HalfCheetah", {"torso angle": "rooty", "back thigh angle": "bthigh", "front foot angle": "ffoot"}),
+        ("Hopper", {"height of the torso": "rootz", "torso angle": "rooty", "leg joint angle": "leg_joint"}),
+        ("Walker2d", {"right thigh joint angle": "thigh_joint", "left foot joint angle": "foot_left_joint"}),
+        ("Swimmer", {"angle of the front link": "free_body_rot", "angle of the second rotor": "motor2_rot"}),
+        ("Ant", {"front left hip angle": "hip_1", "back left ankle angle": "ankle_3", "back right hip angle": "hip_4"}),
+        ("Humanoid", {"abdomen y angle": "abdomen_y", "right hip z angle": "right_hip_z", "left elbow angle": "left_elbow"}),
+        ("HumanoidStandup", {"abdomen x angle": "abdomen_x", "left knee angle": "left_knee", "right shoulder 2 angle": "right_shoulder2"}),
+        ("InvertedPendulum", {"angle of the pole": "hinge", "position of the cart": "slider"}),
+        ("Pusher", {"elbow flex angle": "r_elbow_flex_joint", "wrist roll angle": "r_wrist_roll_joint"}),
+    ],
+)
+def test_the_labels_of_a_robot_are_those_of_its_joints(robot: str, version: int, joints: dict[str, str]) -> None:
+    """What is observed under a label is what the simulation says of the joint, and so is its velocity."""
+    game, values = labelled(f"{robot}-v{version}")
+    for label, joint in joints.items():
+        unit = "m" if label.startswith(("height", "position")) else "radians"
+        assert values[f"{label} ({unit})"] == game.data.joint(joint).qpos
+        if unit == "radians" and "angle of" not in label:
+            angular = f"{label.removesuffix('angle')}angular velocity (radians/s)"
+            assert values[angular] == np.clip(game.data.joint(joint).qvel, -10, 10) or values[angular] == game.data.joint(joint).qvel
+
+
+@pytest.mark.parametrize("robot", ["Ant", "HalfCheetah", "Hopper", "Walker2d", "Swimmer", "Humanoid"])
+@pytest.mark.parametrize("version", [4, 5])
+def test_positions_that_are_hidden_by_default_are_labelled_where_they_are_not(robot: str, version: int) -> None:
+    game, values = labelled(f"{robot}-v{version}", exclude_current_positions_from_observation=False)
+    name = "front tip" if robot == "Swimmer" else "torso"
+    assert values[f"x of the {name} (m)"] == game.data.qpos[0]
+
+
+def test_parts_of_an_observation_that_are_switched_off_have_no_labels() -> None:
+    assert described("Ant-v5", include_cfrc_ext_in_observation=False).observation_labels[-1].startswith("back right ankle angular velocity")
+    for name in ("cinert", "cvel", "qfrc_actuator", "cfrc_ext"):
+        env = made("Humanoid-v5", **{f"include_{name}_in_observation": False})
+        assert len(describe(env).observation_labels) == env.observation_space.shape[0]
+
+
+def test_long_observations_are_labelled_by_the_parts_of_the_body() -> None:
+    """Forces, inertias and velocities are those that the simulation has for a part of the body."""
+    game, values = labelled("Humanoid-v5")
+    shin = game.data.body("left_shin")
+    assert values["mass of the left shin (kg)"] == pytest.approx(game.model.body("left_shin").mass[0])
+    spin, speed = shin.cvel[:3], shin.cvel[3:]
+    assert [values[f"angular velocity about {axis} of the left shin (radians/s)"] for axis in "xyz"] == spin.tolist()
+    assert [values[f"velocity along {axis} of the left shin (m/s)"] for axis in "xyz"] == speed.tolist()
+    assert values["motor torque at the right knee (N m)"] == game.data.joint("right_knee").qfrc_actuator
+    ant, values = labelled("Ant-v5")
+    names = [f"{part} {axis} on the front left leg part 3" for part in ("torque about", "force along") for axis in "xyz"]
+    felt = [values[f"{name} (N m)" if name.startswith("torque") else f"{name} (N)"] for name in names]
+    assert felt == ant.contact_forces[4].tolist()
+
+
+def test_forces_and_torques_on_a_body_are_told_apart() -> None:
+    """MuJoCo gives torques before forces, whatever Gymnasium's docstrings say."""
+    mujoco = pytest.importorskip("mujoco")
+    env = made("Ant-v5")
+    env.reset(seed=0)
+    game: Any = env.unwrapped
+    force, torque = 0.25, 7.0
+    game.data.body("torso").xfrc_applied[:] = [0, 0, force, 0, 0, torque]
+    game.data.qpos[2] = 3  # above the ground, so that nothing else is felt
+    mujoco.mj_forward(game.model, game.data)
+    mujoco.mj_rnePostConstraint(game.model, game.data)
+    felt = dict(zip((label for label in describe(env).observation_labels if "on the torso" in label), game.data.cfrc_ext[1], strict=True))
+    assert felt["torque about z on the torso (N m)"] == pytest.approx(torque)
+    assert felt["force along z on the torso (N)"] == pytest.approx(force)
+
+
+def test_labels_of_other_games_are_those_of_the_simulation() -> None:
+    game, values = labelled("BipedalWalker-v3")
+    state = {
+        "hull angle (radians)": game.hull.angle,
+        "hip angle of leg 1 (radians)": game.joints[0].angle,
+        "knee angle of leg 1 (radians)": game.joints[1].angle + 1,
+        "hip angle of leg 2 (radians)": game.joints[2].angle,
+        "leg 2 touches the ground": float(game.legs[3].ground_contact),
+        "lidar 10 of 10": game.lidar[9].fraction,
+    }
+    assert {label: values[label] for label in state} == pytest.approx(state)
+    game, values = labelled("LunarLander-v3")
+    # The units that the prompt gives: 10 units of length, 5 and 7.5 of them per second, and 2.5 radians per second.
+    assert values["x"] == pytest.approx((game.lander.position.x - 10) / 10)
+    assert values["x velocity"] == pytest.approx(game.lander.linearVelocity.x / 5)
+    assert values["y velocity"] == pytest.approx(game.lander.linearVelocity.y / 7.5, rel=1e-3)
+    assert values["angle"] == pytest.approx(game.lander.angle)
+    assert values["angular velocity"] == pytest.approx(game.lander.angularVelocity / 2.5)
+
+
+def test_another_robot_than_the_usual_one_has_no_labels() -> None:
+    pytest.importorskip("mujoco")
+    import gymnasium.envs.mujoco as mujoco
+
+    model = Path(mujoco.__file__).parent / "assets" / "half_cheetah.xml"
+    found = described("HalfCheetah-v5", xml_file=str(model))
+    assert (found.action_labels, found.observation_labels) == ((), ())
+    assert str(model) not in found.rules
+
+
+@pytest.mark.parametrize("robot", ["Ant", "HalfCheetah", "Hopper", "Walker2d", "Swimmer", "Humanoid", "Reacher"])
+def test_actions_are_the_torques_that_are_told(robot: str) -> None:
+    """The first number of an action, alone, acts on the joint of the first label with the torque that the prompt gives."""
+    env = made(f"{robot}-v5")
+    env.reset(seed=0)
+    game: Any = env.unwrapped
+    found = describe(env)
+    largest = float(env.action_space.high[0])
+    action = np.zeros(env.action_space.shape, np.float32)
+    action[0] = largest
+    env.step(action)
+    joint = game.model.actuator_trnid[0][0]
+    torque = game.data.qfrc_actuator[game.model.jnt_dofadr[joint]]
+    told = re.search(r"A number of (\S+) is a torque of\s(\d+) N m", found.about_actions)
+    assert told is not None
+    assert (float(told[1]), float(told[2])) == (pytest.approx(largest), pytest.approx(torque, rel=1e-3))
+
+
+def test_the_drawing_of_a_taxi_can_be_read() -> None:
+    """What the legend says of colours and of the map is what the drawing shows of a state, wherever taxi and passenger are."""
+    env = made("Taxi-v4", render_mode="ansi")
+    env.reset(seed=0)
+    game: Any = env.unwrapped
+    rules, legend = describe(env).rules, describe(env).legend
+    assert "yellow is the empty taxi, green the taxi with the passenger" in legend
+    assert "blue the waiting passenger, magenta the destination" in legend
+    for column, row in enumerate([0, 0, 4, 4]):
+        place = f"{('Red', 'Green', 'Yellow', 'Blue')[column]} in row {row} and column {game.locs[column][1]}"
+        assert place.replace("Red in", "Red is in") in rules
+        assert game.locs[column][0] == row
+    for state in range(500):
+        taxi_row, taxi_column, passenger, destination = game.decode(state)
+        game.s = state
+        squares = re.findall(r"\[([^\]:]):([a-z,]+)\]", without_colours(env.render()))
+        expected: dict[tuple[int, int], set[str]] = {}
+        for place, colour in [
+            ((taxi_row, taxi_column), "green" if passenger == 4 else "yellow"),
+            (game.locs[destination], "magenta"),
+            *([(game.locs[passenger], "blue")] if passenger < 4 else []),
+        ]:
+            expected.setdefault(tuple(place), set()).add(colour)
+        assert [set(colours.split(",")) for _, colours in squares] == [expected[place] for place in sorted(expected)]
+        assert "((taxi row * 5 + taxi column) * 5 + passenger) * 4 + destination" in describe(env).about_observations
+        assert ((taxi_row * 5 + taxi_column) * 5 + passenger) * 4 + destination == state
+
+
+def test_drawings_are_explained_apart_from_the_rules() -> None:
+    assert "x is you" in described("CliffWalking-v1").legend
+    assert "H is a hole" in described("FrozenLake-v1").legend
+    for game_id in ("CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"):
+        assert "drawing" not in described(game_id).rules
+        assert "drawing" not in described(game_id).about_observations
+
+
+def test_a_player_who_sees_numbers_is_told_the_map_of_a_lake_unless_each_game_has_another() -> None:
+    assert described("FrozenLake-v1").about_observations.endswith("\n\nSFFF\nFHFH\nFFFH\nHFFG")
+    assert described("FrozenLake-v1", desc=["SH", "FG"]).about_observations.endswith("\n\nSH\nFG")
+    assert "The map (" not in described("FrozenLake-v1", map_name=None).about_observations
+
+
+def change_by(game_id: str, action: Any) -> dict[str, float]:
+    """Return how an action changes what is observed, on average over some games."""
+    env = made(game_id)
+    changes = []
+    for seed in range(20):
+        before = env.reset(seed=seed)[0]
+        for _ in range(3):
+            after = env.step(action)[0]
+        changes.append(after - before)
+    return dict(zip(describe(env).observation_labels, np.mean(changes, axis=0).tolist(), strict=True))
+
+
+def test_what_is_said_of_directions_is_true_of_the_simulations() -> None:
+    idle, left, main, right = (change_by("LunarLander-v3", action) for action in range(4))
+    assert "The left orientation engine pushes it to the left and turns it counter-clockwise" in described("LunarLander-v3").rules
+    assert left["x velocity"] < idle["x velocity"] < right["x velocity"]
+    assert left["angle"] > idle["angle"] > right["angle"]
+    assert main["y velocity"] > idle["y velocity"]
+    lander: Any = made("LunarLander-v3").unwrapped
+    lander.reset(seed=0)
+    assert lander.legs[0].position.x > lander.lander.position.x  # leg 1 is the right leg
+    lander.close()
+    assert "A positive torque makes the angular velocity of theta2 grow" in described("Acrobot-v1").rules
+    negative, positive = (change_by("Acrobot-v1", action) for action in (0, 2))
+    assert positive["angular velocity of theta2 (radians/s)"] > negative["angular velocity of theta2 (radians/s)"]
+    assert positive["angular velocity of theta1 (radians/s)"] < negative["angular velocity of theta1 (radians/s)"]
+    assert "A torque above 0 makes the angular velocity grow" in described("Pendulum-v1").about_actions
+    speeds = [change_by("Pendulum-v1", [torque])["angular velocity (radians/s)"] for torque in (-2.0, 2.0)]
+    assert speeds[0] < speeds[1]
+    pushes = [change_by("CartPole-v1", action)["Cart Velocity (m/s)"] for action in (0, 1)]
+    assert pushes[0] < 0 < pushes[1]
+
+
+def test_the_formulas_of_the_valley_and_of_the_pendulum_are_the_games_own() -> None:
+    env: Any = made("MountainCar-v0")
+    position, velocity = map(float, env.reset(seed=3)[0])
+    after = env.step(2)[0]
+    velocity += 0.001 - 0.0025 * np.cos(3 * position)
+    assert after.tolist() == pytest.approx([position + velocity, velocity], abs=1e-6)
+    env = made("Pendulum-v1")
+    cosine, sine, speed = env.reset(seed=3)[0].tolist()
+    (*_, spun), reward = env.step(np.array([1.5], np.float32))[:2]
+    angle = np.arctan2(sine, cosine)
+    assert spun == pytest.approx(speed + 0.05 * (1.5 * 10 * sine + 3 * 1.5), abs=1e-4)
+    assert reward == pytest.approx(-(angle**2 + 0.1 * speed**2 + 0.001 * 1.5**2), abs=1e-4)
+
+
+def test_wrappers_that_change_a_space_take_away_what_is_said_of_it() -> None:
+    """A flattened hand of cards is no longer sum, dealer's card and ace."""
+    cards = gym.make("Blackjack-v1")
+    assert describe(cards).observation_labels == ("Player current sum", "Dealer showing card value", "Usable Ace")
+    flat = describe(gym.wrappers.FlattenObservation(cards))
+    assert (flat.observation_labels, flat.about_observations, flat.action_names) == ((), "", ("Stick", "Hit"))
+    pendulum = gym.make("Pendulum-v1")
+    for wrapped in (gym.wrappers.RescaleAction(pendulum, np.float32(0), np.float32(1)), gym.wrappers.DiscretizeAction(pendulum, 3)):
+        found = describe(wrapped)
+        assert (found.action_labels, found.about_actions) == ((), "")
+        assert len(found.observation_labels) == 3
+        assert found.rules == describe(pendulum).rules
