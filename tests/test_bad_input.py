@@ -56,7 +56,7 @@ def stream() -> Iterator[dict[str, Any]]:
         (lambda: vfgym.SingleTurnEnv(), ConfigurationError, "needs tasks: .*dataset="),
         (lambda: vfgym.SingleTurnEnv([]).reset(seed=0), ConfigurationError, "dataset is empty"),
         (lambda: vfgym.EnvGroup([vfgym.SingleTurnEnv(ROWS)]).set_tasks("train", ROWS), ConfigurationError, "an EnvGroup has the tasks of"),
-        (lambda: vfgym.SingleTurnEnv(ROWS, render_mode="rgb_array"), ConfigurationError, "render_mode must be one of"),
+        (lambda: vfgym.SingleTurnEnv(ROWS, render_mode="depth_array"), ConfigurationError, "render_mode must be one of"),
         (lambda: Talk(max_turns="3"), ConfigurationError, "max_turns must be an integer .* got '3'"),
         (lambda: Forgetful().reset(), ConfigurationError, r"Forgetful\.__init__ must call super\(\)\.__init__"),
         (lambda: vfgym.Rubric([exact], weights=[1.0, 2.0]), ConfigurationError, "got 2 for 1"),

@@ -21,6 +21,7 @@ from vfgym.episode.stops import TRUNCATING_STOPS, check_stops
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, is_blocking, register_teardown
 from vfgym.messages import MESSAGE_TYPES, MessageTypes, Response, as_messages
+from vfgym.output.pictures import Picture
 from vfgym.output.redaction import with_secrets
 from vfgym.overrides import check_hooks, hook, items_of, kind_of
 from vfgym.parsers import Parser
@@ -133,7 +134,7 @@ class ChatEnv(EpisodeSeat):
             pass_threshold: Reward from which an episode counts as passed, in pass@k.
             failure_reward: What failed rollouts count with in means (see `vfgym.results`): at most the lowest reward that an episode can
                 have. None where that is not known; then a run with failed rollouts has no mean.
-            render_mode: ``"ansi"``, ``"human"`` or None.
+            render_mode: ``"ansi"``, ``"human"``, ``"rgb_array"`` or None (see `render`).
             **unknown: Refused.
 
         Raises:
@@ -390,6 +391,13 @@ class ChatEnv(EpisodeSeat):
 
     def step_info(self, state: State) -> dict[str, Any] | None:
         """Return what ``info`` tells besides (``legal_actions``, say); None for nothing. Nothing in it may be shared."""
+        return None
+
+    def render_picture(self, state: State) -> Picture | None:
+        """Return what an episode looks like, for ``render_mode="rgb_array"``; None to draw the end of its conversation.
+
+        A wrapped game that draws itself returns its own picture. Override it for an environment that has something to show.
+        """
         return None
 
     def oracle(self, state: State) -> Any:

@@ -14,6 +14,7 @@ from vfgym.episode import BaseEpisode, Outcome
 from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
 from vfgym.messages import AssistantMessage, Message, Response, as_message
+from vfgym.output.pictures import LINES, DrawnMessage, Picture, draw_page, fit_picture
 from vfgym.output.terminal import echo, escape
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
@@ -54,11 +55,13 @@ def as_response(action: Any) -> Response:
 class EpisodeSeat(gym.Env[list[Message], Any]):
     """A player's seat at an environment: it runs one episode after another of one definition."""
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human", "rgb_array"], "render_fps": 4}
 
     _episode: BaseEpisode | None = None
     _printed: Sequence[Message] = ()
     """The conversation that was printed last, where ``render_mode="human"``."""
+    _picture_shape: tuple[int, ...] | None = None
+    """The shape of this seat's first picture, and so of all of them: a film has one size."""
     defers_scoring = False
     """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
     throws_away: Callable[[State], bool] | None = None
@@ -185,13 +188,32 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         """Return another seat at the same definition, with an episode and random numbers of its own."""
         return Fork(self.definition)
 
-    def render(self) -> str | None:
-        """Return the conversation as text (``render_mode="ansi"``); ``"human"`` prints as it goes and returns None."""
+    def render(self) -> str | Picture | None:
+        """Return the conversation as text (``render_mode="ansi"``) or a picture (``"rgb_array"``).
+
+        ``"human"`` prints as it goes and returns None. The picture is the game's own where it draws one (`ChatEnv.render_picture`), else
+        the end of the conversation on a page. All pictures of a seat have the shape of its first, as films ask for.
+        """
         if self.render_mode == "ansi":
             return "" if self._episode is None else transcript(self._episode.conversation())
+        if self.render_mode == "rgb_array":
+            return self._picture()
         if self.render_mode is None:
-            gym.logger.warn("render() was called without a render mode: make the environment with render_mode='ansi' or 'human'")
+            gym.logger.warn(
+                f"render() was called without a render mode: make the environment with one of {', '.join(self.metadata['render_modes'])}"
+            )
         return None
+
+    def _picture(self) -> Picture:
+        episode = self._episode
+        picture = None if episode is None or episode.is_busy else episode.definition.render_picture(episode.state)
+        if picture is None:
+            # Each message has at least one line, so no more of them have room.
+            messages = [] if episode is None else episode.conversation()[-LINES:]
+            picture = draw_page([DrawnMessage(message["role"], escape(_quote_message(message))) for message in messages])
+        if self._picture_shape is None:
+            self._picture_shape = picture.shape
+        return fit_picture(picture, self._picture_shape)
 
     def close(self) -> None:
         """Clean up an unfinished episode and what is kept between episodes. A second call does nothing."""
@@ -320,6 +342,8 @@ class Fork(EpisodeSeat):
         self.observation_space = definition.observation_space
         self.spec = definition.spec
         self.render_mode = definition.render_mode
+        if definition.metadata is not EpisodeSeat.metadata:
+            self.metadata = definition.metadata
 
     @property
     def definition(self) -> ChatEnv:

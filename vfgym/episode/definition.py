@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from vfgym.episode.hooks import Hooks
 from vfgym.messages import Message, MessageTypes, Response
+from vfgym.output.pictures import Picture
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 
@@ -34,6 +35,10 @@ class Definition(Protocol):
 
     def step_info(self, state: State) -> dict[str, Any] | None:
         """Return what ``info`` tells besides."""
+        ...
+
+    def render_picture(self, state: State) -> Picture | None:
+        """Return what an episode looks like, or None where its conversation is all there is to see."""
         ...
 
     def close_session(self, session: Any) -> Any:

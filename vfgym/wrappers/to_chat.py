@@ -155,15 +155,21 @@ def _makes_pettingzoo(make_game: Callable[[], Any]) -> bool:
 
 
 def _with_render_mode(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:
-    """Return the spec of a game that draws what the options show: images where they are asked for, else text where it can."""
+    """Return the spec of a game that draws what the options show: images where they are asked for, else text where it can.
+
+    One that is not drawn for the model is made to draw pictures where the chat environment is to render them.
+    """
+    if spec.kwargs.get("render_mode") is not None:
+        return spec
     wants_text = options.get("observe") in (None, "text")
-    if spec.kwargs.get("render_mode") is not None or (wants_text and (options.get("obs_to_text") is not None or _may_be_changed(spec))):
-        return spec
-    mode = "ansi" if wants_text else "rgb_array"
-    if not _can_draw(spec, mode):
-        return spec
-    spec = copy.deepcopy(spec)
-    spec.kwargs["render_mode"] = mode
+    modes = ["ansi"] if wants_text and options.get("obs_to_text") is None and not _may_be_changed(spec) else []
+    if not wants_text or options.get("render_mode") == "rgb_array":
+        modes.append("rgb_array")
+    for mode in modes:
+        if _can_draw(spec, mode):
+            spec = copy.deepcopy(spec)
+            spec.kwargs["render_mode"] = mode
+            break
     return spec
 
 

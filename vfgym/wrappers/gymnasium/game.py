@@ -25,6 +25,7 @@ from vfgym.state import State
 from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import find_mask, mask_of
+from vfgym.wrappers.games.pictures import draws_itself
 from vfgym.wrappers.games.session import GameState, Turn, copy_info
 from vfgym.wrappers.gymnasium.descriptions import describe
 from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer
@@ -145,6 +146,7 @@ class GymnasiumGame(GameEnv):
             entry_point = game.spec.entry_point if game.spec is not None else None
             self._lowest = None if game.spec is None else _lowest_reward(game, game.spec)
             self._most_moves = None if game.spec is None else game.spec.max_episode_steps
+            draws = draws_itself(game)
         finally:
             game.close()
         self._make_game = make_game
@@ -152,6 +154,8 @@ class GymnasiumGame(GameEnv):
         if on_invalid == "terminate":
             max_invalid_moves = 1
         super().__init__(max_invalid_moves=max_invalid_moves, tool_defs=self.answers.tools, **kwargs)
+        if self.render_mode == "rgb_array" and draws and "render_fps" in self.game_metadata:
+            self.metadata = {**self.metadata, "render_fps": self.game_metadata["render_fps"]}
 
     def _read(self, game: Game, name: str, action_names: Any, as_tool: bool, rules: str | None, prompt: str | None) -> None:
         """Take what the game says about itself."""

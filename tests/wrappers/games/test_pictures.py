@@ -1,0 +1,205 @@
+"""`render_mode="rgb_array"` of chat environments: a game's own picture or the conversation, for Gymnasium's films and windows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import HumanRendering, RecordVideo, RenderCollection
+
+import vfgym
+from tests.wrappers.games.nim import NimEnv
+from vfgym.output.pictures import PAGE_SHAPE
+
+pytest.importorskip("PIL", reason="needs the extra images")
+pytest.importorskip("pygame", reason="needs the extra classic")
+
+FAMILIES = ["gymnasium/CartPole-v1", "textarena/TicTacToe-v0", "pettingzoo/connect_four-v3", "reasoning-gym/leg_counting-v0"]
+
+
+def make(env_id: str, **options: Any) -> gym.Env[Any, Any]:
+    """Make one environment of a family that is installed."""
+    family = env_id.partition("/")[0].replace("-", "_")
+    pytest.importorskip(family, reason=f"needs the extra {family}")
+    return gym.make(env_id, render_mode="rgb_array", **options)
+
+
+def play(env: gym.Env[Any, Any], turns: int) -> int:
+    """Play at random, and return how many turns it took."""
+    env.action_space.seed(3)
+    env.reset(seed=0)
+    for turn in range(1, turns + 1):
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            return turn
+    return turns
+
+
+@pytest.mark.parametrize("env_id", FAMILIES)
+def test_record_video_films_an_episode_of_every_family(env_id: str, tmp_path: Path) -> None:
+    pytest.importorskip("moviepy")
+    from moviepy import VideoFileClip
+
+    env = make(env_id)
+    fps = env.metadata["render_fps"]
+    film = RecordVideo(env, str(tmp_path / "films"))
+    turns = play(film, 5)
+    shape = film.render().shape
+    film.close()
+    with VideoFileClip(str(tmp_path / "films" / "rl-video-episode-0.mp4")) as clip:
+        assert [*clip.size] == [shape[1], shape[0]]
+        assert clip.n_frames == turns + 1
+        assert clip.fps == fps
+
+
+@pytest.mark.parametrize("env_id", FAMILIES)
+def test_render_collection_has_a_frame_of_each_turn(env_id: str) -> None:
+    env = RenderCollection(make(env_id))
+    turns = play(env, 3)
+    frames: Any = env.render()
+    env.close()
+    assert len(frames) == turns + 1
+    assert {(frame.shape, frame.dtype.name) for frame in frames} == {(frames[0].shape, "uint8")}
+    assert any(not np.array_equal(frame, frames[0]) for frame in frames[1:])
+
+
+@pytest.mark.parametrize("env_id", FAMILIES)
+def test_human_rendering_opens_a_window_on_every_family(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    env = HumanRendering(make(env_id))
+    env.metadata["render_fps"] = 1000  # nobody watches
+    play(env, 2)
+    shape = env.env.render().shape
+    assert env.window.get_size() == (shape[1], shape[0])
+    env.close()
+
+
+def test_the_frames_per_second_are_those_of_what_is_drawn() -> None:
+    assert make("gymnasium/CartPole-v1").metadata["render_fps"] == gym.make("CartPole-v1").metadata["render_fps"]
+    assert gym.make("gymnasium/CartPole-v1").metadata["render_fps"] == vfgym.ChatEnv.metadata["render_fps"]
+
+
+# A game's own picture
+
+
+@pytest.mark.parametrize(("game", "actions"), [("CartPole-v1", [0, 1, 0, 1]), ("FrozenLake-v1", [1, 1]), ("Taxi-v4", [0, 2, 4])])
+def test_a_game_is_filmed_as_it_draws_itself(game: str, actions: list[int]) -> None:
+    """Also one that the model is shown as a drawing in text."""
+    env = vfgym.to_chat(game, render_mode="rgb_array")
+    native = gym.make(game, render_mode="rgb_array")
+    env.reset(seed=5)
+    native.reset(seed=5)
+    for action in actions:
+        assert np.array_equal(env.render(), native.render())
+        env.step(str(action))
+        native.step(action)
+    assert np.array_equal(env.render(), native.render())
+    env.close()
+
+
+@pytest.mark.parametrize("options", [{}, {"observe": "both"}, {"obs_to_text": str}])
+@pytest.mark.parametrize("game", ["CartPole-v1", "FrozenLake-v1", "Blackjack-v1"])
+def test_the_model_sees_the_same_whether_or_not_it_is_filmed(game: str, options: dict[str, Any]) -> None:
+    conversations = []
+    for render_mode in (None, "rgb_array"):
+        env = vfgym.to_chat(game, render_mode=render_mode, **options)
+        env.reset(seed=2)
+        env.action_space.seed(2)
+        if render_mode is not None:
+            env.render()
+        conversations.append(env.step(env.action_space.sample()).observation)
+        env.close()
+    assert conversations[0] == conversations[1]
+
+
+def test_a_blocking_game_draws_on_its_thread() -> None:
+    async def play_async() -> Any:
+        env = vfgym.to_chat("CartPole-v1", render_mode="rgb_array", blocking=True)
+        await env.areset(seed=0)
+        await env.astep("Push cart to the left")
+        picture = env.render()
+        await env.aclose()
+        return picture
+
+    native = gym.make("CartPole-v1", render_mode="rgb_array")
+    native.reset(seed=0)
+    native.step(0)
+    assert np.array_equal(asyncio.run(play_async()), native.render())
+
+
+class NoDisplay(gym.Env[Any, Any]):
+    """Cannot draw itself where it runs."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    action_space = gym.spaces.Discrete(2)
+    observation_space = gym.spaces.Discrete(2)
+    render_mode = "rgb_array"
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        return 0, 0.0, False, False, {}
+
+    def render(self) -> Any:
+        raise OSError("no display")
+
+
+def test_a_game_that_cannot_draw_here_is_filmed_as_its_conversation_and_says_why_once(caplog: pytest.LogCaptureFixture) -> None:
+    env = vfgym.to_chat(NoDisplay, render_mode="rgb_array")
+    env.reset()
+    with caplog.at_level(logging.WARNING):
+        pages = [env.render()]
+        env.step("1")
+        pages.append(env.render())
+    assert [page.shape for page in pages] == [PAGE_SHAPE] * 2
+    assert not np.array_equal(*pages)
+    assert [record.message for record in caplog.records] == [
+        "GymnasiumGame shows its conversation instead of the game, which cannot be drawn: OSError('no display')"
+    ]
+
+
+# Conversations
+
+
+class Drawing(vfgym.SingleTurnEnv):
+    """Draws its own pictures, larger at each turn."""
+
+    def render_picture(self, state: vfgym.State) -> Any:
+        return np.full((8 * (1 + len(state["trajectory"])), 8, 3), 255, np.uint8)
+
+
+def test_an_environment_may_draw_itself_and_all_pictures_have_the_shape_of_the_first() -> None:
+    env = Drawing([{"question": "?", "answer": "!"}], render_mode="rgb_array")
+    env.reset()
+    assert (env.render() == 255).all()
+    env.step("!")
+    assert env.render().shape == (8, 8, 3)
+
+
+@pytest.mark.parametrize(
+    "make_env",
+    [
+        lambda: vfgym.SingleTurnEnv([{"question": "1 + 1?", "answer": "2"}], render_mode="rgb_array"),
+        lambda: NimEnv(sticks=9, opponents="self", render_mode="rgb_array"),
+        lambda: vfgym.EnvGroup([vfgym.SingleTurnEnv([{"question": "1 + 1?"}])], render_mode="rgb_array"),
+        lambda: vfgym.SingleTurnEnv([{"question": "1 + 1?"}], render_mode="rgb_array").fork(),
+    ],
+    ids=["single turn", "self-play", "group", "fork"],
+)
+def test_any_conversation_is_drawn_as_a_page(make_env: Any) -> None:
+    env = make_env()
+    blank = env.render()
+    assert blank.shape == PAGE_SHAPE
+    assert not np.ptp(blank, axis=(0, 1)).any()
+    env.reset(seed=0)
+    asked = env.render()
+    env.step("2")
+    pages = [blank, asked, env.render()]
+    assert len({page.tobytes() for page in pages}) == 3
+    env.close()
