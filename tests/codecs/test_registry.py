@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.codecs.spaces import same
 from vfgym.codecs import ActionNotFound, Codec, codec_for, register_codec, registry
+from vfgym.codecs.marks import EMPTY
 from vfgym.errors import ConfigurationError, InvalidAction
 
 
@@ -167,7 +168,10 @@ def test_what_has_not_the_form_of_an_action_is_not_written(space: Any, action: A
 NAMES = st.text("abc xyzAB-+.,:'\"12é", min_size=1, max_size=6) | st.text(min_size=1, max_size=6)
 
 
-@given(st.lists(NAMES.filter(lambda name: name.strip() == name != ""), min_size=1, max_size=12, unique=True), st.integers(-5, 5))
+@given(
+    st.lists(NAMES.filter(lambda name: name.strip() == name and name not in EMPTY), min_size=1, max_size=12, unique=True),
+    st.integers(-5, 5),
+)
 def test_every_name_is_read_as_its_action(names: list[str], start: int) -> None:
     space = gs.Discrete(len(names), start=start)
     codec = codec_for(space, names)
@@ -184,7 +188,7 @@ def test_every_name_is_read_as_its_action(names: list[str], start: int) -> None:
 def test_every_number_is_read_as_its_action(n: int, start: int, data: st.DataObject) -> None:
     codec = codec_for(gs.Discrete(n, start=start))
     number = data.draw(st.integers(start, start + n - 1))
-    for text in (str(number), f"I will take <action> {number} </action>.", f"My answer is {number}.", f"**Action: {number}**"):
+    for text in (str(number), f"I will take <action> {number} </action>.", f"My answer: {number}.", f"**Action: {number}**"):
         assert same(codec.decode(text), np.int64(number))
     for beyond in (start - 1, start + n):
         with pytest.raises(ActionNotFound):

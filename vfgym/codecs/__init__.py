@@ -5,10 +5,10 @@ A `Codec` has three forms for the actions of one space. As *JSON* an action is t
 meaning. As *words* the space is described to the model (`listing`, `example`). `text_renderer` is the one-way counterpart for
 observations.
 
-`base` holds the contract, `registry` the dispatch by space, `discrete`, `arrays`, `text` and `compounds` the kinds of spaces. `narrowing`
-gets from a message to its action: `answers` knows where an answer stands, `relaxed` reads what is almost JSON, `data` the shapes in which
-models write it, `numbers` reads numbers in sentences, `choices` knows what a sentence says to be its choice, by the words and forms in
-`english`, `problems` what a model is told where there is none. `observations` renders.
+`base` holds the contract, `registry` the dispatch by space, `discrete`, `arrays`, `text` and `compounds` the kinds of spaces. `reading` is
+the rule by which all games get from an answer to its action: `thinking` is dropped, `marks` say which part of the answer is meant, and the
+codec says which action that part is as a whole. `relaxed` reads what is almost JSON, `numbers` numbers with a unit, `problems` holds what a
+model is told where there is no action. `observations` renders.
 """
 
 from vfgym.codecs import arrays, compounds, discrete, text  # noqa: F401 - importing a kind registers it

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vfgym.codecs.base import Codec, Schema
-from vfgym.codecs.choices import chosen_number
-from vfgym.codecs.data import after_key, beside, elements_of, number_text, quote_data, sequence_of
-from vfgym.codecs.numbers import Number
-from vfgym.codecs.problems import ActionNotFound, several
+from vfgym.codecs.data import elements_of, number_text, quote_data, sequence_of
+from vfgym.codecs.numbers import Number, read_quantity
+from vfgym.codecs.problems import ActionNotFound
+from vfgym.codecs.reading import Where
 from vfgym.codecs.registry import register_codec
-from vfgym.codecs.relaxed import bracketed
 from vfgym.errors import ConfigurationError, InvalidAction
 
 Array = NDArray[Any]
@@ -29,17 +28,6 @@ _MOST_IN_SCHEMA = 64
 """Elements with bounds of their own that a schema bounds one by one."""
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_NUMBERED_LABEL = re.compile(r"\W*(?:action|step) \d+[ \t*_`]*:", re.IGNORECASE)
-_LABEL = re.compile(r"(?!(?i:minus|negative)\b)[^\W\d]+(?:[ -][^\W\d]+)*")
-"""What one number without a name may be called: words, without a number or sign that may belong to it."""
-
-_SEEN = re.compile(
-    r"[\s*_`]*(?:(?:the|my|your|its|current|last|previous|present|initial)\s+)*"
-    r"(?:velocity|vel|speed|position|pos|angle|theta|cos|sin|[xyz]|score|reward|time)[\s*_`]*[:=]",
-    re.IGNORECASE,
-)
-"""What labels a number that a sentence repeats from the observation."""
-
 _INTEGER_TEXT = re.compile(r"[+-]?\d{1,40}\Z")
 
 
@@ -62,6 +50,7 @@ class ArrayCodec(Codec):
         """
         self.space = space
         self.names = None if names is None else _labels(space, names)
+        self.own_keys = frozenset(self.names or ())
         self._dtype: np.dtype[Any] = space.dtype
         self._shape: tuple[int, ...] = space.shape
         self._size = math.prod(self._shape)
@@ -107,48 +96,10 @@ class ArrayCodec(Codec):
         array = np.array(self._numbers(data if is_flat else self._flattened(data, 0)), self._dtype)
         return array if self._is_vector else array.reshape(self._shape)
 
-    def read_answer(self, data: Any) -> Any:
-        """Return the vector of data that stood alone in an answer, also of ``{"0": ..., "1": ...}``.
-
-        One number may have any word for a label; several that have no names of their own may not, since nobody knows their order.
-        """
-        try:
-            return super().read_answer(data)
-        except ActionNotFound:
-            if isinstance(data, Mapping) and self._is_vector and self.names is None and len(data) == self._size:
-                elements = _by_index(data)
-                if elements is not None:
-                    return self.read(elements)
-                if self._size == 1 and _LABEL.fullmatch(next(iter(data))):
-                    return self.read(list(data.values()))
-            raise
-
-    def alone(self, text: str) -> Any:
-        """Return the array that a text is; None if it is something else, as where it says what was seen ("velocity: 1.5")."""
-        return None if self._size == 1 and self.names is None and _SEEN.match(text) else super().alone(text)
-
-    def prose(self, text: str, is_marked: bool) -> Any:
-        """Return the action of the only number in a text, where an action is one number."""
-        if self._size != 1:
-            return super().prose(text, is_marked)
-        objects = [(data, start, end) for data, start, end in bracketed(text) if isinstance(data, Mapping)]
-        action = self.stated(text, objects)
-        if action is None:
-            label = _NUMBERED_LABEL.match(text)
-            rest = text[label.end() :] if label else after_key(text)
-            return self._number_in(rest, is_marked or rest is not text)
-        other = self._number_in(beside(text, objects), is_marked=True)
-        if other is not None and self.encode(other) != self.encode(action):
-            raise several(2)
-        return action
-
-    def _number_in(self, text: str, is_marked: bool) -> Any:
-        """Return the action of the only number in a text; takes, returns and raises as `prose` does."""
-        number = chosen_number(text, is_marked)
-        try:
-            return None if number is None else self.read(_nested([number], self._shape))
-        except ActionNotFound as error:
-            raise ActionNotFound(error.sentence()) from None
+    def lookup(self, text: str, where: Where) -> Any:
+        """Return the array that a text is; where an action is one number, that number with a unit or without."""
+        number = read_quantity(text) if self._size == 1 else None
+        return super().lookup(text, where) if number is None else self.read(_nested([number], self._shape))
 
     def listing(self) -> str:
         """Return what the list holds, in words.
@@ -343,15 +294,6 @@ def _labels(space: Any, names: Sequence[str]) -> list[str]:
         expected = "no labels" if count is None else f"{count} different labels"
         raise ConfigurationError(f"expected {expected} for the elements of {space}, got {names!r}")
     return [name.strip() for name in names]
-
-
-def _by_index(labelled: Mapping[str, Any]) -> list[Any] | None:
-    """Return the elements of an object whose keys number them, from 0 or from 1; ``None`` if they do not."""
-    keys = {int(key): key for key in labelled if key.isdecimal() and len(key) <= len(str(len(labelled)))}
-    first = min(keys, default=0)
-    if first > 1 or keys.keys() != set(range(first, first + len(labelled))):
-        return None
-    return [labelled[keys[index]] for index in sorted(keys)]
 
 
 def _shortest(number: np.floating[Any]) -> float:

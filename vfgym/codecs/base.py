@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import gymnasium as gym
 
-from vfgym.codecs.answers import closed_tags
-from vfgym.codecs.data import json_text, wrapped_in
-from vfgym.codecs.narrowing import search
-from vfgym.codecs.numbers import is_changed, is_negated
-from vfgym.codecs.problems import ActionNotFound, several
-from vfgym.codecs.relaxed import bracketed, read_json, read_relaxed
+from vfgym.codecs.data import json_text
+from vfgym.codecs.numbers import JOINED, with_plain_signs
+from vfgym.codecs.problems import ActionNotFound, AnswerUnclear
+from vfgym.codecs.reading import Where, read_answer
+from vfgym.codecs.relaxed import read_json, read_relaxed
+from vfgym.data import answer_words
 
 Schema = dict[str, Any]
 """A JSON schema (draft 2020-12)."""
@@ -23,6 +24,12 @@ Space = gym.Space[Any]
 
 _STARTS_OF_DATA = "[{(+-.0123456789"
 """What an answer begins with that is meant as data: of other text it would be odd to say that its first element is wrong."""
+
+_DECORATION = " \t\r\n*_`~\"'\u201c\u201d\u2018\u2019\u00ab\u00bb$"
+"""Emphasis and quotes."""
+
+_REMARK = re.compile(r"(.*\S)\s*\(([^()]*)\)", re.DOTALL)
+_DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
 class Codec(ABC):
@@ -39,6 +46,8 @@ class Codec(ABC):
     """The names that the codec was given, or ``None``."""
     schema: Schema
     """JSON schema of what `to_json` gives."""
+    own_keys: Collection[str] = ()
+    """Keys of the data itself, where it is an object."""
 
     @abstractmethod
     def to_json(self, action: Any) -> Any:
@@ -86,30 +95,27 @@ class Codec(ABC):
         return json_text(self.to_json(action))
 
     def decode(self, text: str) -> Any:
-        """Return the action that a message names.
-
-        It may stand after the reasoning, in ``<action>`` tags, in a code fence, after "Action:", inside a JSON object
-        ``{"action": ...}``, and need not be quite JSON. A text that names two different actions names none: in two tags, after two
-        labels, in two fences, in a sentence. Of several tags (labels, fences) those that hold no action do not count.
+        """Return the action that a message names (see `vfgym.codecs.reading` for the rule).
 
         Raises:
             ActionNotFound: If it names none, or several. The message says why, and what is valid.
         """
-        try:
-            return self.read(read_json(text))
-        except ValueError:
-            return self._search(text)
+        action = self.read_exactly(text)
+        return self._read(text) if action is None else action
 
     def decode_cut_off(self, text: str) -> Any:
-        """Return the action that a message names which was cut off: only what stands in closed ``<action>`` tags counts.
+        """Return the action that a message names which was cut off: only closed tags, boxes and JSON count.
 
         Raises:
-            ActionNotFound: If there are no such tags, or what stands in them names no action, or several.
+            ActionNotFound: If nothing of the kind names an action, or they name several.
         """
-        tags = closed_tags(text)
-        if not tags:
-            raise self.not_found("Your answer was cut off by the limit of its length before it named an action: answer more briefly")
-        return self.decode(tags)
+        return self._read(text, is_cut_off=True)
+
+    def _read(self, text: str, *, is_cut_off: bool = False) -> Any:
+        try:
+            return read_answer(text, self, is_cut_off=is_cut_off)
+        except ActionNotFound as error:
+            raise self.not_found(error.sentence()) from None
 
     def example(self) -> str:
         """Return the text of an ordinary action, always the same one."""
@@ -127,85 +133,89 @@ class Codec(ABC):
         """Return the error with which a model is told what is wrong and what is valid."""
         return ActionNotFound(f"{sentence}. Valid actions: {self.listing()}.")
 
-    def alone(self, text: str) -> Any:
-        """Return the action that a text is, but for its format: almost JSON, and with ``{"action": ...}`` around it.
+    def read_exactly(self, text: str) -> Any:
+        """Return the action that is written exactly so, as `encode` writes it; ``None`` for any other text."""
+        try:
+            return self.read(read_json(text))
+        except ValueError:
+            return None
 
-        Returns:
-            The action, or ``None`` if the text is something else.
+    def match(self, text: str, where: Where) -> Any:
+        """Return the action that a text is as a whole, its format aside; ``None`` if it is anything else or more than that.
+
+        Set aside are emphasis, quotes and final punctuation, around a marked text a remark in parentheses that names no other action,
+        and the words of ``answer_words.json``.
+
+        Args:
+            text: An answer, a line of one, or what stands in a mark.
+            where: Which of these it is.
+
+        Raises:
+            ActionNotFound: If it is meant as data and is not an action, or if its remark names another action.
+        """
+        bare = _strip_decoration(text, where)
+        remark = _REMARK.fullmatch(bare) if where is Where.MARK else None
+        try:
+            action = self._match_bare(bare, where)
+        except ActionNotFound:
+            if remark is None:
+                raise
+            action = None
+        if action is not None or remark is None:
+            return action
+        action = self._match_bare(_strip_decoration(remark[1], where), where)
+        if action is not None and self._names_other(remark[2], action):
+            raise AnswerUnclear(f"It is unclear whether {self.to_json(action)} is your choice, since your remark names another action")
+        return action
+
+    def _names_other(self, remark: str, action: Any) -> bool:
+        try:
+            other = self._match_bare(_strip_decoration(remark, Where.MARK), Where.MARK)
+        except ActionNotFound:
+            return False
+        mentioned = self.mentioned_in(remark) if other is None else [other]
+        return any(self.to_json(each) != self.to_json(action) for each in mentioned)
+
+    def _match_bare(self, text: str, where: Where) -> Any:
+        action = self.lookup(text, where)
+        if action is None and where is not Where.LAST_LINE:
+            words = JOINED.sub(" ", with_plain_signs(text)).split()
+            telling = [word for word in words if word.casefold() not in answer_words().left_out]
+            if telling and len(telling) < len(words):
+                action = self.lookup(" ".join(telling), where)
+            if telling and action is None and where is Where.MARK:
+                action = self.find_by_words(telling)
+        return action
+
+    def lookup(self, text: str, where: Where) -> Any:
+        """Return the action that a text without decoration is; ``None`` if it is none.
+
+        Here it is the action of JSON data, or of almost JSON. In a mark lists and objects need no brackets.
 
         Raises:
             ActionNotFound: If it is meant as data and is not an action, with the problem and its places.
         """
+        has_brackets = text[:1] in ("[", "{", "(")
+        if not has_brackets and where is not Where.MARK:
+            return self.read_exactly(text)
+        if not has_brackets and _DECIMAL_COMMA.search(text):
+            return None
         try:
-            data = read_relaxed(text)
+            return self.read(read_relaxed(text))
+        except ActionNotFound:
+            if text[:1] in _STARTS_OF_DATA:
+                raise
+            return None
         except ValueError:
             return None
-        try:
-            return self.read_answer(data)
-        except ActionNotFound as error:
-            if text[0] in _STARTS_OF_DATA or (isinstance(data, Mapping) and (error.places or len(data) > 1)):
-                raise
-            return None
 
-    def prose(self, text: str, is_marked: bool) -> Any:
-        """Return the action that stands inside brackets in a text; kinds that can be read out of sentences override this.
-
-        Args:
-            text: An answer that is more than its action.
-            is_marked: Whether it stood in tags or after a label, so that an action which it mentions is meant as the answer.
-
-        Returns:
-            The action, or ``None`` if there is none.
-
-        Raises:
-            ActionNotFound: If there are several, or what there is cannot be read. The message is a sentence without its full stop.
-        """
-        # What is alone in parentheses is a remark.
-        return self.stated(text, (found for found in bracketed(text) if isinstance(found[0], list | Mapping)))
-
-    def stated(self, text: str, candidates: Iterable[tuple[Any, int, int]]) -> Any:
-        """Return the one action that there is among data with their places in a text; returns and raises as `prose` does."""
-        found: dict[str, Any] = {}
-        problem: ActionNotFound | None = None
-        is_unclear = False
-        for data, start, end in candidates:
-            try:
-                action = self.read_answer(data)
-            except ActionNotFound as error:
-                problem = problem or error
-            else:
-                found[self.encode(action)] = action
-                is_unclear = is_unclear or is_negated(text, start) or is_changed(text, start, end)
-        if len(found) > 1:
-            raise several(len(found))
-        if is_unclear:
-            raise ActionNotFound(f"It is unclear whether {next(iter(found))} is meant")
-        if found:
-            return next(iter(found.values()))
-        if problem is not None:
-            raise ActionNotFound(problem.sentence())
+    def find_by_words(self, words: list[str]) -> Any:
+        """Return the one action whose name contains all of these words; ``None`` if there is none. Kinds with names override this."""
         return None
 
-    def read_answer(self, data: Any) -> Any:
-        """Return the action of data that stood alone in an answer: like `read`, and unwraps ``{"action": ...}``.
-
-        Raises:
-            ActionNotFound: As `read` does.
-        """
-        try:
-            return self.read(data)
-        except ActionNotFound:
-            wrapped = wrapped_in(data)
-            if len(wrapped) != 1:
-                raise
-            return self.read_answer(wrapped[0])
-
-    def _search(self, text: str) -> Any:
-        """Return the action that stands somewhere in a text, which is not just its JSON; raises as `decode` does."""
-        try:
-            return search(text, self)
-        except ActionNotFound as error:
-            raise self.not_found(str(error)) from None
+    def mentioned_in(self, remark: str) -> list[Any]:
+        """Return the actions that a remark mentions, each by its whole name. Kinds with names override this."""
+        return []
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Codec) and self.space == other.space and self.names == other.names
@@ -214,6 +224,14 @@ class Codec(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space!r})" if self.names is None else f"{type(self).__name__}({self.space!r}, {self.names!r})"
+
+
+def _strip_decoration(text: str, where: Where) -> str:
+    """Return a text without emphasis, quotes and the punctuation at its end: in a mark all of it, else one full stop ("left..." goes on)."""
+    bare = text.lstrip(_DECORATION).rstrip(_DECORATION)
+    if where is Where.MARK:
+        return bare.rstrip(_DECORATION + ".!,;:")
+    return bare if bare.endswith("..") or bare[-1:] not in (".", "!") else bare[:-1].rstrip(_DECORATION)
 
 
 def seeded_sample(space: Space) -> Any:

@@ -12,7 +12,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 
 from vfgym.codecs.arrays import multi_discrete_codec
 from vfgym.codecs.base import Codec, Schema, Space
-from vfgym.codecs.data import elements_of, json_text, mapping_of, quote_data, sequence_of, wrapped_in
+from vfgym.codecs.data import elements_of, json_text, mapping_of, quote_data, sequence_of
 from vfgym.codecs.problems import ActionNotFound
 from vfgym.codecs.registry import codec_for, register_codec
 from vfgym.errors import ConfigurationError, InvalidAction, did_you_mean
@@ -122,6 +122,7 @@ class DictCodec(Codec):
         self.names = None if names is None else dict(names)
         self._codecs = {key: codec_for(member, (names or {}).get(key)) for key, member in space.spaces.items()}
         self._keys = {str(key): key for key in self._codecs}
+        self.own_keys = frozenset(self._keys)
         if len(self._keys) != len(self._codecs):
             raise ConfigurationError(f"expected keys that differ as texts, got {_listed(space.spaces)}")
         self.schema: Schema = {
@@ -157,12 +158,6 @@ class DictCodec(Codec):
                 error.places.append(f"`{written}`")
                 raise
         return members
-
-    def read_answer(self, data: Any) -> Any:
-        """Return the dict of data that stood alone in an answer; a key of the space's own with no object under it wraps no action."""
-        if isinstance(data, Mapping) and data.keys() & self._keys.keys() and all(mapping_of(inner) is None for inner in wrapped_in(data)):
-            return self.read(data)
-        return super().read_answer(data)
 
     def listing(self) -> str:
         """Return what may stand under each key."""

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vfgym.codecs.answers import MARKUP
 from vfgym.codecs.problems import ActionNotFound
 from vfgym.codecs.relaxed import read_json
-
-WRAPPING_KEYS = ("action", "answer", "arguments")
-"""Keys of an object that models put around an action, in imitation of a tool call. Beside them it may hold remarks."""
-
-_ALTERNATIVE = re.compile(r"([^.!?\n]*)\b(?:or|and|nor)\W*\Z", re.IGNORECASE)
-_KEY = re.compile(rf"""["'](?:{"|".join(WRAPPING_KEYS)})["']\s*:""", re.IGNORECASE)
-_LONGEST_ALTERNATIVE = 80
-"""Characters before an object that may name an alternative to it."""
-
-
-def wrapped_in(data: Any) -> list[Any]:
-    """Return what stands under the keys with which models wrap an action.
-
-    >>> wrapped_in({"reason": "It is free.", "Action": 2})
-    [2]
-    """
-    if not isinstance(data, Mapping):
-        return []
-    return [value for key, value in data.items() if isinstance(key, str) and key.casefold() in WRAPPING_KEYS]
+from vfgym.codecs.thinking import MARKUP
 
 
 def json_text(data: Any) -> str:
@@ -103,21 +83,3 @@ def _from_text(data: Any, openers: str) -> Any:
         except ValueError:
             return None
     return None
-
-
-def beside(text: str, objects: Sequence[tuple[Any, int, int]]) -> str:
-    """Return what a text says beside objects that name its action: what follows them, and alternatives just before them.
-
-    What else stands before an object led to it, and may weigh other actions.
-
-    >>> beside('2 is a wall. {"action": 5} or 6', [({"action": 5}, 13, 26)])
-    ' or 6'
-    """
-    start, end = objects[0][1], objects[-1][2]
-    alternatives = _ALTERNATIVE.search(text[max(0, start - _LONGEST_ALTERNATIVE) : start])
-    return f"{alternatives[1]} {text[end:]}" if alternatives else text[end:]
-
-
-def after_key(text: str) -> str:
-    """Return what follows the last key of an action in a text whose JSON is broken; all of the text where there is none."""
-    return text[keys[-1].end() :] if (keys := list(_KEY.finditer(text))) else text

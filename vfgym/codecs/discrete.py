@@ -5,19 +5,19 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from vfgym.codecs.base import Codec, Schema
-from vfgym.codecs.choices import chosen_number, is_chosen, says_nothing
-from vfgym.codecs.data import after_key, beside, quote_data, wrapped_in
-from vfgym.codecs.numbers import is_bare, is_changed, is_negated, numbers_in, with_plain_signs
-from vfgym.codecs.problems import NO_ACTION, STATE_IT, ActionNotFound, several
+from vfgym.codecs.data import quote_data
+from vfgym.codecs.marks import EMPTY
+from vfgym.codecs.numbers import JOINED, with_plain_signs
+from vfgym.codecs.problems import ActionNotFound, AnswerUnclear
+from vfgym.codecs.reading import Where
 from vfgym.codecs.registry import register_codec
-from vfgym.codecs.relaxed import bracketed, read_json
 from vfgym.errors import ConfigurationError, InvalidAction
 
 _MOST_NUMBERS_KEPT = 1024
@@ -26,43 +26,14 @@ _MOST_NUMBERS_KEPT = 1024
 _MOST_LISTED = 40
 """Names that a listing shows; of more it shows the ends."""
 
-_DECORATION = " \t\r\n.!\"'`*$_"
-_BRACKETED = re.compile(r"(?:\\boxed)?[(\[{<]([^()\[\]{}<>]*)[)\]}>]\Z")
-_WITH_ITS_NUMBER = re.compile(r"(.*\S)\s*\((?:action )?([+-]?\d{1,25})\)\Z", re.IGNORECASE)
-_UNDERSCORE = re.compile(r"(?<=[^\W\d_])_(?=[^\W\d_])")
-_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
-"""What may join words where others put a space. (Before a digit it may be a sign, and in a sentence it makes another word of a name.)"""
-_NUMBER = re.compile(r"(?<![\w.+-])[+-]?\d+(?!\w|[.,]\d)")
-_WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?\Z")
-_MENTION_START = re.compile(r"(?<![\w.+-])\S")
-_MENTION_END = re.compile(r"\w|[.,]\d|-\w")
-_ITS_NUMBER = re.compile(
-    r"(?:\b(?:action|option|number)[ \t]+#?|#|(?<![\w.+-]))\d+(?:[ \t]*(?=\()|[ \t]*:[ \t]*|[ \t]+-[ \t]+(?=[^\W\d]))", re.IGNORECASE
-)
-"""What may stand before a name and tells its number."""
-
 _REMARK = re.compile(r"(.*\S)\s*\([^()]*\)\Z")
-_REMARK_FOLLOWS = re.compile(r"\s*\(")
-_LEADING_NUMBER = re.compile(
-    r"(?i:#|(?:option|no\.|number)[ \t]+)?([+-]?\d+)"
-    r"(?=[ \t*_`]*(?:[.;:!)\n]|,(?!\d)|</?\w|<\||\Z|[ \t](?:\(|[-\u2014][ \t]+[^\W\d]|(?i:because|since)\b)))(?!\.\d)"
-)
-_TAG = re.compile(r"</?\w+>|<\|\w+\|>")
-_TEX_STYLE = re.compile(r"\\(?:text|math)[a-z]*(?=\s*\{)")
-_WORD_OR_CHANGE = re.compile(
-    r"\w|[%\u2030^\u00d7\u00f7\u00b7/\u00b0\u00b1\u2213\u221a\u00ac\u2260\u2264\u2265\u274c\u2717\u2718\U0001f6ab\u26d4]|!="
-)
-"""What beside a number is a word, or makes another number of it, or the opposite."""
+_NUMBER = re.compile(r"[+-]?\d+(?:\.0*)?\Z")
+_NUMBER_IN_TEXT = re.compile(r"(?<![\w.+-])[+-]?\d+(?![\w]|[.,]\d)")
+_WITH_NAME = re.compile(r"([+-]?\d{1,25})\s*\((.*)\)\Z")
+"""An action as the listing shows it: "0 (left)"."""
 
-_BULLET = re.compile(r"\s*[-\u2014][ \t]+\Z")
-_CHOOSING = re.compile(
-    r"(\\boxed|\b(?:choose|pick|take|play|select|go with|answer is|action(?: is)?|option(?: is)?|choice is|move is|(?:act|step)(?=\()))"
-    r"(?:\\boxed|[\s:#*_`$\"'\u201c({\[<>])*\Z",
-    re.IGNORECASE,
-)
-"""What stands before a number that is a choice."""
-
-_CHOICE_END = re.compile(r"[^\w?%/^+\u00b0\u00d7\u00f7\u00b7-]*(?:\Z|[ ,(](?:because|since)\b)", re.IGNORECASE)
+_SPACE_IN_WORDS = re.compile(r"(?<=[^\W\d]) (?=[^\W\d])")
+_WORD = re.compile(r"\w+")
 _WHOLE_DIGITS = 25
 """Digits of the longest number that is converted: no 64-bit number has as many."""
 
@@ -70,11 +41,10 @@ _WHOLE_DIGITS = 25
 class DiscreteCodec(Codec):
     """The actions of a `gymnasium.spaces.Discrete`.
 
-    Reading forgives format: an answer in ``<action>`` tags, with quotes, in another case, in a sentence, after reasoning, without the
-    remark in parentheses at the end of a name. An answer that names two different actions names none, nor does one with "not" before
-    the name. In a sentence a name counts where the sentence says that it is the choice (`is_chosen`). Where actions have names, a number
-    counts only where it stands alone or after a label, and not in a sentence. A text that is a name, or the same number as a name (1 for
-    1.0), is the name; as a number in JSON data it is refused, unless it is the index of the same action.
+    A text is an action if it is its name, its number, or both as the listing shows them ("0 (left)"), also in another case, with ``_`` or
+    ``-`` between words, and without the remark at the end of a name where it tells no names apart. In a mark the words that only one name
+    has are that name. A text that is a name, or the same number as a name (1 for 1.0), is the name; as a number in JSON data it is
+    refused, unless it is the index of the same action.
     """
 
     def __init__(self, space: gym.spaces.Discrete[Any], names: Sequence[str] | Mapping[int, str] | None = None) -> None:
@@ -96,12 +66,7 @@ class DiscreteCodec(Codec):
         self._exact = {str(number): self._type(number) for number in kept}
         self._cased: dict[str, Any] = {}
         self._folded: dict[str, Any] = {}
-        self._shortened: frozenset[str] = frozenset()
-        """Names without the remark at their end."""
-        spoken = with_plain_signs(" ".join(self.names or ())).casefold()
-        self._words = frozenset(re.findall(r"\w+", spoken))
-        self._has_digits = any(character.isdigit() for character in spoken)
-        self._has_signs = self._low < 0 or re.search(r"[-+]\s*\.?\d", spoken) is not None
+        self._indices_of_words: dict[str, set[int]] | None = None
         if self.names is None:
             self.schema: Schema = {"type": "integer", "minimum": self._low, "maximum": self._high}
         else:
@@ -122,11 +87,15 @@ class DiscreteCodec(Codec):
         fits = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == count
         if not fits or not all(isinstance(name, str) and name.strip() == name != "" for name in given) or len({*given}) != count:
             raise ConfigurationError(f"expected {count} different action names, one for each of {self.space}, got {names!r}")
+        if not EMPTY.isdisjoint(given):
+            raise ConfigurationError(
+                f"expected action names with which an answer is not empty, got {sorted(EMPTY.intersection(given))[0]!r}"
+            )
         return list(given)
 
     def _add_forgiving(self, names: Sequence[str]) -> None:
         """Add the forms in which names are looked up with white space, signs and, where they tell no names apart, cases alike."""
-        spaced = [_spaced(name) for name in names]
+        spaced = [_joined(name) for name in names]
         known, folds = Counter(spaced), Counter(name.casefold() for name in spaced)
         for name, form in zip(names, spaced, strict=True):
             if folds[form.casefold()] == 1:
@@ -136,11 +105,9 @@ class DiscreteCodec(Codec):
 
     def _add_shortened(self, names: Sequence[str]) -> None:
         """Add names without the remark in parentheses at their end, where these are still different from all names."""
-        shortened = [(_spaced(match[1]).casefold(), name) for name in names if (match := _REMARK.match(name))]
-        counts = Counter([*(short for short, _ in shortened), *(_spaced(name).casefold() for name in names)])
-        unique = {short: self._exact[name] for short, name in shortened if counts[short] == 1}
-        self._folded |= unique
-        self._shortened = frozenset(unique)
+        shortened = [(_joined(match[1]).casefold(), name) for name in names if (match := _REMARK.match(name))]
+        counts = Counter([*(short for short, _ in shortened), *(_joined(name).casefold() for name in names)])
+        self._folded |= {short: self._exact[name] for short, name in shortened if counts[short] == 1}
 
     def to_json(self, action: Any) -> int | str:
         """Return the name of an action, or its number where there are no names."""
@@ -176,13 +143,11 @@ class DiscreteCodec(Codec):
     def decode(self, text: str) -> Any:
         """Return the action that a text names, as a scalar of the space's dtype."""
         action = self._exact.get(text)
-        return self._search(text) if action is None else action
+        return self._read(text) if action is None else action
 
-    def decode_cut_off(self, text: str) -> Any:
-        """Return the action that a message names which was cut off: in closed tags, or as a name that no other one begins with."""
-        text = text.strip()
-        is_whole = text in self._exact and not any(other.startswith(text) for other in self._exact if other != text)
-        return self._exact[text] if is_whole else super().decode_cut_off(text)
+    def read_exactly(self, text: str) -> Any:
+        """Return the action with exactly this name or number; ``None`` if there is none."""
+        return self._exact.get(text)
 
     def listing(self) -> str:
         """Return all actions in one line; of very many only the ends.
@@ -217,177 +182,70 @@ class DiscreteCodec(Codec):
         indices = np.flatnonzero(legal).tolist()
         return [str(self._low + index) for index in indices] if self.names is None else [self.names[index] for index in indices]
 
-    def alone(self, text: str) -> Any:
-        """Return the action whose name or number a text is, but for decoration, or that a JSON object or list of one action holds."""
-        action = self._named(text)
-        return self._wrapped(text) if action is None and text[:1] in ("{", "[") else action
+    def lookup(self, text: str, where: Where) -> Any:
+        """Return the action whose name or number a text is, its case and what joins its words aside; ``None`` if it is none.
 
-    def prose(self, text: str, is_marked: bool) -> Any:
-        """Return the only action that a text mentions as its choice."""
-        action = self._leading_number(text) if is_marked else None
-        if action is not None:
-            return action
-        objects = [(inner, *place) for data, *place in bracketed(text) for inner in _chosen_in(data)] if "{" in text else []
-        if not objects:
-            rest = after_key(text)
-            return self._mentioned(rest, is_marked or rest is not text)
-        inner, start, end = objects[0]
-        if len(objects) == 1 and isinstance(inner, str):  # it may be a sentence
-            action = self._named(inner)
-            action = self._mentioned(inner, is_marked=True) if action is None else action
-            if action is not None and (is_negated(text, start) or is_changed(text, start, end)):
-                raise ActionNotFound(f"It is unclear whether {self.encode(action)} is meant")
-        else:
-            action = self.stated(text, objects)
-        if action is not None and self._all_mentioned(beside(text, objects)) - {action}:
-            raise several(2)
+        Raises:
+            ActionNotFound: If it is a number that no action has.
+        """
+        action = self._named(text)
+        if action is None and _NUMBER.match(with_plain_signs(text)):
+            kind = "number" if self.names is None else "name or a number"
+            raise ActionNotFound(f"must be a {kind} from {self._low} to {self._high}, got {text[:_WHOLE_DIGITS]}")
         return action
 
-    def read_answer(self, data: Any) -> Any:
-        """Return the action of data that stood alone in an answer, also of ``{"move": ...}``."""
-        try:
-            return super().read_answer(data)
-        except ActionNotFound:
-            chosen = _chosen_in(data)
-            if len(chosen) != 1 or wrapped_in(data):
-                raise
-            return self.read_answer(chosen[0])
+    def find_by_words(self, words: list[str]) -> Any:
+        """Return the one action whose name contains all of these words; ``None`` if there is none.
+
+        Raises:
+            ActionNotFound: If there are several.
+        """
+        if self.names is None:
+            return None
+        if self._indices_of_words is None:
+            self._indices_of_words = {}
+            for index, name in enumerate(self.names):
+                for word in _WORD.findall(_spaced(name).casefold()):
+                    self._indices_of_words.setdefault(word, set()).add(index)
+        sets = [self._indices_of_words.get(word.casefold(), set()) for word in words if not word.isdecimal()]
+        fitting = sorted(set.intersection(*sets)) if sets and len(sets) == len(words) else []
+        if len(fitting) > 1:
+            named = ", ".join(self.names[index] for index in fitting[:4])
+            raise AnswerUnclear(f"{' '.join(words)!r} may be any of {len(fitting)} actions ({named})")
+        return self._type(self._low + fitting[0]) if fitting else None
+
+    def mentioned_in(self, remark: str) -> list[Any]:
+        """Return the actions whose names stand in a remark, or where there are no names the numbers."""
+        if self.names is None:
+            numbers = [self._numbered(int(number)) for number in _NUMBER_IN_TEXT.findall(remark) if len(number) <= _WHOLE_DIGITS]
+            return [number for number in numbers if number is not None]
+        words = _WORD.findall(_spaced(remark).casefold())
+        longest = max(len(_spaced(name).split()) for name in self.names)
+        parts = (words[start:end] for start in range(len(words)) for end in range(start + 1, start + longest + 1))
+        return [found for part in parts if (found := self._folded.get(_joined(" ".join(part)))) is not None]
 
     def _named(self, text: str) -> Any:
-        """Return the action whose name or number a text is, but for decoration; or ``None``."""
+        """Return the action whose name or number a text is; or ``None``."""
         action = self._exact.get(text)
-        if action is None:
-            bare = text.strip(_DECORATION)
-            if bare[:1].isdigit() and "." in text[: text.index(bare)]:  # .5 is not 5
-                return None
-            text = bare
-            action = self._exact.get(text)
         if action is None and (self._folded or self._cased):
-            form = _spaced(text)
+            form = _joined(text)
             action = self._cased.get(form)
             if action is None:
                 action = self._folded.get(form.casefold())
-            if action is None:
-                action = self._folded.get(_HYPHEN.sub(" ", form).casefold())
-        if action is None and len(text) <= _WHOLE_DIGITS and (whole := _WHOLE.match(with_plain_signs(text))):
-            return self._called(int(whole[1]))
-        if action is None and (inner := _BRACKETED.match(text)):
-            return self._named(inner[1].strip())
-        if action is None and (named := _WITH_ITS_NUMBER.match(text)):
-            action = self._folded.get(_spaced(named[1]).casefold())
-            return action if action == self._called(int(named[2])) else None
+        if action is None and len(text) <= _WHOLE_DIGITS and _NUMBER.match(plain := with_plain_signs(text)):
+            return self._called(int(plain.partition(".")[0]))
+        if action is None and self.names is not None and (both := _WITH_NAME.match(text)):
+            action = self._called(int(both[1]))
+            return action if action is not None and action == self._named(both[2]) else None
         return action
 
-    def _numbered(self, number: float) -> Any:
+    def _numbered(self, number: int) -> Any:
         """Return the action with a number, or ``None`` if there is none."""
-        is_action = self._low <= number <= self._high and number == int(number)
-        return self._type(int(number)) if is_action else None
+        return self._type(number) if self._low <= number <= self._high else None
 
     def _called(self, number: int) -> Any:
         """Return the action that a whole number stands for in a text: as its name or else as its index; or ``None``."""
         return self._exact.get(str(number), self._numbered(number))
-
-    def _wrapped(self, candidate: str) -> Any:
-        """Return the action in a JSON object or list of one action, or ``None``."""
-        try:
-            data = read_json(candidate)
-            return self.read_answer(data[0] if isinstance(data, list) and len(data) == 1 else data)
-        except ValueError:
-            return None
-
-    def _mentioned(self, text: str, is_marked: bool) -> Any:
-        """Return the only action that a sentence mentions; takes, returns and raises as `prose` does."""
-        if self.names is not None:
-            return self._name_in(text, is_marked)
-        number = chosen_number(text, is_marked)
-        return None if number is None else self._numbered(number)
-
-    def _all_mentioned(self, text: str) -> set[Any]:
-        """Return all actions that a text mentions, by number too."""
-        if self.names is not None:
-            named, rest = self._names_in(text)
-            return {*named.values()} | self._numbers_of_actions(rest)
-        try:
-            return {self._numbered(number) for number in numbers_in(text)} - {None}
-        except ValueError as error:
-            raise ActionNotFound(str(error)) from None
-
-    def _name_in(self, text: str, is_marked: bool) -> Any:
-        """Return the action of the only name in a text, or ``None`` if there is none.
-
-        A name consists of words of the language ("I give up"), and counts where it is said to be the choice; so does a number without
-        a name. Beside a name, a number that is another action's makes it unclear which one is meant: "1 (left)", "It leans left, so 1".
-        """
-        named, rest = self._names_in(text)
-        actions, numbered = {*named.values()}, self._numbers_of_actions(rest)
-        if len(actions | numbered) > 1 and actions:
-            raise several(len(actions | numbered))
-        if actions:
-            if not says_nothing(rest) and not any(self._is_name_chosen(text, name, is_marked) for name in named):
-                raise ActionNotFound(f"It is unclear whether {self.encode(actions.pop())!r} is your choice: {STATE_IT}")
-            return actions.pop()
-        if numbered and not self._is_choice(text):
-            raise ActionNotFound(f"{NO_ACTION}: a number counts only where it stands alone")
-        return numbered.pop() if numbered else None
-
-    def _is_name_chosen(self, text: str, name: str, is_marked: bool) -> bool:
-        """Say whether a text says at one of the places where it mentions a name that this is the choice.
-
-        The action's own number beside its name says nothing else.
-        """
-        spoken = r"[\s_]+".join(map(re.escape, name.split()))
-        text = with_plain_signs(text)
-        if not self._has_digits:
-            text = _ITS_NUMBER.sub("", text)
-        mention = re.compile(rf"(?<![\w.+-]){spoken}(?!\w)", re.IGNORECASE)
-        return is_chosen(text, [match.span() for match in mention.finditer(text)], is_specific=is_marked)
-
-    def _names_in(self, text: str) -> tuple[dict[str, Any], str]:
-        """Return the actions that a text mentions by the names that it uses, and the text without these names."""
-        named, rest = _mentions(_spaced(text), self._cased)
-        folded, rest = _mentions(rest.casefold(), self._folded, self._shortened)
-        return named | folded, rest
-
-    def _is_choice(self, text: str) -> bool:
-        """Say whether the number in a text without names is what the text chooses: "#1", "I choose 1.", but not "It leans 1 degree"."""
-        text = _TEX_STYLE.sub("", _TAG.sub("<>", with_plain_signs(text)))
-        numbers = list(_NUMBER.finditer(text))
-        if len({number[0] for number in numbers}) != 1:
-            return False
-        before, after = text[: numbers[-1].start()], text[numbers[-1].end() :]
-        if len(numbers) == 1 and not _WORD_OR_CHANGE.search(f"{before} {after}".replace("\\boxed", "")) and "-" not in after:
-            is_bullet = _BULLET.match(before) is not None and not self._has_signs
-            return is_bullet or is_bare(text, len(before))
-        verb = _CHOOSING.search(before)
-        if verb is None or self._has_digits or not _CHOICE_END.match(after) or is_negated(text, verb.start()):
-            return False
-        return is_bare(text, verb.start() if verb[1] == "\\boxed" else len(before)) and verb[1].split()[0].casefold() not in self._words
-
-    def _leading_number(self, text: str) -> Any:
-        """Return the action whose number a text begins with that is marked as an answer; ``None`` if it begins with something else."""
-        text = with_plain_signs(text.lstrip("*_`\"' "))
-        leading = _LEADING_NUMBER.match(text)
-        if leading is None or self.names is None:
-            return None
-        action = self._called(int(leading[1])) if len(leading[1]) <= _WHOLE_DIGITS else None
-        if action is None:
-            raise ActionNotFound(NO_ACTION)
-        rest = text[leading.end() :]
-        if self._all_mentioned(rest) - {action}:
-            raise several(2)
-        return action
-
-    def _numbers_of_actions(self, text: str) -> set[Any]:
-        """Return the actions whose numbers stand in a text as words of their own."""
-        numbers = [int(number) for number in _NUMBER.findall(text) if len(number) <= _WHOLE_DIGITS]
-        return {action for action in map(self._called, numbers) if action is not None}
-
-
-def _chosen_in(data: Any) -> list[Any]:
-    """Return what stands under the keys with which models wrap an action, or else a choice."""
-    if wrapped := wrapped_in(data):
-        return wrapped
-    return [value for key, value in data.items() if key.casefold() in ("move", "choice")] if isinstance(data, Mapping) else []
 
 
 def _is_whole(data: Any) -> bool:
@@ -397,49 +255,20 @@ def _is_whole(data: Any) -> bool:
 
 def _by_value(named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the actions whose names are whole numbers in another form, such as 1.0 or +1, by the plain form: there it is not an index."""
-    plain = [(str(int(whole[1])), action) for name, action in named.items() if len(name) <= _WHOLE_DIGITS and (whole := _WHOLE.match(name))]
+    whole = {name: action for name, action in named.items() if len(name) <= _WHOLE_DIGITS and _NUMBER.match(name)}
+    plain = [(str(int(name.partition(".")[0])), action) for name, action in whole.items()]
     counts = Counter(number for number, _ in plain)
     return {number: action for number, action in plain if counts[number] == 1}
 
 
 def _spaced(text: str) -> str:
     """Return a text with plain signs, and with single spaces between words."""
-    return " ".join(_UNDERSCORE.sub(" ", with_plain_signs(text)).split())
+    return " ".join(JOINED.sub(" ", with_plain_signs(text)).split())
 
 
-def _mentions(text: str, actions: Mapping[str, Any], shortened: Collection[str] = ()) -> tuple[dict[str, Any], str]:
-    """Return the actions that a text mentions, the longest name first at each place, by these names, and the text without them.
-
-    Slices are looked up, since a regex of thousands of names takes a tenth of a second to compile and milliseconds to search.
-    A shortened name does not count where a remark follows, which may be another name's.
-
-    Raises:
-        ActionNotFound: If it is unclear whether the one name is meant: there is a "not" before it, or a sign that is none of its own.
-    """
-    unclear = None
-    found: dict[str, Any] = {}
-    lengths = sorted({len(name) for name in actions}, reverse=True)
-    rest: list[str] = []
-    end = 0
-    for start in [match.start() for match in _MENTION_START.finditer(text)] if lengths else ():
-        for length in lengths:
-            if start + length <= end:  # a part of the name before
-                break
-            name = text[start : start + length]
-            action = actions.get(name)
-            if action is None or _MENTION_END.match(text, start + length):
-                continue
-            if name in shortened and _REMARK_FOLLOWS.match(text, start + length):
-                continue
-            if is_negated(text, start) or (name[0].isdigit() and not is_bare(text, start)):
-                unclear = name
-            found[name] = action
-            rest.append(text[end:start])
-            end = start + length
-            break
-    if unclear is not None and len({*found.values()}) == 1:
-        raise ActionNotFound(f"It is unclear whether {unclear!r} is meant")
-    return found, " ".join([*rest, text[end:]])
+def _joined(text: str) -> str:
+    """Return a text with plain signs, and without the spaces between words; before numbers they tell "1 1" from "11"."""
+    return _SPACE_IN_WORDS.sub("", _spaced(text))
 
 
 register_codec(gym.spaces.Discrete, DiscreteCodec)

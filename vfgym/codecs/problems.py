@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-NO_ACTION = "Your answer names no action"
+HOW_TO_ANSWER = (
+    'Write it alone in <action> tags, or in \\boxed{}, as JSON {"action": ...}, on a line that begins with "Action:",'
+    " or as your whole answer"
+)
+"""The marks that count, in the reply to an answer that could not be read."""
 
-STATE_IT = "name your action alone, or say that you choose it"
-"""What is asked of a model whose answer mentions an action that may not be a choice."""
+NO_ACTION = f"Your answer names no action that could be read. {HOW_TO_ANSWER}"
+CUT_OFF = "Your answer was cut off by the limit of its length before it named an action: answer more briefly"
+STILL_THINKING = "Your answer ends before your thinking does, so it names no action: close your thinking, then answer"
 
 
 class ActionNotFound(ValueError):
@@ -31,10 +36,15 @@ class ActionNotFound(ValueError):
         return f"{place[0].upper()}{place[1:]} {self}"
 
 
-class SeveralActions(ActionNotFound):
-    """What was given names different actions."""
+class AnswerUnclear(ActionNotFound):
+    """An answer as a whole cannot be read. The message is a sentence without its full stop."""
+
+    def sentence(self) -> str:
+        """Return the message."""
+        return str(self)
 
 
-def several(count: int) -> SeveralActions:
+def several_actions(texts: list[str]) -> AnswerUnclear:
     """Return the error for an answer that names different actions."""
-    return SeveralActions(f"Your answer names {count} different actions")
+    listed = ", ".join(text if len(text) <= 40 else f"{text[:30]}..." for text in texts[:4])
+    return AnswerUnclear(f"Your answer names {len(texts)} different actions ({listed}): name one")

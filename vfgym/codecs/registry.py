@@ -9,6 +9,7 @@ import gymnasium as gym
 
 from vfgym.codecs.base import Codec, Space, seeded_sample
 from vfgym.codecs.problems import ActionNotFound
+from vfgym.codecs.reading import Where
 from vfgym.errors import ConfigurationError
 
 CodecFactory = Callable[[Any, Any], Codec]
@@ -64,6 +65,7 @@ class NarrowedCodec(Codec):
     def __init__(self, codec: Codec) -> None:
         """Narrow the codec of the base class by the space's own `contains`."""
         self.space, self.names, self.schema = codec.space, codec.names, codec.schema
+        self.own_keys = codec.own_keys
         self._codec = codec
 
     def to_json(self, action: Any) -> Any:
@@ -78,13 +80,15 @@ class NarrowedCodec(Codec):
         """Return what the base class's codec reads, if the space contains it."""
         return self._checked(self._codec.read(data))
 
-    def decode(self, text: str) -> Any:
-        """Return what the base class's codec reads, if the space contains it."""
-        action = self._codec.decode(text)
-        try:
-            return self._checked(action)
-        except ActionNotFound as error:
-            raise self.not_found(error.sentence()) from None
+    def read_exactly(self, text: str) -> Any:
+        """Return what the base class's codec returns, if the space contains it."""
+        action = self._codec.read_exactly(text)
+        return action if action is not None and self.space.contains(action) else None
+
+    def match(self, text: str, where: Where) -> Any:
+        """Return what the base class's codec returns, if the space contains it."""
+        action = self._codec.match(text, where)
+        return None if action is None else self._checked(action)
 
     def listing(self) -> str:
         """Return the phrase of the base class."""

@@ -16,9 +16,6 @@ from vfgym.codecs.numbers import DASHES, number_of
 _DEEPEST = 64
 """Levels of brackets that are followed: more is not an action but an attempt to exhaust the stack."""
 
-_DEEPEST_CALL = 4
-"""Calls inside each other into whose arguments is looked: ``tensor(np.array([1, 2]), ...)``."""
-
 _TOKEN = re.compile(
     rf"""[ \t]*(?:
         (?P<number>[+\-{DASHES}]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:infinity|inf|nan))(?=[\s,;:=\[\](){{}}]|\Z))
@@ -82,27 +79,15 @@ def read_relaxed(text: str) -> Any:
     return entries[0] if isinstance(entries, list) and len(entries) == 1 else entries
 
 
-def bracketed(text: str, start: int = 0, end: int | None = None, depth: int = 0) -> Iterator[tuple[Any, int, int]]:
-    """Yield the data of each outermost pair of brackets in a text (from `start` to `end`) that is readable, and where it begins and ends.
+def outermost_brackets(text: str) -> list[tuple[int, int]]:
+    """Return where the outermost pairs of matching brackets in a text begin and end.
 
-    >>> list(bracketed("From [0, 1] on I take np.array([2, 3], dtype=int)."))
-    [([0, 1], 5, 11), ([2, 3], 31, 37)]
+    >>> outermost_brackets("From [0, (1)] on :-)")
+    [(5, 13)]
     """
-    for opened, closed in _outermost(text, start, len(text) if end is None else end) if depth < _DEEPEST_CALL else ():
-        try:
-            data = read_relaxed(text[opened:closed])
-        except ValueError:
-            if text[opened] == "(":  # a function's arguments, or a remark
-                yield from bracketed(text, opened + 1, closed - 1, depth + 1)
-        else:
-            yield data, opened, closed
-
-
-def _outermost(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return where the outermost pairs of matching brackets begin and end."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
-    for match in _BRACKET_OR_STRING.finditer(text, start, end):
+    for match in _BRACKET_OR_STRING.finditer(text):
         mark = match[0]
         if mark in _CLOSERS:
             opened.append(match.start())

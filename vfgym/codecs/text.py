@@ -8,12 +8,13 @@ from typing import Any
 
 import gymnasium as gym
 
-from vfgym.codecs.answers import MARKUP
 from vfgym.codecs.base import Codec, Schema, Space, seeded_sample
 from vfgym.codecs.data import json_text, quote_data
 from vfgym.codecs.problems import ActionNotFound
+from vfgym.codecs.reading import Where
 from vfgym.codecs.registry import register_codec
 from vfgym.codecs.relaxed import read_json
+from vfgym.codecs.thinking import MARKUP
 from vfgym.errors import ConfigurationError, InvalidAction
 
 _EXAMPLE_LENGTH = 5
@@ -73,34 +74,33 @@ class TextCodec(Codec):
     def encode(self, action: Any) -> str:
         """Return the text as it is, or as a JSON string where it would be read as something else."""
         text = self.to_json(action)
-        if text and not MARKUP.search(text) and self._read_back(text) == text:
+        if text and not MARKUP.search(text) and self._read_back(text) == self._read_back(f"<action>{text}</action>") == text:
             return text
         return json_text(text)
 
-    def decode(self, text: str) -> str:
-        """Return the text that stands in a message: in the tags, or else what follows the reasoning.
-
-        Quotes, a fence and a label ("Action: ...") are taken off if they do not belong to what the space contains.
-        """
-        content = self._quoted(text)
-        return str(self._search(text)) if content is None else content
-
-    def alone(self, text: str) -> str | None:
-        """Return a text that the space contains, as it is, without quotes or without punctuation; ``None`` if it does not."""
-        content = self._quoted(text)
-        if content is not None:
-            return content
-        for unquoted in (text, text.strip(_QUOTES), text.rstrip(".!").strip(_QUOTES)):
-            if self.space.contains(unquoted):
-                return unquoted
+    def read_exactly(self, text: str) -> str | None:
+        """Return the content of a JSON string that the space contains; ``None`` for any other text."""
+        if text[:1] != '"':
+            return None
         try:
-            return str(self.read_answer(read_json(text)))
+            content = str(read_json(text))
         except ValueError:
             return None
+        return content if self.space.contains(content) else None
 
-    def prose(self, text: str, is_marked: bool) -> Any:
-        """Say what is wrong with an answer: any sentence would be a text, so none is looked for inside another."""
-        raise ActionNotFound(f"The action {self._problem(text)}")
+    def match(self, text: str, where: Where) -> str | None:
+        """Return a text that the space contains, as it is, without quotes or without punctuation: what is marked, or one line alone.
+
+        Raises:
+            ActionNotFound: If it is one, and the space does not contain it.
+        """
+        if where is Where.LAST_LINE or (where is Where.WHOLE_ANSWER and "\n" in text):
+            return None
+        forms: tuple[str, ...] = (text, text.strip(_QUOTES), text.rstrip(".!").strip(_QUOTES))
+        for form in forms:
+            if self.space.contains(form):
+                return form
+        raise ActionNotFound(self._problem(text))
 
     def listing(self) -> str:
         """Return how long the text may be, and of what characters."""
@@ -125,16 +125,6 @@ class TextCodec(Codec):
             if unknown is not None:
                 return f"must be a text without the character {quote_data(unknown)}, got {quote_data(data)}"
         return f"must be another text, got {quote_data(data)}"
-
-    def _quoted(self, text: str) -> str | None:
-        """Return the content of a JSON string that the space contains, or ``None`` if a text is none."""
-        if text[:1] != '"':
-            return None
-        try:
-            content = str(read_json(text))
-        except ValueError:
-            return None
-        return content if self.space.contains(content) else None
 
     def _read_back(self, text: str) -> str | None:
         """Return what is read from a text that stands as it is in a message."""

@@ -1,7 +1,8 @@
 """What vfgym knows of the packages behind its registered ids without importing them.
 
 ``scripts/generate_registry.py`` writes the JSON files beside this module, but for ``lowest_rewards.json``, which says why each number
-holds, and ``gymnasium_prompts.json``, what players are told of Gymnasium's games: these are written by hand.
+holds, ``gymnasium_prompts.json``, what players are told of Gymnasium's games, and ``answer_words.json``, the words that the reader of answers
+sets aside: these are written by hand.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Required, TypedDict, cast
+from typing import Any, NamedTuple, Required, TypedDict, cast
 
 
 class ReasoningGymDataset(TypedDict):
@@ -195,6 +196,22 @@ def lowest_reward(library: str, game: str, arguments: Collection[str] = ()) -> L
 @functools.cache
 def _lowest_rewards() -> dict[str, dict[str, LowestReward | None]]:
     return _read("lowest_rewards")
+
+
+class AnswerWords(NamedTuple):
+    """Words that say nothing about which action an answer names (see `vfgym.codecs.reading`)."""
+
+    left_out: frozenset[str]
+    """Articles, and words such as "go" and "my"."""
+    units: frozenset[str]
+    """What may stand after a number."""
+
+
+@functools.cache
+def answer_words() -> AnswerWords:
+    """Return the words of ``answer_words.json``."""
+    listed = _read("answer_words")
+    return AnswerWords(frozenset(listed["articles"]) | frozenset(listed["words"]), frozenset(listed["units"]))
 
 
 @functools.cache

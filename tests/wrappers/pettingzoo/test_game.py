@@ -223,7 +223,7 @@ def test_everybody_is_told_how_it_ended() -> None:
 
 def test_connect_four_is_drawn_with_its_columns() -> None:
     table = opened("connect_four_v3")
-    play(table, "3", "3", "column 0")
+    play(table, "3", "3", "Column: 0\nAction: 0")
     assert table.observe("player_1").splitlines()[-9:-2] == [
         "0 1 2 3 4 5 6",
         ". . . . . . .",
@@ -237,7 +237,7 @@ def test_connect_four_is_drawn_with_its_columns() -> None:
 
 def test_go_is_played_on_named_points() -> None:
     table = opened("go_v5")
-    play(table, "B2", "<action>C3</action>", "I pass.")
+    play(table, "B2", "<action>C3</action>", "Pass.")
     assert "white_0 played: C3" in table.observe("black_0")
     assert table.observe("white_0").splitlines()[-9:-2] == [
         "   A B C D E",
@@ -281,9 +281,9 @@ def test_go_boards_of_several_sizes_do_not_disturb_each_other() -> None:
         ("e2e4", "e4"),
         ("<think>Nf3 or e4?</think>I play <action>e4</action>", "e4"),
         ("My move: **Nf3**!", "Nf3"),
-        ("I develop the knight with Nf3.", "Nf3"),
-        ("1. e4", "e4"),
-        ("The centre is free, so I play e4.", "e4"),
+        ("I develop the knight.\n\n**Nf3**", "Nf3"),
+        ("\\boxed{e4}", "e4"),
+        ("The centre is free.\nMy move: e4 (it is mine)", "e4"),
         ("Action: e4\nIt opens the centre.", "e4"),
     ],
 )
@@ -299,7 +299,15 @@ def test_chess_moves_are_read_as_players_write_them(answer: str, move: str) -> N
     [
         *("e5", "Ke2", "--", "0000", "e4 or d4", "", "hello", "a knight", "O-O", "<action>e4</action><action>d4</action>"),
         *("Move: e4\nMove: d4", "I will not play e4.", "I don\u2019t play e4", "Avoid e4!", "<action>not e4</action>"),
-        *("Should I play e4?", "If I play e4, I lose my queen.", "My last move was: Nf3", "The worst move is Nf3."),
+        *(
+            "Should I play e4?",
+            "If I play e4, I lose my queen.",
+            "My last move was: Nf3",
+            "The worst move is Nf3.",
+            "I play e4.",
+            "1. e4",
+            "Move: e4 (or d4)",
+        ),
     ],
 )
 def test_what_is_no_legal_chess_move_is_asked_for_again(answer: str) -> None:
@@ -1123,13 +1131,13 @@ def test_legal_actions_are_told_where_the_chat_environment_tells_them() -> None:
 def test_agents_have_conversations_of_their_own() -> None:
     env = chat_aec("tictactoe_v3")
     env.reset(seed=0)
-    for move in ("4", "0", {"role": "assistant", "content": "I take 1."}, AssistantMessage("<action>2</action>")):
+    for move in ("4", "0", {"role": "assistant", "content": "Action: 1"}, AssistantMessage("<action>2</action>")):
         env.last()
         env.step(move)
     conversation, reward, terminated, truncated, info = env.last()
     assert env.agent_selection == "player_0"
     assert [message.role for message in conversation] == ["user", "assistant"] * 2 + ["user"]
-    assert [message.content for message in conversation[1::2]] == ["4", "I take 1."]
+    assert [message.content for message in conversation[1::2]] == ["4", "Action: 1"]
     assert "player_2 played: 0" in conversation[2].content
     assert (reward, terminated, truncated) == (0.0, False, False)
     assert info == {"player": "player_1", "game_info": {}, "legal_actions": ["3", "5", "6", "7", "8"]}
@@ -1233,9 +1241,9 @@ def test_it_renders_conversations(capsys: pytest.CaptureFixture[str]) -> None:
     env = chat_aec("tictactoe_v3", render_mode="ansi")
     env.reset(seed=0)
     env.last()
-    env.step("I take 4.")
+    env.step("Action: 4")
     assert "player_0:\n[user] You are playing Tic Tac Toe." in env.render()
-    assert "[assistant] I take 4." in env.render()
+    assert "[assistant] Action: 4" in env.render()
     env = chat_aec("tictactoe_v3", render_mode="human")
     env.reset(seed=0)
     env.observe("player_1")
@@ -1404,7 +1412,7 @@ def connect_four(**options: Any) -> PettingZooEnv:
 async def test_a_sentence_that_was_cut_off_is_no_move(opponents: str, blocking: bool) -> None:
     env = connect_four(opponents=opponents, blocking=blocking)
     await env.areset(seed=0)
-    said = "I play in column 3"
+    said = "Action: 3"
     first = await env.astep(cut_off(said))
     assert "cut off" in first.observation[-1].content
     second = await env.astep(cut_off(f"<action>3</action> {said}, or rather"))
@@ -1415,7 +1423,7 @@ async def test_a_sentence_that_was_cut_off_is_no_move(opponents: str, blocking: 
 
 
 def test_an_opponents_sentence_that_was_cut_off_is_no_move() -> None:
-    answers = iter([cut_off("I play in column 3"), "I play in column 3"])
+    answers = iter([cut_off("Action: 3"), "Action: 3"])
     shown = []
 
     def opponent(observation: list[vfgym.Message], info: dict[str, Any]) -> Any:
@@ -1433,8 +1441,8 @@ def test_an_agents_sentence_that_was_cut_off_is_no_move() -> None:
     aec = to_pettingzoo(connect_four())
     aec.reset(seed=0)
     agent = aec.agent_selection
-    aec.step(cut_off("I play in column 3"))
+    aec.step(cut_off("Action: 3"))
     assert aec.agent_selection == agent
     assert "cut off" in aec.observe(agent)[-1].content
-    aec.step("I play in column 3")
+    aec.step("Action: 3")
     assert aec.agent_selection != agent

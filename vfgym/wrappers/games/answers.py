@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec
+from vfgym.codecs.marks import TOOL_NAME
 from vfgym.messages import AssistantMessage, Content, Message, ToolCall, ToolMessage, UserMessage, content_text
 from vfgym.tools import Tool
-
-TOOL_NAME = "act"
-"""The tool that plays a game."""
 
 _user_message = UserMessage._of  # bound once: a move is answered in less time
 

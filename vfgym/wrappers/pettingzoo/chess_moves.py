@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec
-from vfgym.codecs.choices import is_chosen
-from vfgym.codecs.numbers import is_negated, with_plain_signs
-from vfgym.codecs.problems import STATE_IT, several
-
-_MENTION = re.compile(r"(?<![\w-])[a-hKQRBNO0][\w=-]*\w(?!\w)")
-"""What may be a move inside a sentence."""
+from vfgym.codecs.reading import Where
 
 _DECORATION = " \t\r\n.!?+#\"'`*"
 """What may stand around a move. A check or mate need not be said."""
@@ -51,34 +45,22 @@ class ChessMoves(Codec):
         Raises:
             ActionNotFound: If it is none.
         """
-        moves = self._moves_in([data]) if isinstance(data, str) else set()
-        if not moves:
+        move = self._parse(data) if isinstance(data, str) else None
+        if move is None:
             raise ActionNotFound(f"must be a legal move, got {data!r}")
-        return self._action(moves.pop())
+        return self._action(move)
 
-    def alone(self, text: str) -> Any:
+    def read_exactly(self, text: str) -> None:
+        """Return nothing: a move is written in several ways, which `lookup` reads."""
+
+    def lookup(self, text: str, where: Where) -> Any:
         """Return the action of the legal move that a text is; None if it is something else."""
-        moves = self._moves_in([text])
-        return self._action(moves.pop()) if moves else None
+        move = self._parse(text)
+        return None if move is None else self._action(move)
 
-    def prose(self, text: str, is_marked: bool) -> Any:
-        """Return the action of the only legal move that a text mentions; None if it mentions none.
-
-        Raises:
-            ActionNotFound: If it mentions several, or the one in a refusal, a question or a condition.
-        """
-        text = with_plain_signs(text)
-        mentions = [mention for mention in _MENTION.finditer(text) if self._moves_in([mention[0]])]
-        moves = self._moves_in([mention[0] for mention in mentions])
-        if len(moves) > 1:
-            raise several(len(moves))
-        if not moves:
-            return None
-        if any(is_negated(text, mention.start()) for mention in mentions):
-            raise ActionNotFound(f"It is unclear whether {mentions[0][0]!r} is meant")
-        if not is_chosen(text, [mention.span() for mention in mentions], is_specific=True):
-            raise ActionNotFound(f"It is unclear whether {mentions[0][0]!r} is your choice: {STATE_IT}")
-        return self._action(moves.pop())
+    def mentioned_in(self, remark: str) -> list[Any]:
+        """Return the legal moves that the words of a remark are."""
+        return [self._action(move) for word in remark.split() if (move := self._parse(word.strip(",;:"))) is not None]
 
     def listing(self) -> str:
         """Say what a move looks like."""
@@ -111,14 +93,10 @@ class ChessMoves(Codec):
             self._utils.make_move_mapping(uci)
         return np.int64(self._utils.moves_to_actions[uci])
 
-    def _moves_in(self, texts: list[str]) -> set[Any]:
-        """Return the legal moves that these texts stand for."""
-        moves = set()
-        for text in texts:
-            try:
-                move = self._game.board.parse_san(text.strip(_DECORATION))  # reads g1f3 too
-            except ValueError:
-                continue
-            if move:  # "--" stands for a move that moves nothing
-                moves.add(move)
-        return moves
+    def _parse(self, text: str) -> Any:
+        """Return the legal move that a text stands for (g1f3 is one too); None if it is none."""
+        try:
+            move = self._game.board.parse_san(text.strip(_DECORATION))
+        except ValueError:
+            return None
+        return move or None  # "--" stands for a move that moves nothing

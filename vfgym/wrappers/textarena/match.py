@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vfgym.codecs.answers import without_reasoning
+from vfgym.codecs.thinking import drop_thinking
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.messages.frozen import FrozenDict
@@ -235,7 +235,7 @@ class TextArenaGame(TurnBasedGame):
         """Return what a message says to the game."""
         content = message["content"]
         text = content if content.__class__ is str else content_text(content)
-        text = (without_reasoning(text) if "<" in text else text).strip()
+        text = drop_thinking(text)[0].strip()
         if self._brackets and "[" not in text and "]" not in text:
             return f"[{text}]"
         return text[-_CLIPPED_TO:] if self._clips else text

@@ -1,0 +1,185 @@
+r"""Marks: where an answer says which part of it is the action.
+
+There are five kinds, strongest first; the marks of the strongest kind that an answer has are what it says:
+
+1. tags: ``<action>``, ``<answer>``, ``<move>``, ``<tool_call>``. The last one need not be closed. In TextArena ``[x]`` is of this kind.
+2. boxes: ``\boxed{...}``.
+3. JSON or a call on lines of its own or in a fence: what stands under the keys ``action``, ``move`` and ``answer``, or in a call of
+   the tool.
+4. labels: lines that begin, after bullets and emphasis, with "Action:", "My final answer =" and the like. Their text is the rest of the
+   line, or else the next line.
+5. a fence, if it ends the answer.
+
+Marks with nothing in them, or with "...", do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from vfgym.codecs.data import json_text
+from vfgym.codecs.relaxed import outermost_brackets, read_relaxed
+
+TOOL_NAME = "act"
+"""The tool that plays a game."""
+
+EMPTY = frozenset({"", "...", "\u2026"})
+"""What stands in marks that do not count."""
+
+_KEYS = frozenset({"action", "move", "answer"})
+_TAG_NAMES = ("action", "answer", "move", "tool_call")
+_OPENING = re.compile(rf"<({'|'.join(_TAG_NAMES)})>", re.IGNORECASE)
+_ENDS = {name: re.compile(rf"<(/?){name}>", re.IGNORECASE) for name in _TAG_NAMES}
+_IN_BRACKETS = re.compile(r"\[([^\[\]\n]*)\]")
+_BOX = re.compile(r"\\boxed\s*\{")
+_BRACES = re.compile(r"(?<!\\)[{}]")
+_TEX_STYLE = re.compile(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}")
+_FENCE = re.compile(r"```(?:[\w+-]*[ \t]*\n)?(.*?)(```|\Z)", re.DOTALL)
+_CALL = re.compile(r"([\w.]+)\((.*)\)", re.DOTALL)
+_CALL_ON_ITS_LINE = re.compile(r"^[\s`*]*([\w.]+\(.*\))[\s`*.;]*$", re.MULTILINE)
+_ONLY_MARKUP = re.compile(r"[\s`*.;]*")
+_LABEL = re.compile(
+    r"""^(?:[ \t>*_#`~+\u2022-]|\d+[.)][ \t])*
+    (?:(?:my|the|final|next|best|chosen)[ \t*_]+)*(?:action|answer|move|choice|decision)
+    [ \t*_`]*[:=\uff1a][ \t*_]*(?P<text>.*)$""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_NEXT_LINE = re.compile(r"\s*(.*)")
+
+
+def find_marks(text: str, *, closed_only: bool = False, with_brackets: bool = False, own_keys: Collection[str] = ()) -> list[str]:
+    r"""Return what stands in the marks of the strongest kind that a text has; nothing where it has none.
+
+    >>> find_marks("I thought of <action>...</action>, but <action>left</action>. Action: up")
+    ['left']
+    >>> find_marks("Next move: **up**\n\nIt is free."), find_marks('{"why": "It is free.", "action": 2}'), find_marks("I go up.")
+    (['up**'], ['2'], [])
+
+    Args:
+        text: An answer, or what stands in a mark.
+        closed_only: Whether the text was cut off, so that only closed tags, boxes and JSON count.
+        with_brackets: Whether ``[x]`` is a mark.
+        own_keys: Keys of the action itself, which mark nothing, unless an object stands under them.
+    """
+    kinds = (
+        _find_tags(text, closed_only, with_brackets) if "<" in text or with_brackets else (),
+        _find_boxes(text, closed_only) if "\\boxed" in text else (),
+        _find_data(text, own_keys),
+        () if closed_only else _find_labelled(text),
+        () if closed_only or "```" not in text else _find_fence_at_end(text),
+    )
+    for contents in kinds:
+        found = [content for content in map(str.strip, contents) if content not in EMPTY]
+        if found:
+            return found
+    return []
+
+
+def _find_tags(text: str, closed_only: bool, with_brackets: bool) -> Iterator[str]:
+    place = 0
+    while opening := _OPENING.search(text, place):
+        if with_brackets:
+            yield from _IN_BRACKETS.findall(text, place, opening.start())
+        end = _ENDS[opening[1].casefold()].search(text, opening.end())
+        if not closed_only or (end and end[1]):
+            yield text[opening.end() : end.start() if end else len(text)]
+        place = len(text) if end is None else end.end() if end[1] else end.start()
+    if with_brackets:
+        yield from _IN_BRACKETS.findall(text, place)
+
+
+def _find_boxes(text: str, closed_only: bool) -> Iterator[str]:
+    place = 0
+    while box := _BOX.search(text, place):
+        depth, end = 1, len(text)
+        for brace in _BRACES.finditer(text, box.end()):
+            depth += 1 if brace[0] == "{" else -1
+            if not depth:
+                end = brace.start()
+                break
+        if not depth or not closed_only:
+            yield _TEX_STYLE.sub(r"\1", text[box.end() : end]).replace("\\_", "_").replace("\\ ", " ")
+        place = end
+
+
+def _find_data(text: str, own_keys: Collection[str]) -> Iterator[str]:
+    """Give what stands under the keys of JSON, or in calls, on lines of their own and in fences."""
+    if "{" not in text and "(" not in text:
+        return
+    for fence in _FENCE.finditer(text):
+        yield from _contents_of(fence[1].strip(), own_keys)
+    outside = _FENCE.sub("\n", text)
+    for start, end in outermost_brackets(outside):
+        if outside[start] in "{[" and _stands_alone(outside, start, end):
+            yield from _contents_of(outside[start:end], own_keys)
+    for call in _CALL_ON_ITS_LINE.finditer(outside):
+        yield from _contents_of(call[1], own_keys)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before, after = text[text.rfind("\n", 0, start) + 1 : start], text[end:].partition("\n")[0]
+    return bool(_ONLY_MARKUP.fullmatch(before) and _ONLY_MARKUP.fullmatch(after))
+
+
+def _contents_of(text: str, own_keys: Collection[str]) -> Iterator[str]:
+    """Give the actions in a text that is JSON or a call, as text."""
+    try:
+        if text[:1] in ("{", "["):
+            data = read_relaxed(text)
+            for item in data if isinstance(data, list) else [data]:
+                yield from _actions_in(item, own_keys)
+        elif call := _CALL.fullmatch(text):
+            is_the_tool = call[1] == TOOL_NAME or call[1] in _KEYS
+            arguments = read_relaxed(call[2])
+            if isinstance(arguments, Mapping):
+                yield from _actions_in(arguments, own_keys)
+            elif is_the_tool:
+                yield _as_text(arguments)
+    except (ValueError, RecursionError):
+        return
+
+
+def _actions_in(data: Any, own_keys: Collection[str]) -> Iterator[str]:
+    if not isinstance(data, Mapping):
+        return
+    call = data["function"] if isinstance(data.get("function"), Mapping) else data
+    if call.get("name") == TOOL_NAME:
+        for key in ("arguments", "parameters", "input"):
+            if isinstance(call.get(key), str):
+                yield from _contents_of(call[key], own_keys)
+            else:
+                yield from _actions_in(call.get(key), own_keys)
+        return
+    for key, value in data.items():
+        if key.casefold() == TOOL_NAME and isinstance(value, Mapping):
+            yield from _actions_in(value, own_keys)
+        elif (key.casefold() in _KEYS or key.casefold() == TOOL_NAME) and (key not in own_keys or isinstance(value, Mapping)):
+            yield _as_text(value)
+
+
+def _as_text(data: Any) -> str:
+    return data if isinstance(data, str) else json_text(data)
+
+
+def _find_labelled(text: str) -> Iterator[str]:
+    """Give the texts of labels: each goes on to the end of a bracket or a fence that begins with it."""
+    bracket_ends: dict[int, int] | None = None
+    for label in _LABEL.finditer(text):
+        start, end = label.span("text")
+        if not label["text"].strip(" \t*_`"):
+            start, end = _NEXT_LINE.match(text, end).span(1)  # type: ignore[union-attr]
+        if text.startswith("```", start) and (fence := _FENCE.match(text, start)):
+            yield fence[1]
+        elif text[start : start + 1] in ("[", "{", "(") and end < len(text):
+            bracket_ends = dict(outermost_brackets(text)) if bracket_ends is None else bracket_ends
+            yield text[start : max(end, bracket_ends.get(start, end))]
+        else:
+            yield text[start:end]
+
+
+def _find_fence_at_end(text: str) -> Iterator[str]:
+    for fence in _FENCE.finditer(text):
+        if not text[fence.end() :].strip():
+            yield fence[1]
