@@ -48,6 +48,8 @@ class Codec(ABC):
     """JSON schema of what `to_json` gives."""
     own_keys: Collection[str] = ()
     """Keys of the data itself, where it is an object."""
+    has_brackets: bool = False
+    """Whether ``[x]`` marks an action, as in TextArena; here it is a list."""
 
     @abstractmethod
     def to_json(self, action: Any) -> Any:
@@ -227,7 +229,7 @@ class Codec(ABC):
 
 
 def _strip_decoration(text: str, where: Where) -> str:
-    """Return a text without emphasis, quotes and the punctuation at its end: in a mark all of it, else one full stop ("left..." goes on)."""
+    """Return a text without emphasis, quotes and the punctuation at its end: in a mark all of it, else one full stop."""
     bare = text.lstrip(_DECORATION).rstrip(_DECORATION)
     if where is Where.MARK:
         return bare.rstrip(_DECORATION + ".!,;:")

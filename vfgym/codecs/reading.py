@@ -44,6 +44,8 @@ class Reader(Protocol):
 
     own_keys: Collection[str]
     """Keys of the action itself, where it is an object."""
+    has_brackets: bool
+    """Whether ``[x]`` is a mark."""
 
     def read_exactly(self, text: str) -> Any:
         """Return the action that is written exactly so, or ``None``."""
@@ -74,12 +76,16 @@ def read_answer(answer: str, reader: Reader, *, is_cut_off: bool = False) -> Any
         action = reader.read_exactly(said)
         if action is not None:
             return action
-    marks = find_marks(said, closed_only=is_cut_off, own_keys=reader.own_keys)
+    marks = _find_marks(said, reader, is_cut_off)
     if marks:
         return read_marks(marks, reader)
     if is_cut_off:
         raise AnswerUnclear(CUT_OFF)
     return _read_unmarked(said, reader)
+
+
+def _find_marks(text: str, reader: Reader, is_cut_off: bool = False) -> list[str]:
+    return find_marks(text, closed_only=is_cut_off, with_brackets=reader.has_brackets, own_keys=reader.own_keys)
 
 
 def read_marks(marks: Iterable[str], reader: Reader, depth: int = 1) -> Any:
@@ -92,11 +98,11 @@ def read_marks(marks: Iterable[str], reader: Reader, depth: int = 1) -> Any:
     for content in dict.fromkeys(marks):
         action = reader.read_exactly(content)
         if action is None:
-            inner = find_marks(content, own_keys=reader.own_keys) if depth < _DEEPEST_MARK else []
+            inner = _find_marks(content, reader) if depth < _DEEPEST_MARK else []
             action = read_marks(inner, reader, depth + 1) if inner else reader.match(content, Where.MARK)
         if action is None:
             raise AnswerUnclear(f"{_quote(content)} is not an action")
-        found[str(reader.to_json(action))] = action
+        found.setdefault(str(reader.to_json(action)), action)
     if len(found) > 1:
         raise several_actions([*found])
     return next(iter(found.values()))

@@ -96,10 +96,10 @@ class TextCodec(Codec):
         """
         if where is Where.LAST_LINE or (where is Where.WHOLE_ANSWER and "\n" in text):
             return None
-        forms: tuple[str, ...] = (text, text.strip(_QUOTES), text.rstrip(".!").strip(_QUOTES))
-        for form in forms:
-            if self.space.contains(form):
-                return form
+        forms = (text, text.strip(_QUOTES), text.rstrip(".!").strip(_QUOTES))
+        fitting: list[str] = [form for form in forms if self.space.contains(form)]
+        if fitting:
+            return fitting[0]
         raise ActionNotFound(self._problem(text))
 
     def listing(self) -> str:

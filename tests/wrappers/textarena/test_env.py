@@ -143,7 +143,7 @@ def test_opponents_do_not_see_what_the_policy_thinks() -> None:
         seen.extend(message.content for message in observation)
         return "[0]"
 
-    env = vfgym.TextArenaEnv("TicTacToe-v0", opponents=listening)
+    env = vfgym.TextArenaEnv("TicTacToe-v0-raw", opponents=listening)
     env.reset(seed=0)
     env.step("<think>The middle wins.</think>Hello! [4]")
     assert any("Hello!" in text for text in seen)

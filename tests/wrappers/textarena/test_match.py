@@ -21,6 +21,7 @@ from tests.sampling import SEED
 from tests.wrappers.textarena.playing import Game, play, play_natively, some_of_all
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
+from vfgym.wrappers.games.turn_based import NO_MOVE
 from vfgym.wrappers.textarena import TextArenaGame
 from vfgym.wrappers.textarena.moves import LEGAL
 from vfgym.wrappers.textarena.observations import MIXED_UP
@@ -372,16 +373,13 @@ def test_who_is_neither_first_nor_last_is_told_so() -> None:
         ("<think>[0] or [4]?</think>\n\n4", "[4]"),
         ("[0] or [4]?</think>[4]", "[4]"),
         ("[4]<think>or [0]?</think>", "[4]"),
-        ("<think>[0]</think>[4]<think>I should have", "[4]"),
         ("<think>a</think>b</think>[4]", "[4]"),
-        ("<THINK>[0]</Think>[4]<Think>I should have", "[4]"),
         ("<thinking>[0]</thinking>[4]<reasoning>[1]</reasoning>", "[4]"),
         ("<think>one <think>two</think>[4]", "[4]"),
-        ("<reasoning>[4]", "[]"),
         ([{"type": "text", "text": "<think>[0]</think>"}, {"type": "text", "text": "[4]"}], "[4]"),
-        ("I take [4].", "I take [4]."),
-        ("<think>[4]", "[]"),
-        ("", "[]"),
+        ("I take [4].", "[4]"),
+        ("My move: 4", "[4]"),
+        ('```json\n{"action": "[4]"}\n```', "[4]"),
     ],
 )
 def test_others_read_a_move_without_its_thoughts(text: Any, said: str) -> None:
@@ -390,12 +388,36 @@ def test_others_read_a_move_without_its_thoughts(text: Any, said: str) -> None:
     assert (0, said) in table.raw.state.logs
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[0] or [4]", "I could play [0] or [8], but [4] is best.", "<think>[4]", "[4]<think>I should have", "I look.\nThe middle."),
+        *("<action>[4]</action> <action>[0]</action>", "The rules say:\n```\n[4]\n```\n[0]"),
+    ],
+)
+def test_what_names_no_move_or_several_is_asked_again_and_does_not_get_to_the_game(text: str) -> None:
+    table = begun("TicTacToe-v0")
+    table.observe(0)
+    before = table.raw.state.turn, list(table.raw.state.logs)
+    assert table.move(AssistantMessage(text)) == NO_MOVE
+    assert (table.raw.state.turn, table.raw.state.logs) == before
+    assert table.turn == 0
+    assert "Write your move in brackets" in table.observe(0)
+    assert table.move(AssistantMessage("[4]")).is_valid
+
+
+def test_an_answer_that_was_cut_off_plays_what_stands_in_closed_marks() -> None:
+    table = begun("TicTacToe-v0")
+    assert not table.move_cut_off(AssistantMessage("4")).is_valid
+    assert table.move_cut_off(AssistantMessage("<action>4</action>, since")).is_valid
+
+
 def test_brackets_and_clipping_are_those_of_textarenas_wrappers() -> None:
     long = "".join(map(str, range(1000)))
     for env_id, text, said in [
         ("TicTacToe-v0", "4", "[4]"),
         ("TicTacToe-v0-raw", "4", "4"),
-        ("LogicPuzzle-v0-train", "4", "4"),
+        ("LogicPuzzle-v0-train", "4", "[4]"),
         ("TruthAndDeception-v0-train", long, long[-1000:]),
         ("TruthAndDeception-v0", long, long),
         ("TruthAndDeception-v0-train", "4", "4"),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from vfgym.codecs import ActionNotFound
 from vfgym.codecs.thinking import drop_thinking
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.messages.frozen import FrozenDict
 from vfgym.wrappers.games.turn_based import NO_MOVE, Played, Player, TurnBasedGame
 from vfgym.wrappers.textarena import moves
+from vfgym.wrappers.textarena.answers import GAMES_OF_SENTENCES, read_move
 from vfgym.wrappers.textarena.catalogue import number_of_players, playable
 from vfgym.wrappers.textarena.observations import (
     MIXED_UP,
@@ -32,6 +35,9 @@ from vfgym.wrappers.textarena.table_random import RandomNumbers
 logger = logging.getLogger(__name__)
 
 _CLIPPED_TO = 1000
+
+_PLAIN_MOVE = re.compile(r"\[[^\[\]<\\{`\n]+\]")
+"""A move that needs no reading, as nearly all do."""
 
 _TAKEN = Played(FrozenDict())
 """What comes of a valid move that earns nobody anything; made once, since to make a named tuple takes 0.3 µs."""
@@ -51,9 +57,10 @@ class TextArenaGame(TurnBasedGame):
     the game reads it:
 
     * ``TicTacToe-v0``: as with TextArena's default wrappers. Everything that the game says is told (SimpleNegotiation: as in training),
-      and in most games a move without brackets is put into some.
+      and in most games the move is read out of the answer (see `vfgym.wrappers.textarena.answers`); games of sentences get all of it. An
+      answer that names no move, or several, does not get to the game, and is asked again.
     * ``TicTacToe-v0-train``: as with TextArena's training wrappers. In most games no moves and no complaints about moves are told, and only
-      the board as it is now; in most conversations no more than the last 1,000 characters of a message are said.
+      the board as it is now; in most conversations no more than the last 1,000 characters of a message are said. Moves are read alike.
     * ``TicTacToe-v0-raw``: everything is told, and moves are not touched.
 
     A seed decides everything: the same seed and moves give the same game as in TextArena after ``random.seed(seed)``,
@@ -92,6 +99,7 @@ class TextArenaGame(TurnBasedGame):
         self._shows = environment["shows"]
         self._shows_everything = self._shows == "all"
         self._brackets = environment["brackets"]
+        self._takes_one_move = environment["variant"] != "raw" and environment["game"] not in GAMES_OF_SENTENCES
         self._clips = environment["clips"]
         self._is_mixed_up = environment["game"] in MIXED_UP
         self._game_options = game_options
@@ -129,6 +137,8 @@ class TextArenaGame(TurnBasedGame):
         self._listeners = {player: PlayerLog() for player in self.players}
         self._rewards: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
+        self._problem = ""
+        """Why the last answer did not get to the game; told to the player whose turn it is."""
         self.step_info: dict[str, Any] = {}
         """What TextArena's own `step` returned beside whether the game is over, for the last move. Most games return nothing."""
         self.turn = self.raw.state.current_player_id
@@ -149,6 +159,8 @@ class TextArenaGame(TurnBasedGame):
             text = render_messages(messages, player, self.raw.state.role_mapping, self._kinds)
         else:
             text = render_training_view(messages, listener, self._shows, self._kinds) if messages else ""
+        if self._problem and player == self.turn:
+            text, self._problem = join_texts([self._problem, text]), ""
         if self.turn is None and not listener.knows_the_end:
             listener.knows_the_end = True
             text = join_texts([text, self._closing_message(player)])
@@ -195,15 +207,27 @@ class TextArenaGame(TurnBasedGame):
     def move(self, message: Message) -> Played:
         """Make the move of the player whose turn it is.
 
-        The move is the message's text without the reasoning, which the others shall not read: what stands between ``<think>`` and
-        ``</think>`` (or ``<thinking>``, ``<reasoning>``, in any case), before a closing tag alone, or after an opening one alone.
+        In games of sentences the move is the message's text without the thinking, which the others shall not read: what stands between
+        ``<think>`` and ``</think>`` (or ``<thinking>``, ``<reasoning>``, in any case), before a closing tag alone, or after an opening one.
 
         Raises:
             ResetNeeded: If no game is running.
         """
+        return self._move(message, is_cut_off=False)
+
+    def move_cut_off(self, message: Message) -> Played:
+        """Make the move of a message that was cut off: in games of sentences what it says, in others what stands in its closed marks."""
+        return self._move(message, is_cut_off=True)
+
+    def _move(self, message: Message, *, is_cut_off: bool) -> Played:
         player = self.turn
         if player is None:
             raise ResetNeeded("the game is over, or has not begun: call reset()")
+        try:
+            text = self._text(message, is_cut_off)
+        except ActionNotFound as error:
+            self._problem = str(error)
+            return NO_MOVE
         raw = self.raw
         state = raw.state
         errors = state.error_count
@@ -212,7 +236,7 @@ class TextArenaGame(TurnBasedGame):
         if was_refused:
             info["invalid_move"] = False
         try:
-            is_over, self.step_info = self._numbers.run(raw.step, self._text(message))
+            is_over, self.step_info = self._numbers.run(raw.step, text)
         except NobodyLeft:
             is_over, self.step_info = True, {}
             self._end_early("Nobody is left in it.")
@@ -231,10 +255,13 @@ class TextArenaGame(TurnBasedGame):
             self._end()
         return Played(self._rewards, is_valid)
 
-    def _text(self, message: Message) -> str:
+    def _text(self, message: Message, is_cut_off: bool) -> str:
         """Return what a message says to the game."""
         content = message["content"]
         text = content if content.__class__ is str else content_text(content)
+        if self._takes_one_move:
+            is_plain = not is_cut_off and _PLAIN_MOVE.fullmatch(text)
+            return text if is_plain else read_move(text, is_cut_off=is_cut_off)
         text = drop_thinking(text)[0].strip()
         if self._brackets and "[" not in text and "]" not in text:
             return f"[{text}]"

@@ -1,0 +1,70 @@
+"""How answers to TextArena's games are read: a move in brackets, tags or another mark; in games of sentences the whole answer.
+
+The rule is that of all games (`vfgym.codecs.reading`), and ``[x]`` is a mark of the kind of tags. What the game gets is the move in
+brackets. A game decides itself whether a move is legal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from vfgym.codecs.problems import ActionNotFound
+from vfgym.codecs.reading import Where, read_answer
+
+GAMES_OF_SENTENCES = frozenset(
+    {
+        *("CharacterConclave", "Debate", "DontSayIt", "GuessWho", "IteratedPrisonersDilemma", "IteratedStagHunt", "IteratedUltimatumGame"),
+        *("MarketEntryGame", "NewRecruit", "PublicGoodsGame", "ScenarioPlanning", "ScorableGames", "SecretMafia", "SettlersOfCatan"),
+        *("SimpleBlindAuction", "SimpleNegotiation", "Taboo", "Tak", "ThreePlayerIPD", "TruthAndDeception", "TwentyQuestions", "TwoDollar"),
+        *("UsedCar", "UsedCarNegotiation"),
+    }
+)
+"""Games whose moves are sentences, stand in them, or (Tak's) have brackets inside: they get the whole answer (textarena 0.7.4)."""
+
+_EMPHASIS = re.compile(r"([*_`\"']+)(.*)\1", re.DOTALL)
+
+
+class _MoveReader:
+    """Takes any text of one line for a move: only the game knows its moves."""
+
+    own_keys: Collection[str] = ()
+    has_brackets: bool = True
+
+    def read_exactly(self, text: str) -> None:
+        """Return nothing: a move may be written in several ways."""
+
+    def match(self, text: str, where: Where) -> str | None:
+        """Return the move in a mark, or in an answer of one line."""
+        emphasis = _EMPHASIS.fullmatch(text)
+        move = (emphasis[2] if emphasis else text).strip()
+        if where is Where.WHOLE_ANSWER and not move.endswith(".."):
+            move = move.removesuffix(".")
+        return None if where is Where.LAST_LINE or not move or "\n" in move or "[" in move or "]" in move else move
+
+    def to_json(self, move: str) -> Any:
+        """Return a move as it is compared."""
+        return " ".join(move.casefold().split())
+
+
+_reader = _MoveReader()
+
+
+def read_move(answer: str, *, is_cut_off: bool = False) -> str:
+    """Return the move that an answer names, in brackets.
+
+    >>> read_move("It is free, so [4]."), read_move("<action>4</action>"), read_move("4")
+    ('[4]', '[4]', '[4]')
+
+    Args:
+        answer: What a player wrote.
+        is_cut_off: Whether the limit of its length cut it off.
+
+    Raises:
+        vfgym.codecs.ActionNotFound: If it names no move, or several. The message says why.
+    """
+    try:
+        return f"[{read_answer(answer, _reader, is_cut_off=is_cut_off)}]"
+    except ActionNotFound as error:
+        raise ActionNotFound(f"{error.sentence()}. Write your move in brackets, as the rules say.") from None
