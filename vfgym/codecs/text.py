@@ -129,7 +129,7 @@ class TextCodec(Codec):
     def _read_back(self, text: str) -> str | None:
         """Return what is read from a text that stands as it is in a message."""
         try:
-            return self.decode(text)
+            return str(self.decode(text))
         except ActionNotFound:
             return None
 

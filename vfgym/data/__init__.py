@@ -1,8 +1,8 @@
 """What vfgym knows of the packages behind its registered ids without importing them.
 
 ``scripts/generate_registry.py`` writes the JSON files beside this module, but for ``lowest_rewards.json``, which says why each number
-holds, ``gymnasium_prompts.json``, what players are told of Gymnasium's games, and ``answer_words.json``, the words that the reader of answers
-sets aside: these are written by hand.
+holds, ``gymnasium_prompts.json``, what players are told of Gymnasium's games, and ``answer_words.json``, the words that the reader of
+answers sets aside: these are written by hand.
 """
 
 from __future__ import annotations
