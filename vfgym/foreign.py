@@ -9,6 +9,7 @@ import contextlib
 import threading
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 _ONE_AT_A_TIME = threading.RLock()
 """The filters of warnings belong to the process: two threads that set and restore them by turns would leave the wrong ones."""
@@ -20,3 +21,8 @@ def mute_warnings() -> Iterator[None]:
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def is_pettingzoo(env: Any) -> bool:
+    """Say whether something is an environment of PettingZoo, which is not imported for that."""
+    return any(cls.__module__.startswith("pettingzoo.") for cls in type(env).__mro__)

@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import inspect
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,7 +15,9 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from vfgym.agents.loading import import_named
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
-from vfgym.wrappers.gymnasium.game import GymnasiumGame
+from vfgym.foreign import is_pettingzoo
+from vfgym.wrappers.games.session import close_or_log
+from vfgym.wrappers.gymnasium.game import GymnasiumGame, IsPettingZoo
 from vfgym.wrappers.gymnasium.rendering import Game, may_change_observations
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv
 
@@ -101,9 +102,10 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
         return GymnasiumGame(MakeGame(spec), **{"env_id": spec.id, "name": spec.id, **options})
     if not callable(env):
         raise ConfigurationError(_refusal_text(env))
-    if _makes_pettingzoo(env):
+    try:
+        return GymnasiumGame(env, **options)
+    except IsPettingZoo:  # what a function makes is known when it has made one
         return PettingZooEnv(env, **options)
-    return GymnasiumGame(env, **options)
 
 
 def import_id(source: str) -> str:
@@ -131,27 +133,9 @@ def _check_wrappers(spec: EnvSpec) -> None:
 def _refusal_text(env: object) -> str:
     """Return why something is not a game, and what to give instead."""
     came = type(env).__name__
-    if not _is_pettingzoo(env):
+    if not is_pettingzoo(env):
         return f"to_chat takes an id, a spec, a game or a function that makes one, got {came}"
-    from pettingzoo import ParallelEnv
-
-    instead = "its id, or a function that makes it"
-    if isinstance(env, ParallelEnv):
-        instead = "a function that makes it with pettingzoo.utils.conversions.parallel_to_aec, so that its agents act in turn"
-    return f"{came} is an environment of PettingZoo, of which to_chat has to make more: give it {instead}"
-
-
-def _is_pettingzoo(env: object) -> bool:
-    return not isinstance(env, gym.Env) and any(cls.__module__.startswith("pettingzoo.") for cls in type(env).__mro__)
-
-
-def _makes_pettingzoo(make_game: Callable[[], Any]) -> bool:
-    """Say whether a function makes environments of PettingZoo."""
-    if "pettingzoo" not in sys.modules:  # then nobody made one yet, nor wrote a class of one
-        return False
-    made = make_game()
-    made.close()
-    return _is_pettingzoo(made)
+    return f"{came} is an environment of PettingZoo, of which to_chat has to make more: give it its id, or a function that makes it"
 
 
 def _with_render_mode(spec: EnvSpec, options: Mapping[str, Any]) -> EnvSpec:
@@ -187,7 +171,7 @@ def _can_draw(spec: EnvSpec, mode: str) -> bool:
     if not isinstance(metadata, Mapping):  # a function does not say what it makes, nor does the class of a wrapper
         game = MakeGame(spec)()
         metadata = game.metadata
-        game.close()
+        close_or_log(game)
     return mode in (metadata.get("render_modes") or ())
 
 

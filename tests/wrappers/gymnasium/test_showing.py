@@ -169,7 +169,7 @@ def test_a_drawing_is_text_or_in_a_file_of_text(drawing: Any) -> None:
     assert env.step("1").observation[-1].content == "#[@]"
 
 
-@pytest.mark.parametrize("drawing", [None, ["#@"], np.zeros((20, 20, 3), np.uint8)], ids=["nothing", "a list", "an image"])
+@pytest.mark.parametrize("drawing", [["#@"], np.zeros((20, 20, 3), np.uint8)], ids=["a list", "an image"])
 def test_what_is_no_text_is_named(drawing: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"must return text, or an io.StringIO with it; got {type(drawing).__name__}"):
         vfgym.to_chat(lambda: Drawn(drawing, "ansi")).reset()

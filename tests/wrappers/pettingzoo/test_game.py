@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 import pickle
 import random
 import sys
@@ -907,26 +906,34 @@ class Guessing(ParallelEnv):
         return told, rewards, is_over, dict.fromkeys(is_over, False), infos
 
 
-@pytest.mark.parametrize("make_parallel", [Guessing, "classic/rps_v2"])
-def test_a_parallel_environment_is_refused_with_what_to_do(make_parallel: Any) -> None:
-    """What the error names can be imported, and makes the environment one that is taken."""
+@pytest.mark.parametrize("make_parallel", [Guessing, "classic/rps_v2", "butterfly/knights_archers_zombies_v11"])
+def test_the_agents_of_a_parallel_environment_act_in_turn(make_parallel: Any) -> None:
     if isinstance(make_parallel, str):
-        factory("rps_v2")
+        factory(make_parallel)
         make_parallel = functools.partial(pettingzoo.make, "parallel", make_parallel)
-    with pytest.raises(ConfigurationError, match="is a parallel one") as caught:
-        PettingZooGame(make_parallel)
-    module, _, name = str(caught.value).split()[-1].rpartition(".")
-    in_turn = getattr(importlib.import_module(module), name)
-    table, rng = PettingZooGame(lambda: in_turn(make_parallel())), np.random.default_rng(0)
+    table, rng = PettingZooGame(make_parallel, max_moves=50), np.random.default_rng(0)
     table.reset(0, None)
+    movers = []
     while table.turn is not None:
+        movers.append(table.turn)
         assert table.move(table.sample_move(table.turn, rng)).is_valid
+    assert movers[: 2 * len(table.players)] == [*table.players] * 2
+    table.close()
+
+
+def test_a_parallel_environment_is_found_by_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pettingzoo.env_registry import registration
+
+    monkeypatch.delitem(registration.aec_registry, "classic/rps-v2")
+    env = vfgym.to_chat("classic/rps_v2")
+    env.reset(seed=0)
+    assert not env.step("rock").truncated
 
 
 def test_a_parallel_environment_whose_agents_act_in_turn_is_the_same_game() -> None:
     for seed in range(5):
         check_same_game(lambda: parallel_to_aec(Guessing()), seed)
-    table = PettingZooGame(lambda: parallel_to_aec(Guessing()))
+    table = PettingZooGame(Guessing)
     table.reset(0, None)
     assert play(table, "3").rewards == {"low_0": 0.0, "high_0": 0.0}
     assert "3" not in table.observe("high_0").rpartition("</action>")[2]
@@ -939,7 +946,7 @@ def test_a_parallel_environment_whose_agents_act_in_turn_is_the_same_game() -> N
 @pytest.mark.parametrize(
     ("make_env", "options", "said"),
     [
-        (lambda: gym.make("CartPole-v1"), {}, "plays PettingZoo's AEC environments, got TimeLimit"),
+        (lambda: gym.make("CartPole-v1"), {}, "plays PettingZoo's environments, got TimeLimit"),
         (Elimination(), {}, "an id or a function that makes an environment, got Elimination"),
         (functools.partial(Elimination, size=1000), {}, "give obs_to_text"),
         (Elimination, {"on_invalid": "ignore"}, "on_invalid must be one of feedback, terminate"),
@@ -956,7 +963,7 @@ def test_what_cannot_be_played_is_refused(make_env: Any, options: dict[str, Any]
 
 
 def test_an_environment_that_is_there_is_refused_with_what_to_give() -> None:
-    with pytest.raises(ConfigurationError, match=r"Guessing is an environment of PettingZoo, .* with .*parallel_to_aec"):
+    with pytest.raises(ConfigurationError, match="Guessing is an environment of PettingZoo, of which to_chat has to make more"):
         vfgym.to_chat(Guessing())  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="give it its id, or a function that makes it"):
         vfgym.to_chat(factory("tictactoe_v3")())

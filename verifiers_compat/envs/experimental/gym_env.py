@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -22,6 +21,9 @@ from vfgym.state import State, TrajectoryStep
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.session import Turn
 from vfgym.wrappers.gymnasium.game import FAST_GAMES, GymnasiumEpisode
+from vfgym.wrappers.gymnasium.old_gym import normalize_reset as normalize_reset
+from vfgym.wrappers.gymnasium.old_gym import normalize_step as normalize_step
+from vfgym.wrappers.gymnasium.old_gym import reset_game
 
 Content: TypeAlias = str | list[dict[str, Any]]
 
@@ -46,47 +48,6 @@ class StepResetEnv(Protocol):
             ``(observation, reward, terminated, truncated, info)``, or the older ``(observation, reward, done, info)``.
         """
         ...
-
-
-def normalize_reset(out: Any) -> tuple[Any, dict[str, Any]]:
-    """Return what `reset` gave as ``(observation, info)``.
-
-    Args:
-        out: An observation, or a pair whose second member is a dict. Any other pair is an observation.
-
-    >>> normalize_reset("start"), normalize_reset(("start", {"level": 1})), normalize_reset((3, 4))
-    (('start', {}), ('start', {'level': 1}), ((3, 4), {}))
-    """
-    if isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], dict):
-        return out
-    return out, {}
-
-
-def normalize_step(out: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-    """Return what `step` gave as ``(observation, reward, terminated, truncated, info)``.
-
-    Args:
-        out: These five, or the four of the older Gym, whose ``info["TimeLimit.truncated"]`` says that a limit ended the episode.
-
-    Raises:
-        ConfigurationError: If it is neither.
-
-    >>> normalize_step(("end", 1, True, {}))
-    ('end', 1.0, True, False, {})
-    """
-    if isinstance(out, tuple | list) and len(out) == 5:
-        observation, reward, terminated, truncated, info = out
-    elif isinstance(out, tuple | list) and len(out) == 4:
-        observation, reward, done, info = out
-        truncated = bool(done and info.get("TimeLimit.truncated"))
-        terminated = done and not truncated
-    else:
-        came = f"{len(out)} values" if isinstance(out, tuple | list) else type(out).__name__
-        raise ConfigurationError(
-            "step() must return (observation, reward, terminated, truncated, info), or the older (observation, reward, done, info);"
-            f" got {came}"
-        )
-    return observation, float(reward), bool(terminated), bool(truncated), info
 
 
 def sum_step_rewards(state: State) -> float:
@@ -216,12 +177,7 @@ class GymEnv(SeededGameEnv, GameEnv):
 
     def begin_game(self, game: Any, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
         """Reset the game with this seed, and return the prompt."""
-        given: dict[str, Any] = {} if options is None else {"options": dict(options)}
-        if _takes_seed(game):
-            given["seed"] = seed
-        elif hasattr(game, "seed"):
-            game.seed(seed)
-        observation, state["gym_info"] = normalize_reset(game.reset(**given))
+        observation, state["gym_info"] = reset_game(game, seed, options)
         few_shot = as_messages(self.few_shot or [], self.message_types, name="few_shot")
         return [*few_shot, *self._to_messages(self.obs_to_text(observation))]
 
@@ -257,26 +213,6 @@ class GymEnv(SeededGameEnv, GameEnv):
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell the game's own info."""
         return {"gym_info": copy.deepcopy(state["gym_info"])}
-
-
-def _takes_seed(game: Any) -> bool:
-    """Say whether the `reset` of a game takes a seed, as that of Gymnasium does; that of the older Gym does not."""
-    # The older Gym's wrappers hand on whatever they are given.
-    resets = (game.reset, getattr(game, "unwrapped", game).reset)
-    takes = (_has_seed_argument(getattr(reset, "__func__", reset)) for reset in resets)
-    return next((each for each in takes if each is not None), True)
-
-
-@functools.lru_cache(maxsize=128)  # to read a signature takes longer than many a reset
-def _has_seed_argument(reset: Callable[..., Any]) -> bool | None:
-    """Say whether a `reset` has an argument ``seed``; None if it takes any, or does not say."""
-    try:
-        parameters = inspect.signature(reset).parameters
-    except ValueError:  # not written in Python
-        return None
-    if "seed" in parameters:
-        return True
-    return None if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()) else False
 
 
 def _find_maker(env_cls: Callable[..., Any], env_kwargs: Mapping[str, Any]) -> str:

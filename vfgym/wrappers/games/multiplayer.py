@@ -27,7 +27,7 @@ from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
 from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, PlayerView
-from vfgym.wrappers.games.session import GameSessionEnv, GameState, Turn, game_reward
+from vfgym.wrappers.games.session import GameSessionEnv, GameState, Turn, close_or_log, game_reward
 from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
@@ -66,7 +66,7 @@ class OpeningMoves:
     def close(self) -> None:
         """Release the table. A second call does nothing."""
         if self._table is not None:
-            self._table.close()
+            close_or_log(self._table)
             self._table = None
 
     def __eq__(self, other: object) -> bool:

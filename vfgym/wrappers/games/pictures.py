@@ -8,17 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import gymnasium as gym
-
 from vfgym.foreign import mute_warnings
 from vfgym.output.pictures import Picture, as_picture
-
-
-def innermost(game: Any) -> Any:
-    """Return a game without Gymnasium's wrappers. What it calls ``unwrapped`` may be anything (that of Jumanji's wrapper is no `Env`)."""
-    while isinstance(game, gym.Wrapper):
-        game = game.env
-    return game
+from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 
 def draws_itself(game: Any) -> bool:

@@ -195,6 +195,9 @@ class GameSessionEnv(MultiTurnEnv):
         if close is not None:
             close()
 
+    def _close_or_log(self, game: Any) -> None:
+        close_or_log(game, self.close_game)
+
     # How it is played
 
     def _overrides(self, name: str) -> bool:
@@ -267,7 +270,7 @@ class GameSessionEnv(MultiTurnEnv):
         """Return the player's session with its game, which is opened where there is none yet, or the last one got stuck."""
         session: GameSession = state.session or GameSession()
         if session.is_stuck:
-            session.abandon(self.close_game)
+            session.abandon(self._close_or_log)
         if not session.has_game:
             try:
                 session.game = yield from self._call(session, self.open_game)
@@ -435,17 +438,25 @@ class GameSessionEnv(MultiTurnEnv):
             if session.is_stuck:
                 yield from self._close_stuck(session)
             elif session.game is not None:
-                yield from self._call(session, self.close_game, session.game)
+                yield from self._call(session, self._close_or_log, session.game)
         finally:
             if session.worker is not None:
                 session.worker.close()
 
     def _close_stuck(self, session: GameSession) -> Steps[None]:
         try:
-            yield Before(time.monotonic() + _PATIENCE, session.run(self.close_game, session.game))
+            yield Before(time.monotonic() + _PATIENCE, session.run(self._close_or_log, session.game))
         except DeadlinePassed:
             logger.warning("a game of %s is stuck in a move: it is left to its thread, and not closed", type(self).__name__)
-            session.abandon(self.close_game)
+            session.abandon(self._close_or_log)
+
+
+def close_or_log(game: Any, close: Callable[[Any], Any] = lambda game: game.close()) -> None:
+    """Close a game. What that raises is logged and stops nothing: what was played is known already."""
+    try:
+        close(game)
+    except Exception as error:
+        logger.warning("a game of %s could not be closed: %r", type(game).__name__, error)
 
 
 def copy_info(info: Mapping[str, Any]) -> dict[str, Any]:

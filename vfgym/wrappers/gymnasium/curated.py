@@ -22,6 +22,7 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.data import GamePrompt, PromptText, gymnasium_prompts
+from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 _VERSION = re.compile(r"_v(\d+)$")
 
@@ -40,7 +41,7 @@ class Settings:
 
     def __init__(self, env: gym.Env[Any, Any], otherwise: Mapping[str, Any]) -> None:
         """Look at a game; `otherwise` has the settings that some versions of it do not have."""
-        self._game, spec = env.unwrapped, env.spec
+        self._game, spec = innermost(env), env.spec
         version = _VERSION.search(type(self._game).__module__)
         self._known: dict[str, Any] = {**otherwise}
         if spec is not None:

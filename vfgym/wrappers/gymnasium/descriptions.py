@@ -25,6 +25,7 @@ from vfgym.data import GamePrompt, PromptText, gymnasium_prompts
 from vfgym.wrappers.gymnasium import minigrid
 from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, write
 from vfgym.wrappers.gymnasium.docstrings import HEADINGS_OF_CODE, numbered_lists, prose, sections, tables
+from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 MOST_CHARACTERS = 3000
 """The longest rules and explanations; what goes beyond is cut at a paragraph."""
@@ -61,7 +62,7 @@ def describe(env: gym.Env[Any, Any]) -> Description:
 
     What is said about actions or observations holds for the bare environment's spaces; where a wrapper changed a space, nothing is.
     """
-    game, spec = env.unwrapped, env.spec
+    game, spec = innermost(env), env.spec
     curated = curated_prompt(type(game))
     if curated is not None:
         return _curated_description(env, curated)
@@ -95,7 +96,7 @@ def describe(env: gym.Env[Any, Any]) -> Description:
 
 def _curated_description(env: gym.Env[Any, Any], curated: GamePrompt) -> Description:
     """Return what is written about one of Gymnasium's games, as it was made."""
-    game = env.unwrapped
+    game = innermost(env)
     settings = Settings(env, curated.get("settings", {}))
     sections = [
         ("", write(curated["rules"], settings)),
@@ -143,6 +144,8 @@ def _paragraphs(texts: Sequence[str]) -> str:
 
 
 _BASES = {
+    ("builtins", "object"),
+    ("gym.core", "Env"),
     ("gymnasium.core", "Env"),
     ("gymnasium.envs.mujoco.mujoco_env", "MujocoEnv"),
     ("ale_py.env", "AtariEnv"),
@@ -172,8 +175,9 @@ def _docstring(cls: type) -> _Docstring:
         # Gymnasium documents the fourth versions of its MuJoCo environments with the fifth.
         later = importlib.import_module(f"gymnasium.envs.mujoco.{old[1]}_v5")
         return _Docstring(getattr(later, cls.__name__).__doc__ or "", is_of_later_version=True, has_known_form=True)
+    family = gym.Env if issubclass(cls, gym.Env) else object  # a mixin is not what documents an environment
     for base in cls.__mro__:
-        if issubclass(base, gym.Env) and base.__dict__.get("__doc__") and (base.__module__, base.__qualname__) not in _BASES:
+        if issubclass(base, family) and base.__dict__.get("__doc__") and (base.__module__, base.__qualname__) not in _BASES:
             return _Docstring(base.__doc__ or "", has_known_form=base.__module__.startswith(("gymnasium.envs.", "minigrid.envs.")))
     return _Docstring("")
 
@@ -308,7 +312,7 @@ def _class_of(game: gym.Env[Any, Any]) -> tuple[str, str]:
 def _describe_observations(game: Any, known: _Documented, *, is_labelled: bool) -> str:
     """Return what the docstring says of observations and, of a lake whose map is the same each time, the map, which they leave out."""
     text = known.observations.without_elements if is_labelled else known.observations.text
-    kwargs = {} if game.spec is None else game.spec.kwargs
+    kwargs = _constructor_arguments(game)
     if _class_of(game) == _FROZEN_LAKE and (kwargs.get("desc") is not None or kwargs.get("map_name") is not None):
         lake = b"\n".join(map(b"".join, game.desc.tolist())).decode()
         text = f"{text}\n\nThe map ({_TILES}):\n\n{lake}".lstrip()
@@ -418,9 +422,14 @@ def _size(space: gym.Space[Any] | None) -> int | None:
     return None
 
 
-def _has_own_model(game: gym.Env[Any, Any]) -> bool:
+def _has_own_model(game: Any) -> bool:
     """Say whether a MuJoCo environment was given another robot than the documented one."""
-    return game.spec is not None and "xml_file" in game.spec.kwargs
+    return "xml_file" in _constructor_arguments(game)
+
+
+def _constructor_arguments(game: Any) -> Mapping[str, Any]:
+    """Return the arguments with which a registered game was made. One of the older Gym may have no spec at all."""
+    return getattr(getattr(game, "spec", None), "kwargs", {})
 
 
 _HIDDEN_POSITION = re.compile(r"[xy]-coordinate\b")

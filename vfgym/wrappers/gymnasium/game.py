@@ -19,6 +19,7 @@ from vfgym.data import LowestReward, lowest_reward
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
+from vfgym.foreign import is_pettingzoo
 from vfgym.messages import Content, Message, UserMessage, join_contents
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
@@ -26,10 +27,12 @@ from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import find_mask, mask_of
 from vfgym.wrappers.games.pictures import draws_itself
-from vfgym.wrappers.games.session import GameState, Turn, copy_info
+from vfgym.wrappers.games.session import GameState, Turn, close_or_log, copy_info
 from vfgym.wrappers.gymnasium.descriptions import describe
+from vfgym.wrappers.gymnasium.old_gym import OldGymGame, has_old_interface
 from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer
 from vfgym.wrappers.gymnasium.reports import MoveReport, Show, choose_pieces
+from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 """What an answer that names no action leads to."""
@@ -38,6 +41,10 @@ FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
 """Packages whose games are known not to block: a thread for each would cost more than their moves."""
 
 _GAME_OVER = "The game is over."
+
+
+class IsPettingZoo(ConfigurationError):
+    """A function that was to make a game of Gymnasium made one of PettingZoo."""
 
 
 class GymnasiumEpisode(Episode):
@@ -68,9 +75,9 @@ def _check_copies(game: Any) -> None:
                 " being played would be lost: pickle or copy the environment before its first reset() or after the end of an episode;"
                 " another one that is reset with the same seed and given the same answers gets to the same place"
             )
-        if not isinstance(game, gym.Wrapper):
+        if not isinstance(game, gym.Wrapper | OldGymGame):
             return
-        game = game.env
+        game = game.env if isinstance(game, gym.Wrapper) else game.game
 
 
 @dataclass
@@ -124,17 +131,18 @@ class GymnasiumGame(GameEnv):
             if not isinstance(text, str | None):
                 raise ConfigurationError(f"{option} must be text, or None for what the game itself says; got {text!r}")
         source = name or function_name(make_game)
-        game = make_game()
-        if not isinstance(game, gym.Env):
-            raise ConfigurationError(
-                f"{source} made a {type(game).__name__}, which is not a gymnasium.Env"
-                " (PettingZoo's environments are for vfgym.PettingZooEnv)"
-            )
+        made = make_game()
         try:
-            if isinstance(game.unwrapped, EpisodeSeat):
+            if is_pettingzoo(made):
+                raise IsPettingZoo(f"{source} made a {type(made).__name__}, which is for vfgym.PettingZooEnv")
+            if not isinstance(made, gym.Env) and not has_old_interface(made):
+                raise ConfigurationError(f"{source} made a {type(made).__name__}, which is not a gymnasium.Env")
+            game = _as_gymnasium(made)
+            if isinstance(innermost(game), EpisodeSeat):
                 raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
             if name is None:
-                name = game.spec.id if game.spec is not None else type(game.unwrapped).__name__
+                name = game.spec.id if game.spec is not None else type(innermost(game)).__name__
+            _check_rewards(game, name)
             self.show = choose_pieces(show, game)
             self._shown = make_renderer(game, name, observe, obs_to_text, hides_mask="legal" in self.show)
             self._rendered = self._shown.render if isinstance(self._shown, RenderedText) else None
@@ -148,7 +156,7 @@ class GymnasiumGame(GameEnv):
             self._most_moves = None if game.spec is None else game.spec.max_episode_steps
             draws = draws_itself(game)
         finally:
-            game.close()
+            close_or_log(made)
         self._make_game = make_game
         kwargs.setdefault("blocking", not (isinstance(entry_point, str) and entry_point.startswith(FAST_GAMES)))
         if on_invalid == "terminate":
@@ -194,7 +202,7 @@ class GymnasiumGame(GameEnv):
 
     def open_game(self) -> Game:
         """Make one more of the game."""
-        return self._make_game()
+        return _as_gymnasium(self._make_game())
 
     def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
         """Reset the game and return rules, actions, answer format and the first observation, as one message."""
@@ -316,20 +324,46 @@ def _lowest_reward(game: gym.Env[Any, Any], spec: EnvSpec) -> LowestReward | Non
     """Return the lowest reward of a game of Gymnasium's own; None where it is not known with this game's arguments and wrappers."""
     if not isinstance(spec.entry_point, str) or not spec.entry_point.startswith("gymnasium.envs.") or spec.id not in gym.registry:
         return None
-    while isinstance(game, gym.Wrapper):
-        if not isinstance(game, _KEEP_REWARDS):
-            return None
-        game = game.env
+    if not _keep_rewards(game):
+        return None
     usual = gym.spec(spec.id).kwargs
     changed = [name for name, value in spec.kwargs.items() if name != "render_mode" and (name not in usual or usual[name] != value)]
     return lowest_reward("gymnasium", spec.id, changed)
 
 
+def _keep_rewards(game: gym.Env[Any, Any]) -> bool:
+    """Say whether the wrappers of a game leave its rewards as they are, as far as that is known."""
+    while isinstance(game, gym.Wrapper):
+        if not isinstance(game, _KEEP_REWARDS):
+            return False
+        game = game.env
+    return True
+
+
+_ONE_NUMBER = (
+    "make it one number with a wrapper, such as gymnasium.wrappers.TransformReward(env, function)"
+    " or mo_gymnasium.wrappers.LinearReward(env, weight=...)"
+)
+
+
+def _check_rewards(game: gym.Env[Any, Any], name: str) -> None:
+    """Raise if a game says that it rewards moves with vectors, and no wrapper makes numbers of them."""
+    space = getattr(innermost(game), "reward_space", None)
+    if getattr(space, "shape", None) and _keep_rewards(game):
+        raise ConfigurationError(f"{name} rewards moves with a vector (its reward_space is {space}), not with a number: {_ONE_NUMBER}")
+
+
+def _as_gymnasium(made: Any) -> Game:
+    """Return a game with the interface of Gymnasium, whichever it has."""
+    return OldGymGame(made) if has_old_interface(made) else made
+
+
 def _no_outcome(played: Any) -> TypeError:
     # No `Error`, which would end the episode as if it were part of it.
+    is_vector = isinstance(played, tuple) and len(played) == 5 and isinstance(played[1], np.ndarray | list | tuple)
     return TypeError(
         "step of a Gymnasium game must return (observation, reward, terminated, truncated, info), reward being a number and info a dict;"
-        f" got {_kinds(played)}"
+        f" got {_kinds(played)}{f'. If the reward is a vector, {_ONE_NUMBER}' if is_vector else ''}"
     )
 
 

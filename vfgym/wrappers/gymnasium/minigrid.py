@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from vfgym.errors import ConfigurationError
+from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 _INTRODUCTION = "You are in a grid of cells. Walking into lava ends the episode."
 
@@ -51,7 +52,7 @@ Cell: TypeAlias = list[int]
 
 def is_minigrid_game(env: gym.Env[Any, Any]) -> bool:
     """Say whether an environment is one of MiniGrid's (BabyAI's among them), however it is wrapped."""
-    return any((base.__module__, base.__qualname__) == ("minigrid.minigrid_env", "MiniGridEnv") for base in type(env.unwrapped).__mro__)
+    return any((base.__module__, base.__qualname__) == ("minigrid.minigrid_env", "MiniGridEnv") for base in type(innermost(env)).__mro__)
 
 
 def is_minigrid(env: gym.Env[Any, Any]) -> bool:
@@ -74,7 +75,7 @@ def action_names(env: gym.Env[Any, Any]) -> tuple[str, ...]:
 
     Some environments take the first of them only.
     """
-    game: Any = env.unwrapped
+    game: Any = innermost(env)
     if tuple(action.name for action in game.actions) != _ACTIONS:
         return ()
     return ACTION_NAMES[: int(game.action_space.n)]

@@ -5,6 +5,7 @@ What shows a game is a small object and no closure, so that environments can be 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 from collections.abc import Callable, Sequence
@@ -141,7 +142,7 @@ def make_renderer(
     """Return what shows a game.
 
     Args:
-        game: The game, which need not have begun.
+        game: The game. One that draws text begins an episode, since only then it can be asked for a drawing.
         name: What messages of errors call it.
         observe: Text, image or both; None takes an image where the observations are images, else text.
         obs_to_text: A function from an observation to text.
@@ -156,20 +157,21 @@ def make_renderer(
         raise ConfigurationError(f"observe must be one of {', '.join(get_args(Observe))}, or None; got {observe!r}")
     if obs_to_text is not None and not callable(obs_to_text):
         raise ConfigurationError(f"obs_to_text must be a function from an observation to text, got {obs_to_text!r}")
+    shows_drawing = obs_to_text is None and _shows_drawing(game)
     if observe is None:
-        is_drawn = obs_to_text is not None or _shows_drawing(game)
+        is_drawn = obs_to_text is not None or shows_drawing
         observe = "image" if is_image_space(game.observation_space) and not is_drawn else "text"
-    if observe == "text":
-        return _text_of(game, name, obs_to_text, hides_mask)
-    image = _image_of(game, name)
-    return image if observe == "image" else TextAndImage(_text_of(game, name, obs_to_text, hides_mask), image)
-
-
-def _text_of(game: Game, name: str, obs_to_text: Callable[[Any], str] | None, hides_mask: bool) -> ObservationRenderer:
+    if observe == "image":
+        return _image_of(game, name)
+    text: ObservationRenderer
     if obs_to_text is not None:
-        return WrittenText(obs_to_text)
-    if _shows_drawing(game):
-        return render_drawing
+        text = WrittenText(obs_to_text)
+    else:
+        text = render_drawing if shows_drawing else _observation_text(game, name, hides_mask)
+    return text if observe == "text" else TextAndImage(text, _image_of(game, name))
+
+
+def _observation_text(game: Game, name: str, hides_mask: bool) -> ObservationRenderer:
     if is_minigrid(game):
         return _MINIGRID_TEXT
     space = game.observation_space
@@ -262,11 +264,22 @@ def _shows_drawing(game: Game) -> bool:
     """Say whether the text that shows a game is its drawing: where it was made for that, and no wrapper shows the player something else."""
     if game.render_mode != "ansi":
         return False
+    drawn = game
     while isinstance(game, gym.Wrapper):
         if isinstance(game, gym.ObservationWrapper) or game.observation_space != game.env.observation_space:
             return False
         game = game.env
-    return True
+    return _draws_text(drawn)
+
+
+def _draws_text(game: Game) -> bool:
+    """Say whether a game that was made to draw text returns it: some print it, and return None."""
+    try:
+        game.reset()
+        with contextlib.redirect_stdout(io.StringIO()):
+            return game.render() is not None
+    except Exception:  # of a game that cannot begin so (without certain options, say): an episode will tell
+        return True
 
 
 def _image_of(game: Game, name: str) -> ObservationRenderer:

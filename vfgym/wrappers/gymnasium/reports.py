@@ -10,6 +10,7 @@ import gymnasium as gym
 from vfgym.codecs import Codec
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.wrappers.games.masks import find_mask, holds_mask, legal_line
+from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 Show: TypeAlias = Literal["reward", "legal", "step"]
 """What can be told of a move: what it earned, which actions are legal after it, and which move of how many it was."""
@@ -29,7 +30,7 @@ def choose_pieces(show: Collection[Show] | None, game: gym.Env[Any, Any]) -> tup
         ConfigurationError: If something of it cannot be told.
     """
     if show is None:
-        return ("reward", "legal") if type(game.unwrapped).__module__.startswith(_TOY_TEXT) else ("legal",)
+        return ("reward", "legal") if type(innermost(game)).__module__.startswith(_TOY_TEXT) else ("legal",)
     known = get_args(Show)
     if isinstance(show, str) or not isinstance(show, Collection):
         raise ConfigurationError(f"show must be a list of {', '.join(map(repr, known))}, or None for the game's default; got {show!r}")

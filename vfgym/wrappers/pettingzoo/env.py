@@ -10,6 +10,7 @@ from typing import Any
 from vfgym.data import lowest_reward
 from vfgym.errors import UnknownArgument
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv, Opponents
+from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.pettingzoo.game import OnInvalid, PettingZooGame
 
 _VERSION = re.compile(r"_v(?=\d+$)")
@@ -46,7 +47,8 @@ class PettingZooEnv(MultiplayerEnv):
         """Define an environment.
 
         Args:
-            game: An id of PettingZoo's registry, or a function that makes an environment of the AEC kind.
+            game: An id of PettingZoo's registry, or a function that makes an environment. The agents of a parallel one act in turn, and
+                see nothing of each other's actions before all have acted.
             opponents: Who takes the other seats (see `MultiplayerEnv`).
             game_options: Arguments with which the environment is made.
             action_names: Names of the actions (see `PettingZooGame`, as for the following).
@@ -72,7 +74,7 @@ class PettingZooEnv(MultiplayerEnv):
             "max_moves": max_moves,
         }
         table = self.open_table()  # what is wrong with the arguments is said now
-        table.close()
+        close_or_log(table)
         if isinstance(game, str):
             kwargs.setdefault("blocking", not game.startswith("classic/"))
             kwargs.setdefault("env_id", f"pettingzoo/{_VERSION.sub('-v', game.rpartition('/')[2])}")
@@ -82,7 +84,7 @@ class PettingZooEnv(MultiplayerEnv):
     def _take_unknown_arguments(self, unknown: dict[str, Any]) -> None:
         if unknown:
             table = self.open_table()
-            table.close()
+            close_or_log(table)
             for name in unknown.keys() & inspect.signature(type(table.env.unwrapped)).parameters.keys():
                 raise UnknownArgument(
                     f"{type(self).__name__} has no argument {name!r}, which is one of the game:"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -16,7 +16,7 @@ from vfgym.foreign import mute_warnings
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.games.answers import Answers
 from vfgym.wrappers.games.masks import allows, mask_of
-from vfgym.wrappers.games.session import copy_info
+from vfgym.wrappers.games.session import close_or_log, copy_info
 from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
 from vfgym.wrappers.gymnasium.rendering import check_readable, drawing_text
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
@@ -135,7 +135,7 @@ class PettingZooGame(TurnBasedGame):
             # Spaces keep random numbers, and those of the environment are not ours.
             self._spaces = {player: copy.deepcopy(self.env.action_space(player)) for player in self.players}
         except BaseException:
-            self.env.close()
+            close_or_log(self.env)
             raise
         self._observed: dict[Player, Any] = {}
         self._legal: dict[Player, list[str] | None] = {}
@@ -158,7 +158,19 @@ class PettingZooGame(TurnBasedGame):
         if show is not None:
             return lambda: show(self._game, str(player))
         if getattr(self.env, "render_mode", None) == "ansi":
-            return lambda: drawing_text(self.env.render())
+            return lambda: self._drawing_for(player)
+        return self._observation_renderer(player)
+
+    def _drawing_for(self, player: Player) -> str:
+        """Return what the environment draws, or what the player observes where it prints its drawing and returns nothing."""
+        drawing = self.env.render()
+        if drawing is not None:
+            return drawing_text(drawing)
+        self._show[player] = self._observation_renderer(player)
+        return self._show[player]()
+
+    def _observation_renderer(self, player: Player) -> Callable[[], str]:
+        """Return the function that shows a player its observation."""
         space = self.env.observation_space(player)
         has_mask = isinstance(space, gym.spaces.Dict) and space.keys() == {"observation", "action_mask"}
         without_mask = has_mask and self._lists_legal_moves(player)
@@ -437,26 +449,31 @@ def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any])
     except ImportError as error:
         raise MissingExtra("pettingzoo", "PettingZooGame") from error
     from pettingzoo.env_registry.exceptions import FailedToImport, PettingZooRegistryError
-    from pettingzoo.env_registry.registration import aec_registry
+    from pettingzoo.env_registry.registration import aec_registry, parallel_registry
+    from pettingzoo.utils.conversions import parallel_to_aec
 
     try:
         if isinstance(made_by, str):
+            kind = "parallel" if made_by in _as_written(parallel_registry) - _as_written(aec_registry) else "aec"
             with mute_warnings():  # of spaces whose limits lose precision, and of modules that are compiled now
-                env = pettingzoo.make("aec", made_by, **options)
+                env = pettingzoo.make(kind, made_by, **options)
         else:
             env = made_by(**options)
     except FailedToImport as error:
         raise ConfigurationError(f"PettingZoo cannot make {made_by!r}: {error}") from error
     except PettingZooRegistryError as error:  # whose text lists the whole registry
-        ids = [f"{name}_{version}" for name, _, version in (each.rpartition("-") for each in aec_registry)]
-        raise ConfigurationError(f"PettingZoo has no AEC environment {made_by!r}.{did_you_mean(str(made_by), ids)}") from error
+        ids = sorted(_as_written(aec_registry) | _as_written(parallel_registry))
+        raise ConfigurationError(f"PettingZoo has no environment {made_by!r}.{did_you_mean(str(made_by), ids)}") from error
     if isinstance(env, pettingzoo.ParallelEnv):
-        raise ConfigurationError(
-            f"PettingZooGame plays AEC environments, whose agents act in turn, and {env} is a parallel one: make it with"
-            " pettingzoo.utils.conversions.parallel_to_aec"
-        )
+        with mute_warnings():  # of an environment without a render mode
+            env = parallel_to_aec(env)
     if not isinstance(env, pettingzoo.AECEnv):
-        raise ConfigurationError(f"PettingZooGame plays PettingZoo's AEC environments, got {type(env).__name__}")
+        raise ConfigurationError(f"PettingZooGame plays PettingZoo's environments, got {type(env).__name__}")
     if not getattr(env, "possible_agents", None):
         raise ConfigurationError(f"{env} does not say who plays it: it needs possible_agents, all the agents that may appear")
     return env
+
+
+def _as_written(registry: Iterable[str]) -> set[str]:
+    """Return the ids of a registry of PettingZoo, as one asks for them."""
+    return {f"{name}_{version}" for name, _, version in (each.rpartition("-") for each in registry)}

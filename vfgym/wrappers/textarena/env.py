@@ -7,6 +7,7 @@ from typing import Any
 
 from vfgym.data import lowest_reward, textarena_environments
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv, Opponents
+from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.textarena.match import TextArenaGame
 
 
@@ -58,7 +59,7 @@ class TextArenaEnv(MultiplayerEnv):
         if max_moves is not None:
             self._table_options["max_moves"] = max_moves
         table = self.open_table()  # what is wrong with the arguments is said now
-        table.close()
+        close_or_log(table)
         kwargs.setdefault("blocking", False)
         kwargs.setdefault("env_id", f"textarena/{game.replace('/', '-')}")
         super().__init__(opponents=opponents, **kwargs)
