@@ -67,6 +67,8 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
               are legal now (where the game has an ``action_mask`` in its info or in a `Dict` observation), and which move of how many
               it was. None tells the legal actions, and in Gymnasium's toy_text games the reward; ``()`` tells nothing.
             * ``as_tool``: True offers the actions as a tool ``act`` too.
+            * ``max_actions_per_turn``: actions (1) that one answer may hold: in text each in ``<action>`` tags of its own, in a tool call
+              as a list. They are played in order until the episode ends, and their rewards are summed.
             * ``rules``: text instead of the docstring's. ``prompt``: text instead of all that is said before the first observation.
             * ``action_names``: one for each action of a `Discrete` space; for others a structure that mirrors the space
               (`vfgym.codecs.codec_for`).

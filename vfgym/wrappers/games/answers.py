@@ -16,7 +16,7 @@ from vfgym.tools import Tool
 _user_message = UserMessage._of  # bound once: a move is answered in less time
 
 _ARGUMENT = "action"
-_NOT_CARRIED_OUT = "Not carried out: one action is played a turn."
+_NOT_CARRIED_OUT = "Not carried out: one call is played a turn."
 
 
 class Answers:
@@ -72,6 +72,17 @@ class Answers:
         return self.codec.decode_cut_off(content_text(message["content"]))
 
     def _read_call(self, calls: list[ToolCall]) -> Any:
+        arguments = self._arguments(calls)
+        if not isinstance(arguments, dict) or arguments.keys() != {_ARGUMENT}:
+            raise ActionNotFound(f'`{TOOL_NAME}` takes one argument: {{"{_ARGUMENT}": ...}}. Actions: {self.codec.listing()}.')
+        return self.codec.from_json(arguments[_ARGUMENT])
+
+    def _arguments(self, calls: list[ToolCall]) -> Any:
+        """Return the arguments of the one call of the tool, as JSON data.
+
+        Raises:
+            ActionNotFound: If there are other calls, or the arguments are not JSON.
+        """
         if not self.as_tool:
             raise ActionNotFound(f"There are no tools in this game. {self.instructions} Actions: {self.codec.listing()}.")
         if len(calls) > 1:
@@ -79,12 +90,9 @@ class Answers:
         if calls[0].name != TOOL_NAME:
             raise ActionNotFound(f"There is no tool `{calls[0].name}`. Call `{TOOL_NAME}`.")
         try:
-            arguments = json.loads(calls[0].arguments)
+            return json.loads(calls[0].arguments)
         except (ValueError, RecursionError) as error:
             raise ActionNotFound(f"The arguments of `{TOOL_NAME}` are not JSON: {error}.") from error
-        if not isinstance(arguments, dict) or arguments.keys() != {_ARGUMENT}:
-            raise ActionNotFound(f'`{TOOL_NAME}` takes one argument: {{"{_ARGUMENT}": ...}}. Actions: {self.codec.listing()}.')
-        return self.codec.from_json(arguments[_ARGUMENT])
 
     def in_text(self, action: Any) -> AssistantMessage:
         """Return the message that plays an action in its text."""

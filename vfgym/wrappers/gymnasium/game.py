@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -21,8 +21,11 @@ from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.foreign import is_pettingzoo
 from vfgym.messages import Content, Message, UserMessage, join_contents
+from vfgym.rubrics import Rubric
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
+from vfgym.tasks import as_integer
+from vfgym.wrappers.games.action_lists import ActionLists
 from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import find_mask, mask_of
@@ -90,6 +93,18 @@ class GymnasiumState(GameState):
     """How many actions were played."""
 
 
+class ActionMonitorRubric(Rubric):
+    """Measures what games have that may play several actions in a turn: ``num_actions``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_metric(self.num_actions)
+
+    def num_actions(self, state: State) -> float:
+        """Return the number of actions that were played."""
+        return float(getattr(state.game_state, "moves", 0))  # there is none where the game could not begin
+
+
 class GymnasiumGame(GameEnv):
     """A Gymnasium environment as a chat environment. Made by `vfgym.to_chat`, which documents the arguments."""
 
@@ -108,6 +123,7 @@ class GymnasiumGame(GameEnv):
         rules: str | None = None,
         prompt: str | None = None,
         show: Collection[Show] | None = None,
+        max_actions_per_turn: int = 1,
         on_invalid: OnInvalid = "feedback",
         invalid_reward: float = 0.0,
         noop_action: Any = None,
@@ -130,6 +146,10 @@ class GymnasiumGame(GameEnv):
         for option, text in (("rules", rules), ("prompt", prompt)):
             if not isinstance(text, str | None):
                 raise ConfigurationError(f"{option} must be text, or None for what the game itself says; got {text!r}")
+        most_actions = as_integer(max_actions_per_turn)
+        if most_actions is None or most_actions < 1:
+            raise ConfigurationError(f"max_actions_per_turn must be a whole number of at least 1, got {max_actions_per_turn!r}")
+        self.max_actions_per_turn = most_actions
         source = name or function_name(make_game)
         made = make_game()
         try:
@@ -147,7 +167,8 @@ class GymnasiumGame(GameEnv):
             self._shown = make_renderer(game, name, observe, obs_to_text, hides_mask="legal" in self.show)
             self._rendered = self._shown.render if isinstance(self._shown, RenderedText) else None
             self._read(game, name, action_names, as_tool, rules, prompt)
-            self._report = MoveReport(self.show, game.observation_space, self.codec)
+            self._report = report = MoveReport(self.show, game.observation_space, self.codec)
+            self._reports_all_moves, self._observes_mask = report.needs_no_info, report.observes_mask
             self.on_invalid = on_invalid
             self.invalid_reward = float(invalid_reward)
             self._noop = self._noop_of(game, noop_action) if on_invalid == "noop" else None
@@ -164,6 +185,8 @@ class GymnasiumGame(GameEnv):
         super().__init__(max_invalid_moves=max_invalid_moves, tool_defs=self.answers.tools, **kwargs)
         if self.render_mode == "rgb_array" and draws and "render_fps" in self.game_metadata:
             self.metadata = {**self.metadata, "render_fps": self.game_metadata["render_fps"]}
+        if most_actions > 1:
+            self.add_rubric(ActionMonitorRubric())
 
     def _read(self, game: Game, name: str, action_names: Any, as_tool: bool, rules: str | None, prompt: str | None) -> None:
         """Take what the game says about itself."""
@@ -174,8 +197,9 @@ class GymnasiumGame(GameEnv):
         described = describe(game)
         if action_names is None:
             action_names = described.action_names or described.action_labels or None
-        self.answers = Answers(codec_for(game.action_space, action_names), as_tool=as_tool, game=name)
-        self.codec = self.answers.codec
+        self.codec = codec_for(game.action_space, action_names)
+        self._lists = ActionLists(self.codec, most, as_tool=as_tool, game=name) if (most := self.max_actions_per_turn) > 1 else None
+        self.answers = self._lists or Answers(self.codec, as_tool=as_tool, game=name)
         is_discrete = isinstance(game.action_space, gym.spaces.Discrete)
         self._choices = ChoiceSampler(tuple(self.codec.names)) if is_discrete and self.codec.names else None
         if prompt is None:
@@ -225,24 +249,33 @@ class GymnasiumGame(GameEnv):
         return [UserMessage(join_contents(shown))]
 
     def make_move(self, game: Game, message: Message, state: State) -> Turn:
-        """Make the move that a message names; what one leads to that names none, ``on_invalid`` says."""
+        """Play what a message names, in order; what one leads to that names nothing, ``on_invalid`` says."""
         note = ""
+        actions: Sequence[Any]
         try:
-            action = self.answers.read(message) if not state.is_cut_off else self.answers.read_cut_off(message)
+            if self._lists is not None:
+                actions = self._lists.read_all(message, is_cut_off=state.is_cut_off)
+            else:
+                actions = (self.answers.read(message) if not state.is_cut_off else self.answers.read_cut_off(message),)
         except ActionNotFound as error:
             if self.on_invalid in ("feedback", "terminate"):
                 feedback = self._report.after(str(error), self.invalid_reward)
                 return Turn(self.answers.reply(message, feedback), self.invalid_reward, is_valid=False)
             # A copy each time: a game may write into what it is given.
-            action = copy.deepcopy(self._noop) if self.on_invalid == "noop" else self._random_action(state)
+            actions = (copy.deepcopy(self._noop) if self.on_invalid == "noop" else self._random_action(state),)
             self.note_invalid_answer(state)
-            note = f"{error} Instead, {self.codec.encode(action)} was played."
-        played = game.step(action)
-        try:
-            observation, reward, terminated, truncated, info = played
-            reward = float(reward)
-        except (TypeError, ValueError):
-            raise _no_outcome(played) from None
+            note = f"{error} Instead, {self.codec.encode(actions[0])} was played."
+        earned, count = 0.0, 0
+        for action in actions:
+            played = game.step(action)
+            try:
+                observation, reward, terminated, truncated, info = played
+                earned += float(reward)
+            except (TypeError, ValueError):
+                raise _no_outcome(played) from None
+            count += 1
+            if terminated or truncated:
+                break
         kept = info
         if info.__class__ is not dict or info:
             if not isinstance(info, Mapping):
@@ -250,22 +283,24 @@ class GymnasiumGame(GameEnv):
             kept = copy_info(info)  # a game may write its next info into the same dict
         game_state: GymnasiumState = state.game_state
         game_state.game_info, game_state.observation = info, observation
-        game_state.moves += 1
+        game_state.moves += count
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
-            shown, reward = join_contents([note, shown]), reward + self.invalid_reward
-        if (self._report.needs_no_info or info) and (lines := self._lines(state, reward, is_over=bool(terminated or truncated))):
+            shown, earned = join_contents([note, shown]), earned + self.invalid_reward
+        if self._lists is not None:
+            state["trajectory"][-1]["extras"]["actions"] = count
+        if (info or self._reports_all_moves) and (lines := self._lines(state, earned, is_over=bool(terminated or truncated))):
             shown = join_contents([shown, lines])
         if terminated or truncated:
-            shown = join_contents([shown, _GAME_OVER])
-        return Turn(self.answers.reply(message, shown), reward, bool(terminated), bool(truncated), kept)
+            shown = join_contents([shown, _closing_text(count, len(actions))])
+        return Turn(self.answers.reply(message, shown), earned, bool(terminated), bool(truncated), kept)
 
     def _lines(self, state: State, reward: float | None, *, is_over: bool = False) -> str:
         """Return what is told below the observation."""
         game_state: GymnasiumState = state.game_state
         most = self._most_moves
         if self.max_turns > 0:  # which counts answers that named no action, too
-            at_most = game_state.moves + self.max_turns - len(state["trajectory"])
+            at_most = game_state.moves + (self.max_turns - len(state["trajectory"])) * self.max_actions_per_turn
             most = at_most if most is None else min(most, at_most)
         return self._report.lines(
             game_state.observation, game_state.game_info, reward=reward, moves=game_state.moves, most_moves=most, is_over=is_over
@@ -293,7 +328,7 @@ class GymnasiumGame(GameEnv):
         """Tell the game's own info, and the legal actions where it masks them."""
         game_state: GymnasiumState = state.game_state
         info = game_state.game_info
-        if not info and not self._report.observes_mask:
+        if not info and not self._observes_mask:
             return {"game_info": {}}
         told: dict[str, Any] = {"game_info": copy_info(info)}
         legal = self.codec.legal_texts(find_mask(game_state.observation, info))
@@ -306,7 +341,7 @@ class GymnasiumGame(GameEnv):
     def _lowest_game_reward(self) -> float | None:
         if self._lowest is None:
             return None
-        limits = [limit for limit in (self._most_moves, self.max_turns) if limit is not None and limit > 0]
+        limits = [limit for limit in (self._most_moves, self.max_turns * self.max_actions_per_turn) if limit is not None and limit > 0]
         moves = min(limits, default=None)
         answers = self.max_turns if self.max_turns > 0 else None if moves is None else moves * self.max_invalid_moves
         return self._lowest_of(self._lowest, moves, self.invalid_reward, answers)
@@ -356,6 +391,11 @@ def _check_rewards(game: gym.Env[Any, Any], name: str) -> None:
 def _as_gymnasium(made: Any) -> Game:
     """Return a game with the interface of Gymnasium, whichever it has."""
     return OldGymGame(made) if has_old_interface(made) else made
+
+
+def _closing_text(played: int, given: int) -> str:
+    """Return what is told at the end of a game, after so many of the last answer's actions."""
+    return _GAME_OVER if played == given else f"{_GAME_OVER} {played} of your {given} actions {'was' if played == 1 else 'were'} played."
 
 
 def _no_outcome(played: Any) -> TypeError:
