@@ -78,7 +78,7 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
               what each such answer is rewarded with.
             * ``history``: moves that the model is shown again: None for all of them. ``images``: pictures that it is shown, the newest
               ones. ``max_prompt_tokens``: most tokens of a prompt, in which the oldest moves are left out; four characters are a token
-              unless ``count_tokens``, a function, counts those of a text.
+              unless ``count_tokens``, a function, counts those of a text, and a picture is 1,000.
             * ``max_turns``, ``blocking``, ``system_prompt``, ``rubric``, ``render_mode`` (the chat environment's) and the rest of what
               `vfgym.GameEnv` takes.
 

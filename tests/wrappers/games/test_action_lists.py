@@ -184,7 +184,7 @@ def test_an_invalid_answer_leads_to_what_on_invalid_says(on_invalid: Any, played
     env = lake(on_invalid=on_invalid, invalid_reward=-0.5, **options)
     outcome = env.step(tagged("right", "jump"))
     assert outcome.reward == -0.5
-    assert env.state["moves"] == played
+    assert env.state["num_moves"] == played
     assert outcome.terminated == (on_invalid == "terminate")
     assert ("Instead, " in outcome.observation[-1].content) == bool(played)
 
@@ -250,7 +250,7 @@ def test_wrapped_ids_take_it_and_copies_keep_it() -> None:
     env.step(tagged("left", "right"))
     for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         other.step(tagged("left", "right", "left"))
-        assert other.state["moves"] == 5
+        assert other.state["num_moves"] == 5
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, "two", True])

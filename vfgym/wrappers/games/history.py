@@ -51,7 +51,7 @@ class PromptLimits:
     count_tokens: Callable[[str], int] = estimate_tokens
 
     def __bool__(self) -> bool:
-        return not self.moves is self.images is self.tokens is None
+        return any(limit is not None for limit in (self.moves, self.images, self.tokens))
 
     @property
     def drop_moves(self) -> bool:

@@ -151,7 +151,7 @@ class GameSessionEnv(MultiTurnEnv):
         """Define an environment.
 
         Args:
-            max_turns: Most moves of one episode; unlimited where it is not positive.
+            max_turns: Most answers of one episode; unlimited where it is not positive.
             max_invalid_moves: Messages in a row that name no move, after which the episode is truncated; `max_turns` where that is less.
             blocking: Whether a move may take long. In async runs a blocking game lives on a thread of its own, always the
                 same; any other is called in place.

@@ -89,7 +89,7 @@ class GymnasiumState(GameState):
 
     observation: Any = None
     game_info: Mapping[str, Any] = field(default_factory=dict)
-    moves: int = 0
+    num_moves: int = 0
     """How many actions were played."""
 
 
@@ -102,7 +102,7 @@ class ActionMonitorRubric(Rubric):
 
     def num_actions(self, state: State) -> float:
         """Return the number of actions that were played."""
-        return float(getattr(state.game_state, "moves", 0))  # there is none where the game could not begin
+        return float(getattr(state.game_state, "num_moves", 0))  # there is none where the game could not begin
 
 
 class GymnasiumGame(GameEnv):
@@ -283,7 +283,7 @@ class GymnasiumGame(GameEnv):
             kept = copy_info(info)  # a game may write its next info into the same dict
         game_state: GymnasiumState = state.game_state
         game_state.game_info, game_state.observation = info, observation
-        game_state.moves += count
+        game_state.num_moves += count
         shown = self._shown(game, observation) if self._rendered is None else self._rendered(observation)
         if note:
             shown, earned = join_contents([note, shown]), earned + self.invalid_reward
@@ -300,10 +300,10 @@ class GymnasiumGame(GameEnv):
         game_state: GymnasiumState = state.game_state
         most = self._most_moves
         if self.max_turns > 0:  # which counts answers that named no action, too
-            at_most = game_state.moves + (self.max_turns - len(state["trajectory"])) * self.max_actions_per_turn
+            at_most = game_state.num_moves + (self.max_turns - len(state["trajectory"])) * self.max_actions_per_turn
             most = at_most if most is None else min(most, at_most)
         return self._report.lines(
-            game_state.observation, game_state.game_info, reward=reward, moves=game_state.moves, most_moves=most, is_over=is_over
+            game_state.observation, game_state.game_info, reward=reward, moves=game_state.num_moves, most_moves=most, is_over=is_over
         )
 
     def _random_action(self, state: State) -> Any:

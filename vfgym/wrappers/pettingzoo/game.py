@@ -15,7 +15,7 @@ from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_
 from vfgym.foreign import mute_warnings
 from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.games.answers import Answers
-from vfgym.wrappers.games.masks import allows, mask_of
+from vfgym.wrappers.games.masks import allows, find_mask, mask_of
 from vfgym.wrappers.games.session import close_or_log, copy_info
 from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
 from vfgym.wrappers.gymnasium.rendering import check_readable, drawing_text
@@ -437,10 +437,7 @@ class PettingZooGame(TurnBasedGame):
 
     def _mask(self, player: Player) -> Any:
         """Return which actions are legal now: an array of 0 and 1, or None where the environment does not say."""
-        observation = self._observation(player)
-        if isinstance(observation, Mapping) and "action_mask" in observation:
-            return observation["action_mask"]
-        return self.env.infos[player].get("action_mask")
+        return find_mask(self._observation(player), self.env.infos[player])
 
 
 def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any]) -> Any:
