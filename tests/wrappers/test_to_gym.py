@@ -125,7 +125,9 @@ class Generated(gym.Env[Any, Any]):
 def test_generated_spaces_of_every_kind_come_back(
     action_space: gym.Space[Any], observation_space: gym.Space[Any], seed: int, by_tool: bool
 ) -> None:
-    chat = vfgym.to_chat(lambda: Generated(action_space, observation_space), as_tool=by_tool, obs_to_text=repr, blocking=False)
+    chat = vfgym.to_chat(
+        lambda: Generated(action_space, observation_space), as_tool=by_tool, obs_to_text=repr, rules="Do it.", blocking=False
+    )
     back = vfgym.to_gym(chat, by="tool" if by_tool else "text")
     native = Generated(action_space, observation_space)
     native.action_space.seed(seed)

@@ -30,6 +30,7 @@ from vfgym.messages import AssistantMessage, Response, ToolCall
 from vfgym.rubrics.scoring import Score, apply_score
 from vfgym.runs.replicas import as_env, make_env
 from vfgym.state import State
+from vfgym.wrappers.gymnasium.game import GymnasiumGame
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +99,8 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("step() and rollout() give equal states", lambda: _same_states_both_ways(make)),
         ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
     ]
+    if isinstance(definition, GymnasiumGame):
+        promises.append(("tells what its actions and observations are", lambda: _is_playable(definition)))
     promises += round_trips(definition, make)
     if spec is not None:
         promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
@@ -415,6 +418,12 @@ async def _play_rollout(definition: ChatEnv, row: dict[str, Any], actions: list[
 
 
 _COMPARED = ("prompt", "completion", "reward", "metrics", "stop_condition", "is_completed", "is_truncated", "error", "answer", "example_id")
+
+
+def _is_playable(game: GymnasiumGame) -> str:
+    if game.prompt_problems:
+        raise Broken("; ".join(game.prompt_problems))
+    return ""
 
 
 def _vectorizes(make: Callable[[], gym.Env[Any, Any]]) -> str:

@@ -37,6 +37,7 @@ from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
 from vfgym.wrappers.games.session import GameSessionEnv, Turn
 from vfgym.wrappers.games.turn_based import Played, TurnBasedGame
+from vfgym.wrappers.gymnasium.registered import register_description
 from vfgym.wrappers.new_messages import NewMessages
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
@@ -58,6 +59,7 @@ __all__ = [
     "TextArenaEnv",
     "Turn",
     "TurnBasedGame",
+    "register_description",
     "to_chat",
     "to_gym",
     "to_pettingzoo",

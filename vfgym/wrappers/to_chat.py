@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -101,13 +102,23 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
     if isinstance(env, EnvSpec):
         _check_wrappers(env)
         spec = _with_render_mode(env, options)
-        return GymnasiumGame(MakeGame(spec), **{"env_id": spec.id, "name": spec.id, **options})
+        return _warned_of(GymnasiumGame(MakeGame(spec), **{"env_id": spec.id, "name": spec.id, **options}))
     if not callable(env):
         raise ConfigurationError(_refusal_text(env))
     try:
-        return GymnasiumGame(env, **options)
+        chat = GymnasiumGame(env, **options)
     except IsPettingZoo:  # what a function makes is known when it has made one
         return PettingZooEnv(env, **options)
+    return _warned_of(chat)
+
+
+def _warned_of(chat: GymnasiumGame) -> GymnasiumGame:
+    """Return a chat environment, after a warning if nobody could play it from its prompt."""
+    if chat.prompt_problems:
+        warnings.warn(
+            f"a model that plays {chat.env_id or 'this game'} is told too little: {'; '.join(chat.prompt_problems)}", stacklevel=3
+        )
+    return chat
 
 
 def import_id(source: str) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,9 +159,9 @@ def test_whatever_a_docstring_of_somebody_elses_says_is_told_but_what_is_for_pro
         "\n\nRules:\nYou may dig three times (the map is an ndarray)."
         "\n\nThe Goal:\nFind the treasure."
         "\n\nStarting State:\nYou stand at the border."
-        "\n\nRewards:\n10 points for the treasure.",
+        "\n\nReward:\n10 points for the treasure.",
         action_names=("dig", "leave"),
-        observation_names=("nothing", "a hole", "treasure"),
+        observation_labels=("nothing", "a hole", "treasure"),
     )
 
 
@@ -197,20 +202,23 @@ def test_no_docstring_breaks_a_description_or_names_more_or_less_than_there_is(l
 
     Careless.__doc__ = "\n".join(lines)
     found = describe(Careless())
-    for names in (found.action_names, found.observation_names):
-        assert len(names) in (0, 2) if isinstance(space, Discrete) else not names
+    size = 2 if isinstance(space, Discrete) else space.shape[0]
+    for names in (found.action_names, found.action_labels, found.observation_labels):
         assert len(set(names)) == len(names)
-    for labels in (found.action_labels, found.observation_labels):
-        assert not labels if isinstance(space, Discrete) else len(labels) in (0, space.shape[0])
+        assert len(names) in (0, size)
+    assert not (found.action_labels if isinstance(space, Discrete) else found.action_names)
 
 
 def test_names_of_observations_and_actions_of_an_environment_documented_like_gymnasiums() -> None:
     assert describe(Documented()) == Description(
-        rules="Weather to be guessed.\n\nRewards:\nYou get 1 for each dry day.",
+        rules="Weather to be guessed.\n\nReward:\nYou get 1 for each dry day.",
+        about_observations="What the sky is like:",
         action_names=("wait", "go out"),
-        observation_names=("dry", "wet", "unknown"),
+        observation_labels=("dry", "wet", "unknown"),
     )
-    assert describe(Vectors()).action_labels == ("left wheel", "right wheel")
+    found = describe(Vectors())
+    assert found.action_labels == ()
+    assert found.about_actions == "Num, Action, Unit\n0, left wheel, m/s\n1, right wheel, m/s"
 
 
 @pytest.mark.parametrize("space", [Discrete(3), Box(-1, 1, (2,)), MultiDiscrete([2, 2])])
@@ -259,3 +267,131 @@ def test_long_rules_are_cut_at_a_paragraph() -> None:
     rules = describe(Long()).rules
     assert MOST_CHARACTERS - 200 < len(rules) <= MOST_CHARACTERS
     assert rules.endswith("x" * 90)
+
+
+# What environments declare
+
+
+class Steer(Enum):
+    LEFT = 0
+    STAY = 1
+    RIGHT = 2
+
+
+@dataclass
+class Keys:
+    turn_left: int = 0
+    wait: int = 1
+    turn_right: int = 2
+
+
+@pytest.mark.parametrize(
+    ("attribute", "declared", "names"),
+    [
+        ("actions", Steer, ("LEFT", "STAY", "RIGHT")),
+        ("Actions", Steer, ("LEFT", "STAY", "RIGHT")),
+        ("action_names", ["left", "stay", "right"], ("left", "stay", "right")),
+        ("ACTION_NAMES", ("left", "stay", "right"), ("left", "stay", "right")),
+        ("actions", {0: "LEFT", 1: "STAY", 2: "RIGHT"}, ("LEFT", "STAY", "RIGHT")),
+        ("ACTION_NAMES", {"LEFT": 0, "RIGHT": 2, "STAY": 1}, ("LEFT", "STAY", "RIGHT")),
+        ("actions", Keys(), ("turn_left", "wait", "turn_right")),
+        ("actions", {0: "LEFT", 1: "STAY"}, ()),
+        ("actions", ["left", "right"], ()),
+        ("actions", ["go", "go", "stay"], ()),
+        ("actions", [0, 1, 2], ()),
+        ("actions", 3, ()),
+        ("actions", {0: np.zeros(2), 1: np.ones(2), 2: np.ones(2)}, ()),
+    ],
+)
+def test_names_of_actions_are_those_that_the_environment_declares(attribute: str, declared: Any, names: tuple[str, ...]) -> None:
+    """Word for word, in the order of their numbers; of the environment, or of its type of actions."""
+    env, other = Game(), Game()
+    for game in (env, other):
+        game.action_space = Discrete(3)
+    setattr(env, attribute, declared)
+    other.action_type = SimpleNamespace(**{attribute: declared})
+    assert describe(env).action_names == describe(other).action_names == names
+
+
+def test_meanings_of_actions_go_before_all_else_that_names_them() -> None:
+    class Meant(Documented):
+        """A game.
+
+        ## Actions
+        - 0: wait
+        - 1: go out
+        """
+
+        actions = {0: "LEFT", 1: "RIGHT"}
+
+    assert describe(Meant()).action_names == ("LEFT", "RIGHT")
+    Meant.get_action_meanings = lambda self: ["NOOP", "FIRE"]
+    found = describe(Meant())
+    assert (found.action_names, found.noop) == (("NOOP", "FIRE"), 0)
+
+
+def test_actions_that_do_not_begin_with_0_are_named_by_their_numbers() -> None:
+    env = Game()
+    env.action_space = Discrete(2, start=1)
+    env.actions = Steer
+    assert describe(env).action_names == ("STAY", "RIGHT")
+
+
+def test_labels_are_those_that_the_environment_declares() -> None:
+    env = Game()
+    env.observation_space = Box(-1, 1, (2,))
+    env.observation_labels = ["speed", "fuel"]
+    assert describe(env).observation_labels == ("speed", "fuel")
+    env.observation_labels = ["speed"]
+    assert describe(env).observation_labels == ()
+    # As highway-env has it: a row for each car.
+    env.observation_space = Box(-1, 1, (5, 3))
+    env.observation_type = SimpleNamespace(features=["presence", "x", "y"])
+    assert describe(env).about_observations == "Each row of numbers is: presence, x, y."
+
+
+class Wrapped:
+    """A game of the abandoned gym.
+
+    :param depth: How deep it is.
+    """
+
+    action_space = Discrete(2)
+    observation_space = Discrete(3)
+    actions = {0: "dig", 1: "leave"}
+
+    @property
+    def unwrapped(self) -> Wrapped:
+        return self
+
+    def step(self, action: int) -> None: ...
+
+
+def test_the_docstring_of_a_compatibility_wrapper_is_not_the_games() -> None:
+    """Shimmy's keep the game in `gym_env`."""
+
+    class GymV21CompatibilityV0(Game):
+        """This wrapper converts a Gym v21 environment to a Gymnasium environment."""
+
+    GymV21CompatibilityV0.__module__ = "shimmy.openai_gym_compatibility"
+    wrapper = GymV21CompatibilityV0()
+    assert describe(wrapper) == Description()
+    wrapper.gym_env = Wrapped()
+    assert describe(wrapper) == Description(rules="A game of the abandoned gym.", action_names=("dig", "leave"))
+
+
+def test_the_limit_of_steps_is_the_games_own() -> None:
+    env = Guess()
+    env.spec = gym.envs.registration.EnvSpec("Guess-v0", entry_point=Guess, max_episode_steps=12)
+    assert describe(env).rules.endswith("\n\nAn episode is cut off after 12 steps.")
+
+
+def test_a_subclass_of_a_curated_game_is_that_game_unless_it_says_something_itself() -> None:
+    class Quiet(CartPoleEnv):
+        pass
+
+    class Loud(CartPoleEnv):
+        """A pole on the moon."""
+
+    assert describe(Quiet()).rules == describe(CartPoleEnv()).rules != ""
+    assert describe(Loud()).rules == "A pole on the moon."

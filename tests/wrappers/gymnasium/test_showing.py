@@ -129,7 +129,8 @@ def test_what_wrappers_changed_is_not_explained_as_it_was() -> None:
     assert "angular velocity (radians/s): " in rescaled
     discrete = shown(vfgym.to_chat(wrappers.DiscretizeAction(gym.make("Pendulum-v1"), 3)))
     assert "Actions: 0, 1, 2.\n\nAnswer with" in discrete
-    flat = shown(vfgym.to_chat(wrappers.FlattenObservation(gym.make("Blackjack-v1"))))
+    with pytest.warns(UserWarning, match="45 numbers of an observation have no labels"):
+        flat = shown(vfgym.to_chat(wrappers.FlattenObservation(gym.make("Blackjack-v1"))))
     assert "The usable ace is 1" not in flat
     assert "The usable ace is 1" in shown(vfgym.to_chat("Blackjack-v1"))
     lake = shown(vfgym.to_chat(wrappers.FlattenObservation(gym.make("FrozenLake-v1"))))

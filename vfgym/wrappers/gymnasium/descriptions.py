@@ -1,39 +1,37 @@
-"""What a Gymnasium environment says about itself, for a model: its rules, and names for its actions and observations.
+"""What a model is told about a Gymnasium environment: its rules, and names for its actions and observations.
 
-Most of it stands in the docstring of the environment's class (see `docstrings`); the rest in the environment, or in
-its source. A name or label is given only where there is exactly one for each element of the environment's spaces: a wrong one is
-worse than none.
+For Gymnasium's own games that is written by hand (see `curated`). Others are described by their docstrings (see `docstrings`) and by
+what they declare (see `names`). What was said with `vfgym.register_description` goes before both.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import importlib
-import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from vfgym.data import GamePrompt, PromptText, gymnasium_prompts
+from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium import minigrid
 from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, write
-from vfgym.wrappers.gymnasium.docstrings import HEADINGS_OF_CODE, numbered_lists, prose, sections, tables
+from vfgym.wrappers.gymnasium.docstrings import numbered_elements, player_sections, without_elements
+from vfgym.wrappers.gymnasium.names import declared_action_names, declared_labels
+from vfgym.wrappers.gymnasium.registered import RegisteredDescription, registered_descriptions
 from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 MOST_CHARACTERS = 3000
-"""The longest rules and explanations; what goes beyond is cut at a paragraph."""
+"""The longest rules and explanations that are taken from a docstring; what goes beyond is cut at a paragraph."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """What an environment says about itself; what it does not say is empty."""
+    """What a player is told about an environment; what is not known is empty."""
 
     rules: str = ""
     """What the game is about, its rewards and how an episode ends, in plain paragraphs."""
@@ -43,55 +41,86 @@ class Description:
     """What is to be said about observations besides their labels, for a player who sees them as numbers."""
     legend: str = ""
     """How to read the environment's ``ansi`` drawing, for a player who sees that."""
-    action_names: tuple[str, ...] = ()
-    """The name of each action of a `Discrete` space, in order."""
+    action_names: Any = ()
+    """The name of each action of a `Discrete` space, in order; or names as `vfgym.codecs.codec_for` takes them."""
     action_labels: tuple[str, ...] = ()
     """What each number of an action stands for, where actions are vectors (`Box`, `MultiDiscrete`, `MultiBinary`)."""
-    observation_names: tuple[str, ...] = ()
-    """What each observation of a `Discrete` space stands for, in order."""
     observation_labels: tuple[str, ...] = ()
-    """What each number of an observation stands for, where observations are vectors or tuples."""
+    """What each number of an observation stands for, where observations are vectors or tuples; or each value of a `Discrete`."""
     noop: int | None = None
     """The action of a `Discrete` space that does nothing, where one clearly does."""
+    obs_to_text: Callable[[Any], str] | None = None
+    """What writes observations, if it was registered."""
+    failure_reward: float | None = None
+    """What a failed rollout counts with, if it was registered."""
     prompts_version: int | None = None
     """The version of the data that this is from; None where it is not from data."""
 
 
 def describe(env: gym.Env[Any, Any]) -> Description:
-    """Return what an environment says about itself.
+    """Return what a player is told about an environment.
 
     What is said about actions or observations holds for the bare environment's spaces; where a wrapper changed a space, nothing is.
+
+    Raises:
+        ConfigurationError: If labels were registered that are not as many as there are numbers.
     """
-    game, spec = innermost(env), env.spec
-    curated = curated_prompt(type(game))
-    if curated is not None:
-        return _curated_description(env, curated)
-    known = _read_docstring_of(_docstring(type(game)))
-    has_its_actions, has_its_observations = env.action_space == game.action_space, env.observation_space == game.observation_space
-    if not has_its_actions:
-        known = dataclasses.replace(known, actions=_UNDOCUMENTED_SPACE)
-    if not has_its_observations:
-        known = dataclasses.replace(known, observations=_UNDOCUMENTED_SPACE)
-    is_documented = not _has_own_model(game)
-    known_actions = game.action_space if is_documented and has_its_actions else None
-    known_observations = game.observation_space if is_documented and has_its_observations else None
-    action_names = _action_names(game, known_actions, known)
-    action_labels, remarks = _without_remarks(_labels(known_actions, known.actions, _ACTION_LABELS, game))
-    about_actions = known.actions.without_elements if action_names or action_labels else known.actions.text
-    observation_names = _names(known_observations, known.observations.lists)
-    observation_labels = _labels(known_observations, known.observations, _OBSERVATION_LABELS, game)
-    observation_labels = observation_labels or _parts(known_observations, known) or _read_starting_labels(known_observations, known)
-    return Description(
-        rules=_within_limit(_rules(game, spec, known)),
-        about_actions=_within_limit("\n\n".join(text for text in (about_actions, remarks) if text)),
-        about_observations=_within_limit(_describe_observations(game, known, is_labelled=bool(observation_names or observation_labels))),
-        legend=_LEGENDS.get(_class_of(game), ""),
-        action_names=action_names,
-        action_labels=action_labels,
-        observation_names=observation_names,
-        observation_labels=observation_labels,
-        noop=_noop(known_actions, action_names),
-    )
+    curated = _curated(type(innermost(env)))
+    described = _declared_description(env) if curated is None else _curated_description(env, curated)
+    for registered in registered_descriptions(env):
+        described = _with_registered(env, described, registered)
+    return described
+
+
+def _with_registered(env: gym.Env[Any, Any], described: Description, registered: RegisteredDescription) -> Description:
+    changes: dict[str, Any] = {}
+    if registered.rules is not None:
+        changes |= {"rules": registered.rules, "prompts_version": None}
+    if registered.legend is not None:
+        changes["legend"] = registered.legend
+    if registered.failure_reward is not None:
+        changes["failure_reward"] = registered.failure_reward
+    if registered.action_names is not None and _has_its_actions(env):
+        noop = _noop(env.action_space, registered.action_names)
+        changes |= {"action_names": registered.action_names, "action_labels": (), "about_actions": "", "noop": noop}
+    if _has_its_observations(env):
+        if registered.obs_to_text is not None:
+            changes["obs_to_text"] = registered.obs_to_text
+        if registered.labels is not None:
+            size = _size(env.observation_space)
+            if len(registered.labels) != size:
+                raise ConfigurationError(
+                    f"{len(registered.labels)} labels are registered for {type(innermost(env)).__name__}, whose observations"
+                    f" ({env.observation_space}) have {'no numbers to label' if size is None else f'{size}'}"
+                )
+            changes |= {"observation_labels": registered.labels, "about_observations": ""}
+    return dataclasses.replace(described, **changes)
+
+
+def _has_its_actions(env: gym.Env[Any, Any]) -> bool:
+    return bool(env.action_space == _bare(env).action_space)
+
+
+def _has_its_observations(env: gym.Env[Any, Any]) -> bool:
+    return bool(env.observation_space == _bare(env).observation_space)
+
+
+def _bare(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    while isinstance(env, gym.Wrapper):
+        env = env.env
+    return env
+
+
+# Gymnasium's own games
+
+
+def _curated(cls: type) -> GamePrompt | None:
+    """Return what is written about a class or the class that it refines, unless it says something itself."""
+    for base in cls.__mro__:
+        prompt = curated_prompt(base)
+        if prompt is not None or _is_documented(base):
+            return prompt
+    return None
 
 
 def _curated_description(env: gym.Env[Any, Any], curated: GamePrompt) -> Description:
@@ -103,10 +132,13 @@ def _curated_description(env: gym.Env[Any, Any], curated: GamePrompt) -> Descrip
         ("Rewards:\n", write(curated["rewards"], settings)),
         ("Episode end:\n", [" ".join([*write(curated.get("episode_end", []), settings), *_step_limit(env.spec)])]),
     ]
-    has_its_actions, has_its_observations = env.action_space == game.action_space, env.observation_space == game.observation_space
-    is_known_robot = not _has_own_model(game)
-    names = tuple(write(curated.get("action_names", []), settings)) if has_its_actions and is_known_robot else ()
-    size = game.action_space.n if isinstance(game.action_space, spaces.Discrete) else None
+    has_its_actions, has_its_observations = _has_its_actions(env), _has_its_observations(env)
+    is_known_robot = env.spec is None or "xml_file" not in env.spec.kwargs
+
+    def fitting(texts: Sequence[str | PromptText], space: gym.Space[Any], is_the_games: bool) -> tuple[str, ...]:
+        return _fitting(tuple(write(texts, settings)), space) if is_the_games and is_known_robot else ()
+
+    names = fitting(curated.get("action_names", []), game.action_space, has_its_actions)
     return Description(
         rules="\n\n".join(title + _paragraphs(texts) for title, texts in sections if any(texts)),
         about_actions=_paragraphs(write(curated.get("actions", []), settings)) if has_its_actions else "",
@@ -117,239 +149,80 @@ def _curated_description(env: gym.Env[Any, Any], curated: GamePrompt) -> Descrip
             ]
         ),
         legend=_paragraphs(write(curated.get("legend", []), settings)),
-        action_names=names if len(names) == size else (),
-        action_labels=_fitting(curated.get("action_labels", []), settings, game.action_space) if has_its_actions and is_known_robot else (),
-        observation_labels=(
-            _fitting(curated.get("observation_labels", []), settings, game.observation_space)
-            if has_its_observations and is_known_robot
-            else ()
-        ),
+        action_names=names,
+        action_labels=fitting(curated.get("action_labels", []), game.action_space, has_its_actions),
+        observation_labels=fitting(curated.get("observation_labels", []), game.observation_space, has_its_observations),
         noop=names.index(curated["noop"]) if curated.get("noop") in names else None,
         prompts_version=gymnasium_prompts()["version"],
     )
 
 
-def _fitting(labels: Sequence[str | PromptText], settings: Settings, space: gym.Space[Any]) -> tuple[str, ...]:
-    written = tuple(write(labels, settings))
-    return written if len(written) == _size(space) else ()
+# Other games
 
-
-def _step_limit(spec: EnvSpec | None) -> list[str]:
-    limit = spec.max_episode_steps if spec is not None else None
-    return [] if limit is None else [f"An episode is cut off after {limit} steps."]
-
-
-def _paragraphs(texts: Sequence[str]) -> str:
-    return "\n\n".join(texts).replace("\n\n- ", "\n- ")
-
-
-_BASES = {
-    ("builtins", "object"),
-    ("gym.core", "Env"),
-    ("gymnasium.core", "Env"),
-    ("gymnasium.envs.mujoco.mujoco_env", "MujocoEnv"),
-    ("ale_py.env", "AtariEnv"),
-    ("minigrid.minigrid_env", "MiniGridEnv"),
-    ("minigrid.core.roomgrid", "RoomGrid"),
-    ("minigrid.envs.babyai.core.roomgrid_level", "RoomGridLevel"),
-}
-"""Classes whose docstrings are for those who write environments, not for those who play one."""
-
-_OLD_MUJOCO = re.compile(r"gymnasium\.envs\.mujoco\.(\w+)_v4")
-
-
-class _Docstring(NamedTuple):
-    """What documents an environment."""
-
-    text: str
-    is_of_later_version: bool = False
-    """Whether it is that of a later version of the environment."""
-    has_known_form: bool = False
-    """Whether it is one of Gymnasium's or Minigrid's, of which is known what stands under which heading, and what is not for a player."""
-
-
-def _docstring(cls: type) -> _Docstring:
-    """Return the docstring of an environment's class, or that of the class that it refines."""
-    old = _OLD_MUJOCO.fullmatch(cls.__module__)
-    if old:
-        # Gymnasium documents the fourth versions of its MuJoCo environments with the fifth.
-        later = importlib.import_module(f"gymnasium.envs.mujoco.{old[1]}_v5")
-        return _Docstring(getattr(later, cls.__name__).__doc__ or "", is_of_later_version=True, has_known_form=True)
-    family = gym.Env if issubclass(cls, gym.Env) else object  # a mixin is not what documents an environment
-    for base in cls.__mro__:
-        if issubclass(base, family) and base.__dict__.get("__doc__") and (base.__module__, base.__qualname__) not in _BASES:
-            return _Docstring(base.__doc__ or "", has_known_form=base.__module__.startswith(("gymnasium.envs.", "minigrid.envs.")))
-    return _Docstring("")
-
-
-@dataclass(frozen=True)
-class _DocumentedSpace:
-    """What a docstring says of a space."""
-
-    text: str
-    without_elements: str
-    """The text without the lists and tables of elements."""
-    lists: tuple[tuple[str, ...], ...]
-    tables: tuple[list[list[str]], ...]
-
-
-_UNDOCUMENTED_SPACE = _DocumentedSpace(text="", without_elements="", lists=(), tables=())
-
-
-@dataclass(frozen=True)
-class _Documented:
-    """What stands in a docstring."""
-
-    rules: str
-    episode_end: str
-    actions: _DocumentedSpace
-    observations: _DocumentedSpace
-    starting_tables: tuple[list[list[str]], ...]
-    parts: tuple[tuple[str, int], ...]
-    """The parts that observations are joined from, with their sizes, as the MuJoCo environments list them."""
-    settings: frozenset[str]
-    """What stands in backquotes, arguments among it."""
-
-
-_EPISODE_END = "Episode end"
-
-_TITLES = {
-    "": "",
-    "description": "",
-    "transition dynamics": "Transition dynamics",
-    "reward": "Rewards",
-    "rewards": "Rewards",
-    "episode end": _EPISODE_END,
-    "episode termination": _EPISODE_END,
-    "episode truncation": _EPISODE_END,
-    "termination": _EPISODE_END,
-    "truncation": _EPISODE_END,
-}
-"""The sections that are rules in Gymnasium's own docstrings, and what they are headed with."""
+_FOR_AUTHORS = (
+    "gymnasium.core.",
+    "gymnasium.envs.mujoco.mujoco_env.",
+    "ale_py.env.",
+    "minigrid.minigrid_env.",
+    "minigrid.core.",
+    "minigrid.envs.babyai.core.",
+    "shimmy.",
+    "gym.core.",
+    "builtins.",
+)
+"""Modules whose classes document what games are made with, and none of them."""
 
 _ACTIONS = frozenset({"action space", "actions"})
 _OBSERVATIONS = frozenset({"observation space", "observations"})
 
-_FOR_PROGRAMMERS = HEADINGS_OF_CODE | {
-    "changelog",
-    "citation",
-    "credits",
-    "installation",
-    "license",
-    "observation encoding",
-    "registered configurations",
-    "vectorized environment",
-    "version history",
-}
-"""The sections that are not rules in other docstrings, in which every other one is."""
 
-_PART = re.compile(r"^- \*([^*]+?) \((\d+) elements?(?: by default)?\):\*", re.MULTILINE)
-
-
-@functools.lru_cache(maxsize=256)
-def _read_docstring_of(docstring: _Docstring) -> _Documented:
-    """Read a docstring.
-
-    Rewards and observations changed with the fifth versions of the MuJoCo environments; what they are about, their actions, and
-    how an episode ends did not.
-    """
-    found = sections(inspect.cleandoc(docstring.text))
-    is_whole = not docstring.has_known_form
-    texts: dict[str, list[str]] = {}
-    for heading, body in found.items():
-        title = _title(heading, docstring)
-        if title is not None and (text := prose(body, whole=is_whole)):
-            texts.setdefault(title, []).append(text)
-    actions, observations = _join(found, _ACTIONS), _join(found, _OBSERVATIONS)
-    episode_end = texts.pop(_EPISODE_END, [])
-    return _Documented(
-        rules="\n\n".join((f"{title}:\n" if title else "") + "\n\n".join(parts) for title, parts in texts.items()),
-        episode_end="\n".join(episode_end),
-        actions=_read_space_section(actions, docstring),
-        observations=_read_space_section(observations, docstring),
-        starting_tables=tuple(tables(_join(found, {"starting state"}))),
-        parts=() if docstring.is_of_later_version else tuple((name, int(size)) for name, size in _PART.findall(observations)),
-        settings=frozenset(re.findall(r"`(\w+)", docstring.text)),
+def _declared_description(env: gym.Env[Any, Any]) -> Description:
+    """Return what an environment says about itself: in its docstring, and in what it declares."""
+    game: Any = innermost(env)
+    while "gym_env" in getattr(game, "__dict__", ()):  # one of the abandoned gym, in a wrapper of shimmy's
+        game = game.gym_env.unwrapped
+    found = {heading.casefold(): (heading, text) for heading, text in player_sections(_docstring(type(game))).items()}
+    about_actions = "\n\n".join(text for key, (_, text) in found.items() if key in _ACTIONS)
+    about_observations = "\n\n".join(text for key, (_, text) in found.items() if key in _OBSERVATIONS)
+    action_names, action_labels = _own_names(env, game, about_actions)
+    labels = _own_labels(env, game, about_observations)
+    if action_names or action_labels:
+        about_actions = "" if minigrid.is_minigrid_game(env) else without_elements(about_actions)
+    return Description(
+        rules="\n\n".join(filter(None, [_within_limit(_rules(env, game, found)), *_step_limit(env.spec)])),
+        about_actions=_within_limit(about_actions) if _has_its_actions(env) else "",
+        about_observations=_within_limit(_about_observations(env, game, about_observations, labels)),
+        action_names=action_names,
+        action_labels=action_labels,
+        observation_labels=labels,
+        noop=_noop(env.action_space, action_names),
     )
 
 
-def _title(heading: str, docstring: _Docstring) -> str | None:
-    """Return what a section of the rules is headed with; None for a section that is not part of them."""
-    key = heading.casefold()
-    if key in _TITLES:
-        title = _TITLES[key]
-        return None if docstring.is_of_later_version and title == "Rewards" else title
-    return None if docstring.has_known_form or key in _ACTIONS | _OBSERVATIONS | _FOR_PROGRAMMERS else heading
+def _docstring(cls: type) -> str:
+    """Return the docstring of an environment's class, or that of the class that it refines."""
+    return next((base.__doc__ or "" for base in cls.__mro__ if _is_documented(base)), "")
 
 
-def _join(found: Mapping[str, str], headings: Set[str]) -> str:
-    return "\n\n".join(body for heading, body in found.items() if heading.casefold() in headings)
+def _is_documented(cls: type) -> bool:
+    """Say whether a class has a docstring that is about a game."""
+    return bool(hasattr(cls, "step") and cls.__dict__.get("__doc__") and not f"{cls.__module__}.".startswith(_FOR_AUTHORS))
 
 
-def _read_space_section(section: str, docstring: _Docstring) -> _DocumentedSpace:
-    is_of_later_version, is_whole = docstring.is_of_later_version, not docstring.has_known_form
-    return _DocumentedSpace(
-        text="" if is_of_later_version else prose(section, whole=is_whole),
-        without_elements="" if is_of_later_version else prose(section, whole=is_whole, without_elements=True),
-        lists=tuple(numbered_lists(section)),
-        tables=tuple(tables(section)),
-    )
-
-
-def _rules(game: gym.Env[Any, Any], spec: EnvSpec | None, known: _Documented) -> str:
+def _rules(env: gym.Env[Any, Any], game: Any, found: dict[str, tuple[str, str]]) -> str:
     if _is_atari(game):
-        return _atari_rules(game)
-    parts = [known.rules, _episode_end(spec, known), _settings(game, spec, known), _UNDOCUMENTED.get(_class_of(game), "")]
-    if minigrid.is_minigrid_game(game):
-        parts.append(minigrid.rules(game))
-    return "\n\n".join(part for part in parts if part)
+        parts = [_atari_rules(game)]
+    else:
+        unsaid = _ACTIONS | _OBSERVATIONS | ({"mission space"} if minigrid.is_minigrid_game(env) else set())
+        parts = [
+            text if key in ("", "description") else f"{heading}:\n{text}" for key, (heading, text) in found.items() if key not in unsaid
+        ]
+        if minigrid.is_minigrid_game(env):
+            parts.append(minigrid.rules(env))
+    return "\n\n".join(parts)
 
 
-def _class_of(game: gym.Env[Any, Any]) -> tuple[str, str]:
-    return type(game).__module__, type(game).__qualname__
-
-
-def _describe_observations(game: Any, known: _Documented, *, is_labelled: bool) -> str:
-    """Return what the docstring says of observations and, of a lake whose map is the same each time, the map, which they leave out."""
-    text = known.observations.without_elements if is_labelled else known.observations.text
-    kwargs = _constructor_arguments(game)
-    if _class_of(game) == _FROZEN_LAKE and (kwargs.get("desc") is not None or kwargs.get("map_name") is not None):
-        lake = b"\n".join(map(b"".join, game.desc.tolist())).decode()
-        text = f"{text}\n\nThe map ({_TILES}):\n\n{lake}".lstrip()
-    return text
-
-
-_TIME_LIMIT = re.compile(r"\bTruncation\b|length of the episode|episode length|duration of an episode|truncates at \d+", re.IGNORECASE)
-
-
-def _episode_end(spec: EnvSpec | None, known: _Documented) -> str:
-    """Say how an episode ends, with the limit that the environment was made with: docstrings tell the default one."""
-    limit = spec.max_episode_steps if spec is not None else None
-    if not known.rules or limit is None:
-        return f"{_EPISODE_END}:\n{known.episode_end}" if known.episode_end else ""
-    kept = [line for line in known.episode_end.splitlines() if line and not _TIME_LIMIT.search(line)]
-    return "\n".join([f"{_EPISODE_END}:", *kept, f"An episode is cut off after {limit} steps."])
-
-
-def _settings(game: gym.Env[Any, Any], spec: EnvSpec | None, known: _Documented) -> str:
-    """Return the documented arguments that one of Gymnasium's environments was made with.
-
-    Its rules speak of some of them ("slippery unless disabled"). The arguments of others may be what a player has to find out.
-    """
-    if spec is None or not type(game).__module__.startswith("gymnasium.envs."):
-        return ""
-    unused = ("map_name",) if spec.kwargs.get("desc") is not None else ()  # a map of one's own is played instead
-    settings = [
-        f"{name} = {value}"
-        for name, value in spec.kwargs.items()
-        if name in known.settings
-        and name not in ("render_mode", "xml_file", *unused)
-        and isinstance(value, bool | int | float | str | tuple)
-    ]
-    return f"Settings: {', '.join(settings)}." if settings else ""
-
-
-def _is_atari(game: gym.Env[Any, Any]) -> bool:
+def _is_atari(game: Any) -> bool:
     return any((base.__module__, base.__qualname__) == ("ale_py.env", "AtariEnv") for base in type(game).__mro__)
 
 
@@ -368,202 +241,73 @@ def _within_limit(text: str) -> str:
     return text
 
 
-def _action_names(game: Any, space: gym.Space[Any] | None, known: _Documented) -> tuple[str, ...]:
+_ATARI_LABELS = ("joystick radius", "joystick angle (radians)", "fire")
+"""What the numbers of an Atari game's continuous actions are (ale-py 0.12)."""
+
+
+def _own_names(env: gym.Env[Any, Any], game: Any, about_actions: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of actions, or the labels of their numbers: those that are declared, or else listed in the docstring."""
+    space = env.action_space
+    if not _has_its_actions(env):
+        return (), ()
+    listed = numbered_elements(about_actions)
     if not isinstance(space, spaces.Discrete):
+        return (), _fitting(_ATARI_LABELS if _is_atari(game) else listed, space)
+    if minigrid.is_minigrid_game(env):
+        return minigrid.action_names(env), ()
+    return declared_action_names(game, space) or _fitting(listed, space), ()
+
+
+def _own_labels(env: gym.Env[Any, Any], game: Any, about_observations: str) -> tuple[str, ...]:
+    if not _has_its_observations(env):
         return ()
-    if minigrid.is_minigrid_game(game):
-        return minigrid.action_names(game)
-    if hasattr(game, "get_action_meanings"):
-        meanings = tuple(game.get_action_meanings())
-        return meanings if len(meanings) == space.n else ()
-    tabulated = (_second_column(table) for table in known.actions.tables)
-    names = _names(space, [*known.actions.lists, *tabulated])
-    return _without_common_start(names)
+    candidates = (*declared_labels(game), numbered_elements(about_observations))
+    return next(filter(None, (_fitting(labels, env.observation_space) for labels in candidates)), ())
 
 
-def _names(space: gym.Space[Any] | None, lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the one list of names that has one for each element of a `Discrete` space, and all different."""
-    if not isinstance(space, spaces.Discrete):
-        return ()
-    fitting = [names for names in lists if len(names) == space.n and len({name.casefold() for name in names}) == space.n]
-    return fitting[0] if len(fitting) == 1 else ()
+def _about_observations(env: gym.Env[Any, Any], game: Any, documented: str, labels: tuple[str, ...]) -> str:
+    if not _has_its_observations(env):
+        return ""
+    shape = env.observation_space.shape or ()
+    columns = [", ".join(names) for names in declared_labels(game) if len(shape) == 2 and len(names) == shape[1]]
+    text = without_elements(documented) if labels else documented
+    return "\n\n".join(filter(None, [text, *(f"Each row of numbers is: {names}." for names in columns[:1])]))
 
 
-def _second_column(table: list[list[str]]) -> tuple[str, ...]:
-    """Return what a table calls the elements that it numbers 0, 1, 2, ..."""
-    rows = [row for row in table[1:] if row[0].isdecimal() and len(row) > 1]
-    return tuple(row[1] for row in rows) if [int(row[0]) for row in rows] == list(range(len(rows))) else ()
+_DOES_NOTHING = re.compile(r"no[- _]?op|no[ _]action|idle|(?:do|does)[ _]nothing|(?:do not|don't) move", re.IGNORECASE)
 
 
-def _without_common_start(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out the words that all names begin with ("Move left", "Move right"), where words remain of each."""
-    words = [name.split() for name in names]
-    common = next((place for place, at_once in enumerate(zip(*words, strict=False)) if len(set(at_once)) > 1), 0)
-    short = tuple(" ".join(each[common:]) for each in words)
-    return short if all(name[:1].isalpha() for name in short) else names
-
-
-_DOES_NOTHING = re.compile(r"no[- _]?op|no action|(?:do|does) nothing|(?:do not|don't) (?:accelerate|move)|apply 0 torque.*", re.IGNORECASE)
-
-
-def _noop(space: gym.Space[Any] | None, names: tuple[str, ...]) -> int | None:
-    if not isinstance(space, spaces.Discrete):
+def _noop(space: gym.Space[Any], names: Any) -> int | None:
+    """Return the action whose name says that it does nothing."""
+    if not isinstance(space, spaces.Discrete) or not isinstance(names, list | tuple):
         return None
-    places = [place for place, name in enumerate(names) if _DOES_NOTHING.fullmatch(name)]
+    places = [place for place, name in enumerate(names) if _DOES_NOTHING.fullmatch(str(name))]
     return int(space.start) + places[0] if len(places) == 1 else None
 
 
-def _size(space: gym.Space[Any] | None) -> int | None:
-    """Return how many labels a space takes; None if it is not a vector."""
+# Texts and labels
+
+
+def _step_limit(spec: EnvSpec | None) -> list[str]:
+    limit = spec.max_episode_steps if spec is not None else None
+    return [] if limit is None else [f"An episode is cut off after {limit} steps."]
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    return "\n\n".join(texts).replace("\n\n- ", "\n- ")
+
+
+def _size(space: gym.Space[Any]) -> int | None:
+    """Return how many labels a space takes; None if it is neither a vector nor a number."""
     if isinstance(space, spaces.Tuple):
         return len(space.spaces)
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
     if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary) and len(space.shape) == 1:
-        return int(np.prod(space.shape))
+        return space.shape[0]
     return None
 
 
-def _has_own_model(game: Any) -> bool:
-    """Say whether a MuJoCo environment was given another robot than the documented one."""
-    return "xml_file" in _constructor_arguments(game)
-
-
-def _constructor_arguments(game: Any) -> Mapping[str, Any]:
-    """Return the arguments with which a registered game was made. One of the older Gym may have no spec at all."""
-    return getattr(getattr(game, "spec", None), "kwargs", {})
-
-
-_HIDDEN_POSITION = re.compile(r"[xy]-coordinate\b")
-
-
-def _labels(
-    space: gym.Space[Any] | None,
-    known: _DocumentedSpace,
-    from_source: dict[tuple[str, str], tuple[str, ...]],
-    game: gym.Env[Any, Any],
-) -> tuple[str, ...]:
-    """Return the one set of labels that has one for each element of a vector."""
-    size = _size(space)
-    if size is None:
-        return ()
-    fitting = [
-        labels for labels in (*known.lists, *(labels for table in known.tables for labels in _read_table(table))) if len(labels) == size
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    given = from_source.get(_class_of(game), ())
-    return given if len(given) == size else ()
-
-
-_REMARK = re.compile(r"((?:\([^()]*\)|[^,(])+),\s*(.+)")
-"""A label and what is said of it after its first comma, one in parentheses apart."""
-
-
-def _without_remarks(labels: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """Return labels up to their first commas, by which an answer can name them, and what stood behind; as they are if two become one."""
-    found = [_REMARK.fullmatch(label) for label in labels]
-    names = tuple(label if remark is None else remark[1] for label, remark in zip(labels, found, strict=True))
-    if len({*names}) < len(labels):
-        return labels, ""
-    return names, "\n".join(f"{remark[1]}: {remark[2]}" for remark in found if remark is not None)
-
-
-def _read_table(table: list[list[str]]) -> Iterator[tuple[str, ...]]:
-    """Return the labels of a table's numbered rows; and these after the rows marked as excluded, where those are positions.
-
-    The MuJoCo environments leave the position of the body out of observations, unless told not to: then it comes first.
-    """
-    labels = _second_column(table)
-    repeated = {label for label in labels if labels.count(label) > 1}
-    if repeated:
-        # Walker2d calls the joints of both legs the same; their names in the model differ.
-        column = next((place for place, title in enumerate(table[0]) if title.startswith("Name")), len(table[0]))
-        names = {row[0]: row[column] for row in table[1:] if len(row) > column}
-        if not all(str(place) in names for place in range(len(labels))):
-            return
-        labels = tuple(f"{label} ({names[str(place)]})" if label in repeated else label for place, label in enumerate(labels))
-    yield labels
-    excluded = tuple(row[1] for row in table[1:] if row[0] == "excluded")
-    if excluded and all(_HIDDEN_POSITION.match(label) for label in excluded):
-        yield excluded + labels
-
-
-def _parts(space: gym.Space[Any] | None, known: _Documented) -> tuple[str, ...]:
-    """Return labels for a vector whose first parts are tabulated, and whose other parts are documented with their sizes only."""
-    size = _size(space)
-    if size is None or size != sum(part_size for _, part_size in known.parts):
-        return ()
-    for table in known.observations.tables:
-        for labels in _read_table(table):
-            labelled = [*labels]
-            rest = list(known.parts)
-            covered = 0
-            while rest and covered < len(labels):
-                covered += rest.pop(0)[1]
-            if labels and covered == len(labels):
-                labelled += [f"{name}[{place}]" for name, part_size in rest for place in range(part_size)]
-                return tuple(labelled)
-    return ()
-
-
-def _read_starting_labels(space: gym.Space[Any] | None, known: _Documented) -> tuple[str, ...]:
-    """Return the observations that are listed in a table of starting values, as Blackjack has it."""
-    for table in known.starting_tables:
-        if table[0][0] == "Observation" and len(table) - 1 == _size(space):
-            return tuple(row[0] for row in table[1:])
-    return ()
-
-
-_FROZEN_LAKE = ("gymnasium.envs.toy_text.frozen_lake", "FrozenLakeEnv")
-_TILES = "S is the start, F is frozen, H is a hole, G is the goal"
-
-_UNDOCUMENTED = {
-    _FROZEN_LAKE: "Locations are [row, column], counted from 0 from the top left.",
-    ("gymnasium.envs.toy_text.cliffwalking", "CliffWalkingEnv"): "Locations are [row, column], counted from 0 from the top left.",
-    ("gymnasium.envs.toy_text.taxi", "TaxiEnv"): "In the map, R, G, Y and B are the designated locations. The taxi can drive through"
-    " a colon, and not through a bar. Rows and columns are counted from 0 from the top left: Red is in row 0 and column 0, Green in row 0"
-    " and column 4, Yellow in row 4 and column 0, Blue in row 4 and column 3.",
-    ("gymnasium.envs.classic_control.pendulum", "PendulumEnv"): "The x-axis points up: the pendulum is upright where x is 1 and y is 0, and"
-    " hangs down where x is -1. A positive torque makes the angular velocity grow; so does gravity where y is above 0.",
-    ("gymnasium.envs.classic_control.acrobot", "AcrobotEnv"): "A positive torque makes the angular velocity of theta2 grow and that of"
-    " theta1 fall.",
-    ("gymnasium.envs.box2d.lunar_lander", "LunarLander"): "x grows to the right and y upwards. The angle grows counter-clockwise: above 0"
-    " the lander leans to the left. The main engine pushes it where its top points. The left orientation engine pushes it to the left and"
-    " turns it counter-clockwise, the right one does the opposite. Leg 1 is the right leg.",
-}
-"""What a player has to know and docstrings leave out, read from sources and simulations (Gymnasium 1.4)."""
-
-_LEGENDS = {
-    _FROZEN_LAKE: f"In the drawing, you are where the brackets are. {_TILES}.",
-    ("gymnasium.envs.toy_text.cliffwalking", "CliffWalkingEnv"): "In the drawing, x is you, o is free, C is the cliff and T is the goal.",
-    ("gymnasium.envs.toy_text.taxi", "TaxiEnv"): "In the drawing, a square in brackets has colours, which do not mean the locations of the"
-    " same name: yellow is the empty taxi, green the taxi with the passenger on board (an underscore stands for its empty square), blue the"
-    " waiting passenger, magenta the destination. So [R:blue,yellow] is the taxi in the Red location, where the passenger waits.",
-}
-"""How to read drawings, which is said nowhere but in the sources (Gymnasium 1.4). Colours are written as `without_colours` does."""
-
-_ACTION_LABELS = {
-    ("gymnasium.envs.classic_control.continuous_mountain_car", "Continuous_MountainCarEnv"): ("force on the car",),
-    ("gymnasium.envs.box2d.lunar_lander", "LunarLander"): (
-        "main engine throttle (off below 0)",
-        "side engine throttle (left below -0.5, right above 0.5, else off)",
-    ),
-    ("gymnasium.envs.box2d.bipedal_walker", "BipedalWalker"): tuple(
-        f"{joint} of leg {leg}: motor speed and torque" for leg in (1, 2) for joint in ("hip", "knee")
-    ),
-    ("ale_py.env", "AtariEnv"): ("joystick radius", "joystick angle (radians)", "fire"),
-}
-"""Of environments whose docstrings do not list what their actions consist of, read from their sources (Gymnasium 1.4, ale-py 0.12)."""
-
-_OBSERVATION_LABELS = {
-    ("gymnasium.envs.box2d.lunar_lander", "LunarLander"): (
-        *("x", "y", "x velocity", "y velocity", "angle", "angular velocity"),
-        *("leg 1 touches the ground", "leg 2 touches the ground"),
-    ),
-    ("gymnasium.envs.box2d.bipedal_walker", "BipedalWalker"): (
-        *("hull angle", "hull angular velocity", "horizontal speed", "vertical speed"),
-        *("hip angle of leg 1", "hip speed of leg 1", "knee angle of leg 1", "knee speed of leg 1", "leg 1 touches the ground"),
-        *("hip angle of leg 2", "hip speed of leg 2", "knee angle of leg 2", "knee speed of leg 2", "leg 2 touches the ground"),
-        *(f"lidar {ray} of 10" for ray in range(1, 11)),
-    ),
-}
-"""The same for observations."""
+def _fitting(labels: tuple[str, ...], space: gym.Space[Any]) -> tuple[str, ...]:
+    """Return labels if there is one for each number, and all are different."""
+    return labels if len({*labels}) == len(labels) == _size(space) else ()

@@ -31,8 +31,9 @@ from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import find_mask, mask_of
 from vfgym.wrappers.games.pictures import draws_itself
 from vfgym.wrappers.games.session import GameState, Turn, close_or_log, copy_info
-from vfgym.wrappers.gymnasium.descriptions import describe
+from vfgym.wrappers.gymnasium.descriptions import Description, describe
 from vfgym.wrappers.gymnasium.old_gym import OldGymGame, has_old_interface
+from vfgym.wrappers.gymnasium.playability import find_prompt_problems
 from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer
 from vfgym.wrappers.gymnasium.reports import MoveReport, Show, choose_pieces
 from vfgym.wrappers.gymnasium.unwrapping import innermost
@@ -164,14 +165,19 @@ class GymnasiumGame(GameEnv):
                 name = game.spec.id if game.spec is not None else type(innermost(game)).__name__
             _check_rewards(game, name)
             self.show = choose_pieces(show, game)
+            described = describe(game)
+            if obs_to_text is None and observe != "image":
+                obs_to_text = described.obs_to_text
+            if kwargs.get("failure_reward") is None:
+                kwargs["failure_reward"] = described.failure_reward
             self._shown = make_renderer(game, name, observe, obs_to_text, hides_mask="legal" in self.show)
             self._rendered = self._shown.render if isinstance(self._shown, RenderedText) else None
-            self._read(game, name, action_names, as_tool, rules, prompt)
+            self._read(game, described, name, action_names, as_tool, rules, prompt)
             self._report = report = MoveReport(self.show, game.observation_space, self.codec)
             self._reports_all_moves, self._observes_mask = report.needs_no_info, report.observes_mask
             self.on_invalid = on_invalid
             self.invalid_reward = float(invalid_reward)
-            self._noop = self._noop_of(game, noop_action) if on_invalid == "noop" else None
+            self._noop = self._noop_of(game, described.noop if noop_action is None else noop_action) if on_invalid == "noop" else None
             entry_point = game.spec.entry_point if game.spec is not None else None
             self._lowest = None if game.spec is None else _lowest_reward(game, game.spec)
             self._most_moves = None if game.spec is None else game.spec.max_episode_steps
@@ -188,13 +194,14 @@ class GymnasiumGame(GameEnv):
         if most_actions > 1:
             self.add_rubric(ActionMonitorRubric())
 
-    def _read(self, game: Game, name: str, action_names: Any, as_tool: bool, rules: str | None, prompt: str | None) -> None:
+    def _read(
+        self, game: Game, described: Description, name: str, action_names: Any, as_tool: bool, rules: str | None, prompt: str | None
+    ) -> None:
         """Take what the game says about itself."""
         self.game_action_space: gym.Space[Any] = game.action_space
         self.game_observation_space: gym.Space[Any] = game.observation_space
         self.game_metadata = game.metadata
         self.game_render_mode = game.render_mode
-        described = describe(game)
         if action_names is None:
             action_names = described.action_names or described.action_labels or None
         self.codec = codec_for(game.action_space, action_names)
@@ -202,6 +209,11 @@ class GymnasiumGame(GameEnv):
         self.answers = self._lists or Answers(self.codec, as_tool=as_tool, game=name)
         is_discrete = isinstance(game.action_space, gym.spaces.Discrete)
         self._choices = ChoiceSampler(tuple(self.codec.names)) if is_discrete and self.codec.names else None
+        is_described = rules is None and prompt is None
+        self.prompt_problems = find_prompt_problems(game, self.codec, self._shown, described) if is_described else ()
+        """What a model cannot know from the prompt; empty where somebody gave one, or rules."""
+        self.prompts_version = described.prompts_version if is_described else None
+        """The version of the data that the prompt is from; None where it is not from data."""
         if prompt is None:
             parts = (
                 f"You are playing {name}.",
@@ -215,8 +227,6 @@ class GymnasiumGame(GameEnv):
         self._prompt = prompt
 
     def _noop_of(self, game: Game, given: Any) -> Any:
-        if given is None:
-            given = describe(game).noop
         if given is None:
             raise ConfigurationError('on_invalid="noop" needs to know which action does nothing: give noop_action')
         try:

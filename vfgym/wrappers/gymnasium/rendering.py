@@ -188,7 +188,8 @@ def explanation(renderer: ObservationRenderer, described: Description) -> str:
         return described.about_observations
     if text == _MINIGRID_TEXT:
         return ABOUT_VIEW
-    return described.legend if text is render_drawing else ""
+    is_registered = isinstance(text, WrittenText) and text.obs_to_text is described.obs_to_text
+    return described.legend if text is render_drawing or is_registered else ""
 
 
 def check_readable(space: gym.Space[Any], name: str, otherwise: str) -> None:

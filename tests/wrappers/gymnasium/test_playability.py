@@ -1,0 +1,119 @@
+"""A prompt that nobody could play from is warned of and reported, and no registered game has one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+
+import vfgym
+from vfgym.checks.environment import check_environment
+from vfgym.data import gymnasium_environments
+
+
+class Game(gym.Env[Any, Any]):
+    """Says nothing of its numbers."""
+
+    info: dict[str, Any] = {}
+
+    def __init__(self, actions: gym.Space[Any], observations: gym.Space[Any]) -> None:
+        self.action_space, self.observation_space = actions, observations
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.observation_space.seed(0)
+        return self.observation_space.sample(), {**self.info}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.observation_space.sample(), 0.0, True, False, {**self.info}
+
+
+class Masked(Game):
+    info = {"action_mask": np.ones(500, np.int8)}
+
+
+class Explained(Game):
+    """A game.
+
+    ## Actions
+    An action is row * 25 + column.
+
+    ## Observations
+    The cells of the board, row by row.
+    """
+
+
+SMALL = Discrete(2)
+ACTIONS = "the 500 actions have numbers and no names: give action_names"
+NUMBERS = "9 numbers of an observation have no labels: give obs_to_text"
+
+
+@pytest.mark.parametrize(
+    ("actions", "observations", "problem"),
+    [
+        (Discrete(500), SMALL, ACTIONS),
+        (SMALL, Box(0, 1, (9,)), NUMBERS),
+        (SMALL, Box(0, 1, (3, 3)), NUMBERS),
+        (SMALL, MultiBinary(9), NUMBERS),
+        (SMALL, Dict({"mine": Box(0, 1, (9,)), "yours": Box(0, 1, (2,))}), NUMBERS),
+        (Box(-1, 1, (9,)), SMALL, "the 9 numbers of an action have no labels: give action_names"),
+        (MultiDiscrete([2] * 9), SMALL, "the 9 numbers of an action have no labels"),
+        (Discrete(20), Box(0, 1, (4,)), None),
+        (Discrete(20), Dict({str(key): Discrete(9) for key in range(9)}), None),
+    ],
+)
+def test_numbers_that_nobody_explains_are_warned_of(actions: gym.Space[Any], observations: gym.Space[Any], problem: str | None) -> None:
+    def make() -> Game:
+        return Game(actions, observations)
+
+    if problem is None:
+        assert vfgym.to_chat(make).prompt_problems == ()
+        return
+    with pytest.warns(UserWarning, match=problem) as caught:
+        env = vfgym.to_chat(make)
+    assert caught[0].filename == __file__
+    assert "vfgym.register_description" in str(caught[0].message)
+    assert problem in env.prompt_problems[0]
+
+
+def test_what_somebody_says_is_enough() -> None:
+    actions, numbers = Discrete(500), Box(0, 1, (9,))
+    names = [f"move {number}" for number in range(500)]
+    for env in (
+        vfgym.to_chat(lambda: Game(actions, SMALL), action_names=names),
+        vfgym.to_chat(lambda: Game(SMALL, numbers), obs_to_text=str),
+        vfgym.to_chat(lambda: Game(actions, numbers), rules="Actions are cells, numbers are heights."),
+        vfgym.to_chat(lambda: Game(actions, numbers), prompt="Play."),
+        vfgym.to_chat(lambda: Masked(actions, SMALL)),
+        vfgym.to_chat(lambda: Game(actions, Dict({"action_mask": MultiBinary(500), "place": Discrete(3)}))),
+        vfgym.to_chat(lambda: Explained(actions, numbers)),
+    ):
+        assert env.prompt_problems == ()
+
+
+def test_an_unplayable_prompt_is_a_finding_of_the_check() -> None:
+    promise = "tells what its actions and observations are"
+    with pytest.warns(UserWarning, match="is told too little"):
+        found = {check.promise: check for check in check_environment(lambda: vfgym.to_chat(lambda: Game(Discrete(500), SMALL)))}
+    assert not found[promise].passed
+    assert ACTIONS in found[promise].detail
+    assert [check.promise for check in found.values() if not check.passed] == [promise]
+    good = {check.promise: check for check in check_environment("gymnasium/FrozenLake-v1")}
+    assert good[promise].passed
+    assert promise not in {check.promise for check in check_environment("reasoning-gym/leg_counting-v0")}
+
+
+@pytest.mark.parametrize("game_id", gymnasium_environments())
+def test_every_registered_game_can_be_played_from_its_prompt(game_id: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            env = gym.make(f"gymnasium/{game_id}")
+        except gym.error.DependencyNotInstalled as error:
+            pytest.skip(str(error))
+    assert env.unwrapped.prompt_problems == ()
+    env.close()

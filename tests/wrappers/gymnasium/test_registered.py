@@ -1,0 +1,217 @@
+"""`register_description`: what somebody says about a game goes before what vfgym and the game say, and after what `to_chat` is told."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+from gymnasium.spaces import Box, Discrete
+
+import vfgym
+from vfgym.errors import ConfigurationError
+from vfgym.wrappers.gymnasium import registered
+from vfgym.wrappers.gymnasium.descriptions import describe
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    """Leave to other tests the games as they are."""
+    before = dict(registered._registered)
+    yield
+    registered._registered.clear()
+    registered._registered.update(before)
+
+
+class Maze(gym.Env[Any, Any]):
+    """A maze of the package's docstring."""
+
+    action_space = Discrete(3)
+    observation_space = Box(-1, 1, (2,))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.ones(2, np.float32), -2.0, False, False, {}
+
+
+class LargeMaze(Maze):
+    pass
+
+
+def prompt_of(env: Any) -> str:
+    return str(env.reset(seed=0)[0][-1].content)
+
+
+def written(observation: Any) -> str:
+    return f"You are at {observation.tolist()}."
+
+
+def test_all_that_is_said_is_told() -> None:
+    vfgym.register_description(Maze, rules="Find the way out.", action_names=["left", "stay", "right"], labels=["x (m)", "y (m)"])
+    prompt = prompt_of(vfgym.to_chat(Maze))
+    assert "Find the way out.\n\nActions: 0 (left), 1 (stay), 2 (right)." in prompt
+    assert prompt.endswith("x (m): 0\ny (m): 0")
+    assert "docstring" not in prompt
+
+
+def test_observations_are_written_and_explained_as_somebody_says() -> None:
+    vfgym.register_description(Maze, obs_to_text=written, legend="Places are x and y.", failure_reward=-7)
+    env = vfgym.to_chat(Maze)
+    assert "A maze of the package's docstring.\n\nPlaces are x and y.\n\n" in prompt_of(env)
+    assert prompt_of(env).endswith("You are at [0.0, 0.0].")
+    assert env.failure_reward == -7
+    assert prompt_of(pickle.loads(pickle.dumps(env))) == prompt_of(env)
+
+
+def test_arguments_of_to_chat_go_before_what_is_registered() -> None:
+    vfgym.register_description(Maze, rules="Find it.", action_names=["a", "b", "c"], obs_to_text=written, failure_reward=-7)
+    env = vfgym.to_chat(Maze, rules="Run.", action_names=["x", "y", "z"], obs_to_text=lambda _: "Here.", failure_reward=-1.0)
+    assert "Run.\n\nActions: 0 (x), 1 (y), 2 (z)." in prompt_of(env)
+    assert prompt_of(env).endswith("Here.")
+    assert env.failure_reward == -1
+
+
+@pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")
+def test_an_id_goes_before_all_its_versions_and_these_before_classes() -> None:
+    def rules_of(game_id: str) -> str:
+        return describe(gym.make(game_id)).rules.partition("\n")[0]
+
+    assert rules_of("CartPole-v1") == rules_of("CartPole-v0")
+    vfgym.register_description(gym.Env, rules="Any game.")
+    vfgym.register_description(CartPoleEnv, rules="The class.")
+    assert (rules_of("CartPole-v1"), rules_of("MountainCar-v0")) == ("The class.", "Any game.")
+    vfgym.register_description("CartPole", rules="All versions.")
+    vfgym.register_description("CartPole-v1", rules="Version 1.")
+    assert (rules_of("CartPole-v1"), rules_of("CartPole-v0")) == ("Version 1.", "All versions.")
+    assert describe(CartPoleEnv()).rules == "The class."
+
+
+def test_subclasses_inherit_and_may_say_more() -> None:
+    vfgym.register_description(Maze, rules="Find the way out.", labels=["x", "y"])
+    vfgym.register_description(LargeMaze, labels=["east", "north"])
+    assert describe(LargeMaze()).rules == "Find the way out."
+    assert describe(LargeMaze()).observation_labels == ("east", "north")
+    assert describe(Maze()).observation_labels == ("x", "y")
+
+
+def test_what_is_not_said_stays_as_it_was() -> None:
+    before = describe(gym.make("CartPole-v1"))
+    vfgym.register_description("CartPole", action_names=["west", "east"])
+    after = describe(gym.make("CartPole-v1"))
+    assert after.action_names == ["west", "east"]
+    assert (after.rules, after.observation_labels, after.prompts_version) == (
+        before.rules,
+        before.observation_labels,
+        before.prompts_version,
+    )
+    vfgym.register_description("CartPole", rules="Balance.")
+    assert describe(gym.make("CartPole-v1")).action_names == ("left", "right")  # a second call replaces the first
+    assert describe(gym.make("CartPole-v1")).prompts_version is None  # these are no longer vfgym's own rules
+
+
+def test_what_is_said_of_a_space_does_not_hold_where_a_wrapper_changed_it() -> None:
+    vfgym.register_description(Maze, labels=["x", "y"], obs_to_text=written, action_names=["a", "b", "c"])
+    found = describe(gym.wrappers.RescaleObservation(Maze(), np.float32(0), np.float32(1)))
+    assert (found.observation_labels, found.obs_to_text, found.action_names) == ((), None, ["a", "b", "c"])
+
+
+def test_labels_that_do_not_fit_are_an_error_where_the_game_is_made() -> None:
+    vfgym.register_description(Maze, labels=["x", "y", "z"])
+    with pytest.raises(ConfigurationError, match=r"3 labels are registered for Maze, whose observations .* have 2"):
+        vfgym.to_chat(Maze)
+
+
+@pytest.mark.parametrize(
+    ("id_or_class", "said", "message"),
+    [
+        ("", {"rules": "x"}, "takes an id or a class"),
+        (int, {"rules": "x"}, "takes an id or a class"),
+        (Maze(), {"rules": "x"}, "takes an id or a class"),
+        ("A-v0", {}, "nothing is said about 'A-v0'"),
+        ("A-v0", {"rules": 7}, "rules must be text"),
+        ("A-v0", {"legend": ["x"]}, "legend must be text"),
+        ("A-v0", {"labels": "xy"}, "labels must be texts"),
+        ("A-v0", {"labels": ["x", "x"]}, "all different"),
+        ("A-v0", {"labels": [1, 2]}, "labels must be texts"),
+        ("A-v0", {"obs_to_text": "text"}, "must be a function"),
+        ("A-v0", {"failure_reward": float("nan")}, "must be a number"),
+        ("A-v0", {"failure_reward": "low"}, "must be a number"),
+    ],
+)
+def test_what_nobody_could_tell_is_refused(id_or_class: Any, said: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        vfgym.register_description(id_or_class, **said)
+
+
+_PROGRAM = """
+import warnings, gymnasium as gym
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import vfgym
+    assert "mygames" not in __import__("sys").modules
+    {first}
+    env = vfgym.to_chat("CartPole-v1")
+    print(env.reset(seed=0)[0][-1].content.split("\\n\\n")[1])
+    vfgym.to_chat("CartPole-v1")
+print(*[str(each.message) for each in caught], sep="\\n")
+"""
+
+
+def run_beside(tmp_path: Path, entry_points: str, code: str, first: str = "") -> list[str]:
+    """Run a program beside a second distribution, whose only content is an entry point and its function."""
+    info = tmp_path / "mygames-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mygames\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[vfgym.descriptions]\n{entry_points}\n")
+    (tmp_path / "mygames.py").write_text(code)
+    path = os.pathsep.join([str(tmp_path), str(Path(vfgym.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM.format(first=first)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=120,
+    )
+    return done.stdout.splitlines()
+
+
+_REGISTERS = "import vfgym\n\ndef register():\n    vfgym.register_description('CartPole', rules='Told by a package.')\n"
+
+
+def test_an_installed_package_describes_games_without_being_imported_before(tmp_path: Path) -> None:
+    told, *warned = run_beside(tmp_path, "mygames = mygames:register", _REGISTERS)
+    assert (told, [*filter(None, warned)]) == ("Told by a package.", [])
+
+
+def test_who_plays_goes_before_an_installed_package(tmp_path: Path) -> None:
+    told, *_ = run_beside(tmp_path, "mygames = mygames:register", _REGISTERS, "vfgym.register_description('CartPole', rules='Mine.')")
+    assert told == "Mine."
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "why"),
+    [
+        ("mygames:no_such", "AttributeError"),
+        ("no_such_module:register", "ModuleNotFoundError"),
+        ("mygames:fails", "ZeroDivisionError"),
+        ("mygames:wrong", "ConfigurationError: nothing is said"),
+    ],
+)
+def test_a_broken_entry_point_is_a_warning_with_its_name_and_every_game_is_played(tmp_path: Path, entry_point: str, why: str) -> None:
+    code = f"{_REGISTERS}\ndef fails():\n    1 / 0\n\ndef wrong():\n    vfgym.register_description('A-v0')\n"
+    told, *warned = run_beside(tmp_path, f"broken = {entry_point}\nmygames = mygames:register", code)
+    assert told == "Told by a package."
+    assert len(warned) == 1
+    assert f"entry point broken = {entry_point}" in warned[0]
+    assert why in warned[0]
