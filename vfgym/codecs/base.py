@@ -29,6 +29,9 @@ _DECORATION = " \t\r\n*_`~\"'\u201c\u201d\u2018\u2019\u00ab\u00bb$"
 """Emphasis and quotes."""
 
 _REMARK = re.compile(r"(.*\S)\s*\(([^()]*)\)", re.DOTALL)
+_MOST_CHARACTERS = 300
+"""The longest text out of which words such as "go" and "my" are left: a longer one is more than an action."""
+
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -180,7 +183,7 @@ class Codec(ABC):
 
     def _match_bare(self, text: str, where: Where) -> Any:
         action = self.lookup(text, where)
-        if action is None and where is not Where.LAST_LINE:
+        if action is None and where is not Where.LAST_LINE and len(text) <= _MOST_CHARACTERS:
             words = JOINED.sub(" ", with_plain_signs(text)).split()
             telling = [word for word in words if word.casefold() not in answer_words().left_out]
             if telling and len(telling) < len(words):

@@ -67,6 +67,8 @@ class DiscreteCodec(Codec):
         self._cased: dict[str, Any] = {}
         self._folded: dict[str, Any] = {}
         self._indices_of_words: dict[str, set[int]] | None = None
+        self._longest = 2 * max(map(len, self.names or [""])) + _WHOLE_DIGITS
+        """Characters of a text that may be a name, however it is spaced, with its number."""
         if self.names is None:
             self.schema: Schema = {"type": "integer", "minimum": self._low, "maximum": self._high}
         else:
@@ -227,6 +229,8 @@ class DiscreteCodec(Codec):
     def _named(self, text: str) -> Any:
         """Return the action whose name or number a text is; or ``None``."""
         action = self._exact.get(text)
+        if len(text) > self._longest:
+            return action
         if action is None and (self._folded or self._cased):
             form = _joined(text)
             action = self._cased.get(form)

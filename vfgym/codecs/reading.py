@@ -95,13 +95,16 @@ def read_marks(marks: Iterable[str], reader: Reader, depth: int = 1) -> Any:
         ActionNotFound: If one of them cannot be read, or they give different actions.
     """
     found: dict[str, Any] = {}
-    for content in dict.fromkeys(marks):
+    contents = dict.fromkeys(marks)
+    for content in contents:
         action = reader.read_exactly(content)
         if action is None:
             inner = _find_marks(content, reader) if depth < _DEEPEST_MARK else []
             action = read_marks(inner, reader, depth + 1) if inner else reader.match(content, Where.MARK)
         if action is None:
             raise AnswerUnclear(f"{_quote(content)} is not an action")
+        if len(contents) == 1:
+            return action
         found.setdefault(str(reader.to_json(action)), action)
     if len(found) > 1:
         raise several_actions([*found])
