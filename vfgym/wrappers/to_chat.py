@@ -60,10 +60,13 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
         env: A registered id (or ``module:id``, for one that is registered as its module is imported), a spec, a function that makes a
             game, or a game with a spec, of which more are made. A PettingZoo game is given by its id (``"classic/chess_v6"``) or a
             function that makes it, and becomes a `PettingZooEnv`, which documents its options; those below are for Gymnasium games.
+            What a function makes may have the interface of the older Gym too.
         **options: With an id, what is not listed here goes to the game.
 
-            * ``observe``: ``"text"``, ``"image"`` (the observation where it is an image, else the game's ``rgb_array`` drawing) or
-              ``"both"``; an image by itself where the observations are images. ``obs_to_text``: a function from an observation to text.
+            * ``observe``: ``"text"``, ``"image"`` (the observation where it is an image or holds some, else the game's ``rgb_array``
+              drawing) or ``"both"``; by itself, observations that are images are shown as such, and those that hold images (a `Dict`)
+              as both. Images are arrays of uint8 or of fractions from 0 to 1; stacked ones are shown side by side. ``obs_to_text``: a
+              function from an observation to text.
             * ``show``: what is told of each move below the observation, of ``("reward", "legal", "step")``: what it earned, which actions
               are legal now (where the game has an ``action_mask`` in its info or in a `Dict` observation), and which move of how many
               it was. None tells the legal actions, and in Gymnasium's toy_text games the reward; ``()`` tells nothing.

@@ -19,7 +19,7 @@ from vfgym.clients.formats import openai_chat as chat_format
 from vfgym.clients.formats import openai_responses as responses_prompt
 from vfgym.errors import ConfigurationError, InvalidMessage, MissingExtra
 from vfgym.messages import UserMessage
-from vfgym.wrappers.games.images import frame_of, image_part, is_image_space
+from vfgym.wrappers.games.images import frame_of, frame_reader, image_part, is_image_space
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -130,10 +130,21 @@ def test_a_broken_image_is_an_error_with_a_name(data: st.DataObject) -> None:
         (gym.spaces.Box(0, 255, (16, 16, 3), np.uint8), True),
         (gym.spaces.Box(0, 255, (16, 15, 3), np.uint8), False),
         (gym.spaces.Box(0, 255, (15, 16, 3), np.uint8), False),
-        (gym.spaces.Box(0, 255, (4, 84, 84), np.uint8), False),
+        (gym.spaces.Box(0, 255, (4, 84, 84), np.uint8), True),
+        (gym.spaces.Box(0, 255, (2, 84, 84, 3), np.uint8), True),
+        (gym.spaces.Box(0, 255, (9, 84, 84), np.uint8), False),
+        (gym.spaces.Box(0, 255, (2, 2, 84, 84, 3), np.uint8), False),
+        (gym.spaces.Box(0, 255, (4, 15, 84), np.uint8), False),
         (gym.spaces.Box(0, 255, (7, 7, 3), np.uint8), False),
         (gym.spaces.Box(0, 255, (128,), np.uint8), False),
-        (gym.spaces.Box(0, 1, (96, 96, 3), np.float32), False),
+        (gym.spaces.Box(0, 1, (96, 96, 3), np.float32), True),
+        (gym.spaces.Box(0, 1, (16, 16, 1), np.float64), True),
+        (gym.spaces.Box(0, 1, (4, 84, 84), np.float32), True),
+        (gym.spaces.Box(0, 1, (22, 22), np.float32), False),
+        (gym.spaces.Box(0, 1, (23, 23), np.float32), True),
+        (gym.spaces.Box(-1, 1, (96, 96, 3), np.float32), False),
+        (gym.spaces.Box(0, 255, (96, 96, 3), np.float32), False),
+        (gym.spaces.Box(0, 1, (96, 96, 3), np.int64), False),
         (gym.spaces.Discrete(4), False),
     ],
 )
@@ -153,6 +164,30 @@ def test_clients_take_frames_in_messages_of_users() -> None:
     assert turns[0]["content"][1] == {"type": "image", "source": image}
     items = responses_prompt.native_prompt([message])
     assert items[0]["content"][1] == {"type": "input_image", "image_url": url, "detail": "high"}
+
+
+def test_fractions_are_scaled_and_what_lies_outside_is_cut() -> None:
+    reader = frame_reader(gym.spaces.Box(0, 1, (16, 16, 3), np.float32))
+    assert reader is not None
+    image = np.zeros((16, 16, 3), np.float32)
+    image[0, :5, 0] = 0.0, 0.5, 1.0, 2.0, np.nan
+    frame = reader(image)
+    assert (frame.dtype, frame.shape, frame[0, :5, 0].tolist()) == (np.uint8, (16, 16, 3), [0, 128, 255, 255, 0])
+    assert np.array_equal(frame_of(image_part(frame)), frame)
+
+
+@pytest.mark.parametrize("shape", [(3, 16, 20), (2, 16, 20, 3), (1, 16, 20, 1)])
+def test_stacked_frames_stand_side_by_side_in_their_order(shape: tuple[int, ...]) -> None:
+    space = gym.spaces.Box(0, 255, shape, np.uint8)
+    space.seed(1)
+    reader, stack = frame_reader(space), space.sample()
+    assert reader is not None
+    frame = reader(stack)
+    assert frame.shape == (16, shape[0] * 24 - 4, *shape[3:])
+    for number, each in enumerate(stack):
+        assert np.array_equal(frame[:, number * 24 : number * 24 + 20], each)
+    assert (frame[:, 20:24] == 255).all()
+    image_part(frame)
 
 
 def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

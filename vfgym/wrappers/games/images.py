@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
@@ -30,15 +32,68 @@ _SHORTEST_SIDE = 16
 """The smallest image that is taken for one; smaller arrays are boards and views in symbols (MiniGrid's is 7 by 7 by 3)."""
 
 
+_MOST_FRAMES = 8
+"""The most frames that are shown side by side; longer stacks are volumes and not films."""
+
+_READABLE = 512
+"""Fractions in two dimensions are an image where they are more than a model can read as numbers."""
+
+_GAP = 4
+"""Pixels between frames that are shown side by side."""
+
+
+@dataclass(frozen=True)
+class FrameReader:
+    """Makes a frame of an observation that is an image."""
+
+    is_fraction: bool = False
+    """Whether the observation's numbers are fractions of the full brightness."""
+    frames: int = 0
+    """How many frames an observation stacks, which are shown side by side, the oldest at the left; 0 where it is no stack."""
+
+    def __call__(self, observation: Any) -> Frame:
+        """Return the frame."""
+        frame = np.asarray(observation)
+        if self.is_fraction:
+            frame = np.rint(np.nan_to_num(frame).clip(0.0, 1.0) * 255).astype(np.uint8)
+        if not self.frames:
+            return frame
+        gap = np.full((frame.shape[1], _GAP, *frame.shape[3:]), 255, np.uint8)
+        return np.concatenate([part for each in frame for part in (gap, each)][1:], axis=1)
+
+
+def frame_reader(space: gym.Space[Any]) -> FrameReader | None:
+    """Return what makes frames of the elements of a space; None if they are not images.
+
+    Images are arrays of the shapes of a `Frame`, at least 16 by 16, of type uint8 or of fractions from 0 to 1; or up to 8 of these, stacked
+    along the first axis. Fractions without an axis of colours are numbers where a model could read them: up to 512.
+    """
+    if not isinstance(space, gym.spaces.Box):
+        return None
+    is_stack = len(space.shape) in (3, 4) and _is_image_shape(space.shape[1:]) and 1 <= space.shape[0] <= _MOST_FRAMES
+    if not is_stack and not _is_image_shape(space.shape):
+        return None
+    frames = space.shape[0] if is_stack else 0
+    if space.dtype == np.uint8:
+        return FrameReader(frames=frames)
+    has_colours = space.shape[-1] in (1, 3, 4)
+    is_fraction = np.issubdtype(space.dtype, np.floating) and bool((space.low == 0).all() and (space.high == 1).all())
+    if not is_fraction or not (has_colours or math.prod(space.shape) > _READABLE):
+        return None
+    return FrameReader(is_fraction=True, frames=frames)
+
+
 def is_image_space(space: gym.Space[Any]) -> bool:
-    """Say whether the elements of a space are images: arrays of uint8 of the shapes of a `Frame`, at least 16 by 16.
+    """Say whether the elements of a space are images (see `frame_reader`).
 
     >>> is_image_space(gym.spaces.Box(0, 255, (210, 160, 3), np.uint8)), is_image_space(gym.spaces.Box(0, 255, (128,), np.uint8))
     (True, False)
     """
-    if not isinstance(space, gym.spaces.Box) or space.dtype != np.uint8:
-        return False
-    return _is_frame_shape(space.shape) and min(space.shape[:2]) >= _SHORTEST_SIDE
+    return frame_reader(space) is not None
+
+
+def _is_image_shape(shape: tuple[int, ...]) -> bool:
+    return _is_frame_shape(shape) and min(shape[:2]) >= _SHORTEST_SIDE
 
 
 def _is_frame_shape(shape: tuple[int, ...]) -> bool:

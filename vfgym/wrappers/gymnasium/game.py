@@ -21,6 +21,7 @@ from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.foreign import is_pettingzoo
 from vfgym.messages import Content, Message, UserMessage, join_contents
+from vfgym.output.pictures import Picture, as_picture
 from vfgym.rubrics import Rubric
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
@@ -34,7 +35,7 @@ from vfgym.wrappers.games.session import GameState, Turn, close_or_log, copy_inf
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
 from vfgym.wrappers.gymnasium.old_gym import OldGymGame, has_old_interface
 from vfgym.wrappers.gymnasium.playability import find_prompt_problems
-from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer
+from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer, observed_frame
 from vfgym.wrappers.gymnasium.reports import MoveReport, Show, choose_pieces
 from vfgym.wrappers.gymnasium.unwrapping import innermost
 
@@ -323,6 +324,14 @@ class GymnasiumGame(GameEnv):
             return space.sample(mask_of(space, find_mask(state["observation"], state["game_info"])))
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the game's action_mask is none for {space}: {error}") from error
+
+    def render_picture(self, state: State) -> Picture | None:
+        """Return the game's own picture, or the image that it is shown as; None where there is neither."""
+        picture = super().render_picture(state)
+        if picture is None and isinstance(state.game_state, GymnasiumState):
+            frame = observed_frame(self._shown, state.game_state.observation)
+            picture = None if frame is None else as_picture(frame)
+        return picture
 
     def rendered_in(self, reply: list[Message]) -> list[Content]:
         """Return what the game was shown as, without what tool messages say beside it."""

@@ -70,6 +70,15 @@ def is_minigrid(env: gym.Env[Any, Any]) -> bool:
     return isinstance(space, gym.spaces.Dict) and space.spaces.keys() == {"image", "direction", "mission"}
 
 
+def shows_pixels(env: gym.Env[Any, Any]) -> bool:
+    """Say whether a wrapper of MiniGrid's draws the observations of one of its environments, which are symbols of cells otherwise."""
+    while isinstance(env, gym.Wrapper):
+        if type(env).__qualname__.startswith("RGBImg"):
+            return True
+        env = env.env
+    return False
+
+
 def action_names(env: gym.Env[Any, Any]) -> tuple[str, ...]:
     """Return the names of the actions of one of MiniGrid's environments; empty if they are not MiniGrid's usual ones.
 

@@ -18,10 +18,10 @@ from vfgym.codecs import text_renderer
 from vfgym.codecs.observations import TextRenderer, without_colours
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Content, join_contents
-from vfgym.wrappers.games.images import image_part, is_image_space
+from vfgym.wrappers.games.images import Frame, FrameReader, frame_reader, image_part
 from vfgym.wrappers.games.masks import holds_mask, without_mask
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
-from vfgym.wrappers.gymnasium.minigrid import ABOUT_VIEW, is_minigrid, minigrid_text
+from vfgym.wrappers.gymnasium.minigrid import ABOUT_VIEW, is_minigrid, is_minigrid_game, minigrid_text, shows_pixels
 
 Game: TypeAlias = gym.Env[Any, Any]
 
@@ -91,15 +91,50 @@ _MINIGRID_TEXT = WrittenText(minigrid_text)
 
 
 @dataclass(frozen=True)
-class Image:
-    """Shows an image: the observation where it is one, else the game's drawing."""
+class OtherMembers:
+    """Shows what a Dict observation holds beside images, as labelled numbers."""
 
-    is_observation: bool
+    text: RenderedText
+
+    def __call__(self, game: Game, observation: Any) -> str:
+        """Return it as text."""
+        return self.text.render({key: observation[key] for key in cast(gym.spaces.Dict, self.text.space).spaces})
+
+
+def render_image(game: Game, observation: Any) -> Content:
+    """Return the game's own drawing as an image."""
+    return [image_part(cast(Frame, game.render()))]
+
+
+@dataclass(frozen=True)
+class ObservedImages:
+    """Shows the images in an observation."""
+
+    members: tuple[tuple[str | None, FrameReader], ...]
+    """The keys of a Dict observation that are images, and what makes frames of them; the key None is for the observation itself."""
+
+    def frames(self, observation: Any) -> list[Frame]:
+        """Return the images."""
+        return [read(observation if key is None else observation[key]) for key, read in self.members]
 
     def __call__(self, game: Game, observation: Any) -> Content:
-        """Return the image as a content part."""
-        frame: Any = observation if self.is_observation else game.render()
-        return [image_part(frame)]
+        """Return the images as content parts; of several, each under its key."""
+        parts = []
+        for (key, _), frame in zip(self.members, self.frames(observation), strict=True):
+            if len(self.members) > 1:
+                parts.append({"type": "text", "text": f"{key}:"})
+            parts.append(image_part(frame))
+        return parts
+
+    @property
+    def explanation(self) -> str:
+        """What is to be said of the images; empty where they explain themselves."""
+        lines = []
+        for key, read in self.members:
+            if read.frames > 1:
+                image = "The image" if len(self.members) == 1 else f"The image {key!r}"
+                lines.append(f"{image} shows {read.frames} frames side by side, the oldest at the left and the newest at the right.")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -160,15 +195,49 @@ def make_renderer(
     shows_drawing = obs_to_text is None and _shows_drawing(game)
     if observe is None:
         is_drawn = obs_to_text is not None or shows_drawing
-        observe = "image" if is_image_space(game.observation_space) and not is_drawn else "text"
+        has_others = isinstance(game.observation_space, gym.spaces.Dict)
+        observe = "text" if is_drawn or _observed_images(game) is None else "both" if has_others else "image"
     if observe == "image":
         return _image_of(game, name)
-    text: ObservationRenderer
+    text: ObservationRenderer | None
     if obs_to_text is not None:
         text = WrittenText(obs_to_text)
+    elif shows_drawing:
+        text = render_drawing
+    elif observe == "both" and (images := _observed_images(game)) is not None and isinstance(game.observation_space, gym.spaces.Dict):
+        text = _other_members(game.observation_space, images, name, hides_mask)
     else:
-        text = render_drawing if shows_drawing else _observation_text(game, name, hides_mask)
-    return text if observe == "text" else TextAndImage(text, _image_of(game, name))
+        text = _observation_text(game, name, hides_mask)
+    if observe == "text" and text is not None:
+        return text
+    image = _image_of(game, name)
+    return image if text is None else TextAndImage(text, image)
+
+
+def _observed_images(game: Game) -> ObservedImages | None:
+    """Return what shows the images in a game's observations; None if there are none."""
+    space = game.observation_space
+    if not isinstance(space, gym.spaces.Dict):
+        read = frame_reader(space)
+        return None if read is None else ObservedImages(((None, read),))
+    if is_minigrid_game(game) and not shows_pixels(game):
+        return None
+    members = ((key, frame_reader(member)) for key, member in space.spaces.items())
+    images = tuple((key, read) for key, read in members if read is not None)
+    return ObservedImages(images) if images else None
+
+
+def _other_members(space: gym.spaces.Dict, images: ObservedImages, name: str, hides_mask: bool) -> OtherMembers | None:
+    """Return what shows the members of a Dict observation that are not images; None if there are no others."""
+    keys = {key for key, _ in images.members}
+    others = {key: member for key, member in space.spaces.items() if key not in keys}
+    if hides_mask and holds_mask(space):
+        others = without_mask(others)
+    if not others:
+        return None
+    rest = gym.spaces.Dict(others)
+    check_readable(rest, name, 'or observe="image" if its images are enough')
+    return OtherMembers(RenderedText(rest, ()))
 
 
 def _observation_text(game: Game, name: str, hides_mask: bool) -> ObservationRenderer:
@@ -183,13 +252,23 @@ def _observation_text(game: Game, name: str, hides_mask: bool) -> ObservationRen
 
 def explanation(renderer: ObservationRenderer, described: Description) -> str:
     """Return what a game's description says of the text that shows it; empty where that explains itself, or is none."""
-    text = renderer.text if isinstance(renderer, TextAndImage) else renderer
-    if isinstance(text, RenderedText):
+    if isinstance(renderer, TextAndImage):
+        parts = [explanation(renderer.text, described), explanation(renderer.image, described)]
+        return "\n\n".join(part for part in parts if part)
+    if isinstance(renderer, RenderedText | OtherMembers):
         return described.about_observations
-    if text == _MINIGRID_TEXT:
+    if isinstance(renderer, ObservedImages):
+        return renderer.explanation
+    if renderer == _MINIGRID_TEXT:
         return ABOUT_VIEW
-    is_registered = isinstance(text, WrittenText) and text.obs_to_text is described.obs_to_text
-    return described.legend if text is render_drawing or is_registered else ""
+    is_registered = isinstance(renderer, WrittenText) and renderer.obs_to_text is described.obs_to_text
+    return described.legend if renderer is render_drawing or is_registered else ""
+
+
+def observed_frame(renderer: ObservationRenderer, observation: Any) -> Frame | None:
+    """Return the image that shows an observation, the first of several; None where it is not shown as one."""
+    image = renderer.image if isinstance(renderer, TextAndImage) else renderer
+    return image.frames(observation)[0] if isinstance(image, ObservedImages) else None
 
 
 def check_readable(space: gym.Space[Any], name: str, otherwise: str) -> None:
@@ -284,10 +363,12 @@ def _draws_text(game: Game) -> bool:
 
 
 def _image_of(game: Game, name: str) -> ObservationRenderer:
-    is_observation = is_image_space(game.observation_space)
-    if not is_observation and game.render_mode != "rgb_array":
+    images = _observed_images(game)
+    if images is not None:
+        return images
+    if game.render_mode != "rgb_array":
         raise ConfigurationError(
             f"{name} has no images to show: its observations are none, and its render mode is {game.render_mode!r}. If it can draw itself,"
             " make it so: to_chat(gymnasium.make(..., render_mode='rgb_array'), ...), or give a function that does"
         )
-    return Image(is_observation)
+    return render_image
