@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from vfgym.output.redaction import redact_data, redact_url
 from vfgym.results.counting import MeanOf
@@ -29,6 +29,8 @@ class VersionInfo(TypedDict):
     """Version of the distribution that the environment comes from, where there is one."""
     env_commit: str | None
     """Git commit of the repository that holds the environment's code, where there is one."""
+    prompts_version: NotRequired[int]
+    """The version of vfgym's texts about Gymnasium's own games, where these are what a model was told."""
 
 
 class GenerateMetadata(Summary):
@@ -149,12 +151,16 @@ def _installed_version(name: str) -> str:
 def version_info(definition: object) -> VersionInfo:
     """Return which code an environment is made of."""
     module = type(definition).__module__
-    return {
+    info: VersionInfo = {
         "vf_version": importlib.metadata.version("vfgym"),
         "vf_commit": _commit_of("vfgym"),
         "env_version": _distribution_version(module.partition(".")[0]),
         "env_commit": _commit_of(module),
     }
+    prompts_version = getattr(definition, "prompts_version", None)
+    if isinstance(prompts_version, int):
+        info["prompts_version"] = prompts_version
+    return info
 
 
 def _distribution_version(name: str) -> str | None:

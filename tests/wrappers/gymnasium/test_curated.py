@@ -13,6 +13,7 @@ import pytest
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.spaces import Discrete
 
+import vfgym
 from vfgym.codecs import without_colours
 from vfgym.data import gymnasium_environments, gymnasium_prompts
 from vfgym.wrappers.gymnasium.curated import curated_prompt
@@ -408,3 +409,16 @@ def test_wrappers_that_change_a_space_take_away_what_is_said_of_it() -> None:
         assert (found.action_labels, found.about_actions) == ((), "")
         assert len(found.observation_labels) == 3
         assert found.rules == describe(pendulum).rules
+
+
+def test_results_say_which_texts_a_model_was_told() -> None:
+    """The version is recorded where a game's texts are curated, and nobody put others in their place."""
+
+    def recorded(env: Any) -> Any:
+        return vfgym.evaluate(env, "random", num_examples=1, progress=False)["metadata"]["version_info"].get("prompts_version")
+
+    version = gymnasium_prompts()["version"]
+    assert recorded(vfgym.to_chat("Blackjack-v1")) == recorded("gymnasium/Blackjack-v1") == version
+    assert recorded(vfgym.to_chat("Blackjack-v1", rules="Play cards.")) is None
+    assert recorded(vfgym.to_chat("Blackjack-v1", prompt="Play cards.")) is None
+    assert recorded("reasoning-gym/leg_counting-v0") is None

@@ -347,7 +347,11 @@ def test_labels_are_those_that_the_environment_declares() -> None:
     # As highway-env has it: a row for each car.
     env.observation_space = Box(-1, 1, (5, 3))
     env.observation_type = SimpleNamespace(features=["presence", "x", "y"])
-    assert describe(env).about_observations == "Each row of numbers is: presence, x, y."
+    assert describe(env).about_observations == "The numbers of each row are: presence, x, y."
+    env.observation_space = gym.spaces.Dict({"here": Box(-1, 1, (3,)), "there": Box(-1, 1, (3,))})
+    assert describe(env).about_observations == "The numbers of each row are: presence, x, y."
+    env.observation_space = Box(-1, 1, (5, 4))
+    assert describe(env).about_observations == ""
 
 
 class Wrapped:

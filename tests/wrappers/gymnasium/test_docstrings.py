@@ -71,6 +71,7 @@ def test_what_is_for_programmers_is_not_told(noise: str) -> None:
         "It is adapted from the work of P. Wawrzynski.",
         "See https://example.com for more.",
         "Created by Somebody.",
+        "Credits to Somebody for the idea.",
         "Use gymnasium.make to make it.",
         "To import it, say import games.",
         "Changed in v1.2.",

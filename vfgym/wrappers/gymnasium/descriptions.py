@@ -268,10 +268,15 @@ def _own_labels(env: gym.Env[Any, Any], game: Any, about_observations: str) -> t
 def _about_observations(env: gym.Env[Any, Any], game: Any, documented: str, labels: tuple[str, ...]) -> str:
     if not _has_its_observations(env):
         return ""
-    shape = env.observation_space.shape or ()
-    columns = [", ".join(names) for names in declared_labels(game) if len(shape) == 2 and len(names) == shape[1]]
     text = without_elements(documented) if labels else documented
-    return "\n\n".join(filter(None, [text, *(f"Each row of numbers is: {names}." for names in columns[:1])]))
+    columns = [] if labels else [", ".join(names) for names in declared_labels(game) if _are_columns(names, env.observation_space)]
+    return "\n\n".join(filter(None, [text, *(f"The numbers of each row are: {names}." for names in columns[:1])]))
+
+
+def _are_columns(names: tuple[str, ...], space: gym.Space[Any]) -> bool:
+    """Say whether all rows of a space, which may hold several lists and tables, are as long as a list of names."""
+    members = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
+    return all(isinstance(member, spaces.Box) and len(member.shape) in (1, 2) and member.shape[-1] == len(names) for member in members)
 
 
 _DOES_NOTHING = re.compile(r"no[- _]?op|no[ _]action|idle|(?:do|does)[ _]nothing|(?:do not|don't) move", re.IGNORECASE)

@@ -39,7 +39,8 @@ _MOST_READ = 20_000
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)\s+")
 _NOT_FOR_PLAYERS = re.compile(
-    r"https?:|\bdoi\b|\barXiv\b|\bet al\.|adapted from|\bcopyright\b|\blicen[cs]ed?\b|\bauthor\b|\bcreated by\b|@\w+\{"  # credits
+    r"https?:|\bdoi\b|\barXiv\b|\bet al\.|adapted from|\bcopyright\b|\blicen[cs]ed?\b|\bauthor\b|\bcreated by\b"
+    r"|\bcredits? (?:to|goes)\b|@\w+\{"  # credits
     r"|\bimport \w|\bfrom \w+ import\b|pip install|\b(?:gymnasium|gym)\.(?:make|register|Env)\b|`?info\b`?\["  # code
     r"|\b(?:added|changed|deprecated|fixed|removed|since) in (?:version )?v?\d|\b(?:TODO|FIXME)\b",  # changes
     re.IGNORECASE,

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from vfgym.codecs import Codec
 from vfgym.wrappers.pettingzoo.chess_moves import ChessMoves
+from vfgym.wrappers.pettingzoo.openspiel import OPENSPIEL, OpenSpielMoves, read_position
 
 Game: TypeAlias = Any
 """An unwrapped PettingZoo environment. It ships no types."""
@@ -176,6 +177,7 @@ PLAIN = Presentation(show=None, moves_are_public=False)
 """Of a game of which nothing is known, nothing is told but what it shows each of its players."""
 
 PRESENTATIONS: Mapping[str, Presentation] = {
+    OPENSPIEL: Presentation(read_position, moves=OpenSpielMoves, moves_are_public=False),
     "tictactoe_v3": Presentation(_tictactoe, roles=("X", "O"), how_to_act="the number of an empty cell; empty cells show their numbers"),
     "connect_four_v3": Presentation(_connect_four, roles=("X", "O"), how_to_act="the number of a column that is not full, from 0 to 6"),
     "go_v5": Presentation(

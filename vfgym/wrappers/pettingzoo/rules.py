@@ -11,6 +11,8 @@ import re
 import sys
 from typing import Any
 
+from vfgym.wrappers.pettingzoo.openspiel import is_openspiel, read_rewards
+
 _TITLE = re.compile(r"\A\s*#\s+(.+)$", re.MULTILINE)
 _LINE_BREAK = re.compile(r"(?<=[^\n|])\n(?=[^\n|*-])")
 """A line break inside a paragraph."""
@@ -28,6 +30,8 @@ _NOISE = re.compile(
 
 def read_title(game: Any) -> str:
     """Return what an unwrapped environment calls itself: the title of its documentation, else its name."""
+    if is_openspiel(game):
+        return str(game.game_type.long_name)
     title = _TITLE.search(_documentation(game))
     name: str = getattr(game, "metadata", {}).get("name") or type(game).__name__
     return name if title is None else title[1].strip()
@@ -35,6 +39,8 @@ def read_title(game: Any) -> str:
 
 def read_rules(game: Any) -> str:
     """Return the rules of an unwrapped environment and what it rewards; empty where nothing is documented."""
+    if is_openspiel(game):
+        return read_rewards(game)
     introduction, *rest = _HEADING.split(_documentation(game))
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
     rewards = _clean(sections.get("Rewards", ""))
