@@ -13,7 +13,8 @@ import pytest
 from gymnasium.wrappers import HumanRendering, RecordVideo, RenderCollection
 
 import vfgym
-from tests.wrappers.games.nim import NimEnv
+from tests.wrappers.games.nim import Nim, NimEnv
+from verifiers_compat.envs.experimental.gym_env import GymEnv
 from vfgym.output.pictures import PAGE_SHAPE
 
 pytest.importorskip("PIL", reason="needs the extra images")
@@ -132,6 +133,16 @@ def test_a_blocking_game_draws_on_its_thread() -> None:
     assert np.array_equal(asyncio.run(play_async()), native.render())
 
 
+def test_a_game_of_the_rollout_api_is_filmed_too() -> None:
+    native = gym.make("CartPole-v1", render_mode="rgb_array")
+    env = GymEnv(gym.make, {"id": "CartPole-v1", "render_mode": "rgb_array"}, action_parser=int, render_mode="rgb_array")
+    env.reset(seed=3)
+    env.step("1")
+    native.reset(seed=3)
+    native.step(1)
+    assert np.array_equal(env.render(), native.render())
+
+
 class NoDisplay(gym.Env[Any, Any]):
     """Cannot draw itself where it runs."""
 
@@ -162,6 +173,48 @@ def test_a_game_that_cannot_draw_here_is_filmed_as_its_conversation_and_says_why
     assert [record.message for record in caplog.records] == [
         "GymnasiumGame shows its conversation instead of the game, which cannot be drawn: OSError('no display')"
     ]
+
+
+# Tables
+
+
+def test_a_game_of_pettingzoo_is_filmed_as_it_draws_itself() -> None:
+    pettingzoo = pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
+    env: Any = make("pettingzoo/tictactoe-v3", opponents="self")
+    native = pettingzoo.make("aec", "classic/tictactoe_v3", render_mode="rgb_array")
+    env.reset(seed=0)
+    native.reset(seed=0)
+    for action in (4, 0):
+        assert np.array_equal(env.render(), native.render())
+        env.step(str(action))
+        native.step(action)
+    assert np.array_equal(env.render(), native.render())
+    assert env.metadata["render_fps"] == native.metadata["render_fps"]
+    env.close()
+
+
+def test_a_game_of_pettingzoo_that_was_made_otherwise_is_filmed_as_its_conversation() -> None:
+    pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
+    env = make("pettingzoo/tictactoe-v3", game_options={"render_mode": None})
+    env.reset(seed=0)
+    assert env.render().shape == PAGE_SHAPE
+
+
+class DrawnNim(Nim):
+    """Draws its sticks as a row of pixels."""
+
+    def render_picture(self) -> Any:
+        return np.full((1, 1 + self.sticks, 3), 255, np.uint8)
+
+
+def test_a_table_of_ones_own_may_draw_itself() -> None:
+    class DrawnNimEnv(NimEnv):
+        def open_table(self) -> DrawnNim:
+            return DrawnNim(2, 9)
+
+    env = DrawnNimEnv(sticks=9, opponents="self", render_mode="rgb_array")
+    env.reset(seed=0)
+    assert env.render().shape == (1, 10, 3)
 
 
 # Conversations

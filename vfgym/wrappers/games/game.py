@@ -6,20 +6,16 @@ what the game answers is shown afterwards.
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from vfgym.aio.background import wait
 from vfgym.aio.steps import Steps, eager
 from vfgym.messages import Message
 from vfgym.output.pictures import Picture
 from vfgym.state import State
 from vfgym.wrappers.games.pictures import draw_game, draws_itself
 from vfgym.wrappers.games.session import GameSession, GameSessionEnv, GameState, Turn
-
-logger = logging.getLogger(__name__)
 
 
 class GameEnv(GameSessionEnv):
@@ -57,20 +53,9 @@ class GameEnv(GameSessionEnv):
         self._take(self.make_move(session.game, message, state), state)
         return None
 
-    _cannot_draw = False
-    """Whether a game of this environment failed to draw itself."""
-
-    def render_picture(self, state: State) -> Picture | None:
-        """Return the game's own picture; None where it draws none, or cannot do so here (without a display, say), which is logged."""
-        session: GameSession | None = state.session
-        if self._cannot_draw or session is None or session.is_stuck or not draws_itself(session.game):
-            return None
-        try:
-            return draw_game(session.game) if session.worker is None else wait(session.run(draw_game, session.game))
-        except Exception as error:
-            self._cannot_draw = True
-            logger.warning("%s shows its conversation instead of the game, which cannot be drawn: %r", type(self).__name__, error)
-            return None
+    def draw_picture(self, game: Any) -> Picture | None:
+        """Return the game's picture of itself, in the render mode ``"rgb_array"``; None where it has none."""
+        return draw_game(game) if draws_itself(game) else None
 
     async def _move_on_thread(self, session: GameSession, message: Message, state: State) -> None:
         self._take(await session.run(self.make_move, session.game, message, state), state)

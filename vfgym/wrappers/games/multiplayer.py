@@ -23,6 +23,7 @@ from vfgym.aio.steps import Steps, begin_to_end, eager
 from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import AssistantMessage, Content, Message, join_contents
+from vfgym.output.pictures import Picture
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
@@ -414,6 +415,10 @@ class MultiplayerEnv(GameSessionEnv):
         extras = state["trajectory"][-1]["extras"]
         extras["player"], extras["rewards"] = mover, earned
         table.earned = dict.fromkeys(game.players, 0.0)
+
+    def draw_picture(self, game: TurnBasedGame) -> Picture | None:
+        """Return the table's picture of itself; None where it has none."""
+        return game.render_picture()
 
     # What the table says. Everything that is asked of it stands here, since a blocking table is only called on its thread.
 

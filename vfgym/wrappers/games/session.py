@@ -13,9 +13,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-from vfgym.aio.background import in_event_loop
+from vfgym.aio.background import in_event_loop, wait
 from vfgym.aio.deadlines import Before, DeadlinePassed
 from vfgym.aio.steps import Steps, eager
 from vfgym.aio.threads import Worker
@@ -26,6 +26,7 @@ from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.lifecycle import stop
 from vfgym.messages import Content, Message, as_messages, join_contents
+from vfgym.output.pictures import Picture
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.rubric_group import find_rewarding_functions
 from vfgym.state import State, TrajectoryStep
@@ -292,6 +293,31 @@ class GameSessionEnv(MultiTurnEnv):
     def _belongs_on_thread(self, session: GameSession) -> bool:
         """Say whether a game is called on its thread: once it is there, always; else where blocking would hold up a loop."""
         return session.worker is not None or (self.blocking and in_event_loop())
+
+    # What it looks like
+
+    _cannot_draw = False
+    """Whether a game of this environment failed to draw itself."""
+
+    def draw_picture(self, game: Any) -> Picture | None:
+        """Return a game's picture of itself; None where it has none. An author's own game may have one here."""
+        return None
+
+    def render_picture(self, state: State) -> Picture | None:
+        """Return the game's own picture; None where it draws none, or cannot do so here (without a display, say), which is logged."""
+        session: GameSession | None = state.session
+        if self._cannot_draw or session is None or not session.has_game or session.is_stuck:
+            return None
+        try:
+            if session.worker is None:
+                return self.draw_picture(session.game)
+            return cast(Picture | None, wait(session.run(self.draw_picture, session.game)))
+        except Exception as error:
+            self._cannot_draw = True
+            logger.warning("%s shows its conversation instead of the game, which cannot be drawn: %r", type(self).__name__, error)
+            return None
+
+    # What is shown
 
     def env_response(self, messages: list[Message], state: State) -> list[Message]:
         """Show what the game answered."""

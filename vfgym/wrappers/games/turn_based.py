@@ -15,6 +15,7 @@ from vfgym.codecs import ActionNotFound
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Content, Message
 from vfgym.messages.frozen import FrozenDict
+from vfgym.output.pictures import Picture
 
 Player: TypeAlias = Any
 """Who plays, as the game itself calls its players: 0, 1, ... or ``"player_1"``, ..."""
@@ -92,6 +93,10 @@ class TurnBasedGame(ABC):
     def info(self, player: Player) -> dict[str, Any]:
         """Return what else is told to a player: plain data of its own, nothing shared."""
         return {}
+
+    def render_picture(self) -> Picture | None:
+        """Return what the table looks like, for films and windows; None where what the players are told is all there is to see."""
+        return None
 
     def close(self) -> None:  # noqa: B027 -- most tables hold nothing
         """Release what the table holds."""

@@ -10,6 +10,7 @@ from typing import Any
 from vfgym.data import lowest_reward
 from vfgym.errors import UnknownArgument
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv, Opponents
+from vfgym.wrappers.games.pictures import draws_itself
 from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.pettingzoo.game import OnInvalid, PettingZooGame
 
@@ -72,6 +73,7 @@ class PettingZooEnv(MultiplayerEnv):
             "on_invalid": on_invalid,
             "invalid_reward": invalid_reward,
             "max_moves": max_moves,
+            "draws": kwargs.get("render_mode") == "rgb_array",
         }
         table = self.open_table()  # what is wrong with the arguments is said now
         close_or_log(table)
@@ -80,6 +82,8 @@ class PettingZooEnv(MultiplayerEnv):
             kwargs.setdefault("env_id", f"pettingzoo/{_VERSION.sub('-v', game.rpartition('/')[2])}")
         super().__init__(opponents=opponents, **kwargs)
         self.check_players(table.players)
+        if self.render_mode == "rgb_array" and draws_itself(table.env) and "render_fps" in table.env.metadata:
+            self.metadata = {**self.metadata, "render_fps": table.env.metadata["render_fps"]}
 
     def _take_unknown_arguments(self, unknown: dict[str, Any]) -> None:
         if unknown:

@@ -14,8 +14,10 @@ from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
 from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
 from vfgym.foreign import mute_warnings
 from vfgym.messages import AssistantMessage, Message
+from vfgym.output.pictures import Picture
 from vfgym.wrappers.games.answers import Answers
 from vfgym.wrappers.games.masks import allows, find_mask, mask_of
+from vfgym.wrappers.games.pictures import draw_game, draws_itself
 from vfgym.wrappers.games.session import close_or_log, copy_info
 from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
 from vfgym.wrappers.gymnasium.rendering import check_readable, drawing_text
@@ -77,6 +79,7 @@ class PettingZooGame(TurnBasedGame):
         on_invalid: OnInvalid = "feedback",
         invalid_reward: float = 0.0,
         max_moves: int = 1000,
+        draws: bool = False,
     ) -> None:
         """Set up a table.
 
@@ -91,6 +94,7 @@ class PettingZooGame(TurnBasedGame):
                 player is told why and asked again; with ``"terminate"`` the game is over for all.
             invalid_reward: What such an answer earns its player.
             max_moves: Answers, valid or not, after which a game is truncated.
+            draws: Whether an environment of the registry is made with the render mode ``"rgb_array"``, if it has that (`render_picture`).
 
         Raises:
             ConfigurationError: If there is no such environment, it is not an AEC environment, or it cannot be shown in words.
@@ -109,6 +113,7 @@ class PettingZooGame(TurnBasedGame):
         self.invalid_reward = float(invalid_reward)
         self.max_moves = max_moves
         self._made_by = env
+        self._draws = draws
         self._game_options = dict(game_options or {})
         self._action_names = action_names
         self._obs_to_text = obs_to_text
@@ -119,7 +124,7 @@ class PettingZooGame(TurnBasedGame):
 
     def _open(self) -> None:
         """Make the environment, and what follows from it."""
-        self.env = _aec_environment(self._made_by, self._game_options)
+        self.env = _aec_environment(self._made_by, self._game_options, self._draws)
         """The environment at this table."""
         try:
             self._game = self.env.unwrapped
@@ -185,6 +190,10 @@ class PettingZooGame(TurnBasedGame):
     def _lists_legal_moves(self, player: Player) -> bool:
         """Say whether a player is told what its mask allows as a list of moves; any other mask is shown to it as it is."""
         return isinstance(self.env.action_space(player), gym.spaces.Discrete)
+
+    def render_picture(self) -> Picture | None:
+        """Return what the environment draws, where its render mode is ``"rgb_array"``."""
+        return draw_game(self.env) if draws_itself(self.env) else None
 
     def close(self) -> None:
         """Close the environment."""
@@ -440,7 +449,7 @@ class PettingZooGame(TurnBasedGame):
         return find_mask(self._observation(player), self.env.infos[player])
 
 
-def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any]) -> Any:
+def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any], draws: bool) -> Any:
     try:
         import pettingzoo
     except ImportError as error:
@@ -454,6 +463,9 @@ def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any])
             kind = "parallel" if made_by in _as_written(parallel_registry) - _as_written(aec_registry) else "aec"
             with mute_warnings():  # of spaces whose limits lose precision, and of modules that are compiled now
                 env = pettingzoo.make(kind, made_by, **options)
+                if draws and "render_mode" not in options and "rgb_array" in env.metadata.get("render_modes", ()):
+                    close_or_log(env)
+                    env = pettingzoo.make(kind, made_by, **options, render_mode="rgb_array")
         else:
             env = made_by(**options)
     except FailedToImport as error:
