@@ -74,6 +74,25 @@ def test_a_game_may_call_anything_unwrapped(wrap: Any, options: dict[str, Any]) 
     assert shown(copied) == shown(env)
 
 
+class Moons:
+    """Count the moons."""
+
+    def step(self, action: Any) -> Any:
+        raise AssertionError("the adapter is played")
+
+
+class Adapter(OfAnotherLibrary):
+    """Gives another library's environments the interface of Gymnasium."""
+
+    @property
+    def unwrapped(self) -> Any:
+        return Moons()
+
+
+def test_an_adapter_is_described_as_what_it_adapts() -> None:
+    assert shown(vfgym.to_chat(Adapter)).startswith("You are playing Moons.\n\nCount the moons.")
+
+
 # A drawing that is printed
 
 

@@ -23,7 +23,7 @@ from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, write
 from vfgym.wrappers.gymnasium.docstrings import numbered_elements, player_sections, without_elements
 from vfgym.wrappers.gymnasium.names import declared_action_names, declared_labels
 from vfgym.wrappers.gymnasium.registered import RegisteredDescription, registered_descriptions
-from vfgym.wrappers.gymnasium.unwrapping import innermost
+from vfgym.wrappers.gymnasium.unwrapping import documented_game, innermost
 
 MOST_CHARACTERS = 3000
 """The longest rules and explanations that are taken from a docstring; what goes beyond is cut at a paragraph."""
@@ -181,7 +181,7 @@ def _declared_description(env: gym.Env[Any, Any]) -> Description:
     game: Any = innermost(env)
     while "gym_env" in getattr(game, "__dict__", ()):  # one of the abandoned gym, in a wrapper of shimmy's
         game = game.gym_env.unwrapped
-    found = {heading.casefold(): (heading, text) for heading, text in player_sections(_docstring(type(game))).items()}
+    found = {heading.casefold(): (heading, text) for heading, text in player_sections(_docstring(type(documented_game(game)))).items()}
     about_actions = "\n\n".join(text for key, (_, text) in found.items() if key in _ACTIONS)
     about_observations = "\n\n".join(text for key, (_, text) in found.items() if key in _OBSERVATIONS)
     action_names, action_labels = _own_names(env, game, about_actions)

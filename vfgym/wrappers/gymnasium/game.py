@@ -37,7 +37,7 @@ from vfgym.wrappers.gymnasium.old_gym import OldGymGame, has_old_interface
 from vfgym.wrappers.gymnasium.playability import find_prompt_problems
 from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer, observed_frame
 from vfgym.wrappers.gymnasium.reports import MoveReport, Show, choose_pieces
-from vfgym.wrappers.gymnasium.unwrapping import innermost
+from vfgym.wrappers.gymnasium.unwrapping import documented_game, innermost
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 """What an answer that names no action leads to."""
@@ -163,7 +163,7 @@ class GymnasiumGame(GameEnv):
             if isinstance(innermost(game), EpisodeSeat):
                 raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
             if name is None:
-                name = game.spec.id if game.spec is not None else type(innermost(game)).__name__
+                name = game.spec.id if game.spec is not None else type(documented_game(game)).__name__
             _check_rewards(game, name)
             self.show = choose_pieces(show, game)
             described = describe(game)

@@ -17,3 +17,13 @@ def innermost(game: Any) -> Any:
     while isinstance(game, gym.Wrapper | OldGymGame):
         game = game.env if isinstance(game, gym.Wrapper) else game.game
     return game
+
+
+def documented_game(game: Any) -> Any:
+    """Return the object whose class names and documents a game: what the innermost one calls ``unwrapped``, where that can be stepped.
+
+    That of an adapter is the game of the other library; that of any other game is the game itself.
+    """
+    inner = innermost(game)
+    unwrapped = getattr(inner, "unwrapped", inner)
+    return unwrapped if hasattr(unwrapped, "step") else inner
