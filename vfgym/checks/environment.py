@@ -24,13 +24,16 @@ from vfgym.checks.comparison import Broken, Promise
 from vfgym.checks.round_trips import round_trips
 from vfgym.clients.scripted import ScriptedClient
 from vfgym.envs import ChatEnv
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, InvalidAction, OverlongPromptError
+from vfgym.foreign import mute_warnings
 from vfgym.messages import AssistantMessage, Response, ToolCall
 from vfgym.rubrics.scoring import Score, apply_score
 from vfgym.runs.replicas import as_env, make_env
 from vfgym.state import State
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
+from vfgym.wrappers.to_chat import to_chat
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +69,8 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
     check that first brought it about; tracebacks are logged for debugging.
 
     Args:
-        env: An id, a spec, or a function that makes the environment.
+        env: An id, a spec, or a function that makes the environment. The id or spec of a Gymnasium game stands for what `to_chat`
+            makes of it.
 
     Returns:
         A row for each promise. A promise that does not apply (a spec, where there is none) is left out.
@@ -110,12 +114,22 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
 
 def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[], gym.Env[Any, Any]]:
     if isinstance(env, str | EnvSpec):
-        return lambda: make_env(env, {})
+        return lambda: _make_chat(env)
     if not callable(env):
         raise ConfigurationError(
             f"check_environment takes an id, a spec, or a function that makes the environment anew each time, got {type(env).__name__}"
         )
     return lambda: as_env(env())
+
+
+def _make_chat(source: str | EnvSpec) -> gym.Env[Any, Any]:
+    """Make a registered environment; of a game, the chat environment that `to_chat` makes of it."""
+    made = make_env(source, {})
+    if isinstance(made.unwrapped, EpisodeSeat):
+        return made
+    made.close()
+    with mute_warnings():  # of a prompt that tells too little, which is a finding here
+        return as_env(to_chat(source))
 
 
 def _carry_out(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any]], known: set[str]) -> Check:

@@ -180,7 +180,7 @@ def evaluate(
 
 @app.command("check")
 def check(env_id: EnvId, debug: Debug = False) -> None:
-    """Check an environment against the promises that every environment keeps."""
+    """Check an environment, or a Gymnasium game as a chat environment, against the promises that every environment keeps."""
     from vfgym.cli.show import print_checks
 
     raise typer.Exit(0 if print_checks(env_id) else 1)

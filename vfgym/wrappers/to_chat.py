@@ -43,10 +43,12 @@ _PETTINGZOO_ID = re.compile(r"\w+/\w+_v\d+")
 def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> GymnasiumGame | PettingZooEnv:
     """Return a Gymnasium or PettingZoo game as a chat environment.
 
-    The model is told the rules, the actions and the form of an answer, which the game's own docstring and spaces say, and is shown
-    the observations: as text (the game's ``ansi`` drawing where it has one, labelled numbers otherwise) or as images. It answers with
-    an action in words, or by calling a tool. A seed is given to the game as it is; the game's own rewards are emitted as they
-    come, its termination and truncation are the episode's, its info is ``info["game_info"]``. `vfgym.to_gym` turns it back.
+    The model is told the rules, the actions and the form of an answer: what is written by hand about Gymnasium's own games, what others
+    say in their docstrings, and what was said with `vfgym.register_description`. Where that leaves many numbers without names or labels,
+    there is a warning. The model is shown the observations: as text (the game's ``ansi`` drawing where it has one, labelled numbers
+    otherwise) or as images. It answers with an action in words, or by calling a tool. A seed is given to the game as it is; the game's
+    own rewards are emitted as they come, its termination and truncation are the episode's, its info is ``info["game_info"]``.
+    `vfgym.to_gym` turns it back.
 
     A drawing shows the game, whatever its wrappers make of the observations. So text is the drawing only where they leave them as they
     are: where none is a `gymnasium.ObservationWrapper` or has another observation space. A wrapper with a `reset` or `step` of its own
@@ -73,7 +75,7 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
             * ``as_tool``: True offers the actions as a tool ``act`` too.
             * ``max_actions_per_turn``: actions (1) that one answer may hold: in text each in ``<action>`` tags of its own, in a tool call
               as a list. They are played in order until the episode ends, and their rewards are summed.
-            * ``rules``: text instead of the docstring's. ``prompt``: text instead of all that is said before the first observation.
+            * ``rules``: text instead of what is known of the game. ``prompt``: text instead of all that is said before the first observation.
             * ``action_names``: one for each action of a `Discrete` space; for others a structure that mirrors the space
               (`vfgym.codecs.codec_for`).
             * ``on_invalid``: what an answer that names no action leads to: ``"feedback"`` says what was wrong and lets the model try

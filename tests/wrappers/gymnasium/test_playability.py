@@ -102,9 +102,19 @@ def test_an_unplayable_prompt_is_a_finding_of_the_check() -> None:
     assert not found[promise].passed
     assert ACTIONS in found[promise].detail
     assert [check.promise for check in found.values() if not check.passed] == [promise]
-    good = {check.promise: check for check in check_environment("gymnasium/FrozenLake-v1")}
-    assert good[promise].passed
+    assert {check.promise: check.passed for check in check_environment("gymnasium/FrozenLake-v1")}[promise]
     assert promise not in {check.promise for check in check_environment("reasoning-gym/leg_counting-v0")}
+
+
+def test_a_game_is_checked_as_the_chat_environment_that_is_made_of_it() -> None:
+    """By its id, and without warnings: what is wrong is a finding."""
+    gym.register("Unexplained-v0", lambda: Game(SMALL, Box(0, 1, (9,))))
+    try:
+        found = {check.promise: check for check in check_environment("Unexplained-v0")}
+    finally:
+        del gym.registry["Unexplained-v0"]
+    assert NUMBERS in found["tells what its actions and observations are"].detail
+    assert all(check.passed for check in check_environment("CliffWalking-v1"))
 
 
 @pytest.mark.parametrize("game_id", gymnasium_environments())
