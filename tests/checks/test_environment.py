@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -116,6 +117,13 @@ def test_a_registered_environment_has_a_spec_to_check_too() -> None:
     checks = check_environment("gymnasium/FrozenLake-v1")
     assert promises(checks)[: len(PROMISES) + 1] == [CHECKER, SPEC, *PROMISES[1:]]
     assert [check for check in checks if not check.passed] == []
+
+
+def test_without_pillow_the_rest_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    checks = check_environment("gymnasium/FrozenLake-v1")
+    assert [check for check in checks if not check.passed] == []
+    assert dict((check.promise, check.detail) for check in checks)[CHECKER] == "not how it is rendered, since Pillow is not installed"
 
 
 class Careless(Sound):

@@ -58,6 +58,16 @@ def test_record_video_films_an_episode_of_every_family(env_id: str, tmp_path: Pa
         assert clip.fps == fps
 
 
+def test_a_run_of_one_seat_films_each_of_its_rollouts(tmp_path: Path) -> None:
+    pytest.importorskip("moviepy")
+    film = RecordVideo(make("gymnasium/CartPole-v1"), str(tmp_path / "films"), episode_trigger=lambda episode: True)
+    with pytest.warns(UserWarning, match="Overwriting existing videos"):  # the run makes the wrapper once more
+        results = vfgym.evaluate(film, agent=lambda observation, info: "1", num_examples=2, max_concurrent=1)
+    film.close()
+    assert not any(row["error"] for row in results["outputs"])
+    assert {path.name for path in (tmp_path / "films").iterdir()} == {"rl-video-episode-0.mp4", "rl-video-episode-1.mp4"}
+
+
 @pytest.mark.parametrize("env_id", FAMILIES)
 def test_render_collection_has_a_frame_of_each_turn(env_id: str) -> None:
     env = RenderCollection(make(env_id))

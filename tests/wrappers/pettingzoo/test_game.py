@@ -877,6 +877,29 @@ def play_after_reset(table: PettingZooGame, move: str) -> Played:
     return play(table, move)
 
 
+class Careless(Elimination):
+    """Prints its drawing, and cannot be closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.render_mode = "ansi"
+
+    def render(self) -> None:
+        print("a drawing")
+
+    def close(self) -> None:
+        raise RuntimeError("already closed")
+
+
+def test_what_is_printed_and_what_close_raises_costs_no_game(caplog: pytest.LogCaptureFixture) -> None:
+    env = vfgym.to_chat(Careless)
+    assert str(env.reset(seed=0)[0][-1].content).endswith("[0, 0]")
+    results = vfgym.evaluate(env, agent=lambda observation, info: "[1, 2]", num_examples=1)
+    assert [row["error"] for row in results["outputs"]] == [None]
+    env.close()
+    assert {record.message.partition(" could not be closed: ")[2] for record in caplog.records} == {"RuntimeError('already closed')"}
+
+
 class Guessing(ParallelEnv):
     """Both name a number at once, twice; who names the higher one in a round wins it."""
 
