@@ -75,7 +75,8 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
             * ``as_tool``: True offers the actions as a tool ``act`` too.
             * ``max_actions_per_turn``: actions (1) that one answer may hold: in text each in ``<action>`` tags of its own, in a tool call
               as a list. They are played in order until the episode ends, and their rewards are summed.
-            * ``rules``: text instead of what is known of the game. ``prompt``: text instead of all that is said before the first observation.
+            * ``rules``: text instead of what is known of the game. ``prompt``: text instead of all that is said before the first
+              observation.
             * ``action_names``: one for each action of a `Discrete` space; for others a structure that mirrors the space
               (`vfgym.codecs.codec_for`).
             * ``on_invalid``: what an answer that names no action leads to: ``"feedback"`` says what was wrong and lets the model try
