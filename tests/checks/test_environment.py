@@ -459,7 +459,7 @@ def test_an_environment_that_scores_whole_groups_can_only_be_evaluated() -> None
         (Endless(), "a function that makes the environment anew each time, got Endless"),
         ("nowhere_at_all:Talk-v0", "there is no module 'nowhere_at_all'"),
         ("gymnasium/FrozenLak-v1", "Did you mean"),
-        ("CartPole-v1", r"CartPole.*vfgym\.to_chat"),
+        (lambda: gym.make("CartPole-v1"), r"CartPole.*vfgym\.to_chat"),
     ],
 )
 def test_what_cannot_be_checked_is_refused(env: Any, message: str) -> None:
