@@ -15,6 +15,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from vfgym.agents.loading import import_named
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.foreign import is_pettingzoo
 from vfgym.wrappers.games.session import close_or_log
@@ -201,6 +202,9 @@ _ARGUMENTS_OF_MAKE = {"max_episode_steps": " Give max_turns, or a spec with othe
 def make_chat(game: str, **options: Any) -> GymnasiumGame | PettingZooEnv:
     """Return a registered game as a chat environment: the entry point of the ``gymnasium/`` ids."""
     return to_chat(game, **options)
+
+
+make_chat.metadata = EpisodeSeat.metadata  # type: ignore[attr-defined]  # where gymnasium.make looks for render modes ("rgb_array_list")
 
 
 def _creator(spec: EnvSpec) -> Any:

@@ -80,6 +80,16 @@ def test_render_collection_has_a_frame_of_each_turn(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", FAMILIES)
+def test_gymnasium_make_collects_frames_of_every_family(env_id: str) -> None:
+    make(env_id).close()
+    env = gym.make(env_id, render_mode="rgb_array_list")
+    turns = play(env, 3)
+    frames: Any = env.render()
+    assert len(frames) == turns + 1
+    env.close()
+
+
+@pytest.mark.parametrize("env_id", FAMILIES)
 def test_human_rendering_opens_a_window_on_every_family(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     env = HumanRendering(make(env_id))
