@@ -193,25 +193,24 @@ def make_renderer(
     if obs_to_text is not None and not callable(obs_to_text):
         raise ConfigurationError(f"obs_to_text must be a function from an observation to text, got {obs_to_text!r}")
     shows_drawing = obs_to_text is None and _shows_drawing(game)
+    images, space = _observed_images(game), game.observation_space
     if observe is None:
-        is_drawn = obs_to_text is not None or shows_drawing
-        has_others = isinstance(game.observation_space, gym.spaces.Dict)
-        observe = "text" if is_drawn or _observed_images(game) is None else "both" if has_others else "image"
+        is_text = images is None or obs_to_text is not None or shows_drawing
+        observe = "text" if is_text else "both" if isinstance(space, gym.spaces.Dict) else "image"
     if observe == "image":
-        return _image_of(game, name)
+        return images or _drawn_image(game, name)
     text: ObservationRenderer | None
     if obs_to_text is not None:
         text = WrittenText(obs_to_text)
     elif shows_drawing:
         text = render_drawing
-    elif observe == "both" and (images := _observed_images(game)) is not None and isinstance(game.observation_space, gym.spaces.Dict):
-        text = _other_members(game.observation_space, images, name, hides_mask)
+    elif observe == "both" and images is not None and isinstance(space, gym.spaces.Dict):
+        text = _other_members(space, images, name, hides_mask)
+        if text is None:
+            return images
     else:
         text = _observation_text(game, name, hides_mask)
-    if observe == "text" and text is not None:
-        return text
-    image = _image_of(game, name)
-    return image if text is None else TextAndImage(text, image)
+    return text if observe == "text" else TextAndImage(text, images or _drawn_image(game, name))
 
 
 def _observed_images(game: Game) -> ObservedImages | None:
@@ -362,10 +361,8 @@ def _draws_text(game: Game) -> bool:
         return True
 
 
-def _image_of(game: Game, name: str) -> ObservationRenderer:
-    images = _observed_images(game)
-    if images is not None:
-        return images
+def _drawn_image(game: Game, name: str) -> ObservationRenderer:
+    """Return what shows a game as the image that it draws, if it draws one."""
     if game.render_mode != "rgb_array":
         raise ConfigurationError(
             f"{name} has no images to show: its observations are none, and its render mode is {game.render_mode!r}. If it can draw itself,"
