@@ -202,6 +202,17 @@ def test_rules_are_plain_and_say_what_the_actions_do(game_id: str) -> None:
     assert len(found.rules) <= 3000
     assert not re.search(r"[$\\|`]|http|\]\(", found.rules)
     assert all(f"- {name}: " in found.rules for name in found.action_names)
+    assert not re.search(r"\bRL\b|learning|[(]see", found.rules)
+
+
+def test_the_limit_that_rewards_depend_on_is_told_where_it_is_known() -> None:
+    env = gym.make("MiniGrid-Empty-5x5-v0", disable_env_checker=True, max_steps=7)
+    assert "1 - 0.9 * (step_count / max_steps)" in describe(env).rules
+    assert "max_steps is 7: an episode is cut off after that many steps" in describe(env).rules
+    env.reset(seed=0)
+    assert [env.step(0)[3] for _ in range(7)] == [False] * 6 + [True]
+    # Of these the limit follows from the mission, which each episode has anew.
+    assert "max_steps is" not in describe(gym.make("BabyAI-GoToLocal-v0", disable_env_checker=True)).rules
 
 
 def test_a_player_is_told_to_see_a_part_of_the_grid_where_it_does() -> None:

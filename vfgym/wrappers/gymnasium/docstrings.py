@@ -42,6 +42,7 @@ _NOT_FOR_PLAYERS = re.compile(
     r"https?:|\bdoi\b|\barXiv\b|\bet al\.|adapted from|\bcopyright\b|\blicen[cs]ed?\b|\bauthor\b|\bcreated by\b"
     r"|\bcredits? (?:to|goes)\b|@\w+\{"  # credits
     r"|\bimport \w|\bfrom \w+ import\b|pip install|\b(?:gymnasium|gym)\.(?:make|register|Env)\b|`?info\b`?\["  # code
+    r"|\bRL\b|reinforcement learning|curriculum learning|naming convention"  # what environments are good for
     r"|\b(?:added|changed|deprecated|fixed|removed|since) in (?:version )?v?\d|\b(?:TODO|FIXME)\b",  # changes
     re.IGNORECASE,
 )
@@ -49,6 +50,7 @@ _ITEM = re.compile(r"\s*(?:[-*+]\s|\d+[.):]|\|)")
 _ELEMENT = re.compile(r"\s*(?:[-*+]\s+)?(\d+)\s*[:=]\s*(\S.*)")
 
 _MARKUP = [
+    (re.compile(r"\s*\(see [^()]*\)"), ""),
     (re.compile(r":\w+:`~?([^`]+)`"), r"\1"),  # a role of Sphinx
     (re.compile(r"!?\[([^\]]*)\]\([^)]*\)"), r"\1"),
     (re.compile(r"</?[a-zA-Z][^<>]*>"), ""),

@@ -92,7 +92,11 @@ def action_names(env: gym.Env[Any, Any]) -> tuple[str, ...]:
 
 def rules(env: gym.Env[Any, Any]) -> str:
     """Return what holds in all of MiniGrid's environments, whatever the mission, and what the actions of this one do."""
-    return "\n".join([_INTRODUCTION, *(f"- {name}: {_WHAT_ACTIONS_DO[name]}" for name in action_names(env))])
+    game = innermost(env)
+    lines = [_INTRODUCTION, *(f"- {name}: {_WHAT_ACTIONS_DO[name]}" for name in action_names(env))]
+    if getattr(game, "fixed_max_steps", True):  # False where the limit follows from the mission, in BabyAI's levels
+        lines.append(f"max_steps is {game.max_steps}: an episode is cut off after that many steps, which step_count counts.")
+    return "\n".join(lines)
 
 
 def minigrid_text(observation: Mapping[str, Any]) -> str:
