@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import warnings
 from pathlib import Path
@@ -94,6 +96,13 @@ def test_every_registered_game_is_curated_and_nothing_else() -> None:
         keys.add(f"{re.sub(r'_v[0-9]+$', '', module)}:{name}".replace("mujoco:", "mujoco."))
     assert keys == set(gymnasium_prompts()["games"])
     assert set(gymnasium_environments()) <= set(OWN_IDS)
+
+
+def test_texts_have_another_version_when_they_change() -> None:
+    """Results record the version. After a change of a text, raise it, and put both numbers here."""
+    prompts = gymnasium_prompts()
+    digest = hashlib.sha256(json.dumps(prompts["games"], sort_keys=True).encode()).hexdigest()[:16]
+    assert (prompts["version"], digest) == (1, "a1b759e696635fda")
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,16 @@ def test_an_id_goes_before_all_its_versions_and_these_before_classes() -> None:
     assert describe(CartPoleEnv()).rules == "The class."
 
 
+def test_who_writes_rules_says_in_them_what_has_to_be_known() -> None:
+    class Board(Maze):
+        observation_space = Box(-1, 1, (9,))
+
+    with pytest.warns(UserWarning, match="9 numbers of an observation have no labels"):
+        vfgym.to_chat(Board)
+    vfgym.register_description(Board, rules="The numbers are the squares, row by row.")
+    assert vfgym.to_chat(Board).prompt_problems == ()
+
+
 def test_subclasses_inherit_and_may_say_more() -> None:
     vfgym.register_description(Maze, rules="Find the way out.", labels=["x", "y"])
     vfgym.register_description(LargeMaze, labels=["east", "north"])

@@ -55,6 +55,8 @@ class Description:
     """What a failed rollout counts with, if it was registered."""
     prompts_version: int | None = None
     """The version of the data that this is from; None where it is not from data."""
+    has_registered_rules: bool = False
+    """Whether somebody wrote the rules for this, who said in them what has to be known."""
 
 
 def describe(env: gym.Env[Any, Any]) -> Description:
@@ -75,7 +77,7 @@ def describe(env: gym.Env[Any, Any]) -> Description:
 def _with_registered(env: gym.Env[Any, Any], described: Description, registered: RegisteredDescription) -> Description:
     changes: dict[str, Any] = {}
     if registered.rules is not None:
-        changes |= {"rules": registered.rules, "prompts_version": None}
+        changes |= {"rules": registered.rules, "prompts_version": None, "has_registered_rules": True}
     if registered.legend is not None:
         changes["legend"] = registered.legend
     if registered.failure_reward is not None:

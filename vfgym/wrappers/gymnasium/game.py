@@ -210,7 +210,7 @@ class GymnasiumGame(GameEnv):
         self.answers = self._lists or Answers(self.codec, as_tool=as_tool, game=name)
         is_discrete = isinstance(game.action_space, gym.spaces.Discrete)
         self._choices = ChoiceSampler(tuple(self.codec.names)) if is_discrete and self.codec.names else None
-        is_described = rules is None and prompt is None
+        is_described = rules is None and prompt is None and not described.has_registered_rules
         self.prompt_problems = find_prompt_problems(game, self.codec, self._shown, described) if is_described else ()
         """What a model cannot know from the prompt; empty where somebody gave one, or rules."""
         self.prompts_version = described.prompts_version if is_described else None
