@@ -19,6 +19,10 @@ from vfgym.data import answer_words
 
 ENGINES = codec_for(gs.Discrete(4), ["do nothing", "fire left orientation engine", "fire main engine", "fire right orientation engine"])
 
+TURNS = codec_for(gs.Discrete(3), ["turn left", "turn right", "turn (around)"])
+POINTS = codec_for(gs.Discrete(3), ["(0,1)", "(1,0)", "D4"])
+PAIR = codec_for(gs.Dict(steer=gs.Box(-1, 1, ()), gear=gs.Discrete(2)))
+
 GAMES = {
     "frozenlake": codec_for(gs.Discrete(4), ["move left", "move down", "move right", "move up"]),
     "blackjack": codec_for(gs.Discrete(2), ["stick", "hit"]),
@@ -101,6 +105,22 @@ def test_answers_of_a_stranger_are_read_as_the_stranger_says() -> None:
         (TORQUE, "<action>50 %</action>", None),
         (TORQUE, "<action>1/2</action>", None),
         (SAY, "it is\nme", None),
+        (SAY, "**Answer: me**", "me"),
+        (SAY, "**Answer:** **me**", "me"),
+        (SAY, "<action></action>", None),
+        (SAY, "Action:", None),
+        (GAMES["taxi"], "<action>move north (no, south)</action>", None),
+        (ENGINES, "<action>main engine (it falls)</action>", "fire main engine"),
+        (ENGINES, "<action>left engine (no, the right one)</action>", None),
+        (CELLS, "<action>0 (or 1)</action>", None),
+        (codec_for(gs.MultiDiscrete([3, 4])), "<action>[1, 2] (or [2, 3])</action>", None),
+        (codec_for(gs.MultiDiscrete([3, 4])), "<action>1,2</action>", [1, 2]),
+        (TURNS, "<action>turn</action>", None),
+        (TURNS, "<action>turn (right, since left is a wall)</action>", None),
+        (POINTS, "<action>(1, 0)</action>", "(1,0)"),
+        (POINTS, "<action>(1,0) (0,1)</action>", None),
+        (POINTS, "<action>d 4</action>", "D4"),
+        (PAIR, "I call\nact(steer=0.5, gear=1)", {"steer": 0.5, "gear": 1}),
         (SAY, "it is\nAction: me", "me"),
     ],
     ids=lambda value: repr(value)[:50],
@@ -222,4 +242,5 @@ def test_words_that_only_one_name_has_play_it_inside_a_mark() -> None:
 def test_marks_of_the_strongest_kind_are_found() -> None:
     assert find_marks("<move>1</move> \\boxed{2}") == ["1"]
     assert find_marks("[4] or <answer>5</answer>", with_brackets=True) == ["4", "5"]
+    assert find_marks("[4] is bad.\nFinal answer: 5", with_brackets=True) == ["4", "5"]
     assert find_marks("[4] or \\boxed{5}") == ["5"]

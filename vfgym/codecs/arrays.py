@@ -54,6 +54,7 @@ class ArrayCodec(Codec):
         self._dtype: np.dtype[Any] = space.dtype
         self._shape: tuple[int, ...] = space.shape
         self._size = math.prod(self._shape)
+        self.has_fractions = self._dtype.kind == "f"
         self._kind = "i" if self._dtype.kind == "u" else self._dtype.kind
         # The largest finite number of the dtype: what lies between it and an infinite bound would overflow.
         self._largest = float(np.finfo(self._dtype).max) if self._kind == "f" else math.inf

@@ -13,8 +13,8 @@ import gymnasium as gym
 from vfgym.codecs.data import json_text
 from vfgym.codecs.numbers import JOINED, with_plain_signs
 from vfgym.codecs.problems import ActionNotFound, AnswerUnclear
-from vfgym.codecs.reading import Where, read_answer
-from vfgym.codecs.relaxed import read_json, read_relaxed
+from vfgym.codecs.reading import Where, read_answer, read_marks
+from vfgym.codecs.relaxed import outermost_brackets, read_json, read_relaxed
 from vfgym.data import answer_words
 
 Schema = dict[str, Any]
@@ -32,6 +32,7 @@ _REMARK = re.compile(r"(.*\S)\s*\(([^()]*)\)", re.DOTALL)
 _MOST_CHARACTERS = 300
 """The longest text out of which words such as "go" and "my" are left: a longer one is more than an action."""
 
+_PARTS = re.compile(r"[+-]?\d+(?:\.\d+)?|[^\W\d_]+")
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -51,6 +52,8 @@ class Codec(ABC):
     """JSON schema of what `to_json` gives."""
     own_keys: Collection[str] = ()
     """Keys of the data itself, where it is an object."""
+    has_fractions: bool = True
+    """Whether an action may have fractions, so that "0,5" may be one number or two."""
     has_brackets: bool = False
     """Whether ``[x]`` marks an action, as in TextArena; here it is a list."""
 
@@ -116,6 +119,13 @@ class Codec(ABC):
         """
         return self._read(text, is_cut_off=True)
 
+    def decode_mark(self, text: str) -> Any:
+        """Return the action that stands in a mark; raises as `decode` does."""
+        try:
+            return read_marks([text.strip()], self)
+        except ActionNotFound as error:
+            raise self.not_found(error.sentence()) from None
+
     def _read(self, text: str, *, is_cut_off: bool = False) -> Any:
         try:
             return read_answer(text, self, is_cut_off=is_cut_off)
@@ -174,12 +184,7 @@ class Codec(ABC):
         return action
 
     def _names_other(self, remark: str, action: Any) -> bool:
-        try:
-            other = self._match_bare(_strip_decoration(remark, Where.MARK), Where.MARK)
-        except ActionNotFound:
-            return False
-        mentioned = self.mentioned_in(remark) if other is None else [other]
-        return any(self.to_json(each) != self.to_json(action) for each in mentioned)
+        return any(self.to_json(other) != self.to_json(action) for other in self.mentioned_in(remark))
 
     def _match_bare(self, text: str, where: Where) -> Any:
         action = self.lookup(text, where)
@@ -203,7 +208,7 @@ class Codec(ABC):
         has_brackets = text[:1] in ("[", "{", "(")
         if not has_brackets and where is not Where.MARK:
             return self.read_exactly(text)
-        if not has_brackets and _DECIMAL_COMMA.search(text):
+        if not has_brackets and self.has_fractions and _DECIMAL_COMMA.search(text):
             return None
         try:
             return self.read(read_relaxed(text))
@@ -219,8 +224,15 @@ class Codec(ABC):
         return None
 
     def mentioned_in(self, remark: str) -> list[Any]:
-        """Return the actions that a remark mentions, each by its whole name. Kinds with names override this."""
-        return []
+        """Return the actions that a remark mentions: the whole of it, and the words, numbers and brackets in it that are one."""
+        parts = [remark, *_PARTS.findall(remark), *(remark[start:end] for start, end in outermost_brackets(remark))]
+        found = []
+        for part in parts:
+            try:
+                found.append(self._match_bare(_strip_decoration(part, Where.MARK), Where.MARK))
+            except ActionNotFound:
+                continue
+        return [action for action in found if action is not None]
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Codec) and self.space == other.space and self.names == other.names

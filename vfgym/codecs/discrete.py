@@ -28,11 +28,10 @@ _MOST_LISTED = 40
 
 _REMARK = re.compile(r"(.*\S)\s*\([^()]*\)\Z")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.0*)?\Z")
-_NUMBER_IN_TEXT = re.compile(r"(?<![\w.+-])[+-]?\d+(?![\w]|[.,]\d)")
 _WITH_NAME = re.compile(r"([+-]?\d{1,25})\s*\((.*)\)\Z")
 """An action as the listing shows it: "0 (left)"."""
 
-_SPACE_IN_WORDS = re.compile(r"(?<=[^\W\d]) (?=[^\W\d])")
+_SPACE_IN_WORDS = re.compile(r"(?<=[^\W\d]) (?=\w)|(?<=\w) (?=[^\W\d])|(?<=[,(]) | (?=[,)])")
 _WORD = re.compile(r"\w+")
 _WHOLE_DIGITS = 25
 """Digits of the longest number that is converted: no 64-bit number has as many."""
@@ -106,10 +105,12 @@ class DiscreteCodec(Codec):
                 self._cased[form] = self._exact[name]
 
     def _add_shortened(self, names: Sequence[str]) -> None:
-        """Add names without the remark in parentheses at their end, where these are still different from all names."""
-        shortened = [(_joined(match[1]).casefold(), name) for name in names if (match := _REMARK.match(name))]
-        counts = Counter([*(short for short, _ in shortened), *(_joined(name).casefold() for name in names)])
-        self._folded |= {short: self._exact[name] for short, name in shortened if counts[short] == 1}
+        """Add names without the remark in parentheses at their end, where no other name has all of the words that are left."""
+        for name in names:
+            remark = _REMARK.match(name)
+            words = set(_WORD.findall(_spaced(remark[1]).casefold())) if remark else set()
+            if remark and not any(words <= set(_WORD.findall(_spaced(other).casefold())) for other in names if other != name):
+                self._folded.setdefault(_joined(remark[1]).casefold(), self._exact[name])
 
     def to_json(self, action: Any) -> int | str:
         """Return the name of an action, or its number where there are no names."""
@@ -217,14 +218,13 @@ class DiscreteCodec(Codec):
         return self._type(self._low + fitting[0]) if fitting else None
 
     def mentioned_in(self, remark: str) -> list[Any]:
-        """Return the actions whose names stand in a remark, or where there are no names the numbers."""
-        if self.names is None:
-            numbers = [self._numbered(int(number)) for number in _NUMBER_IN_TEXT.findall(remark) if len(number) <= _WHOLE_DIGITS]
-            return [number for number in numbers if number is not None]
+        """Return the actions that a remark mentions: by number, by a word that only one has, or by a whole name."""
+        longest = max((len(_spaced(name).split()) for name in self.names or ()), default=0)
         words = _WORD.findall(_spaced(remark).casefold())
-        longest = max(len(_spaced(name).split()) for name in self.names)
-        parts = (words[start:end] for start in range(len(words)) for end in range(start + 1, start + longest + 1))
-        return [found for part in parts if (found := self._folded.get(_joined(" ".join(part)))) is not None]
+        parts = (words[start:end] for start in range(len(words)) for end in range(start + 2, min(start + longest, len(words)) + 1))
+        named = [self._folded.get(_joined(" ".join(part))) for part in parts]
+        in_brackets = self._exact.get(f"({remark})")
+        return [action for action in (*super().mentioned_in(remark), *named, in_brackets) if action is not None]
 
     def _named(self, text: str) -> Any:
         """Return the action whose name or number a text is; or ``None``."""
@@ -271,7 +271,7 @@ def _spaced(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """Return a text with plain signs, and without the spaces between words; before numbers they tell "1 1" from "11"."""
+    """Return a text with plain signs, and without spaces, but for those that tell "1 1" from "11" or "- 1" from "-1"."""
     return _SPACE_IN_WORDS.sub("", _spaced(text))
 
 

@@ -2,7 +2,8 @@ r"""Marks: where an answer says which part of it is the action.
 
 There are five kinds, strongest first; the marks of the strongest kind that an answer has are what it says:
 
-1. tags: ``<action>``, ``<answer>``, ``<move>``, ``<tool_call>``. The last one need not be closed. In TextArena ``[x]`` is of this kind.
+1. tags: ``<action>``, ``<answer>``, ``<move>``, ``<tool_call>``. The last one need not be closed. In TextArena ``[x]`` is a mark too,
+   beside those of any kind.
 2. boxes: ``\boxed{...}``.
 3. JSON or a call on lines of its own or in a fence: what stands under the keys ``action``, ``move`` and ``answer``, or in a call of
    the tool.
@@ -16,7 +17,7 @@ Marks with nothing in them, or with "...", do not count.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from vfgym.codecs.data import json_text
@@ -28,10 +29,13 @@ TOOL_NAME = "act"
 EMPTY = frozenset({"", "...", "\u2026"})
 """What stands in marks that do not count."""
 
-_KEYS = frozenset({"action", "move", "answer"})
+KEYS = frozenset({"action", "move", "answer"})
+"""Keys of JSON that mark an action."""
+
 _TAG_NAMES = ("action", "answer", "move", "tool_call")
 _OPENING = re.compile(rf"<({'|'.join(_TAG_NAMES)})>", re.IGNORECASE)
 _ENDS = {name: re.compile(rf"<(/?){name}>", re.IGNORECASE) for name in _TAG_NAMES}
+_TAGGED = re.compile(rf"<({'|'.join(_TAG_NAMES)})>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _IN_BRACKETS = re.compile(r"\[([^\[\]\n]*)\]")
 _BOX = re.compile(r"\\boxed\s*\{")
 _BRACES = re.compile(r"(?<!\\)[{}]")
@@ -49,45 +53,58 @@ _LABEL = re.compile(
 _NEXT_LINE = re.compile(r"\s*(.*)")
 
 
-def find_marks(text: str, *, closed_only: bool = False, with_brackets: bool = False, own_keys: Collection[str] = ()) -> list[str]:
+def find_marks(
+    text: str, *, closed_only: bool = False, with_brackets: bool = False, own_keys: Collection[str] = (), keys: Collection[str] = KEYS
+) -> list[str]:
     r"""Return what stands in the marks of the strongest kind that a text has; nothing where it has none.
 
     >>> find_marks("I thought of <action>...</action>, but <action>left</action>. Action: up")
     ['left']
     >>> find_marks("Next move: **up**\n\nIt is free."), find_marks('{"why": "It is free.", "action": 2}'), find_marks("I go up.")
-    (['up**'], ['2'], [])
+    (['up'], ['2'], [])
 
     Args:
         text: An answer, or what stands in a mark.
         closed_only: Whether the text was cut off, so that only closed tags, boxes and JSON count.
-        with_brackets: Whether ``[x]`` is a mark.
+        with_brackets: Whether ``[x]`` is a mark, which counts beside those of the strongest other kind.
         own_keys: Keys of the action itself, which mark nothing, unless an object stands under them.
+        keys: Keys of JSON that mark an action.
     """
-    kinds = (
-        _find_tags(text, closed_only, with_brackets) if "<" in text or with_brackets else (),
+    in_brackets = _without_empty(_IN_BRACKETS.findall(_TAGGED.sub(" ", text))) if with_brackets else []
+    for contents in _find_kinds(text, closed_only, own_keys, keys):
+        found = _without_empty(contents)
+        if found:
+            return [*in_brackets, *found]
+    return in_brackets
+
+
+def has_marks(text: str) -> bool:
+    """Say whether a text has marks, empty ones included."""
+    return any(True for contents in _find_kinds(text, False, (), KEYS) for _ in contents)
+
+
+def _without_empty(contents: Iterable[str]) -> list[str]:
+    return [content for content in map(str.strip, contents) if content not in EMPTY]
+
+
+def _find_kinds(text: str, closed_only: bool, own_keys: Collection[str], keys: Collection[str]) -> tuple[Iterable[str], ...]:
+    """Return the contents of the marks of each kind, the strongest first. They are looked for when they are iterated."""
+    return (
+        _find_tags(text, closed_only) if "<" in text else (),
         _find_boxes(text, closed_only) if "\\boxed" in text else (),
-        _find_data(text, own_keys),
+        _find_data(text, own_keys, keys),
         () if closed_only else _find_labelled(text),
         () if closed_only or "```" not in text else _find_fence_at_end(text),
     )
-    for contents in kinds:
-        found = [content for content in map(str.strip, contents) if content not in EMPTY]
-        if found:
-            return found
-    return []
 
 
-def _find_tags(text: str, closed_only: bool, with_brackets: bool) -> Iterator[str]:
+def _find_tags(text: str, closed_only: bool) -> Iterator[str]:
     place = 0
     while opening := _OPENING.search(text, place):
-        if with_brackets:
-            yield from _IN_BRACKETS.findall(text, place, opening.start())
         end = _ENDS[opening[1].casefold()].search(text, opening.end())
         if not closed_only or (end and end[1]):
             yield text[opening.end() : end.start() if end else len(text)]
         place = len(text) if end is None else end.end() if end[1] else end.start()
-    if with_brackets:
-        yield from _IN_BRACKETS.findall(text, place)
 
 
 def _find_boxes(text: str, closed_only: bool) -> Iterator[str]:
@@ -104,18 +121,18 @@ def _find_boxes(text: str, closed_only: bool) -> Iterator[str]:
         place = end
 
 
-def _find_data(text: str, own_keys: Collection[str]) -> Iterator[str]:
+def _find_data(text: str, own_keys: Collection[str], keys: Collection[str]) -> Iterator[str]:
     """Give what stands under the keys of JSON, or in calls, on lines of their own and in fences."""
     if "{" not in text and "(" not in text:
         return
     for fence in _FENCE.finditer(text):
-        yield from _contents_of(fence[1].strip(), own_keys)
+        yield from _contents_of(fence[1].strip(), own_keys, keys)
     outside = _FENCE.sub("\n", text)
     for start, end in outermost_brackets(outside):
         if outside[start] in "{[" and _stands_alone(outside, start, end):
-            yield from _contents_of(outside[start:end], own_keys)
+            yield from _contents_of(outside[start:end], own_keys, keys)
     for call in _CALL_ON_ITS_LINE.finditer(outside):
-        yield from _contents_of(call[1], own_keys)
+        yield from _contents_of(call[1], own_keys, keys)
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
@@ -123,44 +140,46 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return bool(_ONLY_MARKUP.fullmatch(before) and _ONLY_MARKUP.fullmatch(after))
 
 
-def _contents_of(text: str, own_keys: Collection[str]) -> Iterator[str]:
+def _contents_of(text: str, own_keys: Collection[str], keys: Collection[str]) -> Iterator[str]:
     """Give the actions in a text that is JSON or a call, as text."""
     try:
         if text[:1] in ("{", "["):
             data = read_relaxed(text)
             for item in data if isinstance(data, list) else [data]:
-                yield from _actions_in(item, own_keys)
+                yield from _actions_in(item, own_keys, keys)
         elif call := _CALL.fullmatch(text):
-            is_the_tool = call[1] == TOOL_NAME or call[1] in _KEYS
+            is_the_tool = call[1] == TOOL_NAME or call[1] in keys
             arguments = read_relaxed(call[2])
-            if isinstance(arguments, Mapping):
-                yield from _actions_in(arguments, own_keys)
+            if is_the_tool and isinstance(arguments, Mapping) and not frozenset(own_keys).isdisjoint(arguments):
+                yield _as_text(arguments)
+            elif isinstance(arguments, Mapping):
+                yield from _actions_in(arguments, own_keys, keys)
             elif is_the_tool:
                 yield _as_text(arguments)
     except (ValueError, RecursionError):
         return
 
 
-def _actions_in(data: Any, own_keys: Collection[str]) -> Iterator[str]:
+def _actions_in(data: Any, own_keys: Collection[str], keys: Collection[str]) -> Iterator[str]:
     if not isinstance(data, Mapping):
         return
     call = data["function"] if isinstance(data.get("function"), Mapping) else data
     if call.get("name") == TOOL_NAME:
         for key in ("arguments", "parameters", "input"):
             if isinstance(call.get(key), str):
-                yield from _contents_of(call[key], own_keys)
+                yield from _contents_of(call[key], own_keys, keys)
             else:
-                yield from _actions_in(call.get(key), own_keys)
+                yield from _actions_in(call.get(key), own_keys, keys)
         return
     for key, value in data.items():
         if key.casefold() == TOOL_NAME and isinstance(value, Mapping):
-            yield from _actions_in(value, own_keys)
-        elif (key.casefold() in _KEYS or key.casefold() == TOOL_NAME) and (key not in own_keys or isinstance(value, Mapping)):
+            yield from _actions_in(value, own_keys, keys)
+        elif (key.casefold() in keys or key.casefold() == TOOL_NAME) and (key not in own_keys or isinstance(value, Mapping)):
             yield _as_text(value)
 
 
 def _as_text(data: Any) -> str:
-    return data if isinstance(data, str) else json_text(data)
+    return data if isinstance(data, str) else "" if data is None else json_text(data)
 
 
 def _find_labelled(text: str) -> Iterator[str]:
@@ -176,7 +195,16 @@ def _find_labelled(text: str) -> Iterator[str]:
             bracket_ends = dict(outermost_brackets(text)) if bracket_ends is None else bracket_ends
             yield text[start : max(end, bracket_ends.get(start, end))]
         else:
-            yield text[start:end]
+            yield _close_emphasis(text[label.start() : start], text[start:end].strip())
+
+
+def _close_emphasis(before: str, text: str) -> str:
+    """Return a label's text without the end of the emphasis that began before it: 42 of "**Answer: 42**"."""
+    for sign in ("**", "__", "*", "_", "`"):
+        if before.count(sign) % 2:
+            text = text.removesuffix(sign)
+        before = before.replace(sign, "")
+    return text
 
 
 def _find_fence_at_end(text: str) -> Iterator[str]:

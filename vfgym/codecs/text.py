@@ -10,6 +10,7 @@ import gymnasium as gym
 
 from vfgym.codecs.base import Codec, Schema, Space, seeded_sample
 from vfgym.codecs.data import json_text, quote_data
+from vfgym.codecs.marks import has_marks
 from vfgym.codecs.problems import ActionNotFound
 from vfgym.codecs.reading import Where
 from vfgym.codecs.registry import register_codec
@@ -94,7 +95,7 @@ class TextCodec(Codec):
         Raises:
             ActionNotFound: If it is one, and the space does not contain it.
         """
-        if where is Where.LAST_LINE or (where is Where.WHOLE_ANSWER and "\n" in text):
+        if where is Where.LAST_LINE or (where is Where.WHOLE_ANSWER and ("\n" in text or has_marks(text))):
             return None
         forms = (text, text.strip(_QUOTES), text.rstrip(".!").strip(_QUOTES))
         fitting: list[str] = [form for form in forms if self.space.contains(form)]

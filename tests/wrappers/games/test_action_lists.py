@@ -257,3 +257,23 @@ def test_wrapped_ids_take_it_and_copies_keep_it() -> None:
 def test_a_number_of_actions_that_cannot_be_is_refused(most: Any) -> None:
     with pytest.raises(ConfigurationError, match="max_actions_per_turn must be a whole number of at least 1"):
         vfgym.to_chat("CartPole-v1", max_actions_per_turn=most)
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        ("<action>main engine</action><action>main engine (it falls)</action>", 2),
+        ("<action>not\n2</action><action>2</action>", None),
+        ('<tool_call>{"name": "act", "arguments": {"actions": ["fire main engine", 0]}}</tool_call>', 2),
+        ("I call\nact(actions=[2, 0])", 2),
+        ('{"actions": [1]}', 1),
+    ],
+)
+def test_each_of_several_actions_is_read_as_a_mark_and_a_call_may_be_text(answer: str, count: int | None) -> None:
+    env = vfgym.to_chat("LunarLander-v3", max_actions_per_turn=3)
+    env.reset(seed=0)
+    env.step(answer)
+    assert env.state is not None
+    extras = env.state["trajectory"][-1]["extras"]
+    assert (extras.get("invalid_answer"), extras.get("actions")) == ((True, None) if count is None else (None, count))
+    env.close()

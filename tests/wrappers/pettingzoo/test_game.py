@@ -282,6 +282,7 @@ def test_go_boards_of_several_sizes_do_not_disturb_each_other() -> None:
         ("My move: **Nf3**!", "Nf3"),
         ("I develop the knight.\n\n**Nf3**", "Nf3"),
         ("\\boxed{e4}", "e4"),
+        ("nf3", "Nf3"),
         ("The centre is free.\nMy move: e4 (it is mine)", "e4"),
         ("Action: e4\nIt opens the centre.", "e4"),
     ],
@@ -299,6 +300,7 @@ def test_chess_moves_are_read_as_players_write_them(answer: str, move: str) -> N
         *("e5", "Ke2", "--", "0000", "e4 or d4", "", "hello", "a knight", "O-O", "<action>e4</action><action>d4</action>"),
         *("Move: e4\nMove: d4", "I will not play e4.", "I don\u2019t play e4", "Avoid e4!", "<action>not e4</action>"),
         *(
+            "e4?",
             "Should I play e4?",
             "If I play e4, I lose my queen.",
             "My last move was: Nf3",

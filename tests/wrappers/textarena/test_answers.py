@@ -48,7 +48,15 @@ def test_a_move_is_the_same_in_every_form(game: str, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["I could play [0] or [8], but [4] is best.", "[0] [1]", "<move>0</move> or [1]", "I think.\nSo 4.", "[4] <think>"]
+    "answer",
+    [
+        "I could play [0] or [8], but [4] is best.",
+        "[0] [1]",
+        "[3] is bad.\nFinal answer: 4",
+        "<move>0</move> or [1]",
+        "I think.\nSo 4.",
+        "[4] <think>",
+    ],
 )
 def test_different_moves_are_asked_again(answer: str) -> None:
     with pytest.raises(ActionNotFound, match="Write your move in brackets"):
@@ -67,3 +75,11 @@ def test_games_of_sentences_get_the_whole_answer() -> None:
     said = "<think>Which?</think>I read [Fact 1] and [Fact 2].\nBoth are true, I think."
     assert table.move(AssistantMessage(said)).is_valid
     assert (0, "I read [Fact 1] and [Fact 2].\nBoth are true, I think.") in table.raw.state.logs
+
+
+def test_a_move_that_the_game_refuses_without_a_word_is_said_to_be_refused() -> None:
+    table = TextArenaGame("SimpleNegotiation-v0")
+    table.reset(seed=0)
+    table.observe(0)
+    assert not table.move(AssistantMessage("I offer. [Offer: 99 Wood -> 1 Sheep]")).is_valid
+    assert "not valid" in table.observe(0)

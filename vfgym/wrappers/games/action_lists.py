@@ -11,7 +11,8 @@ import re
 from typing import Any
 
 from vfgym.codecs import ActionNotFound, Codec
-from vfgym.codecs.marks import EMPTY, TOOL_NAME
+from vfgym.codecs.marks import EMPTY, TOOL_NAME, find_marks
+from vfgym.codecs.relaxed import read_json
 from vfgym.codecs.thinking import drop_thinking
 from vfgym.messages import AssistantMessage, Message, ToolCall, content_text
 from vfgym.tools import Tool
@@ -84,7 +85,10 @@ class ActionLists(Answers):
         tags = [content.strip() for content, end in _TAG.findall(said) if end or not is_cut_off]
         texts = [content for content in tags if content not in EMPTY]
         if len(texts) > 1 and is_closed:
-            return self._read_each(texts, self.codec.decode)
+            return self._read_each(texts, self.codec.decode_mark)
+        listed = _find_list(said) if is_closed else None
+        if listed is not None:
+            return self._read_each(listed, self.codec.from_json)
         return [super().read_cut_off(message) if is_cut_off else super().read(message)]
 
     def _read_list(self, calls: list[ToolCall]) -> list[Any]:
@@ -115,3 +119,19 @@ class ActionLists(Answers):
         """Return the message that plays actions by calling the tool."""
         arguments = json.dumps({_ARGUMENT: [self.codec.to_json(action) for action in actions]}, allow_nan=False)
         return AssistantMessage(None, tool_calls=[ToolCall(call_id, TOOL_NAME, arguments)])
+
+
+def _find_list(text: str) -> list[Any] | None:
+    """Return the list ``actions`` of a call of the tool that was written as text; None where there is none."""
+    for _ in range(2):  # a call may stand in <tool_call> tags
+        marks = find_marks(text, keys={_ARGUMENT})
+        if len(marks) != 1:
+            return None
+        (text,) = marks
+        try:
+            data = read_json(text)
+        except ValueError:
+            continue
+        if isinstance(data, list) and data:
+            return data
+    return None

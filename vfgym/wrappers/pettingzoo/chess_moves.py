@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from vfgym.codecs import ActionNotFound, Codec
 from vfgym.codecs.reading import Where
 
-_DECORATION = " \t\r\n.!?+#\"'`*"
+_MAYBE_MOVE = re.compile(r"[a-h1-8kqrbnxo0=-]{2,8}")
+_DECORATION = " \t\r\n.!+#\"'`*"
 """What may stand around a move. A check or mate need not be said."""
 
 
@@ -94,9 +96,13 @@ class ChessMoves(Codec):
         return np.int64(self._utils.moves_to_actions[uci])
 
     def _parse(self, text: str) -> Any:
-        """Return the legal move that a text stands for (g1f3 is one too); None if it is none."""
+        """Return the legal move that a text stands for (g1f3 is one too), its case aside where that tells no moves apart; else None."""
+        board, written = self._game.board, text.strip(_DECORATION)
         try:
-            move = self._game.board.parse_san(text.strip(_DECORATION))
+            return board.parse_san(written) or None  # "--" stands for a move that moves nothing
         except ValueError:
-            return None
-        return move or None  # "--" stands for a move that moves nothing
+            folded = written.replace(" ", "").casefold()
+            if not _MAYBE_MOVE.fullmatch(folded):
+                return None
+            moves = [move for move in board.legal_moves if board.san(move).rstrip("+#").casefold() == folded]
+            return moves[0] if len(moves) == 1 else None

@@ -159,6 +159,9 @@ class TextArenaGame(TurnBasedGame):
             text = render_messages(messages, player, self.raw.state.role_mapping, self._kinds)
         else:
             text = render_training_view(messages, listener, self._shows, self._kinds) if messages else ""
+        if listener.was_refused and not text and player == self.turn:
+            text = "Your move was not valid."  # SimpleNegotiation, for one, says nothing of its own
+        listener.was_refused = False
         if self._problem and player == self.turn:
             text, self._problem = join_texts([self._problem, text]), ""
         if self.turn is None and not listener.knows_the_end:
@@ -245,6 +248,8 @@ class TextArenaGame(TurnBasedGame):
         is_valid = not info["invalid_move"] and state.error_count <= errors
         if was_refused:
             info["invalid_move"] = True
+        listener = self._listeners[player]
+        listener.was_refused = not is_valid
         self._moves_made += 1
         if not is_over:
             if self._moves_made < self.max_moves:

@@ -34,6 +34,8 @@ class PlayerLog:
     latest: str = ""
     """The last one after the first."""
     knows_the_end: bool = False
+    was_refused: bool = False
+    """Whether the game did not take its last move."""
 
 
 def put_in_order(messages: Sequence[GameMessage]) -> list[GameMessage]:
