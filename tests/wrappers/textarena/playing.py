@@ -81,7 +81,7 @@ def play(table: TextArenaGame, seed: int | None, *, rng_seed: int = 0, nonsense:
     while table.turn is not None:
         player = table.turn
         game.shown.append((player, table.observe(player)))
-        message = AssistantMessage("Hm?") if rng.random() < nonsense else table.sample_move(player, rng)
+        message = AssistantMessage("[Hm?]") if rng.random() < nonsense else table.sample_move(player, rng)
         game.moves.append((player, message["content"]))
         played = table.move(message)
     game.rewards = None if table.was_truncated else dict(played.rewards)

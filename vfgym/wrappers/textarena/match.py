@@ -99,6 +99,7 @@ class TextArenaGame(TurnBasedGame):
         self._shows = environment["shows"]
         self._shows_everything = self._shows == "all"
         self._brackets = environment["brackets"]
+        self._is_for_training = environment["variant"] == "train"
         self._takes_one_move = environment["variant"] != "raw" and environment["game"] not in GAMES_OF_SENTENCES
         self._clips = environment["clips"]
         self._is_mixed_up = environment["game"] in MIXED_UP
@@ -249,7 +250,7 @@ class TextArenaGame(TurnBasedGame):
         if was_refused:
             info["invalid_move"] = True
         listener = self._listeners[player]
-        listener.was_refused = not is_valid
+        listener.was_refused = not (is_valid or self._is_for_training)  # training variants show what TextArena's wrappers show
         self._moves_made += 1
         if not is_over:
             if self._moves_made < self.max_moves:
