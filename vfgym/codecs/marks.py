@@ -38,6 +38,9 @@ _ENDS = {name: re.compile(rf"<(/?){name}>", re.IGNORECASE) for name in _TAG_NAME
 _TAGGED = re.compile(rf"<({'|'.join(_TAG_NAMES)})>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _IN_BRACKETS = re.compile(r"\[([^\[\]\n]*)\]")
 _BOX = re.compile(r"\\boxed\s*\{")
+_SIGN_BEFORE_BOX = re.compile(r"[-\u2212]\$*\Z")
+"""A sign right before a box belongs to the number in it; a bullet has a space after it."""
+
 _BRACES = re.compile(r"(?<!\\)[{}]")
 _TEX_STYLE = re.compile(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}")
 _FENCE = re.compile(r"```(?:[\w+-]*[ \t]*\n)?(.*?)(```|\Z)", re.DOTALL)
@@ -117,7 +120,9 @@ def _find_boxes(text: str, closed_only: bool) -> Iterator[str]:
                 end = brace.start()
                 break
         if not depth or not closed_only:
-            yield _TEX_STYLE.sub(r"\1", text[box.end() : end]).replace("\\_", "_").replace("\\ ", " ")
+            sign = _SIGN_BEFORE_BOX.search(text[max(0, box.start() - 4) : box.start()])
+            content = _TEX_STYLE.sub(r"\1", text[box.end() : end]).replace("\\_", "_").replace("\\ ", " ")
+            yield f"-{content}" if sign else content
         place = end
 
 
