@@ -65,7 +65,7 @@ class DiscreteCodec(Codec):
         self._exact = {str(number): self._type(number) for number in kept}
         self._cased: dict[str, Any] = {}
         self._folded: dict[str, Any] = {}
-        self._indices_of_words: dict[str, set[int]] | None = None
+        self._places_of_words: dict[str, set[int]] | None = None
         self._longest = 2 * max(map(len, self.names or [""])) + _WHOLE_DIGITS
         """Characters of a text that may be a name, however it is spaced, with its number."""
         if self.names is None:
@@ -108,9 +108,18 @@ class DiscreteCodec(Codec):
         """Add names without the remark in parentheses at their end, where no other name has all of the words that are left."""
         for name in names:
             remark = _REMARK.match(name)
-            words = set(_WORD.findall(_spaced(remark[1]).casefold())) if remark else set()
-            if remark and not any(words <= set(_WORD.findall(_spaced(other).casefold())) for other in names if other != name):
+            if remark and len(self._names_with(_words_of(remark[1]))) == 1:
                 self._folded.setdefault(_joined(remark[1]).casefold(), self._exact[name])
+
+    def _names_with(self, words: list[str]) -> list[int]:
+        """Return the places of the names that contain all of these words."""
+        if self._places_of_words is None:
+            self._places_of_words = {}
+            for place, name in enumerate(self.names or ()):
+                for word in _words_of(name):
+                    self._places_of_words.setdefault(word, set()).add(place)
+        sets = [self._places_of_words.get(word, set()) for word in words]
+        return sorted(set.intersection(*sets)) if sets else []
 
     def to_json(self, action: Any) -> int | str:
         """Return the name of an action, or its number where there are no names."""
@@ -203,15 +212,9 @@ class DiscreteCodec(Codec):
         Raises:
             ActionNotFound: If there are several.
         """
-        if self.names is None:
+        if self.names is None or any(word.isdecimal() for word in words):
             return None
-        if self._indices_of_words is None:
-            self._indices_of_words = {}
-            for index, name in enumerate(self.names):
-                for word in _WORD.findall(_spaced(name).casefold()):
-                    self._indices_of_words.setdefault(word, set()).add(index)
-        sets = [self._indices_of_words.get(word.casefold(), set()) for word in words if not word.isdecimal()]
-        fitting = sorted(set.intersection(*sets)) if sets and len(sets) == len(words) else []
+        fitting = self._names_with([word.casefold() for word in words])
         if len(fitting) > 1:
             named = ", ".join(self.names[index] for index in fitting[:4])
             raise AnswerUnclear(f"{' '.join(words)!r} may be any of {len(fitting)} actions ({named})")
@@ -220,7 +223,7 @@ class DiscreteCodec(Codec):
     def mentioned_in(self, remark: str) -> list[Any]:
         """Return the actions that a remark mentions: by number, by a word that only one has, or by a whole name."""
         longest = max((len(_spaced(name).split()) for name in self.names or ()), default=0)
-        words = _WORD.findall(_spaced(remark).casefold())
+        words = _words_of(remark)
         parts = (words[start:end] for start in range(len(words)) for end in range(start + 2, min(start + longest, len(words)) + 1))
         named = [self._folded.get(_joined(" ".join(part))) for part in parts]
         in_brackets = self._exact.get(f"({remark})")
@@ -268,6 +271,10 @@ def _by_value(named: Mapping[str, Any]) -> dict[str, Any]:
 def _spaced(text: str) -> str:
     """Return a text with plain signs, and with single spaces between words."""
     return " ".join(JOINED.sub(" ", with_plain_signs(text)).split())
+
+
+def _words_of(text: str) -> list[str]:
+    return _WORD.findall(_spaced(text).casefold())
 
 
 def _joined(text: str) -> str:
