@@ -1,9 +1,12 @@
-"""Tiny environments that many tests play: conversations without an end of their own."""
+"""Tiny environments that many tests play: conversations without an end of their own, and a game of images."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
+
+import gymnasium as gym
+import numpy as np
 
 from vfgym import Message, MultiTurnEnv, State, UserMessage, cleanup
 
@@ -43,3 +46,22 @@ class Echo(Talk):
 
     def env_response(self, messages: list[Message], state: State) -> Any:
         return [UserMessage(f"you said {messages[-1].content}")]
+
+
+class Brightening(gym.Env[Any, Any]):
+    """A game whose observations are images, brighter at each step."""
+
+    observation_space = gym.spaces.Box(0, 255, (32, 32, 3), np.uint8)
+    action_space = gym.spaces.Discrete(2)
+    steps = 30
+
+    def reset(self, **kwargs: Any) -> Any:
+        self.brightness = 0
+        return self._frame(), {}
+
+    def step(self, action: Any) -> Any:
+        self.brightness += 1
+        return self._frame(), 0, self.brightness == self.steps, False, {}
+
+    def _frame(self) -> Any:
+        return np.full((32, 32, 3), self.brightness, np.uint8)

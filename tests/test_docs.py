@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -76,3 +77,9 @@ def test_a_row_of_the_catalogue_says_whether_its_game_runs(monkeypatch: pytest.M
     assert runs["TicTacToe-v0"] == "yes"
     assert runs["ReverseTicTacToe-v0"].startswith("from Python 3.12" if sys.version_info >= (3, 12) else "no: ReverseTicTacToe-v0 cannot")
     assert runs["Klondike-v0"].startswith("no: Klondike-v0 cannot be played here: it needs a repair")
+
+
+def test_the_guide_of_games_prints_the_words_that_the_reader_of_answers_leaves_out() -> None:
+    listed = json.loads((ROOT / "vfgym" / "data" / "answer_words.json").read_text())
+    rule = " ".join((ROOT / "docs" / "games.md").read_text().split())
+    assert f"and the words {', '.join(listed['words'])}." in rule

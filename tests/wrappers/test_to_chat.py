@@ -13,6 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
 import vfgym
+from tests.environments import Brightening
 from vfgym.codecs import ActionNotFound
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable, UnknownArgument
 from vfgym.messages import AssistantMessage, ToolCall
@@ -234,22 +235,10 @@ def test_text_and_image_together() -> None:
     env.close()
 
 
-class Picture(gym.Env[Any, Any]):
-    """Observations that are images: brighter at each step, over after three."""
+class Picture(Brightening):
+    """The same, over after three steps."""
 
-    observation_space = gym.spaces.Box(0, 255, (32, 32, 3), np.uint8)
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, **kwargs: Any) -> Any:
-        self.brightness = 0
-        return self._frame(), {}
-
-    def step(self, action: Any) -> Any:
-        self.brightness += 1
-        return self._frame(), 0, self.brightness == 3, False, {}
-
-    def _frame(self) -> Any:
-        return np.full((32, 32, 3), self.brightness, np.uint8)
+    steps = 3
 
 
 def test_observations_that_are_images_are_shown_as_images() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import verifiers_compat as vf
 import vfgym
+from tests.environments import Brightening
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.state import State
@@ -301,26 +302,8 @@ def pictures(conversation: list[Any]) -> list[int]:
     ]
 
 
-class Frames(gym.Env[Any, Any]):
-    """Observations that are images: brighter at each step."""
-
-    observation_space = gym.spaces.Box(0, 255, (32, 32, 3), np.uint8)
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, **kwargs: Any) -> Any:
-        self.brightness = 0
-        return self._frame(), {}
-
-    def step(self, action: Any) -> Any:
-        self.brightness += 1
-        return self._frame(), 0, self.brightness == 30, False, {}
-
-    def _frame(self) -> Any:
-        return np.full((32, 32, 3), self.brightness, np.uint8)
-
-
 def frames(*answers: Any, **options: Any) -> Any:
-    env = vfgym.to_chat(Frames, blocking=False, **options)
+    env = vfgym.to_chat(Brightening, blocking=False, **options)
     env.reset(seed=0)
     for answer in answers:
         env.step(answer)
@@ -370,7 +353,7 @@ def test_pictures_and_moves_are_limited_together(history: int) -> None:
 @pytest.mark.parametrize("images", [None, 1])
 def test_a_picture_counts_as_so_many_tokens(images: int | None) -> None:
     pytest.importorskip("PIL")
-    env = vfgym.to_chat(Frames, blocking=False, prompt="Look.", max_prompt_tokens=3 * PICTURE_TOKENS, images=images)
+    env = vfgym.to_chat(Brightening, blocking=False, prompt="Look.", max_prompt_tokens=3 * PICTURE_TOKENS, images=images)
     env.reset(seed=0)
     for _ in range(20):
         shown = env.step("0").observation

@@ -1,7 +1,7 @@
 """How answers to TextArena's games are read: a move in brackets, tags or another mark; in games of sentences the whole answer.
 
-The rule is that of all games (`vfgym.codecs.reading`), and ``[x]`` is a mark of the kind of tags. What the game gets is the move in
-brackets. A game decides itself whether a move is legal.
+The rule is that of all games (`vfgym.codecs.reading`), and ``[x]`` is a mark too, which has to agree with the others. What the game gets is
+the move in brackets. A game decides itself whether a move is legal.
 """
 
 from __future__ import annotations
