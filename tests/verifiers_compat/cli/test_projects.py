@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.programs import SECONDS, make_environment, run_module
 from verifiers_compat.cli.commands.init import module_of, write_project
 from verifiers_compat.cli.commands.setup import endpoints_text, write_workspace
 from verifiers_compat.cli.evals.endpoints import read_endpoints
@@ -29,17 +29,7 @@ from vfgym.clients.config import PROVIDERS
 from vfgym.errors import ConfigurationError
 from vfgym.model_server import ModelServer, Reply
 
-SECONDS = 120.0
-"""How long a command may hang before its test fails."""
 COMMANDS = "verifiers_compat.cli.commands"
-
-
-def run(module: str, *arguments: str, python: str = sys.executable, exit_code: int = 0, **environment: str) -> Any:
-    done = subprocess.run(
-        [python, "-m", module, *arguments], capture_output=True, text=True, timeout=SECONDS, env={**os.environ, **environment}, check=False
-    )
-    assert done.returncode == exit_code, done.stdout + done.stderr
-    return done
 
 
 # vf-init
@@ -105,11 +95,11 @@ def test_files_that_are_there_are_kept(workspace: Path, capsys: pytest.CaptureFi
 
 
 def test_init_tells_what_to_do_next(workspace: Path) -> None:
-    done = run(f"{COMMANDS}.init", "word-count", "-p", "envs", "--multi-file")
+    done = run_module(f"{COMMANDS}.init", "word-count", "-p", "envs", "--multi-file")
     assert "vf-install word-count -p envs" in done.stdout
     assert (workspace / "envs" / "word_count" / "word_count" / "word_count.py").is_file()
-    assert "hosted sandboxes" in run(f"{COMMANDS}.init", "word-count", "--openenv", exit_code=2).stderr
-    assert "letters, digits" in run(f"{COMMANDS}.init", "word count", exit_code=2).stderr
+    assert "hosted sandboxes" in run_module(f"{COMMANDS}.init", "word-count", "--openenv", exit_code=2).stderr
+    assert "letters, digits" in run_module(f"{COMMANDS}.init", "word count", exit_code=2).stderr
 
 
 # vf-setup
@@ -135,9 +125,9 @@ def test_setup_has_every_provider_as_a_comment_that_works(workspace: Path) -> No
 
 
 def test_setup_refuses_what_it_cannot_do(workspace: Path) -> None:
-    assert "trainer" in run(f"{COMMANDS}.setup", "--prime-rl", exit_code=2).stderr
-    assert "--agents" in run(f"{COMMANDS}.setup", "--agents", "claude", exit_code=2).stderr
-    run(f"{COMMANDS}.setup", "--skip-agents-md", "--skip-install", "--no-interactive")
+    assert "trainer" in run_module(f"{COMMANDS}.setup", "--prime-rl", exit_code=2).stderr
+    assert "--agents" in run_module(f"{COMMANDS}.setup", "--agents", "claude", exit_code=2).stderr
+    run_module(f"{COMMANDS}.setup", "--skip-agents-md", "--skip-install", "--no-interactive")
     assert (workspace / "configs" / "endpoints.toml").is_file()
 
 
@@ -226,7 +216,7 @@ def uv(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_uv_is_used_where_it_is_installed(workspace: Path, uv: Path) -> None:
     folder = project(workspace / "environments" / "word_count", '[project]\nname = "word-count"\ndependencies = ["rich", "verifiers"]')
-    done = run(f"{COMMANDS}.install", "word-count")
+    done = run_module(f"{COMMANDS}.install", "word-count")
     (needs, (limits, overrides)), (itself, _) = [json.loads(line) for line in uv.read_text().splitlines()]
     assert needs[:4] == ["pip", "install", "--python", sys.executable]
     assert needs[-1] == "rich"
@@ -244,12 +234,12 @@ def test_an_environment_may_come_from_a_repository(workspace: Path, uv: Path) ->
     for command in (["init", "-q", "-b", "trunk"], ["add", "."], [*identity, "commit", "-q", "-m", "Begin"]):
         subprocess.run(["git", *command], cwd=repository, check=True)
     arguments = ("-r", "-b", "trunk", "--repository", repository.as_uri())
-    run(f"{COMMANDS}.install", "word-count", *arguments)
+    run_module(f"{COMMANDS}.install", "word-count", *arguments)
     ((itself, _),) = [json.loads(line) for line in uv.read_text().splitlines()]
     assert "--editable" not in itself
     assert itself[-1].endswith("environments/word_count")
-    assert "there are word_count" in run(f"{COMMANDS}.install", "other", *arguments, exit_code=2).stderr
-    assert "cannot be cloned" in run(f"{COMMANDS}.install", "word-count", *arguments[:-1], "file:///no/such", exit_code=2).stderr
+    assert "there are word_count" in run_module(f"{COMMANDS}.install", "other", *arguments, exit_code=2).stderr
+    assert "cannot be cloned" in run_module(f"{COMMANDS}.install", "word-count", *arguments[:-1], "file:///no/such", exit_code=2).stderr
 
 
 def test_a_wheel_says_what_it_requires(workspace: Path, uv: Path) -> None:
@@ -259,19 +249,19 @@ def test_a_wheel_says_what_it_requires(workspace: Path, uv: Path) -> None:
             "word_count-0.1.0.dist-info/METADATA",
             'Metadata-Version: 2.4\nName: word-count\nRequires-Dist: verifiers>=0.1.9\nRequires-Dist: big; extra == "more"\n\ntext\n',
         )
-    run(f"{COMMANDS}.install", f"{wheel}[more]")
+    run_module(f"{COMMANDS}.install", f"{wheel}[more]")
     (needs, _), (itself, _) = [json.loads(line) for line in uv.read_text().splitlines()]
     assert needs[-1] == "big"
     assert itself[-2:] == ["--no-deps", str(wheel)]
     (workspace / "bad.whl").write_text("")
-    assert "cannot be read as a wheel" in run(f"{COMMANDS}.install", "bad.whl", exit_code=2).stderr
+    assert "cannot be read as a wheel" in run_module(f"{COMMANDS}.install", "bad.whl", exit_code=2).stderr
 
 
 def test_install_refuses_what_it_cannot_find(workspace: Path) -> None:
-    assert "hosted hub" in run(f"{COMMANDS}.install", "owner/word-count", exit_code=2).stderr
-    assert "hosted hub" in run(f"{COMMANDS}.install", "owner/word-count@0.1.0", exit_code=2).stderr
-    assert "no environment 'word-count' in environments" in run(f"{COMMANDS}.install", "word-count", exit_code=2).stderr
-    assert "there is no wheel x.whl" in run(f"{COMMANDS}.install", "x.whl", exit_code=2).stderr
+    assert "hosted hub" in run_module(f"{COMMANDS}.install", "owner/word-count", exit_code=2).stderr
+    assert "hosted hub" in run_module(f"{COMMANDS}.install", "owner/word-count@0.1.0", exit_code=2).stderr
+    assert "no environment 'word-count' in environments" in run_module(f"{COMMANDS}.install", "word-count", exit_code=2).stderr
+    assert "there is no wheel x.whl" in run_module(f"{COMMANDS}.install", "x.whl", exit_code=2).stderr
 
 
 # All together
@@ -280,12 +270,7 @@ def test_install_refuses_what_it_cannot_find(workspace: Path) -> None:
 @pytest.fixture
 def python(workspace: Path) -> str:
     """The Python of a fresh virtual environment that sees what is installed here."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "venv"], check=True)
-    python = workspace / "venv" / "bin" / "python"
-    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-    Path(site, "seen.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
-    return str(python)
+    return make_environment(workspace / "venv")
 
 
 PUBLISHED = """
@@ -308,7 +293,7 @@ def adds(request: Any) -> Reply:
 
 def test_environments_are_made_installed_and_evaluated(workspace: Path, python: str) -> None:
     offline = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1", "PATH": "/usr/bin:/bin"}  # no uv; pip reads "0" as "do not isolate"
-    run(f"{COMMANDS}.init", "word-count")
+    run_module(f"{COMMANDS}.init", "word-count")
     project(
         workspace / "environments" / "boxed",
         '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
@@ -317,15 +302,15 @@ def test_environments_are_made_installed_and_evaluated(workspace: Path, python: 
         "[tool.verifiers.eval]\nnum_examples = 1\nrollouts_per_example = 2\n",
     )
     (workspace / "environments" / "boxed" / "boxed.py").write_text(PUBLISHED)
-    missing = run(f"{COMMANDS}.eval", "boxed", python=python, exit_code=1)
+    missing = run_module(f"{COMMANDS}.eval", "boxed", python=python, exit_code=1)
     assert "Install it with: vf-install boxed" in missing.stderr
-    run(f"{COMMANDS}.install", "word-count", python=python, **offline)
-    done = run(f"{COMMANDS}.install", "boxed", python=python, **offline)
+    run_module(f"{COMMANDS}.install", "word-count", python=python, **offline)
+    done = run_module(f"{COMMANDS}.install", "boxed", python=python, **offline)
     assert "left out  verifiers>=0.1.9" in done.stdout
     with ModelServer({"adds": adds}) as server:
         for env, rollouts in (("word-count", 15), ("boxed", 2)):
             before = server.num_requests
-            done = run(f"{COMMANDS}.eval", env, "-m", "adds", "-b", server.openai_url, "-s", python=python)
+            done = run_module(f"{COMMANDS}.eval", env, "-m", "adds", "-b", server.openai_url, "-s", python=python)
             assert "reward: avg - 1.000, std - 0.000" in done.stdout
             assert server.num_requests - before == rollouts  # as the environment's own pyproject.toml says
             assert len(list((workspace / "environments" / env.replace("-", "_") / "outputs" / "evals").glob("*/*/results.jsonl"))) == 1
@@ -355,9 +340,9 @@ def test_the_plugin_names_modules_that_run() -> None:
         assert "Usage: vf-" in subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
     assert plugin.build_module_command("m") == [sys.executable, "-m", "m"]
     for name in ("gepa", "build"):
-        assert f"error: vf-{name} does not exist here: " in run(getattr(plugin, f"{name}_module"), exit_code=2).stderr
+        assert f"error: vf-{name} does not exist here: " in run_module(getattr(plugin, f"{name}_module"), exit_code=2).stderr
 
 
 @pytest.mark.parametrize("script", ["eval", "init", "install", "setup"])
 def test_the_older_places_of_the_commands_run(script: str) -> None:
-    assert f"Usage: vf-{script}" in run(f"verifiers_compat.scripts.{script}", "--help").stdout
+    assert f"Usage: vf-{script}" in run_module(f"verifiers_compat.scripts.{script}", "--help").stdout
