@@ -82,12 +82,7 @@ _V1 = {
         *("TasksetConfig", "Toolset", "ToolsetConfig", "User", "UserConfig"),
     ],
 }
-_HOSTED = "it runs in hosted sandboxes, which this package does not offer"
-_UNAVAILABLE = {
-    **dict.fromkeys(("SandboxEnv", "PythonEnv", "CliAgentEnv", "HarborEnv", "BrowserEnv", "OpenEnvEnv", "RLMEnv", "SWEDebugEnv"), _HOSTED),
-    **dict.fromkeys(("HarborTaskset", "HarborTasksetConfig", "CLIHarness", "OpenCode", "Pi", "MiniSWEAgent", "RLM"), _HOSTED),
-}
-__getattr__ = create_getattr(__name__, lazy={**_LAZY, **_V1}, unavailable=_UNAVAILABLE)
+__getattr__ = create_getattr(__name__, {**_LAZY, **_V1})
 
 __all__ = [
     *_errors,

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from verifiers_compat.not_offered import find_reason
 from vfgym.errors import ConfigurationError
 
 ALIAS = "verifiers"
@@ -83,11 +84,18 @@ class AliasFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of an alias; None for any other name, and where there is no such module."""
+        """Return the spec of an alias; None for any other name, and where there is no such module.
+
+        Raises:
+            ModuleNotFoundError: If the module is documented and not offered. It says why.
+        """
         if not _is_aliased(fullname):
             return None
         real = importlib.util.find_spec(_real(fullname))
         if real is None:
+            reason = find_reason(fullname.partition(".")[2])
+            if reason is not None:
+                raise ModuleNotFoundError(f"{fullname} is not offered: {reason}", name=fullname)
             return None
         spec = importlib.machinery.ModuleSpec(
             fullname, _AliasLoader(real), origin=real.origin, is_package=real.submodule_search_locations is not None

@@ -34,13 +34,7 @@ from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
 from vfgym.state import RolloutInput, TokenUsage, TrajectoryStep, TrajectoryStepTokens
 from vfgym.tasks import DatasetBuilder
 
-__getattr__ = create_getattr(
-    __name__,
-    unavailable={
-        "CustomBaseModel": "messages are dicts here, and responses plain classes; they have the methods of pydantic's models themselves",
-        "GenericContentPart": "a content part of any other type is a dict here",
-    },
-)
+__getattr__ = create_getattr(__name__)
 
 ModelResponse: TypeAlias = Any
 """An answer of the OpenAI SDK, as the older API had it in a trajectory; here it is a `Response`."""

@@ -2,3 +2,7 @@
 
 Each command is a module in `verifiers_compat.cli.commands`, with a function ``main``.
 """
+
+from verifiers_compat.loading import create_getattr
+
+__getattr__ = create_getattr(__name__)

@@ -6,7 +6,7 @@ from vfgym.clients import resolve_client
 
 __getattr__ = create_getattr(
     __name__,
-    lazy={
+    {
         "vfgym.clients.providers.anthropic_messages": ["AnthropicMessagesClient"],
         "vfgym.clients.providers.nemorl_chat_completions": ["NeMoRLChatCompletionsClient"],
         "vfgym.clients.providers.openai_chat_completions": ["OpenAIChatCompletionsClient"],

@@ -8,7 +8,7 @@ __all__ = ["JudgeRubric", "MathRubric", "Rubric", "RubricGroup"]
 
 __getattr__ = create_getattr(
     __name__,
-    lazy={
+    {
         "verifiers_compat.rubrics.judge_rubric": ["JudgeRubric"],
         "verifiers_compat.rubrics.math_rubric": ["MathRubric"],
     },

@@ -47,9 +47,7 @@ __all__ = [
     "to_col_order",
 ]
 
-__getattr__ = create_getattr(
-    __name__, unavailable={"run_evaluations_tui": "there is no full-screen display here; run_evaluations prints plain text"}
-)
+__getattr__ = create_getattr(__name__)
 
 
 def filter_inputs(

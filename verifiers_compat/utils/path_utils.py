@@ -11,9 +11,7 @@ from verifiers_compat.loading import create_getattr
 from vfgym.results.files import METADATA, ROWS, default_results_path, is_in_use
 from vfgym.results.reading import read_metadata
 
-__getattr__ = create_getattr(
-    __name__, unavailable={"get_gepa_results_path": "prompts are not optimised here, so there are no such results (GEPA)"}
-)
+__getattr__ = create_getattr(__name__)
 
 
 def write_temp_file(content: str | bytes, suffix: str = "") -> str:

@@ -3,8 +3,7 @@
 ``state = await harness.run(task)`` plays one task; `Env` makes an environment of a taskset and a harness.
 """
 
-from typing import Any
-
+from verifiers_compat.loading import create_getattr
 from verifiers_compat.types import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from verifiers_compat.v1.config import (
     CallableConfig,
@@ -39,8 +38,6 @@ from vfgym.errors import (
     ToolParseError,
 )
 from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
-
-_LEFT_OUT = frozenset({"CLIHarness", "HarborTaskset", "HarborTasksetConfig", "OpenCode", "Pi", "MiniSWEAgent", "RLM"})
 
 __all__ = [
     "AssistantMessage",
@@ -87,11 +84,4 @@ __all__ = [
     "update",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LEFT_OUT:
-        raise ImportError(
-            f"{name} runs programs in hosted sandboxes, which this package does not offer: write a Harness whose program is a function"
-            " or a command of this machine"
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = create_getattr(__name__)

@@ -11,9 +11,12 @@ from verifiers_compat.cli.program import REFUSED
 from vfgym.output.terminal import echo
 
 REASONS: Mapping[str, str] = {
-    "vf-build": "OpenEnv images are built for hosted sandboxes, which this package does not offer",
+    "vf-build": "images of OpenEnv projects are not built here yet; `docker build` in the project's directory makes one",
     "vf-gepa": "prompts are not optimised here; vf-eval compares prompts that you write (a sweep over an argument of the environment)",
-    "vf-tui": "there is no full-screen viewer here; results.jsonl and metadata.json are read by vfgym.results.load_results",
+    "vf-tui": (
+        "there is no viewer of results yet; vfgym.results.load_results(DIR) reads the results.jsonl of a run, and"
+        " summarize(DIR) computes its statistics"
+    ),
 }
 """Why each command does not exist."""
 

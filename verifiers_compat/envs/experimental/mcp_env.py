@@ -14,7 +14,4 @@ class MCPEnv(ToolEnv, mcp.MCPEnv):
 
 __all__ = ["MCPEnv", "MCPServerConfig"]
 
-__getattr__ = create_getattr(
-    __name__,
-    unavailable=dict.fromkeys(("MCPServerConnection", "MCPToolWrapper"), "MCPEnv connects to its servers and calls their tools itself"),
-)
+__getattr__ = create_getattr(__name__)

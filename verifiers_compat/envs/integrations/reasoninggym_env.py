@@ -30,6 +30,4 @@ class ReasoningGymEnv(SingleTurnEnv, reasoning_gym.ReasoningGymEnv):
 
 __all__ = ["ReasoningGymEnv"]
 
-__getattr__ = create_getattr(
-    __name__, unavailable=dict.fromkeys(("SYSTEM_PROMPTS", "DEFAULT_SYSTEM_PROMPT"), "system prompts are reasoning-gym's own, by name")
-)
+__getattr__ = create_getattr(__name__)

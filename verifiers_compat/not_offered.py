@@ -1,0 +1,133 @@
+"""Documented names of verifiers that are not offered here, each with the reason and what to use instead.
+
+A name is its dotted path below ``verifiers``: a module, or something in one. A module stands for everything in it and below it.
+`verifiers_compat.loading` and `verifiers_compat.alias` ask for the reason where a name is not found, so a module that is not offered
+needs no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_SANDBOX = (
+    "it runs commands in a sandbox, and there are no sandboxes here yet. Use vf.StatefulToolEnv, whose tools are functions of"
+    " yours that run the commands where you want them"
+)
+_PYTHON = (
+    "it runs the model's code in a sandbox, and there are no sandboxes here yet. Use vf.ToolEnv with a tool of yours that runs"
+    " code where you want it"
+)
+_AGENT = (
+    "it runs an agent's program in a sandbox, and there are no sandboxes here yet. Use verifiers.v1.Harness, whose program may be"
+    " a function or a command of this machine"
+)
+_HARBOR = (
+    "Harbor's tasks are container images, and there are no sandboxes here yet. Use verifiers.v1.Taskset for the instructions, and"
+    " a Harness whose program is a command of this machine"
+)
+_RLM = (
+    "the model's session of code runs in a sandbox, and there are no sandboxes here yet. Use vf.StatefulToolEnv with tools of"
+    " yours that run code, and that ask other models"
+)
+_SWE = (
+    "the repositories of its tasks are container images, and there are no sandboxes here yet. Use vf.StatefulToolEnv with tools"
+    " that work in checkouts of yours"
+)
+_COMPOSABLE = (
+    "it is the earlier form of tasksets and harnesses, for programs in sandboxes, which are not here yet. Use Taskset and Harness"
+    " of verifiers.v1"
+)
+_BROWSER = (
+    "it drives browsers of a hosted service. Use vf.ToolEnv with tools that drive a browser of yours, or vf.MCPEnv with an MCP"
+    " server for one"
+)
+_OPENENV = (
+    "it starts OpenEnv servers in sandboxes, which are not here yet. Use vf.GymEnv with a class whose reset and step ask a server"
+    " that you start"
+)
+_SERVER = "environments run in the process that plays them, without a server between. Use env.generate or env.evaluate"
+_PROCESSES = "it belongs to the environment server, which is not here: environments run in the process that plays them"
+_INTERCEPTION = "calls of an agent's program are taken by verifiers.v1.Harness itself, on this machine, without a tunnel. Use that"
+_TRAINER = (
+    "no trainer is part of this package. A trainer calls env.generate with state_columns=['trajectory'], whose rows have rewards and tokens"
+)
+_INFERENCE = "no inference server is part of this package. Start vLLM as its own pages say, and name its URL in vf.ClientConfig"
+_VIEWER = "the viewer of results does not exist yet. Use vfgym.results.load_results(DIR), which reads results.jsonl"
+_DISPLAY = "there is no full-screen display: evaluations print plain text. Use verifiers.utils.eval_utils.print_results"
+_HUB = "it asks the hosted hub of environments. Use vf-install with a directory, a wheel or an sdist"
+_GEPA = "what is inside the optimiser of prompts is not an API here. Use the command vf-gepa"
+_INSIDE = "it is a part of how verifiers itself works, which is different here"
+
+_COMMAND_AGENTS = ("CLIHarness", "OpenCode", "Pi", "MiniSWEAgent", "RLM")
+_HARBOR_TASKS = ("HarborTaskset", "HarborTasksetConfig")
+
+
+def _at(module: str, names: str, reason: str) -> dict[str, str]:
+    return {f"{module}.{name}".lstrip("."): reason for name in names.split()}
+
+
+REASONS: Mapping[str, str] = {
+    # Environments
+    **_at("", "SandboxEnv", _SANDBOX),
+    **_at("envs", "sandbox_env", _SANDBOX),
+    **_at("envs.experimental", "sandbox_mixin SandboxMixin", _SANDBOX),
+    **_at("", "PythonEnv", _PYTHON),
+    **_at("envs", "python_env", _PYTHON),
+    **_at("", "CliAgentEnv", _AGENT),
+    **_at("envs.experimental", "cli_agent_env opencode_env opencode_qa_env CliAgentEnv", _AGENT),
+    **_at("", "HarborEnv", _HARBOR),
+    **_at("envs.experimental", "harbor_env HarborEnv", _HARBOR),
+    **_at("", "RLMEnv", _RLM),
+    **_at("envs.experimental", "rlm_env opencode_rlm_env RLMEnv", _RLM),
+    **_at("", "SWEDebugEnv", _SWE),
+    **_at("envs.experimental", "SWEDebugEnv", _SWE),
+    **_at("envs.experimental", "composable", _COMPOSABLE),
+    **_at("", "BrowserEnv", _BROWSER),
+    **_at("envs.integrations", "browser_env", _BROWSER),
+    **_at("", "OpenEnvEnv", _OPENENV),
+    **_at("envs.integrations", "openenv_env", _OPENENV),
+    **_at("envs.experimental", "utils", _INSIDE),
+    **_at("envs.experimental.mcp_env", "MCPServerConnection MCPToolWrapper", "vf.MCPEnv connects to servers and calls tools itself"),
+    **_at("envs.integrations.reasoninggym_env", "SYSTEM_PROMPTS DEFAULT_SYSTEM_PROMPT", "system prompts are reasoning-gym's own, by name"),
+    # Tasksets and harnesses
+    **_at("", " ".join(_COMMAND_AGENTS), _AGENT),
+    **_at("v1", " ".join(_COMMAND_AGENTS), _AGENT),
+    **_at("v1", "packages packages.harnesses", _AGENT),
+    **_at("", " ".join(_HARBOR_TASKS), _HARBOR),
+    **_at("v1", " ".join(_HARBOR_TASKS), _HARBOR),
+    **_at("v1", "packages.tasksets", _HARBOR),
+    # Commands
+    **_at("scripts", "rl train prime_rl", _TRAINER),
+    **_at("", "rl", _TRAINER),
+    **_at("", "RLTrainer RLConfig GRPOTrainer GRPOConfig grpo_defaults lora_defaults get_model get_model_and_tokenizer", _TRAINER),
+    **_at("rl", "inference", _INFERENCE),
+    **_at("scripts", "vllm", _INFERENCE),
+    **_at("cli", "tui", _VIEWER),
+    **_at("scripts", "tui", _VIEWER),
+    **_at("", "gepa", _GEPA),
+    # Helpers
+    **_at("", "serve", _SERVER),
+    **_at("utils", "serve_utils process_utils", _PROCESSES),
+    **_at("utils", "interception_utils tunnel_utils", _INTERCEPTION),
+    **_at("utils", "threaded_sandbox_client", _SANDBOX),
+    **_at("utils", "display_utils eval_display eval_utils.run_evaluations_tui", _DISPLAY),
+    **_at("utils", "install_utils", _HUB),
+    **_at("utils", "env_config_utils heartbeat import_utils version_utils", _INSIDE),
+    **_at("utils.path_utils", "get_gepa_results_path", "vf-gepa chooses where its results go by itself"),
+    **_at("types", "CustomBaseModel", "messages are dicts here, and responses plain classes, with the methods of pydantic's models"),
+    **_at("types", "GenericContentPart", "a content part of any other type is a dict here"),
+}
+"""For each name, by its path below ``verifiers``, the reason: a clause, and a sentence on what to use instead where there is something."""
+
+
+def find_reason(path: str) -> str | None:
+    """Return why a name is not offered, or None where nothing says so.
+
+    Args:
+        path: The name's dotted path below ``verifiers``: ``"envs.python_env.PythonEnv"``.
+    """
+    while path:
+        if path in REASONS:
+            return REASONS[path]
+        path = path.rpartition(".")[0]
+    return None
