@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import time
 import uuid
 from collections import deque
@@ -13,7 +14,9 @@ from typing import Any, ClassVar
 
 from verifiers_compat.envs.environment import Environment
 from verifiers_compat.types import State as EnvState
+from verifiers_compat.v1.first_error import note_later_error
 from verifiers_compat.v1.harness import Harness
+from verifiers_compat.v1.plain import NotSerializable
 from verifiers_compat.v1.runtime import GROUP_KEY
 from verifiers_compat.v1.state import Handles, State
 from verifiers_compat.v1.task import Task
@@ -39,10 +42,12 @@ _OWN_TO_EPISODE = frozenset(
 class RolloutState(EnvState):
     """The state of an episode of an `Env`, which knows the rollout that it shows."""
 
-    __slots__ = ("rollout_state", "rollout_task")
+    __slots__ = ("rollout_state", "rollout_task", "scoring_failure")
 
     rollout_task: Task
     rollout_state: State
+    scoring_failure: Exception | None
+    """What scoring its group raised, where the rollout went well until then."""
 
 
 class HarnessRubric(Rubric):
@@ -88,16 +93,25 @@ class HarnessRubric(Rubric):
         return [_score_of(state) for state in states]
 
     async def _score_group(self, states: list[Any]) -> None:
+        """Score and clean up a group; what a signal raises is the error of each of its rollouts that has none yet."""
         tasks = [state.rollout_task for state in states]
-        inner = [state.rollout_state for state in states]
+        inner: list[State] = [state.rollout_state for state in states]
+        failure: Exception | None = None
         try:
             await self.harness.score_group(tasks, inner)
+        except BaseException as error:
+            failure = rollout_failure(error)
         finally:
             await self.harness.cleanup_group(tasks, inner)
-            for state in states:
-                show(state.rollout_state, state)
-        for state in inner:
-            state.finalize()
+        for episode, state in zip(states, inner, strict=True):
+            episode.scoring_failure = failure if state.failure is None else None
+            if failure is not None and state.failure is not None:
+                note_later_error(state, "score_group", "metrics_errors", failure)
+            try:
+                state.finalize()
+            except NotSerializable as error:
+                episode.scoring_failure = episode.scoring_failure or error
+            show(state, episode)
 
 
 class GroupSlots:
@@ -164,9 +178,15 @@ class Env(Environment):
         self.taskset = taskset
         self.harness = Harness() if harness is None else harness
         self.harness.attach(taskset)
+        splits = {split: functools.partial(_rows_of, taskset, split) for split in ("train", "eval") if taskset.has_rows(split)}
+        if not splits:
+            raise ConfigurationError(
+                f"{type(taskset).__name__} has no tasks to make an environment of: give it source= or eval_source= (rows, or a function"
+                " that returns them), or override rows()"
+            )
         super().__init__(
-            dataset=(lambda: taskset.dataset_rows("train")) if taskset.has_rows("train") else None,
-            eval_dataset=(lambda: taskset.dataset_rows("eval")) if taskset.has_rows("eval") else None,
+            dataset=splits.get("train"),
+            eval_dataset=splits.get("eval"),
             rubric=HarnessRubric(self.harness),
             **kwargs,
         )
@@ -212,11 +232,21 @@ class Env(Environment):
             return await super()._generate_outputs(inputs, client, settings, **how)
         finally:
             _groups.reset(token)
+            for slots in groups.values():  # of a group none of whose rollouts could be scored
+                await self.harness.release_group(slots.key)
 
     @teardown
     async def tear_down_harness(self) -> None:
         """Call the teardown handlers of taskset and harness."""
         await self.harness.teardown()
+
+
+def _rows_of(taskset: Taskset, split: str) -> list[dict[str, Any]]:
+    rows = taskset.dataset_rows(split)
+    if not rows:
+        name = "source" if split == "train" else "eval_source"
+        raise ConfigurationError(f"the {name} of {type(taskset).__name__} has no rows: an environment needs at least one task")
+    return rows
 
 
 def show(state: State, episode: Any) -> None:
@@ -241,4 +271,4 @@ def _score_of(episode: Any) -> Score:
     if not _has_begun(episode):
         return Score()
     state: State = episode.rollout_state
-    return Score(float(state["reward"]), dict(state["metrics"]))
+    return Score(float(state["reward"]), dict(state["metrics"]), getattr(episode, "scoring_failure", None))

@@ -10,6 +10,7 @@ from typing import Any
 
 from verifiers_compat.v1.bindings import Scope
 from verifiers_compat.v1.config import HarnessConfig, deep_merge, refuse_sandbox
+from verifiers_compat.v1.first_error import keep_first_error
 from verifiers_compat.v1.handlers import Handlers, run_all, score_group, score_rollout
 from verifiers_compat.v1.participant import Participant
 from verifiers_compat.v1.plain import plain_messages
@@ -91,6 +92,7 @@ class Harness(Participant):
         self.taskset: Taskset | None = None
         self.global_scope = Scope()
         self._group_scopes: dict[str, Scope] = {}
+        self._is_torn_down = False
 
     def attach(self, taskset: Taskset) -> None:
         """Play the tasks of a taskset from now on, with its tools, handlers and signals.
@@ -178,9 +180,10 @@ class Harness(Participant):
         """Bring the state in line with the trajectory: prompt, completion, truncation."""
         steps = state["trajectory"]
         if steps and state["completion"] is None:
-            first, last = steps[0]["prompt"], [*steps[-1]["prompt"], *steps[-1]["completion"]]
+            first, last = list(steps[0]["prompt"]), [*steps[-1]["prompt"], *steps[-1]["completion"]]
+            goes_on = last[: len(first)] == first  # a program may begin another conversation
             state["prompt"] = plain_messages(first, "prompt")
-            state["completion"] = plain_messages(last[len(first) :], "completion")
+            state["completion"] = plain_messages(last[len(first) :] if goes_on else last, "completion")
         state["completion"] = state["completion"] or []
         if any(step["is_truncated"] for step in steps):
             state.mark_truncated()
@@ -203,8 +206,9 @@ class Harness(Participant):
     async def run(self, task: Task | Mapping[str, Any], state: State | None = None) -> State:
         """Play one task and return its state, scored by the signals that need no group.
 
-        A `vf.Error` ends the rollout and is recorded in the state. Anything else, and whatever a signal raises, goes through,
-        after the cleanup handlers.
+        A `vf.Error` ends the rollout and is recorded in the state. Anything else goes through, after the cleanup handlers, and so
+        does what an update or a signal raises of a rollout that went well; of one that has an error already, that error stays, and
+        the later one is logged and noted in ``state["metrics_errors"]`` (signals) or ``state["cleanup_errors"]`` (updates).
 
         Args:
             task: The task.
@@ -225,12 +229,15 @@ class Harness(Participant):
             except Error as error:
                 state.record_error(error)
             for handler in handlers.of("update"):
-                await handler.call(names)
+                with keep_first_error(state, handler.name, "cleanup_errors"):
+                    await handler.call(names)
             timing = state["timing"]
             timing["generation_ms"] = elapsed_ms(started)
             if state["runtime"].get("score_rollout", True):
                 scoring = time.time()
-                await score_rollout(handlers.signals("rollout"), task, state)
+                for signal in handlers.signals("rollout"):
+                    with keep_first_error(state, signal.name, "metrics_errors"):
+                        await score_rollout([signal], task, state)
                 timing["scoring_ms"] = elapsed_ms(scoring)
             timing["total_ms"] = elapsed_ms(started)
         finally:
@@ -266,16 +273,26 @@ class Harness(Participant):
         return list(states)
 
     async def cleanup_group(self, tasks: Sequence[Task], states: Sequence[State]) -> None:
-        """Call the group's cleanup handlers and let go of what the group shared."""
+        """Call the group's cleanup handlers and let go of what the group shared.
+
+        Rollouts are a group where their ``state["runtime"]["group_key"]`` is the same. Who plays them with `run` calls `score_group`,
+        then this, and then ``finalize()`` of each state.
+        """
         await run_all(self.all_handlers.of("cleanup", "group"), {"tasks": list(tasks), "states": list(states)}, states)
         for key in {state["runtime"][GROUP_KEY] for state in states if _is_grouped(state)}:
-            scope = self._group_scopes.pop(key, None)
-            if scope is not None:
-                await scope.release()
+            await self.release_group(key)
+
+    async def release_group(self, key: str) -> None:
+        """Let go of what a group shared. For `Env`: whoever plays a group by hand calls `cleanup_group`."""
+        scope = self._group_scopes.pop(key, None)
+        if scope is not None:
+            await scope.release()
 
     async def teardown(self) -> None:
-        """Call the teardown handlers and let go of what all rollouts shared. A second call does nothing more."""
-        await run_all(self.all_handlers.of("teardown"), {})
+        """Call the teardown handlers, once, and let go of what all rollouts shared."""
+        if not self._is_torn_down:
+            self._is_torn_down = True
+            await run_all(self.all_handlers.of("teardown"), {})
         scopes = [self.global_scope, *self._group_scopes.values()]
         self._group_scopes = {}
         await asyncio.gather(*(scope.release() for scope in scopes))

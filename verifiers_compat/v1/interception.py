@@ -1,7 +1,7 @@
 """The interception endpoint: the model of a running rollout as an HTTP server on this machine.
 
 One server serves the process. Each rollout has a secret path on it, under which it takes requests in the formats of chat
-completions, completions and Anthropic messages, has them answered by the rollout's own client, and so records every turn.
+completions, completions, responses and Anthropic messages, has them answered by the rollout's own client, and so records every turn.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import logging
 import secrets
 from typing import TYPE_CHECKING, Any, cast
 
-from verifiers_compat.v1 import wire_anthropic, wire_openai
+from verifiers_compat.v1 import wire_anthropic, wire_openai, wire_responses
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.calls import maybe_await, rollout_failure
+from vfgym.clients import is_permanent_refusal
 from vfgym.clients.config import CLIENT_TYPES
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError, did_you_mean
 from vfgym.lifecycle import register_teardown
@@ -28,15 +29,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_CLIENT_TYPES = {"chat_completions": "openai_chat_completions", "completions": "openai_completions", "messages": "anthropic_messages"}
+_CLIENT_TYPES = {
+    "chat_completions": "openai_chat_completions",
+    "completions": "openai_completions",
+    "responses": "openai_responses",
+    "messages": "anthropic_messages",
+}
 _APIS = {**{api: api for api in _CLIENT_TYPES}, **{kind: api for api, kind in _CLIENT_TYPES.items()}, "chat": "chat_completions"}
 """What each name of an API stands for: its own, that of the client that speaks it, or a short one."""
-_ELSEWHERE = {"responses", *CLIENT_TYPES} - _APIS.keys()
+_ELSEWHERE = set(CLIENT_TYPES) - _APIS.keys()
 _WIRES = {
     "chat/completions": wire_openai.CHAT,
     "completions": wire_openai.TEXT,
+    "responses": wire_responses.RESPONSES,
     "messages": wire_anthropic.MESSAGES,
 }
+_REFUSALS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
+"""What a provider refuses for good (the key, the model), by the HTTP status that it says so with."""
 _LARGEST_BODY = 256 * 2**20
 
 
@@ -113,11 +122,9 @@ class InterceptionEndpoint:
         self._asking.add(task)
         try:
             response = await self.running.ask(request.messages, request.tools, request.sampling_args)
-        except Error as error:
-            self.running.failure = error
-            raise
-        except SystemExit as error:  # out of this task it would go through the loop
-            raise rollout_failure(error) from error
+        except (Exception, SystemExit) as error:  # out of this task, a SystemExit would go through the loop
+            self.running.failure = failure = rollout_failure(error)
+            raise failure from failure.__cause__
         finally:
             self._asking.discard(task)
         self.running.failure = None
@@ -180,6 +187,9 @@ class _Server:
                 raise
             return _problem(410, "rollout_cancelled", "the rollout was cancelled")
         except Exception as error:
+            if is_permanent_refusal(error):
+                status: int = error.status_code  # type: ignore[attr-defined] # it is an SDK's
+                return _problem(status, _REFUSALS[status], str(error))
             logger.exception("a model call of a rollout failed")
             return _problem(500, "internal_error", f"{type(error).__name__}: {error}")
         if not parsed.stream:

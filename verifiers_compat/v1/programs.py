@@ -66,11 +66,11 @@ class Program:
                 await _run_function(self.plan, options, running)
             else:
                 await _run_command(self.command or (), options, running)
-        except Exception as error:
+        except Exception:
             # An SDK wraps what the endpoint answered; the rollout ends with what really happened.
-            if running.failure is not None and error is not running.failure:
-                raise running.failure from error
-            raise
+            if running.failure is None:
+                raise
+            raise running.failure from running.failure.__cause__
 
     def _with_task(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options together with those of the task."""
@@ -164,14 +164,18 @@ async def _run_function(plan: CallPlan, options: Mapping[str, Any], running: Run
         return
     if not isinstance(result, Mapping):
         raise WrongProgramResult(
-            f"the program {plan.name} must return None, its state, or a mapping to merge into it; got {type(result).__name__}"
+            f"the program {plan.name} of {type(running.harness).__name__} must return None, its state, or a mapping to merge into it;"
+            f" got {type(result).__name__}"
         )
     state.update({key: value for key, value in result.items() if not (isinstance(result, State) and key in PROTECTED)})
 
 
 async def _run_command(command: Sequence[Any], options: Mapping[str, Any], running: Runtime) -> None:
-    """Run a command until it ends; what it prints is the answer. Cancelling us kills it, and all that it started."""
-    state = running.state
+    """Run a command until it ends. Its conversation with the model is the completion; what it prints, where it has asked nothing.
+
+    Cancelling us kills it, and all that it started.
+    """
+    state, owner = running.state, f"of {type(running.harness).__name__}"
     sources = {f"argv.{number}": part for number, part in enumerate([*command, *options["args"]])}
     argv = [str(part) for part in (await Bindings(running.harness, sources).values("argv", running.task, state)).values()]
     given = {f"env.{name}": source for name, source in options["env"].items()}
@@ -187,7 +191,7 @@ async def _run_command(command: Sequence[Any], options: Mapping[str, Any], runni
             start_new_session=True,
         )
     except OSError as error:
-        raise InfraError(f"the command {argv[0]!r} could not be started: {error}") from error
+        raise InfraError(f"the command {argv[0]!r} {owner} could not be started: {error}. Is it installed, and on the PATH?") from error
     try:
         output = await process.communicate()
     except BaseException:
@@ -198,9 +202,16 @@ async def _run_command(command: Sequence[Any], options: Mapping[str, Any], runni
     code = process.returncode
     state["command"] = {"argv": argv, "returncode": code, "stdout": stdout, "stderr": stderr}
     if code:
-        raise InfraError(f"the command {argv[0]!r} ended with code {code}: {stderr.strip()[-2000:] or stdout.strip()[-2000:]}")
-    state["completion"] = [{"role": "assistant", "content": stdout.strip()}]
-    state["prompt"] = plain_data(state.get("prompt") or [])
+        said = stderr.strip()[-2000:] or stdout.strip()[-2000:] or "it printed nothing"
+        raise InfraError(f"the command {argv[0]!r} {owner} ended with code {code}: {said}")
+    if not state["trajectory"]:
+        if not (stdout.strip() or state["num_model_requests"]):
+            raise InfraError(
+                f"the command {argv[0]!r} {owner} ended without an answer: it must print one, or ask the model at OPENAI_BASE_URL or"
+                f" ANTHROPIC_BASE_URL. Its standard error: {stderr.strip()[-2000:] or '(nothing)'}"
+            )
+        state["completion"] = [{"role": "assistant", "content": stdout.strip()}]
+        state["prompt"] = plain_data(state.get("prompt") or [])
     state.complete("command_completed")
 
 

@@ -19,7 +19,7 @@ from verifiers_compat.v1.toolset import Toolset, as_toolset, visible
 from verifiers_compat.v1.user import User
 from vfgym.calls import maybe_await
 from vfgym.clients import Client, resolve_client
-from vfgym.errors import ConfigurationError, Error, did_you_mean
+from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.messages import Message, Response, as_messages
 from vfgym.state import MessagesView, step_tokens
 from vfgym.tools import Tool
@@ -48,7 +48,7 @@ class Runtime:
         self.tools: dict[str, RolloutTool] = {}
         self.user: User | None = harness.resolve_user()
         self.system_prompt = harness.resolve_system_prompt(task)
-        self.failure: Error | None = None
+        self.failure: Exception | None = None
         """What a model call that came through the endpoint failed with last."""
         self._endpoint: interception.InterceptionEndpoint | None = None
         self._rollout_scope = Scope()
@@ -64,7 +64,8 @@ class Runtime:
         if self.model:
             runtime.setdefault("model", self.model)
         runtime.setdefault("max_turns", harness.max_turns)
-        self.transcript: list[dict[str, Any]] = state["trajectory"] if handles.transcript is None else handles.transcript
+        self.transcript: State = state if handles.transcript is None else handles.transcript
+        """Whose trajectory the model calls are recorded in."""
         state.running = self
 
     @property
@@ -155,7 +156,8 @@ class Runtime:
         return response
 
     async def _record(self, prompt: list[Message], response: Response) -> None:
-        self.state["num_model_requests"] += 1
+        for state in {id(each): each for each in (self.state, self.transcript)}.values():
+            state["num_model_requests"] += 1
         if self.outer is not None and response.usage is not None:
             usage = response.usage
             self.outer["usage_tracker"].add(usage.prompt_tokens, usage.completion_tokens)
@@ -174,7 +176,7 @@ class Runtime:
         }
         if not await maybe_await(self.harness.keep_trajectory_step, step, self.state):
             return
-        self.transcript.append(step)
+        self.transcript["trajectory"].append(step)
         if self.outer is not None:
             view = MessagesView(prompt, len(prompt))
             self.outer["trajectory"].append({**step, "prompt": view, "response": response, "extras": {}})

@@ -40,8 +40,8 @@ class Handles:
     sampling_args: dict[str, Any] | None = None
     tools: dict[str, Any] = field(default_factory=dict)
     """Tools of another rollout, by name."""
-    transcript: list[dict[str, Any]] | None = None
-    """Where model calls are recorded instead of the state's own trajectory."""
+    transcript: State | None = None
+    """In whose trajectory model calls are recorded instead of the state's own."""
     outer: vfgym.state.State | None = None
     """The state of the episode that the rollout is part of."""
     max_seq_len: int | None = None
@@ -218,7 +218,7 @@ class State(types.State):
         """Return how an SDK or another program reaches the rollout's model.
 
         Args:
-            api: ``"chat_completions"``, ``"completions"`` or ``"messages"``, or the client type of one.
+            api: ``"chat_completions"``, ``"completions"``, ``"responses"`` or ``"messages"``, or the client type of one.
 
         Returns:
             ``model``, ``api_key``, ``base_url``, ``api_base`` (where the API has one) and ``api_client_type``.

@@ -421,8 +421,7 @@ async def test_a_child_rollout_borrows_model_tools_and_transcript() -> None:
     client = InOrder(calling(("ask_somebody", {})), calling(("get", {"key": "b"})), "helped", "done")
     state = await vf.Harness(client=client, model="m", toolsets=[[ask_somebody, get]]).run({"prompt": "go"})
     assert contents(state, "tool") == ["helped"]
-    assert len(state["trajectory"]) == 4
-    assert state["num_model_requests"] == 2
+    assert (len(state["trajectory"]), state["num_model_requests"]) == (4, 4)
 
 
 async def test_a_function_that_is_listed_keeps_what_its_mark_says_and_the_list_may_say_otherwise() -> None:

@@ -11,13 +11,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
 import verifiers_compat.v1 as vf
 from tests.models import Failing, Mute, Recording
-from vfgym.clients import Client
+from vfgym.clients import Client, ClientConfig
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Response, ToolCall
+from vfgym.model_server import ModelServer
 from vfgym.testing import ScriptedClient
 
 TOOL = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -123,13 +125,17 @@ async def test_requests_that_cannot_be_read_are_refused() -> None:
                 ("v1/chat/completions", '{"messages": [], "n": 2}'),
                 ("v1/messages", '{"messages": [{"role": "user", "content": [{"type": "video"}]}]}'),
                 ("v1/responses", "{}"),
+                ("v1/responses", '{"input": [{"type": "item_reference", "id": "x"}]}'),
+                ("v1/responses", '{"input": "go", "previous_response_id": "x"}'),
+                ("v1/responses", '{"input": "go", "tools": [{"type": "web_search"}]}'),
+                ("v1/embeddings", "{}"),
                 ("../nobody/v1/messages", "{}"),
             ):
                 async with session.post(f"{root}/{path}", data=body) as response:
                     answers.append((response.status, (await response.json())["error"]["type"]))
 
     await vf.Harness(program, client=ScriptedClient([]), model="m").run({"prompt": "go"})
-    assert [status for status, _ in answers] == [400, 400, 400, 400, 400, 404, 404]
+    assert [status for status, _ in answers] == [400] * 9 + [404, 404]
     assert {kind for _, kind in answers} == {"invalid_request_error", "not_found_error"}
 
 
@@ -149,7 +155,15 @@ async def test_the_endpoint_is_gone_after_the_rollout() -> None:
         assert response.status == 404
 
 
-@pytest.mark.parametrize(("api", "says"), [("responses", "does not speak"), ("renderer", "does not speak"), ("chats", "no API")])
+@pytest.mark.parametrize(
+    ("api", "says"),
+    [
+        ("openai_chat_completions_token", "does not speak"),
+        ("renderer", "does not speak"),
+        ("nemorl_chat_completions", "does not speak"),
+        ("chats", "no API"),
+    ],
+)
 async def test_other_apis_are_refused(api: str, says: str) -> None:
     async def program(state: vf.State) -> None:
         state.get_client(api)
@@ -187,7 +201,7 @@ async def test_what_a_program_returns_is_merged() -> None:
     assert (await vf.Harness(nothing).run({}))["done_by"] == "me"
     assert (await vf.Harness(same).run({}))["done_by"] == "me"
     assert (await vf.Harness({"fn": bound, "bindings": {"key": "task.answer"}}).run({"answer": "you"}))["done_by"] == "you"
-    with pytest.raises(TypeError, match="wrong"):
+    with pytest.raises(TypeError, match=r"the program wrong of Harness must return None, its state, or a mapping .* got int"):
         await vf.Harness(wrong).run({})
 
 
@@ -221,13 +235,15 @@ print(" ", answer, os.environ.get("EXTRA", ""), " ")
 """
 
 
-async def test_a_command_asks_the_model_and_its_output_is_the_answer(tmp_path: Path) -> None:
+async def test_what_a_command_says_to_the_model_is_its_completion(tmp_path: Path) -> None:
+    """As with verifiers 0.1.14; what it prints is in ``state["command"]``."""
     script = tmp_path / "ask.py"
     script.write_text(ASK, encoding="utf-8")
     program = {"command": [sys.executable, str(script), "task.question"], "env": {"EXTRA": "task.answer"}}
     client = Recording(["four ✓"])
     state = await vf.Harness(program, client=client, model="m").run({"prompt": "?", "question": "2+2?", "answer": "42"})
-    assert state["completion"] == [{"role": "assistant", "content": "four ✓ 42"}]
+    assert (state["prompt"], state["completion"]) == ([{"role": "user", "content": "2+2?"}], [{"role": "assistant", "content": "four ✓"}])
+    assert state["command"]["stdout"].strip() == "four ✓ 42"
     assert (state["stop_condition"], state["num_model_requests"]) == ("command_completed", 1)
     assert (state["command"]["returncode"], state["command"]["argv"][-1]) == (0, "2+2?")
     assert client.asked[0]["prompt"] == [{"role": "user", "content": "2+2?"}]
@@ -244,8 +260,27 @@ async def test_a_command_that_fails_is_an_infra_error() -> None:
     assert (state["stop_condition"], state["error"]["error"]) == ("has_error", "InfraError")
     assert "oh no" in state["error"]["error_chain_repr"]
     assert state["command"]["returncode"] == 1
-    state = await vf.Harness({"command": ["/no/such/program"]}, model="m").run({})
-    assert state["error"]["error"] == "InfraError"
+
+
+class Commanding(vf.Harness):
+    """A harness with a name of its own."""
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["/no/such/program"], "the command '/no/such/program' of Commanding could not be started"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], "of Commanding ended with code 3: it printed nothing"),
+        (
+            [sys.executable, "-c", "import sys; print('nowhere', file=sys.stderr)"],
+            "of Commanding ended without an answer: it must print one",
+        ),
+    ],
+)
+async def test_a_command_without_an_answer_says_whose_it_is_and_what_to_do(command: list[str], says: str) -> None:
+    state = await Commanding({"command": command}, model="m").run({"prompt": "?"})
+    assert (state["stop_condition"], state["error"]["error"], state["completion"]) == ("has_error", "InfraError", [])
+    assert says in state["error"]["error_chain_repr"].replace('\\"', '"').replace("\\'", "'")
 
 
 PARENT = """
@@ -336,6 +371,58 @@ async def test_a_failure_of_the_model_that_the_program_got_over_is_not_that_of_t
         await vf.Harness(program(True), client=Once(["x"]), model="m").run({"prompt": "go"})
     state = await vf.Harness(program(False), client=Once(["x"]), model="m").run({"prompt": "go"})
     assert (state["stop_condition"], state["error"]["error"]) == ("has_error", "ModelError")
+
+
+@pytest.mark.parametrize(
+    ("api", "sync"), [(api, sync) for api in ("chat", "completions", "responses", "messages") for sync in (False, True)]
+)
+async def test_a_refused_key_is_told_as_the_provider_tells_it_and_ends_the_rollout_as_what_it_is(api: str, sync: bool) -> None:
+    """The program gets 401 or 403 from its SDK; a run of many rollouts ends with the first, as everywhere."""
+    told: list[Any] = []
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "go"}], "model": "m"}
+    create = {
+        "chat": lambda client: client.chat.completions.create(**asked),
+        "completions": lambda client: client.completions.create(model="m", prompt="go"),
+        "responses": lambda client: client.responses.create(model="m", input="go"),
+        "messages": lambda client: client.messages.create(**asked, max_tokens=9),
+    }[api]
+
+    async def program(state: vf.State) -> None:
+        try:
+            await create(state.get_client(api))
+        except Exception as error:
+            told.append(error)
+            raise
+
+    def plain_program(state: vf.State) -> None:
+        try:
+            create(state.get_client(api, sync=True))
+        except Exception as error:
+            told.append(error)
+            raise
+
+    with ModelServer(api_keys=["right"], forbidden_keys=["poor"]) as server:
+        for key, name in (("wrong", "AuthenticationError"), ("poor", "PermissionDeniedError")):
+            client = ClientConfig(api_base_url=server.openai_url, api_key=key, max_retries=0)
+            player = vf.Harness(plain_program if sync else program, client=client, model="echo")
+            with pytest.raises(openai.APIStatusError) as raised:
+                await player.run({"prompt": "go"})
+            assert (type(raised.value).__name__, type(told[-1]).__name__) == (name, name)
+            assert raised.value is not told[-1], "it is that of the provider's client"
+            with pytest.raises(openai.APIStatusError):
+                await vf.Env(vf.Taskset([{"question": "?"}] * 2), vf.Harness(program)).evaluate(client, "echo", max_concurrent=1)
+
+
+async def test_the_model_s_error_keeps_its_own_cause() -> None:
+    """And not that of the SDK, which only heard of it."""
+    error = vf.ModelError("down")
+    error.__cause__ = TimeoutError("no answer")
+
+    async def program(state: vf.State) -> None:
+        await state.get_client("responses").responses.create(model="m", input="go")
+
+    state = await vf.Harness(program, client=Failing(error), model="m").run({"prompt": "go"})
+    assert state["error"]["error_chain_str"] == "ModelError -> TimeoutError"
 
 
 async def test_the_sdks_clients_are_closed_with_the_rollout() -> None:

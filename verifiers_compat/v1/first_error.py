@@ -1,0 +1,36 @@
+"""A rollout has one error, the first: what fails after it is logged and kept beside it, and stops nothing more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from verifiers_compat.v1.state import State
+from vfgym.calls import ends_run
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def keep_first_error(state: State, name: str, noted_in: Literal["metrics_errors", "cleanup_errors"]) -> Iterator[None]:
+    """Let through what is raised inside, unless the rollout has an error already: it is then noted in the state.
+
+    Args:
+        state: The rollout's.
+        name: What runs inside.
+        noted_in: The item of the state for what signals raise, or for what other handlers raise.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if state.failure is None or ends_run(error):
+            raise
+        note_later_error(state, name, noted_in, error)
+
+
+def note_later_error(state: State, name: str, noted_in: Literal["metrics_errors", "cleanup_errors"], error: BaseException) -> None:
+    """Log and note what failed after the rollout had an error already."""
+    logger.error("%s failed after the error that ended its rollout: %r", name, error, exc_info=error)
+    state.setdefault(noted_in, {})[name] = repr(error)
