@@ -1,0 +1,104 @@
+"""The error that ended a rollout stays its error, whatever fails after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from tests.models import Failing
+from vfgym.testing import ScriptedClient
+
+ROWS = [{"question": "2 + 2?", "answer": "4"}, {"question": "3 + 3?", "answer": "6"}]
+
+
+def broken(task: vf.Task, state: vf.State) -> float:
+    raise ZeroDivisionError("mine")
+
+
+def fine(task: vf.Task, state: vf.State) -> float:
+    return 1.0
+
+
+async def failing_program(state: vf.State) -> None:
+    raise vf.ToolError("the first")
+
+
+async def test_what_fails_after_the_error_of_a_rollout_is_noted_beside_it(caplog: pytest.LogCaptureFixture) -> None:
+    """A metric, a reward, an update and a cleanup handler; those that do not fail are called all the same."""
+    lists: dict[str, Any] = {"updates": [broken], "rewards": [broken, fine], "cleanups": [broken]}
+    state = await vf.Harness(failing_program, **lists).run({"prompt": "go"})
+    assert (state["stop_condition"], state["error"]["error_chain_repr"]) == ("has_error", "ToolError('the first')")
+    assert (state["reward"], state["metrics"]) == (1.0, {"fine": 1.0})
+    assert state["metrics_errors"] == {"broken": "ZeroDivisionError('mine')"}
+    assert state["cleanup_errors"] == {"broken": "ZeroDivisionError('mine')"}
+    assert caplog.text.count("broken failed after the error that ended its rollout") == 2
+    state = await vf.Harness(failing_program, metrics=[broken]).run({"prompt": "go"})
+    assert (state["error"]["error"], state["metrics_errors"].keys()) == ("ToolError", {"broken"})
+
+
+async def test_rows_have_the_first_error_and_the_later_ones() -> None:
+    env = vf.Env(vf.Taskset(ROWS, rewards=[broken]), vf.Harness(failing_program))
+    rows = (await env.evaluate(ScriptedClient(["x"]), "m"))["outputs"]
+    assert [row["error"]["error"] for row in rows] == ["ToolError"] * 2
+    assert [row["metrics_errors"] for row in rows] == [{"broken": "ZeroDivisionError('mine')"}] * 2
+
+
+@pytest.mark.parametrize("name", ["updates", "metrics", "rewards"])
+async def test_what_fails_first_is_the_error_of_its_rollout_and_of_no_other(name: str) -> None:
+    """Documented: it goes through. From `Harness.run` it does; in a run of many rollouts it ends its own alone."""
+
+    def sometimes(task: vf.Task, state: vf.State) -> float:
+        return broken(task, state) if task["answer"] == "4" else 1.0
+
+    lists: dict[str, Any] = {name: [sometimes]}
+    with pytest.raises(ZeroDivisionError):
+        await vf.Harness(client=ScriptedClient(["x"]), model="m", **lists).run({"prompt": "go", "answer": "4"})
+    rows = (await vf.Env(vf.Taskset(ROWS, **lists)).evaluate(ScriptedClient(["x"]), "m"))["outputs"]
+    assert [row["error"] and row["error"]["error"] for row in rows] == ["ZeroDivisionError", None]
+    assert [row["completion"][-1]["content"] for row in rows] == ["x", "x"]
+
+
+async def test_an_overlong_prompt_is_no_error_so_that_of_a_signal_is_the_first() -> None:
+    failing = Failing(vf.OverlongPromptError("too long"))
+    [row] = (await vf.Env(vf.Taskset(ROWS[:1], rewards=[broken])).evaluate(failing, "m"))["outputs"]
+    assert (row["stop_condition"], row["is_truncated"], row["error"]["error"]) == ("prompt_too_long", True, "ZeroDivisionError")
+
+
+async def test_a_signal_of_a_group_that_fails_is_the_error_of_those_that_have_none() -> None:
+    """The group is cleaned up all the same."""
+    cleaned: list[int] = []
+
+    def ranked(tasks: Any, states: Any) -> list[float]:
+        raise ZeroDivisionError("of the group")
+
+    def tidy(tasks: Any, states: Any) -> None:
+        cleaned.append(len(states))
+
+    started: list[int] = []
+
+    async def program(state: vf.State) -> dict[str, Any]:
+        started.append(1)
+        if len(started) == 1:
+            raise vf.ToolError("the first")
+        return {"completion": [{"role": "assistant", "content": "x"}]}
+
+    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[ranked], cleanups=[{"fn": tidy, "stage": "group"}]), vf.Harness(program))
+    rows = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=3, max_concurrent=1))["outputs"]
+    assert sorted(row["error"]["error"] for row in rows) == ["ToolError", "ZeroDivisionError", "ZeroDivisionError"]
+    [noted] = [row["metrics_errors"] for row in rows if row["error"]["error"] == "ToolError"]
+    assert noted == {"score_group": "ZeroDivisionError('of the group')"}
+    assert cleaned == [3]
+    with pytest.raises(ZeroDivisionError):
+        await env.harness.score_group([vf.Task()], [vf.State.for_task({})])
+
+
+async def test_one_state_without_a_json_form_fails_alone_in_its_group() -> None:
+    def mark(tasks: Any, states: Any) -> None:
+        states[1]["handle"] = object()
+
+    env = vf.Env(vf.Taskset(ROWS[:1], updates=[mark]))
+    rows = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["outputs"]
+    assert [row["error"] and row["error"]["error"] for row in rows] == [None, "NotSerializable"]
+    assert "'handle' is not" in rows[1]["error"]["error_chain_repr"]

@@ -1,0 +1,282 @@
+"""Rollouts that belong together: a harness inside another's rollout, the rollouts of a group, and what they share until teardown."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from tests.models import InOrder, calling
+from vfgym.errors import ConfigurationError
+from vfgym.testing import ScriptedClient
+
+ROWS = [{"question": "2 + 2?", "answer": "4"}]
+CHILD = {"prompt": [{"role": "user", "content": "help"}]}
+
+
+async def search(key: str) -> str:
+    """Search for a key."""
+    return f"value of {key}"
+
+
+# A harness inside another's rollout
+
+
+async def ask_child(state: vf.State, transcript: str = "append") -> vf.State:
+    child_state = state.for_task(CHILD, borrow=["model"], tools="search", transcript=transcript)
+    return await vf.Harness(max_turns=3).run(CHILD, child_state)
+
+
+@pytest.mark.parametrize("transcript", ["append", "private"])
+@pytest.mark.parametrize("where", ["program", "tool", "setup"])
+async def test_a_rollout_may_run_another_harness(where: str, transcript: str) -> None:
+    """The child asks its model, calls its tool, and is recorded where it says: those numbers are verifiers 0.1.14's."""
+    children: list[vf.State] = []
+
+    async def delegate(state: vf.State) -> str:
+        """Let somebody else do it."""
+        children.append(await ask_child(state, transcript))
+        return str(children[0]["completion"][-1]["content"])
+
+    async def in_program(state: vf.State) -> None:
+        await delegate(state)
+
+    answers: list[Any] = [calling(("search", {"key": "a"})), "found"]
+    lists: dict[str, Any] = {"toolsets": [search]}
+    own = 0
+    if where == "program":
+        lists["program"] = in_program
+    elif where == "tool":
+        lists["toolsets"], answers, own = [search, delegate], [calling(("delegate", {})), *answers, "done"], 2
+    else:
+        lists["setups"], answers, own = [in_program], [*answers, "done"], 1
+    state = await vf.Harness(client=InOrder(*answers), model="m", **lists).run({"prompt": "go"})
+    [child] = children
+    assert [message["content"] for message in child["completion"]] == [None, "value of a", "found"]
+    assert (child["stop_condition"], child["num_model_requests"], len(child["trajectory"])) == (
+        "no_tools",
+        2,
+        0 if transcript == "append" else 2,
+    )
+    recorded = own + (2 if transcript == "append" else 0)
+    assert (len(state["trajectory"]), state["num_model_requests"]) == (recorded, recorded)
+    assert state["error"] is None
+
+
+async def test_what_cannot_be_borrowed_says_why() -> None:
+    said: list[str] = []
+
+    async def program(state: vf.State) -> None:
+        for wanted in ({"borrow": ["model", "sandbox"]}, {"borrow": "client"}, {"tools": "serch"}, {"transcript": "shared"}):
+            with pytest.raises(ConfigurationError) as raised:
+                state.for_task(CHILD, **wanted)  # type: ignore[arg-type]
+            said.append(str(raised.value))
+
+    state = await vf.Harness(program, client=InOrder(), model="m", toolsets=[search]).run({"prompt": "go"})
+    sandbox, client, tool, transcript = said
+    assert "no sandbox to borrow" in sandbox
+    assert "only 'model' and 'sandbox' can be borrowed, got 'client'" in client
+    assert "Did you mean `search`?" in tool
+    assert "'private' or 'append'" in transcript
+    with pytest.raises(ConfigurationError, match="not running"):
+        state.for_task(CHILD, borrow="model")
+
+
+# Groups by hand
+
+
+class Shared:
+    made: list[Shared] = []
+
+    def __init__(self) -> None:
+        self.calls, self.is_closed = 0, False
+        Shared.made.append(self)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Ranked(vf.Taskset):
+    log: list[Any]
+
+    @vf.update(stage="group")
+    def number(self, tasks: Any, states: Any) -> None:
+        for place, state in enumerate(states):
+            state["place"] = place
+
+    @vf.reward
+    def own(self, task: vf.Task, state: vf.State) -> float:
+        return 1.0
+
+    @vf.reward(stage="group", weight=10.0)
+    def rank(self, tasks: Any, states: Any) -> list[float]:
+        return [float(state["place"]) for state in states]
+
+    @vf.advantage
+    def centred(self, tasks: Any, states: Any) -> list[float]:
+        mean = sum(state["reward"] for state in states) / len(states)
+        return [state["reward"] - mean for state in states]
+
+    @vf.cleanup(stage="group")
+    def leave(self, tasks: Any, states: Any) -> None:
+        self.log.append(("left", [Shared.made[-1].is_closed, len(states)]))
+
+
+def ranked() -> tuple[Ranked, vf.Harness]:
+    """Return a taskset whose group shares an object among its tools, and its harness."""
+    Shared.made.clear()
+
+    def count(shared: Shared) -> str:
+        """Count the calls."""
+        shared.calls += 1
+        return str(shared.calls)
+
+    counting = vf.Toolset([count], bindings={"count.shared": "objects.shared"}, objects={"shared": Shared}, scope="group")
+    taskset = Ranked(ROWS, toolsets=[counting])
+    taskset.log = []
+    harness = vf.Harness(client=ScriptedClient([calling(("count", {})), "done"]), model="m")
+    harness.attach(taskset)
+    return taskset, harness
+
+
+async def test_a_group_is_played_scored_and_cleaned_up_by_hand() -> None:
+    """The same group key makes the states a group: they share its objects, and are finalized by who played them."""
+    taskset, harness = ranked()
+    tasks, states = await taskset.init_group(taskset.task(taskset.rows()[0]), 3)
+    for state in states:
+        state["runtime"]["group_key"] = "mine"
+    states = await asyncio.gather(*(harness.run(task, state) for task, state in zip(tasks, states, strict=True)))
+    assert [state["reward"] for state in states] == [1.0] * 3
+    assert (len(Shared.made), Shared.made[0].calls, Shared.made[0].is_closed) == (1, 3, False)
+    assert await harness.score_group(tasks, states) == states
+    await harness.cleanup_group(tasks, states)
+    assert [state.finalize()["reward"] for state in states] == [1.0, 11.0, 21.0]
+    assert [state["metrics"] for state in states] == [{"own": 1.0, "rank": float(place)} for place in range(3)]
+    assert [state["advantage"] for state in states] == [-10.0, 0.0, 10.0]
+    assert [state["trajectory"][0]["advantage"] for state in states] == [-10.0, 0.0, 10.0]
+    assert taskset.log == [("left", [False, 3])], "the objects are there until the group's cleanup handlers have run"
+    assert Shared.made[0].is_closed
+    assert all(state.running is None for state in states)
+
+
+async def test_a_run_gives_a_group_the_numbers_that_it_has_by_hand() -> None:
+    taskset, harness = ranked()
+    harness.taskset = None
+    rows = (await vf.Env(taskset, harness).evaluate(harness.client, "m", rollouts_per_example=3, state_columns=["advantage", "place"]))[
+        "outputs"
+    ]
+    assert [(row["reward"], row["advantage"], row["place"]) for row in rows] == [(1.0, -10.0, 0), (11.0, 0.0, 1), (21.0, 10.0, 2)]
+    assert (len(Shared.made), Shared.made[0].calls, Shared.made[0].is_closed) == (1, 3, True)
+    assert taskset.log == [("left", [False, 3])]
+
+
+async def test_without_a_group_key_each_rollout_is_a_group_of_its_own() -> None:
+    """As with verifiers 0.1.14: its cleanup handlers run after each; group rewards can be added later all the same."""
+    taskset, harness = ranked()
+    tasks, states = await taskset.init_group(taskset.task(taskset.rows()[0]), 2)
+    states = [await harness.run(task, state) for task, state in zip(tasks, states, strict=True)]
+    assert (len(Shared.made), all(shared.is_closed for shared in Shared.made)) == (2, True)
+    assert [state["reward"] for state in await harness.score_group(tasks, states)] == [1.0, 11.0]
+    assert taskset.log == [("left", [True, 1])] * 2
+
+
+async def test_what_a_group_shared_is_let_go_though_none_of_its_rollouts_can_be_scored() -> None:
+    def use(shared: Shared) -> None:
+        """Use it."""
+
+    async def program(state: vf.State) -> None:
+        await state.get_tools()["use"]()
+        raise ZeroDivisionError
+
+    def best(tasks: Any, states: Any) -> list[float]:
+        return [1.0] * len(states)
+
+    Shared.made.clear()
+    tools = vf.Toolset([use], bindings={"use.shared": "objects.shared"}, objects={"shared": Shared}, scope="group")
+    env = vf.Env(vf.Taskset(ROWS, rewards=[best], toolsets=[tools]), vf.Harness(program))
+    rows = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["outputs"]
+    assert [row["error"]["error"] for row in rows] == ["ZeroDivisionError"] * 2
+    assert [shared.is_closed for shared in Shared.made] == [True]
+
+
+# Teardown
+
+
+@pytest.mark.parametrize("through", ["harness", "env"])
+async def test_teardown_handlers_of_all_owners_run_once_and_global_objects_are_closed(through: str) -> None:
+    log: list[str] = []
+
+    class Tasks(vf.Taskset):
+        @vf.teardown(priority=1)
+        async def leave_tasks(self) -> None:
+            log.append("taskset")
+
+    class Player(vf.Harness):
+        @vf.teardown
+        def leave_player(self) -> None:
+            log.append("harness")
+
+    def leave_tools() -> None:
+        log.append("toolset")
+
+    def use(shared: Shared) -> None:
+        """Use it."""
+
+    Shared.made.clear()
+    options: dict[str, Any] = {"bindings": {"use.shared": "objects.shared"}, "objects": {"shared": Shared}, "scope": "global"}
+    tools = vf.Toolset([use], **options, teardowns=[leave_tools])
+    client = ScriptedClient([calling(("use", {})), "done"])
+    env = vf.Env(Tasks(ROWS, toolsets=[tools]), Player(client=client, model="m"))
+    await env.evaluate(client, "m", rollouts_per_example=2)
+    assert [shared.is_closed for shared in Shared.made] == [False]
+    for _ in range(2):
+        await (env.harness.teardown() if through == "harness" else env.aclose())
+    assert log == ["taskset", "harness", "toolset"]
+    assert [shared.is_closed for shared in Shared.made] == [True]
+
+
+# Users
+
+
+class Talkative(vf.Taskset):
+    """A taskset whose user is a method."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(ROWS, user=self.reply, **kwargs)
+
+    async def reply(self, task: vf.Task, state: vf.State, transcript: list[Any]) -> Any:
+        await asyncio.sleep(0)
+        state["heard"] = [*state.get("heard", []), transcript[-1]["content"]]
+        return [{"role": "user", "content": f"and {task['answer']}?"}] if len(transcript) < 5 else None
+
+
+def reply(transcript: list[Any], shared: Shared) -> Any:
+    shared.calls += 1
+    return f"again {shared.calls}" if len(transcript) < 5 else None
+
+
+async def test_a_user_may_be_a_method_and_speaks_until_it_has_no_more_to_say() -> None:
+    env = vf.Env(Talkative(), vf.Harness())
+    [row] = (await env.evaluate(InOrder("one", "two", "three"), "m", state_columns=["heard"]))["outputs"]
+    assert [message["content"] for message in row["completion"]] == ["one", "and 4?", "two", "and 4?", "three"]
+    assert (row["heard"], row["stop_condition"]) == (["one", "two", "three"], "no_tools")
+
+
+@pytest.mark.parametrize("owner", ["taskset", "harness"])
+@pytest.mark.parametrize("form", ["User", "config"])
+@pytest.mark.parametrize(("scope", "made"), [("rollout", 2), ("global", 1)])
+async def test_a_user_has_objects_that_live_as_long_as_its_scope(owner: str, form: str, scope: Any, made: int) -> None:
+    Shared.made.clear()
+    fields: dict[str, Any] = {"fn": reply, "scope": scope, "bindings": {"shared": "objects.shared"}, "objects": {"shared": Shared}}
+    user = vf.User(**fields) if form == "User" else fields
+    own: dict[str, Any] = {"user": user}
+    harness = vf.Harness(client=ScriptedClient(["x"] * 3), model="m", **(own if owner == "harness" else {}))
+    harness.attach(vf.Taskset(ROWS, **(own if owner == "taskset" else {})))
+    states = [await harness.run({"prompt": "go"}) for _ in range(2)]
+    said = [[message["content"] for message in state["completion"] if message["role"] == "user"] for state in states]
+    assert said == [["again 1", "again 2"], ["again 1", "again 2"] if made == 2 else ["again 4", "again 5"]]
+    assert len(Shared.made) == made
+    await harness.teardown()
+    assert all(shared.is_closed for shared in Shared.made)
