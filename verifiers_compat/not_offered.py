@@ -53,7 +53,7 @@ _TRAINER = (
 )
 _INFERENCE = "no inference server is part of this package. Start vLLM as its own pages say, and name its URL in vf.ClientConfig"
 _VIEWER = "the viewer of results does not exist yet. Use vfgym.results.load_results(DIR), which reads results.jsonl"
-_DISPLAY = "there is no full-screen display: evaluations print plain text. Use verifiers.utils.eval_utils.print_results"
+_DISPLAY = "there is no full-screen display. Use verifiers.utils.eval_utils: run_evaluations prints plain text"
 _HUB = "it asks the hosted hub of environments. Use vf-install with a directory, a wheel or an sdist"
 _GEPA = "what is inside the optimiser of prompts is not an API here. Use the command vf-gepa"
 _INSIDE = "it is a part of how verifiers itself works, which is different here"

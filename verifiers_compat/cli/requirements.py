@@ -25,8 +25,8 @@ from vfgym.errors import ConfigurationError
 OWN = "vfgym"
 REPLACED = "verifiers"
 
-EXTRAS: Mapping[str, str] = {"ta": "textarena", "rg": "reasoning-gym", "math": "math", "mcp": "mcp", "all": "all"}
-"""For extras of `verifiers`, the extras of this library that stand for them."""
+EXTRAS: Mapping[str, str] = {"ta": "textarena", "rg": "reasoning-gym", "math": "math", "mcp": "mcp", "renderers": "renderers"}
+"""For extras of `verifiers`, the extras of this library that stand for them; ``all`` of it means all of these."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,9 @@ def requirements_of(target: Path, extras: Iterable[str] = ()) -> Requirements:
         own = canonicalize_name(requirement.name)
         if own == REPLACED:
             replaced.append(str(requirement))
-            unknown += sorted(requirement.extras - EXTRAS.keys())
-            install += extra_requirements(EXTRAS[extra] for extra in requirement.extras if extra in EXTRAS)
+            unknown += sorted(requirement.extras - EXTRAS.keys() - {"all"})
+            offered = EXTRAS if "all" in requirement.extras else EXTRAS.keys() & requirement.extras
+            install += extra_requirements(EXTRAS[extra] for extra in sorted(offered))
         elif own == OWN:
             _check_own(requirement, name)
             install += extra_requirements(requirement.extras)

@@ -17,11 +17,21 @@ class MissingKeyError(ValueError):
         """
         self.keys = list(keys)
         """Names of the variables that are not set."""
-        exports = "\n".join(f"    export {key}=..." for key in self.keys)
-        super().__init__(f"these environment variables are not set, or empty: {', '.join(self.keys)}. Set them, in a shell with\n{exports}")
+        self.needed_by: str | None = None
+        """Id of the environment that was being loaded."""
+        super().__init__(self.keys)
 
-    def __reduce__(self) -> tuple[type[MissingKeyError], tuple[list[str]]]:
-        return type(self), (self.keys,)
+    def __str__(self) -> str:
+        names, exports = ", ".join(self.keys), " ".join(f"{key}=..." for key in self.keys)
+        problem = (
+            "these environment variables are not set, or empty"
+            if self.needed_by is None
+            else (f"the environment {self.needed_by!r} needs environment variables that are not set, or empty")
+        )
+        return f"{problem}: {names}. Set them, in a shell with: export {exports}"
+
+    def __reduce__(self) -> tuple[type[MissingKeyError], tuple[list[str]], dict[str, str | None]]:
+        return type(self), (self.keys,), {"needed_by": self.needed_by}
 
 
 def ensure_keys(keys: Iterable[str]) -> None:

@@ -13,13 +13,10 @@ from typing import Any
 import gymnasium
 from pydantic import BaseModel, ValidationError
 
-from verifiers_compat.utils.config_utils import MissingKeyError
-from vfgym.errors import ConfigurationError, Error, UnknownArgument, did_you_mean
+from verifiers_compat.utils.load_failures import EnvironmentLoadError as EnvironmentLoadError
+from verifiers_compat.utils.load_failures import report_failures
+from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.registration import nearest_ids
-
-
-class EnvironmentLoadError(Error, RuntimeError):
-    """The code of an environment raised an error while it was loaded. The error is the cause of this one."""
 
 
 def load_environment(env_id: str, **env_args: Any) -> Any:
@@ -87,19 +84,15 @@ def _import_loader(env_id: str) -> Callable[..., Any]:
     """Import an environment's module, and return its function."""
     name = module_name(env_id)
     try:
+        is_there = importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of the package that it would be in
+        is_there = False
+    except ValueError:  # a module that was made by hand
+        is_there = True
+    if not is_there:
+        raise ConfigurationError(f"there is no environment {env_id!r}: no module {name!r} is installed.{suggest_ids(env_id)}")
+    with report_failures(env_id, "importing"):
         module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise ConfigurationError(
-                f"there is no environment {env_id!r}: no module {name!r} is installed.{suggest_ids(env_id)}"
-            ) from error
-        raise ConfigurationError(f"the environment {env_id!r} cannot be imported: {error}. Is what it needs installed?") from error
-    except ImportError as error:
-        raise ConfigurationError(f"the environment {env_id!r} cannot be imported: {error}") from error
-    except MissingKeyError:
-        raise
-    except Exception as error:
-        raise EnvironmentLoadError(f"importing the environment {env_id!r} failed: {type(error).__name__}: {error}") from error
     loader = getattr(module, "load_environment", None)
     if not callable(loader):
         where = getattr(module, "__file__", None) or "built in"
@@ -121,14 +114,8 @@ def _call_loader(env_id: str, loader: Callable[..., Any], arguments: Mapping[str
     missing = [p.name for p in parameters if p.name in names and p.default is p.empty and p.name not in arguments]
     if missing:
         raise ConfigurationError(f"{env_id!r} needs the arguments {', '.join(missing)}; got {', '.join(arguments) or 'none'}")
-    try:
+    with report_failures(env_id):
         return loader(**arguments)
-    except (MissingKeyError, Error):
-        raise
-    except ImportError as error:
-        raise ConfigurationError(f"the environment {env_id!r} needs something that is not installed: {error}") from error
-    except Exception as error:
-        raise EnvironmentLoadError(f"loading the environment {env_id!r} failed: {type(error).__name__}: {error}") from error
 
 
 def coerce_typed_env_config(

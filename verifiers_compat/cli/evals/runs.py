@@ -16,7 +16,8 @@ from verifiers_compat.cli.evals.report import print_results
 from verifiers_compat.envs.api import RolloutAPI
 from verifiers_compat.types import EvalConfig, EvalRunConfig, GenerateOutputs, LogCallback, ProgressCallback, StartCallback
 from verifiers_compat.utils.async_utils import EventLoopLagMonitor, EventLoopLagStats
-from verifiers_compat.utils.env_utils import EnvironmentLoadError, load_environment
+from verifiers_compat.utils.env_utils import load_environment
+from verifiers_compat.utils.load_failures import EnvironmentLoadError, describe_failure
 from verifiers_compat.utils.path_utils import get_eval_results_path
 from vfgym.clients.http.reachable import check_reachable
 from vfgym.envs.chat import ChatEnv
@@ -98,7 +99,7 @@ def _begin_tasks(definition: ChatEnv, env_id: str) -> None:
     except Error:
         raise
     except Exception as error:
-        raise EnvironmentLoadError(f"the dataset of {env_id!r} cannot be built: {type(error).__name__}: {error}") from error
+        raise EnvironmentLoadError(f"the dataset of {env_id!r} cannot be built: {describe_failure(error, env_id)}") from error
 
 
 async def play(
