@@ -31,6 +31,10 @@ GROUP_KEY = "group_key"
 """Item of ``state["runtime"]`` that the rollouts of one group share."""
 
 
+AGENT = "agent"
+"""Name of the model where an environment is stepped and nobody named one: its agent answers."""
+
+
 class Runtime:
     """One running rollout: its model, its tools, its user, and what lives as long as it does."""
 
@@ -56,7 +60,7 @@ class Runtime:
         controls = {key: plain_data(task[key]) for key in ("max_turns", "tools") if task.get(key) is not None}
         state["runtime"] = runtime = {**controls, **state.setdefault("runtime", {})}
         self.sampling_args = {**harness.sampling_args, **(handles.sampling_args or {}), **(runtime.get("sampling_args") or {})}
-        self.model = runtime.get("model") or handles.model or harness.model
+        self.model = runtime.get("model") or handles.model or harness.model or (AGENT if handles.outer is not None else None)
         client = harness.client if handles.client is None else handles.client
         self.client: Client | None = None if client is None else resolve_client(client)
         for key, default in (("artifacts", {}), ("metrics", {}), ("reward", 0.0), ("trajectory", []), ("num_model_requests", 0)):

@@ -234,10 +234,12 @@ def test_stepping_and_rolling_out_agree() -> None:
 
 
 def test_a_program_is_stepped_through_its_endpoint() -> None:
+    """Nobody has to name a model: whoever steps is the model."""
+
     async def program(task: vf.Task, state: vf.State) -> None:
         client = state.get_client()
         for question in ("one?", "two?"):
-            await client.chat.completions.create(model="m", messages=[{"role": "user", "content": question}])
+            await client.chat.completions.create(model=state.get_model(), messages=[{"role": "user", "content": question}])
 
     def plain_program(task: vf.Task, state: vf.State) -> None:
         client = state.get_client(sync=True)
@@ -245,7 +247,7 @@ def test_a_program_is_stepped_through_its_endpoint() -> None:
             client.chat.completions.create(model="m", messages=[{"role": "user", "content": question}])
 
     for each in (program, plain_program):
-        env = vf.Env(vf.Taskset(ROWS), vf.Harness(each, model="m"))
+        env = vf.Env(vf.Taskset(ROWS), vf.Harness(each))
         conversation, _ = env.reset(seed=0)
         assert conversation[-1]["content"] == "one?"
         outcome = env.step("1")
@@ -275,8 +277,12 @@ def test_what_does_not_go_together_is_refused() -> None:
         vf.Env([{"question": "?"}])  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="rubric"):
         vf.Env(vf.Taskset(ROWS), rubric=None)
-    with pytest.raises(ConfigurationError, match="tasks"):
+    with pytest.raises(ConfigurationError, match=r"Taskset has no tasks .*give it source= or eval_source="):
         vf.Env(vf.Taskset())
+    with pytest.raises(ConfigurationError, match="the source of Taskset has no rows"):
+        vf.Env(vf.Taskset(source=list)).get_dataset()
+    with pytest.raises(ConfigurationError, match="the eval_source of Taskset has no rows"):
+        vf.Env(vf.Taskset(ROWS, eval_source=[])).reset(seed=0, options={"split": "eval"})
     player = vf.Harness()
     vf.Env(vf.Taskset(ROWS), player)
     with pytest.raises(ConfigurationError, match="another"):
