@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import types
 import typing
@@ -83,16 +82,10 @@ def suggest_ids(env_id: str) -> str:
 def _import_loader(env_id: str) -> Callable[..., Any]:
     """Import an environment's module, and return its function."""
     name = module_name(env_id)
-    try:
-        is_there = importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # of the package that it would be in
-        is_there = False
-    except ValueError:  # a module that was made by hand
-        is_there = True
-    if not is_there:
-        raise ConfigurationError(f"there is no environment {env_id!r}: no module {name!r} is installed.{suggest_ids(env_id)}")
     with report_failures(env_id, "importing"):
-        module = importlib.import_module(name)
+        module = _import_if_there(name)
+    if module is None:
+        raise ConfigurationError(f"there is no environment {env_id!r}: no module {name!r} is installed.{suggest_ids(env_id)}")
     loader = getattr(module, "load_environment", None)
     if not callable(loader):
         where = getattr(module, "__file__", None) or "built in"
@@ -101,6 +94,16 @@ def _import_loader(env_id: str) -> Callable[..., Any]:
             " that name comes first on sys.path"
         )
     return typing.cast("Callable[..., Any]", loader)
+
+
+def _import_if_there(name: str) -> types.ModuleType | None:
+    """Return a module, imported; None where it is not installed, or the package that it would be in."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise
 
 
 def _call_loader(env_id: str, loader: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:

@@ -81,7 +81,7 @@ def _read_top(roots: list[Traversable]) -> Iterator[Source]:
 
 def _parse(file: Traversable, name: str) -> ast.Module:
     try:
-        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # of its author's text, when it is run
+        with warnings.catch_warnings(action="ignore"):  # of its text, which are for its author
             return ast.parse(file.read_bytes(), name)
     except (SyntaxError, ValueError) as error:
         raise ConfigurationError(f"{name} is not Python that can be read here: {error}") from error
