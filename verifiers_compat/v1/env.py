@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 
 from verifiers_compat.envs.environment import Environment
 from verifiers_compat.types import State as EnvState
-from verifiers_compat.v1.first_error import note_later_error
+from verifiers_compat.v1.first_error import keep_first_error
 from verifiers_compat.v1.harness import Harness
-from verifiers_compat.v1.plain import NotSerializable
 from verifiers_compat.v1.runtime import GROUP_KEY
 from verifiers_compat.v1.state import Handles, State
 from verifiers_compat.v1.task import Task
@@ -104,14 +103,21 @@ class HarnessRubric(Rubric):
         finally:
             await self.harness.cleanup_group(tasks, inner)
         for episode, state in zip(states, inner, strict=True):
-            episode.scoring_failure = failure if state.failure is None else None
-            if failure is not None and state.failure is not None:
-                note_later_error(state, "score_group", "metrics_errors", failure)
-            try:
-                state.finalize()
-            except NotSerializable as error:
-                episode.scoring_failure = episode.scoring_failure or error
+            episode.scoring_failure = _end_group_member(state, failure)
             show(state, episode)
+
+
+def _end_group_member(state: State, failure: Exception | None) -> Exception | None:
+    """Finalize the state of a group's rollout. Return what failed, where that is its first error; else note it."""
+    try:
+        with keep_first_error(state, "score_group", "metrics_errors"):
+            if failure is not None:
+                raise failure
+        with keep_first_error(state, "finalize", "cleanup_errors"):
+            state.finalize()
+    except Exception as error:
+        return error
+    return None
 
 
 class GroupSlots:

@@ -27,10 +27,5 @@ def keep_first_error(state: State, name: str, noted_in: Literal["metrics_errors"
     except BaseException as error:
         if state.failure is None or ends_run(error):
             raise
-        note_later_error(state, name, noted_in, error)
-
-
-def note_later_error(state: State, name: str, noted_in: Literal["metrics_errors", "cleanup_errors"], error: BaseException) -> None:
-    """Log and note what failed after the rollout had an error already."""
-    logger.error("%s failed after the error that ended its rollout: %r", name, error, exc_info=error)
-    state.setdefault(noted_in, {})[name] = repr(error)
+        logger.error("%s failed after the error that ended its rollout: %r", name, error, exc_info=error)
+        state.setdefault(noted_in, {})[name] = repr(error)

@@ -242,7 +242,10 @@ class Harness(Participant):
             timing["total_ms"] = elapsed_ms(started)
         finally:
             await await_shielded(self._clean_up(running, task, state))
-        return state if _is_grouped(state) else state.finalize()
+        if not _is_grouped(state):
+            with keep_first_error(state, "finalize", "cleanup_errors"):
+                state.finalize()
+        return state
 
     async def _play(self, running: Runtime) -> None:
         state = running.state

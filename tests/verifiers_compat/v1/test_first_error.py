@@ -102,3 +102,19 @@ async def test_one_state_without_a_json_form_fails_alone_in_its_group() -> None:
     rows = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["outputs"]
     assert [row["error"] and row["error"]["error"] for row in rows] == [None, "NotSerializable"]
     assert "'handle' is not" in rows[1]["error"]["error_chain_repr"]
+
+
+async def test_a_failed_rollout_whose_state_has_no_json_form_keeps_its_error() -> None:
+    async def program(state: vf.State) -> None:
+        state["handle"] = object()
+        raise vf.ToolError("the first")
+
+    def best(tasks: Any, states: Any) -> list[float]:
+        return [1.0] * len(states)
+
+    state = await vf.Harness(program).run({"prompt": "go"})
+    assert (state["error"]["error"], state.running) == ("ToolError", None)
+    assert "'handle' is not" in state["cleanup_errors"]["finalize"]
+    grouped = vf.Env(vf.Taskset(ROWS[:1], rewards=[best]), vf.Harness(program))
+    [row] = (await grouped.evaluate(ScriptedClient(["x"]), "m"))["outputs"]
+    assert (row["error"]["error"], row["cleanup_errors"].keys(), row["reward"]) == ("ToolError", {"finalize"}, 1.0)
