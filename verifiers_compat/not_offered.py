@@ -48,6 +48,12 @@ _OPENENV = (
 _SERVER = "environments run in the process that plays them, without a server between. Use env.generate or env.evaluate"
 _PROCESSES = "it belongs to the environment server, which is not here: environments run in the process that plays them"
 _INTERCEPTION = "calls of an agent's program are taken by verifiers.v1.Harness itself, on this machine, without a tunnel. Use that"
+_ENDPOINT = (
+    "one server of this process answers all rollouts, and its parts are not an API. Use state.get_client or state.get_endpoint_config"
+)
+_SANDBOX_PROGRAM = (
+    "it belongs to programs in sandboxes, and there are no sandboxes here yet. Leave the sandbox out to run them on this machine"
+)
 _TRAINER = (
     "no trainer is part of this package. A trainer calls env.generate with state_columns=['trajectory'], whose rows have rewards and tokens"
 )
@@ -96,6 +102,11 @@ REASONS: Mapping[str, str] = {
     **_at("", " ".join(_HARBOR_TASKS), _HARBOR),
     **_at("v1", " ".join(_HARBOR_TASKS), _HARBOR),
     **_at("v1", "packages.tasksets", _HARBOR),
+    **_at("v1.utils", "sandbox_utils sandbox_program_utils mcp_proxy_utils artifact_utils", _SANDBOX_PROGRAM),
+    **_at("v1.utils", "lifecycle_utils mcp_utils program_utils prompt_utils timing_utils tool_utils trajectory_utils", _INSIDE),
+    **_at("v1.utils.scoring_utils", "SIGNAL_CONFIG_KEYS add_signal apply_signal_config validate_signal decorated_signals", _INSIDE),
+    **_at("v1.utils.endpoint_utils", "Endpoint endpoint_from_state forward_request run_intercepted_program", _ENDPOINT),
+    **_at("v1.utils.endpoint_utils", "normalize_endpoint_messages normalize_endpoint_prompt normalize_endpoint_tools", _ENDPOINT),
     # Commands
     **_at("scripts", "rl train prime_rl", _TRAINER),
     **_at("", "rl", _TRAINER),

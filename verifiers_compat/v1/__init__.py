@@ -24,6 +24,15 @@ from verifiers_compat.v1.task import Task
 from verifiers_compat.v1.taskset import Taskset
 from verifiers_compat.v1.toolset import MCPTool, Toolset
 from verifiers_compat.v1.user import User
+from verifiers_compat.v1.utils.scoring_utils import (
+    add_advantage,
+    add_metric,
+    add_reward,
+    build_signals,
+    collect_signals,
+    score_group,
+    score_rollout,
+)
 from vfgym.clients import ClientConfig
 from vfgym.errors import (
     EmptyModelResponseError,
@@ -74,10 +83,17 @@ __all__ = [
     "User",
     "UserConfig",
     "UserMessage",
+    "add_advantage",
+    "add_metric",
+    "add_reward",
     "advantage",
+    "build_signals",
     "cleanup",
+    "collect_signals",
     "metric",
     "reward",
+    "score_group",
+    "score_rollout",
     "setup",
     "stop",
     "teardown",

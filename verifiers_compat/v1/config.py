@@ -2,81 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+import functools
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 
+from verifiers_compat.v1.config_base import Config, Items, Names, WrongConfig, deep_merge, fields_of, merge_values, within_field
 from vfgym.agents.loading import import_object
-from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.errors import ConfigurationError
 
-
-class Config(BaseModel):
-    """A model whose constructor takes another configuration to start from, and fields that win over it.
-
-    >>> HarnessConfig(HarnessConfig(max_turns=3, model="a"), model="b").max_turns
-    3
-    """
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-    def __init__(self, config: object | None = None, /, **data: object) -> None:
-        """Check the fields.
-
-        Args:
-            config: A configuration or a mapping to start from.
-            **data: Fields. One that is None leaves the field of `config` as it is.
-
-        Raises:
-            ConfigurationError: If `config` is neither.
-            pydantic.ValidationError: If a field does not exist or does not fit (a ``ValueError``).
-        """
-        super().__init__(**{**_fields_of(config, type(self)), **{name: value for name, value in data.items() if value is not None}})
-
-    @classmethod
-    def from_config(cls, config: object | None = None, /, **data: object) -> Self:
-        """Return a configuration of this class (see `Config`)."""
-        return cls(config, **data)
-
-    @classmethod
-    def from_toml(cls, path: str | Path, section: str | Iterable[str] | None = None) -> Self:
-        """Read a configuration from a TOML file.
-
-        Args:
-            path: The file.
-            section: The table that holds the fields, as ``"env.taskset"`` or as a list of keys; the whole file without it.
-
-        Raises:
-            ConfigurationError: If there is no such table.
-        """
-        table: Any = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        keys = section.split(".") if isinstance(section, str) else list(section or ())
-        for depth, key in enumerate(keys):
-            if not isinstance(table, Mapping) or key not in table:
-                known = list(table) if isinstance(table, Mapping) else []
-                raise ConfigurationError(f"{path} has no table [{'.'.join(keys[: depth + 1])}].{did_you_mean(key, known)}")
-            table = table[key]
-        if not isinstance(table, Mapping):
-            raise ConfigurationError(f"[{'.'.join(keys)}] of {path} is not a table")
-        return cls(table)
-
-    @classmethod
-    def schema_text(cls) -> str:
-        """Return the fields and their types as JSON text, for people to read."""
-        return json.dumps(cls.model_json_schema(), indent=2)
-
-
-def _fields_of(config: object | None, cls: type[BaseModel]) -> dict[str, Any]:
-    if config is None:
-        return {}
-    if isinstance(config, BaseModel):
-        return {name: getattr(config, name) for name in config.model_fields_set}
-    if isinstance(config, Mapping):
-        return dict(config)
-    raise ConfigurationError(f"{cls.__name__} starts from a configuration or a mapping, got {type(config).__name__}")
+__all__ = [
+    "CallableConfig",
+    "Config",
+    "EnvConfig",
+    "HarnessConfig",
+    "MCPToolConfig",
+    "SandboxConfig",
+    "ScoringConfig",
+    "TasksetConfig",
+    "ToolsetConfig",
+    "UserConfig",
+    "deep_merge",
+    "refuse_sandbox",
+    "resolve_function",
+    "resolve_reference",
+]
 
 
 class SandboxConfig(Config):
@@ -90,16 +41,20 @@ class SandboxConfig(Config):
     gpu_count: int = Field(default=0, ge=0)
     network_access: bool = True
     timeout_minutes: int = Field(default=60, gt=0)
+    command_timeout: int | None = None
+    """Seconds that one command may take."""
     install_timeout: int = Field(default=300, gt=0)
     """Seconds that installing packages may take."""
     setup_timeout: int = Field(default=300, gt=0)
     """Seconds that a setup command may take."""
-    packages: list[str] = []
-    setup_commands: list[str] = []
+    packages: Names = []
+    setup_commands: Names = []
     workdir: str | None = None
     environment_vars: dict[str, str] = {}
     labels: list[str] = []
     scope: Literal["rollout", "group", "global"] = "rollout"
+    prefer: Literal["program"] | None = None
+    """``"program"`` to use the sandbox of the program where there is one."""
 
 
 class CallableConfig(Config):
@@ -125,7 +80,7 @@ class MCPToolConfig(Config):
     """A tool server that is started for a toolset."""
 
     command: str
-    args: list[str] = []
+    args: Names = []
     env: dict[str, str] = {}
     cwd: str | None = None
 
@@ -141,37 +96,46 @@ class UserConfig(Config):
 
 
 class _Handlers(Config):
-    stops: list[object] = []
-    setups: list[object] = []
-    updates: list[object] = []
-    metrics: list[object] = []
-    rewards: list[object] = []
-    advantages: list[object] = []
-    cleanups: list[object] = []
-    teardowns: list[object] = []
+    stops: Items = []
+    setups: Items = []
+    updates: Items = []
+    metrics: Items = []
+    rewards: Items = []
+    advantages: Items = []
+    cleanups: Items = []
+    teardowns: Items = []
 
 
 class ToolsetConfig(_Handlers):
     """A toolset."""
 
-    tools: list[object] = []
-    show: list[str] | None = None
-    hide: list[str] | None = None
+    tools: Items = []
+    show: Names | None = None
+    hide: Names | None = None
     bindings: dict[str, object] = {}
     objects: dict[str, object] = {}
     write: bool = False
     scope: Literal["rollout", "group", "global"] | None = None
     sandbox: object | None = None
 
+    @model_validator(mode="after")
+    def _refuse_two_choices(self) -> Self:
+        if self.show is not None and self.hide is not None:
+            raise ValueError("a toolset has show or hide, not both")
+        return self
 
-class _Participant(_Handlers):
+
+class ParticipantConfig(_Handlers):
+    """What the configurations of tasksets and of harnesses have in common."""
+
     system_prompt: object | None = None
     user: object | None = None
     toolsets: object = ()
     scoring: dict[str, ScoringConfig] = {}
+    """What changes about signals, by their names."""
 
 
-class TasksetConfig(_Participant):
+class TasksetConfig(ParticipantConfig):
     """A taskset."""
 
     taskset_id: str | None = None
@@ -179,7 +143,7 @@ class TasksetConfig(_Participant):
     eval_source: object | None = None
 
 
-class HarnessConfig(_Participant):
+class HarnessConfig(ParticipantConfig):
     """A harness."""
 
     program: object | None = None
@@ -188,40 +152,53 @@ class HarnessConfig(_Participant):
     model: str | None = None
     sampling_args: dict[str, object] = {}
     max_turns: int = 10
+    """Most answers of the model in the base loop; unlimited where it is not positive."""
+    keep_trajectory_step: object | None = None
+    """A function of a turn and the state that says whether the turn is kept, or ``"module:object"``."""
     system_prompt_merge: Literal["reject", "concat", "task", "taskset", "harness"] = "reject"
 
 
 class EnvConfig(Config):
     """An environment: ``[env.taskset]`` and ``[env.harness]`` of a TOML file.
 
-    A subclass may type the two fields with its own configuration classes and give them defaults; what is given explicitly
-    wins, all the way down.
+    A subclass may type the two fields with its own configuration classes and give them defaults. What is given more
+    explicitly wins, all the way down: the sections of `config` over the keyword arguments, and those over the defaults of the
+    class.
     """
 
     taskset: object | None = None
     harness: object | None = None
 
-    _sections: ClassVar[tuple[str, ...]] = ("taskset", "harness")
-
     def __init__(self, config: object | None = None, /, **data: object) -> None:
-        """Check the fields (see `Config`); the sections are merged with the defaults of the class."""
-        given = {**_fields_of(config, type(self)), **{name: value for name, value in data.items() if value is not None}}
-        for name in self._sections:
+        """Check the fields, and merge the configurations among them.
+
+        Args:
+            config: What was asked for: a configuration or a mapping, with a section for each part.
+            **data: Fields. ``taskset`` and ``harness`` are what their sections start from, and say their class:
+                ``EnvConfig(config, taskset=MyTasksetConfig(level=2))``. Other fields win over those of `config`.
+
+        Raises:
+            WrongConfig: If something else stands where a configuration is meant.
+            pydantic.ValidationError: If a field does not exist or does not fit.
+        """
+        given = fields_of(config, type(self))
+        for name in _child_names(type(self)):
             default = type(self).model_fields[name].get_default(call_default_factory=True)
-            section = given.get(name)
-            if isinstance(default, BaseModel) and isinstance(section, BaseModel | Mapping):
-                merged = deep_merge(_fields_of(default, type(self)), _fields_of(section, type(self)))
-                given[name] = type(section if isinstance(section, type(default)) else default)(**merged)
-        super().__init__(None, **given)
+            layers = [layer for layer in (data.pop(name, None), given.pop(name, None)) if layer is not None]
+            for layer in layers:
+                if not isinstance(layer, Config | Mapping):
+                    raise WrongConfig(
+                        f"{type(self).__name__}.{name} must be a configuration or a mapping, got {type(layer).__name__}: {layer!r:.100}"
+                    )
+            if layers:
+                with within_field(type(self), name):
+                    given[name] = functools.reduce(merge_values, layers, default if isinstance(default, Config) else {})
+        super().__init__(given, **data)
 
 
-def deep_merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with the items of `over` on top; mappings that both have are merged in turn."""
-    merged = dict(base)
-    for key, value in over.items():
-        known = merged.get(key)
-        merged[key] = deep_merge(known, value) if isinstance(known, Mapping) and isinstance(value, Mapping) else value
-    return merged
+def _child_names(cls: type[EnvConfig]) -> list[str]:
+    """Return the fields of an environment's configuration that are configurations themselves."""
+    return [name for name, field in cls.model_fields.items() if name in EnvConfig.model_fields or isinstance(field.default, Config)]
 
 
 def resolve_reference(value: Any) -> Any:

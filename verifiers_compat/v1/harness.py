@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from verifiers_compat.v1.bindings import Scope
-from verifiers_compat.v1.config import HarnessConfig, deep_merge, refuse_sandbox
+from verifiers_compat.v1.config import HarnessConfig, refuse_sandbox, resolve_function
 from verifiers_compat.v1.first_error import keep_first_error
-from verifiers_compat.v1.handlers import Handlers, run_all, score_group, score_rollout
+from verifiers_compat.v1.handler_set import Handlers
+from verifiers_compat.v1.handlers import run_all
 from verifiers_compat.v1.participant import Participant
 from verifiers_compat.v1.plain import plain_messages
 from verifiers_compat.v1.programs import Program, as_program
@@ -20,6 +20,7 @@ from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
 from verifiers_compat.v1.taskset import Taskset
 from verifiers_compat.v1.user import User
+from verifiers_compat.v1.utils.scoring_utils import score_group, score_rollout
 from vfgym.errors import ConfigurationError, Error
 from vfgym.lifecycle import stop, update
 
@@ -31,6 +32,8 @@ class Harness(Participant):
 
     Mark methods of a subclass (``@vf.setup``, ``@vf.reward``, ...), or give functions.
     """
+
+    config_type: ClassVar[type[HarnessConfig]] = HarnessConfig
 
     def __init__(
         self,
@@ -72,24 +75,28 @@ class Harness(Participant):
             rewards: Reward functions.
             advantages: Functions that compute a group's advantages.
             cleanups: Called at the end of every rollout.
-            config: Configuration; lists are added to it, other arguments win over it.
+            config: Configuration, of the class that `config_type` names, or a mapping with its fields. Lists are added to it,
+                other arguments win over it.
 
         Raises:
             ConfigurationError: If something does not fit.
         """
-        self.config = config = HarnessConfig.from_config(config)
+        arguments = {"program": program, "system_prompt": system_prompt, "user": user, "sandbox": sandbox, "client": client}
+        arguments |= {"model": model, "sampling_args": sampling_args, "max_turns": max_turns}
         lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
-        lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": ()}
-        super().__init__(config, system_prompt, user, toolsets, lists)
-        refuse_sandbox(sandbox if sandbox is not None else config.sandbox, "a harness")
-        if isinstance(program, Mapping) and isinstance(config.program, Mapping):
-            program = deep_merge(config.program, program)
-        self.program: Program = as_program(config.program if program is None else program)
-        self.client = config.client if client is None else client
-        self.model = config.model if model is None else model
-        self.sampling_args: dict[str, Any] = deep_merge(config.sampling_args, sampling_args or {})
-        self.max_turns = config.max_turns if max_turns is None else max_turns
+        lists |= {"advantages": advantages, "cleanups": cleanups}
+        super().__init__(config, arguments, toolsets, lists)
+        refuse_sandbox(self.config.sandbox, "a harness")
+        self.program: Program = as_program(self.config.program)
+        self.client = self.config.client
+        self.model: str | None = self.config.model
+        self.sampling_args: dict[str, Any] = self.config.sampling_args
+        self.max_turns: int = self.config.max_turns
+        if self.config.keep_trajectory_step is not None:
+            self.keep_trajectory_step = resolve_function(self.config.keep_trajectory_step, "keep_trajectory_step")  # type: ignore[method-assign]
         self.taskset: Taskset | None = None
+        self._merged: tuple[list[int], Handlers] | None = None
+        """Of how many changes, and the handlers."""
         self.global_scope = Scope()
         self._group_scopes: dict[str, Scope] = {}
         self._is_torn_down = False
@@ -103,18 +110,18 @@ class Harness(Participant):
         if self.taskset is not None and self.taskset is not taskset:
             raise ConfigurationError("a harness plays the tasks of one taskset: make another harness for another taskset")
         self.taskset = taskset
-        self.all_handlers = self._merge_handlers()
         self.resolve_user()
+        self.all_handlers  # noqa: B018 - which refuses two signals of one name
 
-    @functools.cached_property
+    @property
     def all_handlers(self) -> Handlers:
-        """The handlers and signals of harness and taskset."""
-        return self._merge_handlers()
-
-    def _merge_handlers(self) -> Handlers:
-        if self.taskset is None:
-            return Handlers(self.handlers, self.scoring)
-        return Handlers([*self.taskset.handlers, *self.handlers], {**self.taskset.scoring, **self.scoring})
+        """The handlers and signals of harness and taskset, what was added to either included."""
+        parts = [self] if self.taskset is None else [self.taskset, self]
+        changes = [part.num_changes for part in parts]
+        if self._merged is None or self._merged[0] != changes:
+            scoring = {name: change for part in parts for name, change in part.config.scoring.items()}
+            self._merged = changes, Handlers((handler for part in parts for handler in part.handlers), scoring)
+        return self._merged[1]
 
     @property
     def requires_group_rollouts(self) -> bool:

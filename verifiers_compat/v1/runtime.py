@@ -15,7 +15,7 @@ from verifiers_compat.v1.plain import message_of, plain_data
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task, check_visibility
 from verifiers_compat.v1.tools import RolloutTool, merge_tools
-from verifiers_compat.v1.toolset import Toolset, as_toolset, visible
+from verifiers_compat.v1.toolset import Toolset, as_named_toolset, visible
 from verifiers_compat.v1.user import User
 from vfgym.calls import maybe_await
 from vfgym.clients import Client, resolve_client
@@ -103,7 +103,7 @@ class Runtime:
         choice = {key: asked.pop(key) for key in ("show", "hide") if key in asked}
         if choice:
             named = visible(named, check_visibility(choice, "a task's toolsets"), kind="toolset")
-        own = merge_tools(named, {name: as_toolset(plain_data(value)) for name, value in asked.items()})
+        own = merge_tools(named, {name: as_named_toolset(name, plain_data(value)) for name, value in asked.items()})
         return [*toolsets, *own.values()]
 
     def tool(self, name: str) -> RolloutTool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from verifiers_compat.v1.config import TasksetConfig, resolve_reference
 from verifiers_compat.v1.participant import Participant
@@ -27,6 +27,8 @@ class Taskset(Participant):
     Mark methods of a subclass (``@vf.reward``, ``@vf.stop``, ...), or give functions. Handlers ask for ``task`` and ``state``
     by name; those that see whole groups (``stage="group"``) for ``tasks`` and ``states``.
     """
+
+    config_type: ClassVar[type[TasksetConfig]] = TasksetConfig
 
     def __init__(
         self,
@@ -61,20 +63,17 @@ class Taskset(Participant):
             rewards: Reward functions.
             advantages: Functions that compute a group's advantages.
             cleanups: Called at the end of every rollout.
-            config: Configuration; lists are added to it, other arguments win over it.
+            config: Configuration, of the class that `config_type` names, or a mapping with its fields. Lists are added to it,
+                other arguments win over it.
 
         Raises:
             ConfigurationError: If something does not fit.
         """
-        self.config = TasksetConfig.from_config(config)
+        arguments = {"source": source, "eval_source": eval_source, "taskset_id": taskset_id, "system_prompt": system_prompt, "user": user}
         lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
-        lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": ()}
-        super().__init__(self.config, system_prompt, user, toolsets, lists)
-        self.taskset_id = taskset_id or self.config.taskset_id or type(self).__name__
-        self._sources = {
-            "train": self.config.source if source is None else source,
-            "eval": self.config.eval_source if eval_source is None else eval_source,
-        }
+        lists |= {"advantages": advantages, "cleanups": cleanups}
+        super().__init__(config, arguments, toolsets, lists)
+        self.taskset_id = self.config.taskset_id or type(self).__name__
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
     # Rows
@@ -85,16 +84,36 @@ class Taskset(Participant):
 
     def eval_rows(self) -> list[dict[str, Any]]:
         """Return the rows of the evaluation tasks: the training tasks' where there are no others."""
-        return self.rows() if self._sources["eval"] is None else self._load_rows("eval")
+        return self.rows() if self.config.eval_source is None else self._load_rows("eval")
 
     def has_rows(self, split: str) -> bool:
         """Say whether there is a source of rows for the split ``"train"`` or ``"eval"`` itself."""
         overridden = type(self).rows is not Taskset.rows if split == "train" else type(self).eval_rows is not Taskset.eval_rows
-        return overridden or self._sources[split] is not None
+        return overridden or self._source_of(split) is not None
+
+    def __iter__(self) -> Iterator[Task]:
+        """Iterate over the training tasks."""
+        return (self.task(row) for row in self.rows())
+
+    def __len__(self) -> int:
+        """Return how many training tasks there are."""
+        return len(self.rows())
+
+    def __bool__(self) -> bool:
+        """A taskset is true, whatever its rows are: they may take long to load."""
+        return True
+
+    def _source_of(self, split: str) -> Any:
+        return self.config.source if split == "train" else self.config.eval_source
 
     def _load_rows(self, split: str) -> list[dict[str, Any]]:
         if split not in self._rows:
-            source = resolve_reference(self._sources[split])
+            source = resolve_reference(self._source_of(split))
+            if source is None:
+                raise ConfigurationError(
+                    f"{type(self).__name__} has no tasks: give source= (rows, or a function without arguments that returns them), or"
+                    " write a method rows()"
+                )
             rows = source() if callable(source) else source
             if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
                 raise ConfigurationError(

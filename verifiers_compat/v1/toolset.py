@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verifiers_compat.v1.bindings import SCOPES, Bindings, ScopeName
-from verifiers_compat.v1.config import MCPToolConfig, ToolsetConfig, refuse_sandbox, resolve_reference
+from verifiers_compat.v1.bindings import Bindings, ScopeName
+from verifiers_compat.v1.config import MCPToolConfig, ToolsetConfig, refuse_sandbox, resolve_function, resolve_reference
+from verifiers_compat.v1.config_base import as_list
 from verifiers_compat.v1.handlers import Handler, collect_handlers
 from verifiers_compat.v1.tools import RolloutTool, merge_tools, server_function, tool_function
+from vfgym.calls import function_name, is_awaitable
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.tools import ToolFunction
 from vfgym.tools.mcp import MCPServerConfig, MCPSession
@@ -60,7 +63,7 @@ class Toolset:
         hide: Iterable[str] | None = None,
         bindings: Mapping[str, Any] | None = None,
         objects: Mapping[str, Any] | None = None,
-        write: bool = False,
+        write: bool | None = None,
         scope: ScopeName | None = None,
         sandbox: object | None = None,
         stops: Iterable[Any] = (),
@@ -76,13 +79,14 @@ class Toolset:
         """Make a toolset.
 
         Args:
-            tools: Functions, `MCPTool` objects, other toolsets, or ``"module:object"`` references to them.
+            tools: Functions, `MCPTool` objects, other toolsets, ``"module:object"`` references to them, or tables
+                ``{"fn": ..., ...}`` (see `collect_toolsets`).
             show: The only tools that the model is shown; all by default.
             hide: Tools that it is not shown.
             bindings: ``{"function.argument": source}``: hidden arguments of tools and handlers (see
                 `verifiers_compat.v1.bindings`).
             objects: Functions without arguments that make what ``objects.*`` bindings refer to.
-            write: Whether the tools change something, for whoever asks the toolset.
+            write: Whether the tools change something (False), for whoever asks the toolset.
             scope: How long objects and tool servers live: as long as one rollout (the default), one group, or until
                 `Harness.teardown` (``"global"``).
             sandbox: Refused: there are no sandboxes here.
@@ -99,31 +103,46 @@ class Toolset:
         Raises:
             ConfigurationError: If something does not fit.
         """
-        config = ToolsetConfig.from_config(config)
-        lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
-        lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": teardowns}
-        refuse_sandbox(sandbox if sandbox is not None else config.sandbox, "a toolset")
-        show = config.show if show is None else show
-        hide = config.hide if hide is None else hide
-        if show is not None and hide is not None:
-            raise ConfigurationError("a toolset has show or hide, not both")
-        scope = scope or config.scope or "rollout"
-        if scope not in SCOPES:
-            raise ConfigurationError(f"scope must be one of {', '.join(SCOPES)}, got {scope!r}")
-        self.write = write or config.write
-        self.show = None if show is None else _names(show, "show")
-        self.hide = None if hide is None else _names(hide, "hide")
-        self.bindings = Bindings(self, {**config.bindings, **(bindings or {})}, {**config.objects, **(objects or {})}, scope)
+        config = ToolsetConfig.from_config(config).with_arguments(
+            **{"show": show, "hide": hide, "bindings": bindings, "objects": objects, "write": write, "scope": scope, "sandbox": sandbox}
+        )
+        refuse_sandbox(config.sandbox, "a toolset")
+        self.config = config
+        """The configuration, with the arguments in place of its own fields."""
+        self.bindings = Bindings(self, config.bindings, config.objects, config.scope or "rollout")
         self._functions: list[ToolFunction] = []
         self._servers: list[MCPTool] = []
         self._nested: list[Toolset] = []
-        for tool in (*_as_list(tools), *config.tools):
+        for tool in (*as_list(tools), *config.tools):
             self._add(tool)
-        own = {name: [*_as_list(given), *getattr(config, name)] for name, given in lists.items()}
+        lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
+        lists |= {"advantages": advantages, "cleanups": cleanups, "teardowns": teardowns}
+        own = {name: [*as_list(given), *getattr(config, name)] for name, given in lists.items()}
         self._handlers = collect_handlers(self, own, self.bindings)
         self.bindings.check([*(function.name for function in self._functions), *(handler.name for handler in self._handlers)])
+        for handler in self._handlers:
+            handler.check_arguments()
         if not self._servers:  # which tools they have is known when they run
-            visible(dict.fromkeys(self.tool_names), {"show": self.show, "hide": self.hide})
+            visible(dict.fromkeys(self.tool_names), self._choice)
+
+    @property
+    def show(self) -> list[str] | None:
+        """The only tools that the model is shown; all where it is None."""
+        return self.config.show
+
+    @property
+    def hide(self) -> list[str] | None:
+        """Tools that the model is not shown."""
+        return self.config.hide
+
+    @property
+    def write(self) -> bool:
+        """Whether the tools change something."""
+        return self.config.write
+
+    @property
+    def _choice(self) -> dict[str, Sequence[str] | None]:
+        return {"show": self.show, "hide": self.hide}
 
     @property
     def scope(self) -> ScopeName:
@@ -141,11 +160,10 @@ class Toolset:
             self._nested.append(tool)
         elif isinstance(tool, MCPTool):
             self._servers.append(tool)
+        elif isinstance(tool, Mapping) and "fn" in tool:
+            self._nested.append(_made_toolset(tool))
         elif isinstance(tool, MCPToolConfig | Mapping):
-            if isinstance(tool, Mapping) and "fn" in tool:
-                self._add(tool["fn"])
-            else:
-                self._servers.append(MCPTool(tool))
+            self._servers.append(MCPTool(tool))
         else:
             self._functions.append(tool_function(tool, self.bindings))
 
@@ -169,7 +187,7 @@ class Toolset:
             session: MCPSession = await running.scope(self.scope).object(self, f"server {number}", server.new_session)
             functions = [server_function(definition, session) for definition in await session.list_tools()]
             tools = merge_tools(tools, {function.name: RolloutTool(function, Bindings(self), running) for function in functions})
-        return visible(tools, {"show": self.show, "hide": self.hide})
+        return visible(tools, self._choice)
 
 
 def visible(tools: Mapping[str, Any], choice: Mapping[str, Sequence[str] | None], kind: str = "tool") -> dict[str, Any]:
@@ -191,7 +209,7 @@ def visible(tools: Mapping[str, Any], choice: Mapping[str, Sequence[str] | None]
 
 
 def as_toolset(value: Any) -> Toolset:
-    """Return a toolset: one as it is, a configuration of one, a reference to one, or a single tool.
+    """Return a toolset: one as it is, a configuration of one, a table that makes one, a reference to one, or a single tool.
 
     Raises:
         ConfigurationError: If it is none of these.
@@ -199,26 +217,60 @@ def as_toolset(value: Any) -> Toolset:
     value = resolve_reference(value)
     if isinstance(value, Toolset):
         return value
+    if isinstance(value, Mapping) and "fn" in value:
+        return _made_toolset(value)
     if isinstance(value, ToolsetConfig) or (isinstance(value, Mapping) and "command" not in value):
         return Toolset(config=value)
-    if isinstance(value, list | tuple):
-        return Toolset(tools=value)
-    return Toolset(tools=[value])
+    if not (callable(value) or isinstance(value, MCPTool | MCPToolConfig | list | tuple | Mapping)):
+        raise ConfigurationError(
+            f"a toolset is a Toolset, its configuration, a list of tools or one tool, got {type(value).__name__}: {value!r:.100}"
+        )
+    return Toolset(tools=value if isinstance(value, list | tuple) else [value])
 
 
-def _names(value: Iterable[str], what: str) -> list[str]:
-    names = [value] if isinstance(value, str) else list(value)
-    if not all(isinstance(name, str) for name in names):
-        raise ConfigurationError(f"{what} must be a list of names of tools, got {names!r}")
-    return names
+def as_named_toolset(name: str, value: Any) -> Toolset:
+    """Return what stands under a name as a toolset. A function is no tool there: it makes the toolset, without arguments.
+
+    Raises:
+        ConfigurationError: If there is no toolset in it.
+    """
+    value = resolve_reference(value)
+    if callable(value):
+        value = {"fn": value}
+    return _made_toolset(value, name) if isinstance(value, Mapping) and "fn" in value else as_toolset(value)
 
 
-def _as_list(value: Any) -> list[Any]:
-    """Return a list of what was given, of which one alone stands for itself."""
-    if value is None:
-        return []
-    return (
-        list(value)
-        if isinstance(value, list | tuple | set | frozenset) or (isinstance(value, Iterable) and not isinstance(value, str | Mapping))
-        else [value]
-    )
+def collect_toolsets(source: Any) -> tuple[list[Toolset], dict[str, Toolset]]:
+    """Return toolsets in any of their forms, first those without a name, then those that a task can show or hide by name.
+
+    Args:
+        source: A toolset, a tool, or a list of them; or a mapping of toolsets by name. A table ``{"fn": "module:factory", ...}``
+            is the toolset that the factory returns, which is called with all else that stands in the table.
+
+    Raises:
+        ConfigurationError: If it is none of these.
+    """
+    source = resolve_reference(source)
+    if isinstance(source, Mapping):
+        return [], {name: as_named_toolset(name, value) for name, value in source.items()}
+    return [as_toolset(value) for value in as_list(source)], {}
+
+
+def _made_toolset(table: Mapping[str, Any], name: str = "") -> Toolset:
+    what = f"the toolset {name!r}" if name else "a toolset"
+    factory = resolve_function(table["fn"], f"fn of {what}")
+    arguments = {key: value for key, value in table.items() if key != "fn"}
+    called = f"{what} is made by {function_name(factory)}"
+    try:
+        inspect.signature(factory).bind(**arguments)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"{called}, which cannot be called with {', '.join(arguments) or 'no arguments'}: {error}. What it needs stands in the table,"
+            " beside fn; a tool by itself stands in a list"
+        ) from None
+    made = factory(**arguments)
+    if is_awaitable(made) or made is None:
+        if inspect.iscoroutine(made):
+            made.close()
+        raise ConfigurationError(f"{called}, which must return a toolset and not be async, got {type(made).__name__}")
+    return as_toolset(made)

@@ -1,0 +1,1 @@
+"""Functions at the paths where published tasksets and harnesses import them from."""

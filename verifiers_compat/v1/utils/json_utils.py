@@ -1,0 +1,18 @@
+"""The arguments of a tool call, as data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def json_args(value: str | None) -> dict[str, Any]:
+    """Return the arguments of a tool call, which a model sends as JSON text; none for an empty text.
+
+    Raises:
+        ValueError: If the text is not JSON, or not an object.
+    """
+    arguments = json.loads(value) if value else {}
+    if not isinstance(arguments, dict):
+        raise ValueError(f"the arguments of a tool call must be a JSON object, got {type(arguments).__name__}: {value!r:.100}")
+    return arguments
