@@ -17,6 +17,9 @@ from verifiers_compat.utils.load_failures import report_failures
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.registration import nearest_ids
 
+SECTIONS = ("taskset", "harness")
+"""The parts of an environment's configuration."""
+
 
 def load_environment(env_id: str, **env_args: Any) -> Any:
     """Load an environment by its id.
@@ -25,7 +28,8 @@ def load_environment(env_id: str, **env_args: Any) -> Any:
         env_id: Name of an installed environment (``"gsm8k"``, ``"primeintellect/gsm8k"``): its module is the last part, with
             ``-`` as ``_``, and has a function ``load_environment``. Or an id that is registered with Gymnasium
             (``"reasoning-gym/leg_counting-v0"``).
-        **env_args: Arguments of that function. A mapping for ``config`` becomes the pydantic model that the function asks for.
+        **env_args: Arguments of that function. A mapping for ``config`` becomes the pydantic model that the function asks for, and
+            ``taskset`` and ``harness`` are sections of it, where the function has no such arguments itself.
 
     Returns:
         The environment. Where it left its ``env_id`` or ``env_args`` empty, they are those it was loaded with.
@@ -41,7 +45,9 @@ def load_environment(env_id: str, **env_args: Any) -> Any:
         env = _call_loader(env_id, gymnasium.make, {"id": env_id, **env_args})
     else:
         loader = _import_loader(env_id)
-        env = _call_loader(env_id, loader, coerce_typed_env_config(loader, inspect.signature(loader), env_args))
+        with report_failures(env_id):
+            arguments = coerce_typed_env_config(loader, inspect.signature(loader), env_args)
+        env = _call_loader(env_id, loader, arguments)
     if isinstance(env, gymnasium.Env) and not hasattr(env, "generate"):
         from verifiers_compat import as_environment
 
@@ -126,7 +132,8 @@ def coerce_typed_env_config(
 ) -> dict[str, Any]:
     """Return the arguments of a loader with ``config`` as the pydantic model that it asks for.
 
-    A loader that needs a config and is given none gets the model's defaults.
+    A loader that needs a config and is given none gets the model's defaults. Sections (``taskset``, ``harness``) that it has no
+    arguments for are put into its config.
 
     Args:
         env_load_func: The loader.
@@ -134,28 +141,62 @@ def coerce_typed_env_config(
         env_args: The arguments.
 
     Raises:
+        UnknownArgument: If the loader takes no config, and there is one.
         ConfigurationError: If the config does not fit the model.
     """
     signature = inspect.signature(env_load_func) if sig is None else sig
-    arguments = dict(env_args or {})
+    arguments = _with_sections(signature, env_args or {})
     model = env_config_type(env_config_annotation(env_load_func, signature))
     if model is None:
         return arguments
-    if "config" not in arguments and signature.parameters["config"].default is not inspect.Parameter.empty:
-        return arguments
-    config = arguments.get("config", {})
-    if config is None or isinstance(config, model):
-        return arguments
-    if isinstance(config, BaseModel):
-        config = config.model_dump(exclude_unset=True)
-    if not isinstance(config, Mapping):
-        raise ConfigurationError(f"config must be a {model.__name__} or a mapping with its fields, got {type(config).__name__}")
-    try:
-        arguments["config"] = model(**config)
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
-        raise ConfigurationError(f"config does not fit {model.__name__}: {problems}") from error
+    config = arguments.get("config")
+    if config is None:
+        if signature.parameters["config"].default is inspect.Parameter.empty:
+            arguments["config"] = _fit({}, model)
+    elif not isinstance(config, model):
+        arguments["config"] = _fit(config, model)
     return arguments
+
+
+def _with_sections(signature: inspect.Signature, env_args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with the sections among them that the loader does not take itself as parts of its config."""
+    arguments = dict(env_args)
+    known = signature.parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return arguments
+    sections = {name: arguments.pop(name) for name in SECTIONS if name in arguments and name not in known}
+    config = arguments.get("config")
+    if "config" not in known and (sections or config is not None):
+        read = [*sections, *(config if isinstance(config, Mapping) else ())]
+        raise UnknownArgument(
+            f"its load_environment takes no config, so nobody would read {', '.join(read) or 'it'}. It takes"
+            f" {', '.join(known) or 'nothing'}: give those as arguments, in a file under [env.args]"
+        )
+    if sections:
+        from verifiers_compat.v1.config_base import merge_values
+
+        arguments["config"] = merge_values(config or {}, sections)
+    return arguments
+
+
+def _fit(config: Any, model: type[BaseModel]) -> BaseModel:
+    """Return a configuration as the model that a loader asks for."""
+    from verifiers_compat.v1.config_base import Config, WrongConfig, describe_problems
+
+    try:
+        if isinstance(config, Config) and issubclass(model, Config):
+            return model(config)
+        if isinstance(config, BaseModel):
+            config = config.model_dump(exclude_unset=True)
+        if isinstance(config, Mapping):
+            return model(**config)
+    except ValidationError as error:
+        raise ConfigurationError(f"config does not fit {model.__name__}: {describe_problems(error)}") from error
+    except WrongConfig as error:
+        raise ConfigurationError(f"config does not fit {model.__name__}: {error}") from error
+    raise ConfigurationError(
+        f"config must be a {model.__name__} or a mapping with its fields, got {type(config).__name__}: {config!r:.100}"
+    )
 
 
 def env_config_annotation(env_load_func: Callable[..., Any], sig: inspect.Signature | None = None) -> Any:

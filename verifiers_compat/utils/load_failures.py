@@ -7,6 +7,8 @@ import textwrap
 import traceback
 from collections.abc import Iterator
 
+from pydantic import ValidationError
+
 from verifiers_compat.utils.config_utils import MissingKeyError
 from vfgym.errors import ConfigurationError, Error, MissingExtra
 
@@ -45,6 +47,11 @@ def report_failures(env_id: str, attempt: str = "loading") -> Iterator[None]:
         raise ConfigurationError(f"{attempt} the environment {env_id!r} failed: {error}") from error
     except Error:
         raise
+    except ValidationError as error:
+        from verifiers_compat.v1.config_base import describe_problems
+
+        problem = f"{error.title} does not fit: {describe_problems(error)}{_place(error, env_id)}"
+        raise ConfigurationError(f"{attempt} the environment {env_id!r} failed: {problem}") from error
     except ImportError as error:
         advice = ""
         if isinstance(error, ModuleNotFoundError) and "is not offered" not in str(error):

@@ -169,7 +169,7 @@ def as_list(value: Any) -> list[Any]:
     """Return a list of what was given, of which one alone stands for itself; an empty one for None."""
     if value is None:
         return []
-    is_several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    is_several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | BaseModel)
     return list(value) if is_several else [value]
 
 

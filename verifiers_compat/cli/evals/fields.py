@@ -226,3 +226,13 @@ class EvalFields(TableFields):
     no_interleave_scoring: Annotated[Flag, _option_without_effect("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None
     num_workers: Annotated[int | str | None, _option_without_effect("num_workers", "--num-workers", "-w")] = None
     disable_env_server: Annotated[Flag, _option_without_effect("disable_env_server", "--disable-env-server")] = None
+
+
+class FileFields(EvalFields):
+    """What a config file says about an evaluation. The sections of the environment's configuration become part of its arguments."""
+
+    taskset: Table = None
+    harness: Table = None
+
+    of_environment: ClassVar[Mapping[str, str]] = {"id": "env_id", "args": "env_args", "taskset": "taskset", "harness": "harness"}
+    """What a table ``[env]`` has, and the fields that it is another way to write."""
