@@ -182,6 +182,61 @@ def test_a_config_file_runs_several_evaluations(vf_eval: VfEval, server: ModelSe
     assert done.out.count("--- Evaluation ---") == 3
 
 
+TYPED = '''
+"""A taskset with a typed configuration, as published ones are written."""
+
+import verifiers as vf
+import verifiers.v1 as v1
+
+
+class LevelConfig(v1.TasksetConfig):
+    level: str = "easy"
+
+
+class Levels(vf.Taskset):
+    config_type = LevelConfig
+
+    def rows(self):
+        return [{"question": f"Is this {self.config.level}?", "answer": "yes"}]
+
+    @vf.reward
+    def is_right(self, task, state) -> float:
+        return float(state["completion"][-1]["content"] == task["answer"])
+
+
+class LevelsConfig(v1.EnvConfig):
+    taskset: LevelConfig = LevelConfig()
+
+
+def load_environment(config: LevelsConfig, hint: str = "") -> vf.Env:
+    return vf.Env(Levels(config=config.taskset), vf.Harness(config=config.harness, system_prompt=hint or None))
+'''
+
+
+def test_sections_of_a_config_file_configure_taskset_and_harness(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    (workspace / "modules" / "typed_levels.py").write_text(TYPED)
+    head = f'model = "yes"\napi_base_url = "{server.openai_url}"\nrollouts_per_example = 1\nsave_results = true\noutput_dir = "runs"\n'
+    sections = '[env.taskset]\nlevel = "hard"\n[env.harness]\nsampling_args = {temperature = 0.5}\n[env.args]\nhint = "Think."\n'
+    (workspace / "run.toml").write_text(f'{head}[env]\nid = "typed-levels"\n{sections}')
+    done = vf_eval("run.toml")
+    assert done.code == 0, done.err
+    [request] = server.requests
+    assert [message["content"] for message in request.body["messages"]] == ["Think.", "Is this hard?"]
+    assert request.body["temperature"] == 0.5
+    [path] = saved(workspace)
+    args = {"hint": "Think.", "config": {"taskset": {"level": "hard"}, "harness": {"sampling_args": {"temperature": 0.5}}}}
+    assert load_results(path)["metadata"]["env_args"] == args
+    (workspace / "run.toml").write_text(f'{head}[[eval]]\nenv_id = "typed-levels"\n[eval.taskset]\nlevle = "hard"\n')
+    done = vf_eval("run.toml")
+    assert done.code == 2
+    assert "'typed-levels' cannot be loaded: config does not fit LevelsConfig: taskset.levle: there is no such field" in done.err
+    assert "Did you mean `level`?" in done.err
+    (workspace / "run.toml").write_text(f'{head}[[eval]]\nenv_id = "yes-no"\n[eval.taskset]\nlevel = "hard"\n')
+    done = vf_eval("run.toml")
+    assert done.code == 2
+    assert "'yes-no' cannot be loaded: its load_environment takes no config, so nobody would read taskset" in done.err
+
+
 def test_evaluations_run_at_the_same_time(vf_eval: VfEval, workspace: Path) -> None:
     both = threading.Barrier(2, timeout=SECONDS)
 

@@ -20,7 +20,7 @@ from verifiers_compat.utils.env_utils import (
     load_environment,
     module_name,
 )
-from vfgym.errors import ToolError
+from vfgym.errors import ToolError, UnknownArgument
 from vfgym.testing import ScriptedClient
 
 HEAD = """
@@ -142,10 +142,67 @@ def test_a_mapping_becomes_the_config_that_the_loader_asks_for(write: Any) -> No
     assert config.size == 3
     assert load_environment("config-env", config=config).sampling_args["config"] is config
     assert load_environment("config-env").sampling_args["config"] is None
-    with pytest.raises(ValueError, match=r"config does not fit Config.*size"):
+    with pytest.raises(ValueError, match=r"'config-env' cannot be loaded: config does not fit Config: size: "):
         load_environment("config-env", config={"size": "many"})
     with pytest.raises(ValueError, match=r"config must be a Config or a mapping.*int"):
         load_environment("config-env", config=3)
+
+
+V1_HEAD = (
+    HEAD
+    + """
+import verifiers_compat.v1 as v1
+class Level(v1.TasksetConfig):
+    level: int = 1
+class Levels(v1.Taskset):
+    config_type = Level
+    def rows(self):
+        return [{"question": "?"}] * self.config.level
+class Whole(v1.EnvConfig):
+    taskset: Level = Level(level=2)
+"""
+)
+
+
+def test_sections_that_a_loader_has_no_arguments_for_are_parts_of_its_config(write: Any) -> None:
+    """The config is the most typed thing known: the annotated class, its defaults, and the children's classes."""
+    write("whole_env", "def load_environment(config: Whole): return v1.Env(Levels(config=config.taskset))", head=V1_HEAD)
+    assert len(load_environment("whole-env").taskset) == 2
+    assert len(load_environment("whole-env", config=None).taskset) == 2
+    env = load_environment("whole-env", taskset={"level": 3})
+    assert (len(env.taskset), env.env_args) == (3, {"taskset": {"level": 3}})
+    assert len(load_environment("whole-env", config={"taskset": {"level": 3}}, taskset={"level": 4}).taskset) == 4
+    write("own_env", "def load_environment(taskset, config=None): return make(sampling_args={'got': [taskset, config]})")
+    assert load_environment("own-env", taskset={"n": 1}, harness={"m": 2}).sampling_args["got"] == [{"n": 1}, {"harness": {"m": 2}}]
+    write("any_env", "def load_environment(**kwargs): return make(sampling_args=kwargs)")
+    assert load_environment("any-env", taskset={"n": 1}).sampling_args == {"taskset": {"n": 1}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"taskset": {"levl": 3}}, r"config does not fit Whole: taskset\.levl: there is no such field\. Level has: .*Did you mean `level`"),
+        ({"config": {"taskset": {"level": "high"}}}, r"config does not fit Whole: taskset\.level: .*valid integer"),
+        ({"config": {"tasket": {}}}, r"config does not fit Whole: tasket: there is no such field\. Whole has: taskset, harness\."),
+        ({"config": {"taskset": 3}}, r"config does not fit Whole: Whole\.taskset must be a configuration or a mapping, got int: 3"),
+    ],
+)
+def test_what_does_not_fit_names_the_package_and_the_field(write: Any, arguments: dict[str, Any], message: str) -> None:
+    write("whole_env", "def load_environment(config: Whole): return v1.Env(Levels(config=config.taskset))", head=V1_HEAD)
+    with pytest.raises(ValueError, match=f"the environment 'whole-env' cannot be loaded: {message}"):
+        load_environment("whole-env", **arguments)
+
+
+def test_sections_that_nobody_takes_are_refused(write: Any) -> None:
+    write("plain_env", "def load_environment(split='train'): return make()")
+    for arguments in ({"taskset": {"n": 1}}, {"config": {"taskset": {"n": 1}}}):
+        with pytest.raises(
+            UnknownArgument, match="'plain-env' cannot be loaded: its load_environment takes no config, so nobody would read taskset"
+        ):
+            load_environment("plain-env", **arguments)
+    write("inner_env", "def load_environment(config=None): return v1.Env(Levels(config=config['taskset']))", head=V1_HEAD)
+    with pytest.raises(ValueError, match="the environment 'inner-env' cannot be loaded: its Level does not fit: n: there is no such field"):
+        load_environment("inner-env", taskset={"n": 1})
 
 
 class Config(BaseModel):

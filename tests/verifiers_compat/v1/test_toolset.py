@@ -361,3 +361,79 @@ async def test_a_tool_server(tmp_path: Path) -> None:
     assert texts[0] == "HI!"
     assert "fail" in texts[1]
     assert texts[2:] == ["2", "'whoami'"]
+
+
+# Tables that make toolsets
+
+
+def calculator(prefix: str = "", tools: Any = (add,)) -> vf.Toolset:
+    """Return a toolset whose tools have a prefix."""
+    made = [lambda a, b, tool=tool: tool(a, b) for tool in tools]
+    for function, tool in zip(made, tools, strict=True):
+        function.__name__ = prefix + tool.__name__
+    return vf.Toolset(list(made), show=[prefix + tool.__name__ for tool in tools])
+
+
+async def later() -> vf.Toolset:
+    return vf.Toolset([add])
+
+
+def test_a_factory_is_called_with_what_stands_beside_it_in_the_table() -> None:
+    table = {"fn": calculator, "prefix": "my_", "tools": [sub]}
+    for toolsets in ([table], {"calc": table}, [vf.Toolset([table])], vf.Toolset([table])):
+        taskset = vf.Taskset(toolsets=toolsets)
+        [toolset] = [*taskset.toolsets, *taskset.named_toolsets.values()]
+        assert toolset.tool_names == ["my_sub"]
+    assert vf.Taskset(toolsets={"calc": calculator}).named_toolsets["calc"].tool_names == ["add"], "under a name a function is a factory"
+    assert vf.Taskset(toolsets=[{"fn": lambda: [add, sub]}]).toolsets[0].tool_names == ["add", "sub"]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"fn": calculator, "prefx": "a"}, r"the toolset 'calc' is made by calculator, which cannot be called with prefx: .*prefx"),
+        ({"fn": add}, r"made by add, which cannot be called with no arguments: .*'a'.*a tool by itself stands in a list"),
+        (add, "made by add, which cannot be called"),
+        ({"fn": lambda: None}, "must return a toolset and not be async, got NoneType"),
+        ({"fn": later}, "must return a toolset and not be async, got coroutine"),
+        ({"fn": "os:no_such_function"}, "no_such_function"),
+        (3, "a toolset is a Toolset, its configuration, a list of tools or one tool, got int: 3"),
+    ],
+)
+def test_a_table_that_makes_no_toolset_is_refused(table: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        vf.Taskset(toolsets={"calc": table})
+
+
+def test_toolsets_of_any_form_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    taskset = vf.Taskset([])
+    for toolset in (add, [sub], vf.Toolset([add]), vf.ToolsetConfig(tools=[sub]), {"named": [add]}, f"{__name__}:sub"):
+        taskset.add_toolset(toolset)
+    assert [each.tool_names for each in taskset.toolsets] == [["add"], ["sub"], ["add"], ["sub"], ["sub"]]
+    assert list(taskset.named_toolsets) == ["named"]
+    with pytest.raises(ConfigurationError, match="Taskset has two toolsets called 'named': rename one"):
+        taskset.add_toolset({"named": [sub]})
+    with pytest.raises(ConfigurationError, match="two toolsets called 'named'"):
+        vf.Taskset(toolsets={"named": [add]}, config={"toolsets": {"named": [sub]}})
+
+
+async def test_the_handlers_of_a_toolset_that_is_added_run() -> None:
+    seen: list[str] = []
+
+    def look(task: Any, state: Any) -> None:
+        seen.append("looked")
+
+    harness = vf.Harness(client=ScriptedClient(["x"]), model="m")
+    await harness.run({"prompt": "?"})
+    harness.add_toolset(vf.Toolset([add], setups=[look]))
+    await harness.run({"prompt": "?"})
+    assert seen == ["looked"]
+
+
+def test_an_argument_of_a_toolset_wins_whatever_its_value_is() -> None:
+    config = {"write": True, "scope": "global", "show": ["add"], "bindings": {"add.a": 1}}
+    toolset = vf.Toolset([add, sub], show=(), write=False, scope="rollout", bindings={"add.b": 2}, config=config)
+    assert (toolset.write, toolset.scope, toolset.show) == (False, "rollout", [])
+    assert toolset.bindings.bound_arguments("add") == {"a", "b"}
+    with pytest.raises(ConfigurationError, match="an argument does not fit ToolsetConfig: scope: Input should be 'rollout', 'group' or"):
+        vf.Toolset(scope="session")  # type: ignore[arg-type]

@@ -278,10 +278,47 @@ def test_an_ablation_may_sweep_environments_and_models(workspace: Path) -> None:
     assert evals == [{"n": 1, "env_id": name, "model": "m"} for name in "ab"]
 
 
+def test_sections_of_the_environments_configuration_are_its_argument_config(workspace: Path) -> None:
+    """The values of the first file are those that verifiers 0.1.14 gives."""
+    evals = evals_of(
+        workspace,
+        '[taskset]\nn = 2\nlevel = "hard"\n[harness]\nstyle = "z"\n'
+        '[[eval]]\nenv_id = "a"\n[eval.taskset]\nn = 5\n[eval.args]\nsplit = "x"\n'
+        '[[ablation]]\nenv_id = "b"\n[ablation.sweep.args]\nq = [1, 2]\n',
+    )
+    harness = {"style": "z"}
+    assert [each["env_args"] for each in evals] == [
+        {"split": "x", "config": {"taskset": {"n": 5}, "harness": harness}},
+        {"q": 1, "config": {"taskset": {"n": 2, "level": "hard"}, "harness": harness}},
+        {"q": 2, "config": {"taskset": {"n": 2, "level": "hard"}, "harness": harness}},
+    ]
+    assert not any(name in each for each in evals for name in ("taskset", "harness", "env"))
+
+
+def test_a_table_env_says_what_is_about_the_environment(workspace: Path) -> None:
+    sections = '[env.taskset]\nn = 2\n[env.harness]\nstyle = "z"\n[env.args]\nsplit = "x"\n'
+    args = {"split": "x", "config": {"taskset": {"n": 2}, "harness": {"style": "z"}}}
+    assert evals_of(workspace, f'model = "m"\n[env]\nid = "a"\n{sections}') == [{"env_id": "a", "model": "m", "env_args": args}]
+    assert evals_of(workspace, f'env_id = "a"\n{sections}') == [{"env_id": "a", "env_args": args}]
+    evals = evals_of(workspace, f'{sections}[[eval]]\nid = "a"\n[[eval]]\n[eval.env]\nid = "b"\n[eval.env.taskset]\nn = 3\n')
+    assert [(each["env_id"], each["env_args"]["config"]["taskset"]) for each in evals] == [("a", {"n": 2}), ("b", {"n": 3})]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[[eval", "cannot be read"),
+        ("[env.taskset]\nn = 1", r"no evaluations: add a table \[\[eval\]\] with an env_id, or \[env\] with an id"),
+        ("env = 3", r"env must be a table \[env\], got 3"),
+        ('[[env]]\nid = "a"', r"env must be a table \[env\]"),
+        ('[env]\nid = "a"\n[env.tasket]\nn = 1', r"\[env\] has no 'tasket'; it has id, args, taskset, harness\. Did you mean `taskset`"),
+        ('env_id = "b"\n[env]\nid = "a"', "says the same twice, as env_id and env.id"),
+        ('[env]\nid = "b"\n[[eval]]\nenv_id = "a"', "belongs into"),
+        ('[[eval]]\nenv_id = "a"\ntaskset = 3', "eval 1: taskset: must be a table, got 3"),
+        (
+            '[[eval]]\nenv_id = "a"\n[eval.args.config.taskset]\nn = 1\n[eval.taskset]\nn = 2',
+            r"config\.toml: a: args\.config and taskset say the same twice",
+        ),
         ("", "no evaluations"),
         ("eval = 3", r"must be tables \[\[eval\]\]"),
         ('[[evals]]\nenv_id = "a"', "no table or field 'evals'.*Did you mean `eval`"),

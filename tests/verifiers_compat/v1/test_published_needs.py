@@ -1,0 +1,258 @@
+"""What published tasksets and harnesses ask for, through ``import verifiers as vf``: a test for each need, named after what holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.verifiers_compat.models import calling, evaluated, texts
+from verifiers_compat.alias import install, uninstall
+
+PACKAGE = '''
+"""Written as published tasksets are: for `verifiers`."""
+
+import verifiers as vf
+import verifiers.v1 as v1
+from verifiers.v1.utils.judge_utils import clamp_float, completion_text, parse_judge_json
+
+
+class SumsConfig(v1.TasksetConfig):
+    difficulty: str = "easy"
+    num_tasks: int = 2
+
+
+class ToldConfig(v1.HarnessConfig):
+    style: str = "plain"
+
+
+class SumsEnvConfig(v1.EnvConfig):
+    taskset: SumsConfig = SumsConfig()
+    harness: ToldConfig = ToldConfig(max_turns=4)
+
+
+class Sums(vf.Taskset):
+    config_type = SumsConfig
+
+    def __init__(self, config=None):
+        super().__init__(source=self.load_rows, config=config)
+
+    def load_rows(self):
+        return [{"question": f"{self.config.difficulty} {i} + {i}?", "answer": str(2 * i)} for i in range(self.config.num_tasks)]
+
+    @vf.reward
+    async def judged(self, task, state) -> float:
+        verdict = parse_judge_json(f'The verdict: {{"score": {float(completion_text(state["completion"]) == task["answer"])}}}')
+        return clamp_float(verdict["score"])
+
+
+class Told(vf.Harness):
+    config_type = ToldConfig
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def calculator(prefix: str = "") -> v1.Toolset:
+    def total(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    total.__name__ = prefix + "total"
+    return v1.Toolset(tools=[total])
+
+
+def load_environment(config: SumsEnvConfig) -> vf.Env:
+    return vf.Env(Sums(config=config.taskset), Told(config=config.harness))
+'''
+
+
+@pytest.fixture(scope="module")
+def vf() -> Iterator[Any]:
+    """The package as published tasksets import it."""
+    install()
+    import verifiers
+
+    yield verifiers
+    uninstall()
+
+
+@pytest.fixture
+def sums(vf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module of a published package."""
+    (tmp_path / "typed_sums.py").write_text(PACKAGE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    import typed_sums  # type: ignore[import-not-found, unused-ignore]
+
+    yield typed_sums
+    del sys.modules["typed_sums"]
+
+
+# Typed configurations
+
+
+def test_an_instance_of_config_type_is_kept_as_it_is_unset_fields_and_all(sums: Any) -> None:
+    config = sums.SumsConfig(difficulty="hard")
+    taskset = sums.Sums(config=config)
+    assert taskset.config.model_fields_set == {"difficulty", "source"}, "the source is an argument"
+    assert taskset.config.model_copy(update={"source": None}) == config
+    assert [row["question"] for row in taskset.rows()] == ["hard 0 + 0?", "hard 1 + 1?"]
+    assert type(sums.Told(config=sums.ToldConfig(style="x")).config) is sums.ToldConfig
+
+
+def test_mappings_are_checked_with_config_type(sums: Any) -> None:
+    assert sums.Sums(config={"num_tasks": "3"}).config.num_tasks == 3
+    assert sums.Sums().config.difficulty == "easy"
+    with pytest.raises(ValueError, match=r"(?s)SumsConfig.*dificulty.*there is no such field.*Did you mean `difficulty`"):
+        sums.Sums(config={"dificulty": "hard"})
+
+
+def test_a_plain_class_takes_the_fields_of_the_base_and_drops_the_rest(vf: Any, sums: Any) -> None:
+    plain = vf.Taskset(config=sums.SumsConfig(difficulty="hard", taskset_id="mine"))
+    assert (type(plain.config), plain.taskset_id, hasattr(plain.config, "difficulty")) == (vf.TasksetConfig, "mine", False)
+    harness = vf.Harness(config=sums.ToldConfig(style="x", max_turns=2))
+    assert (type(harness.config), harness.config.max_turns) == (vf.HarnessConfig, 2)
+
+
+def test_a_section_is_merged_over_the_given_child_which_keeps_its_class(vf: Any, sums: Any) -> None:
+    config = vf.v1.EnvConfig({"taskset": {"num_tasks": 5}}, taskset=sums.SumsConfig(difficulty="hard", num_tasks=1))
+    assert (type(config.taskset), config.taskset.difficulty, config.taskset.num_tasks) == (sums.SumsConfig, "hard", 5)
+
+
+@pytest.mark.parametrize("child", [3, "typed_sums:SumsConfig", [1], object()])
+def test_children_that_are_no_configs_are_an_error(vf: Any, child: Any) -> None:
+    with pytest.raises(ValueError, match=r"EnvConfig\.taskset must be a configuration or a mapping"):
+        vf.v1.EnvConfig(taskset=child)
+
+
+async def test_load_environment_gives_the_loader_its_typed_config(vf: Any, sums: Any) -> None:
+    env = vf.load_environment("typed-sums", config={"taskset": {"difficulty": "hard", "num_tasks": 3}})
+    assert (env.taskset.config.difficulty, env.harness.config.max_turns) == ("hard", 4)
+    assert [row["reward"] for row in await evaluated(env, "2")] == [0.0, 1.0, 0.0]
+    assert vf.load_environment("typed-sums", harness={"style": "loud"}).harness.config.style == "loud"
+    assert len(vf.load_environment("typed-sums").taskset) == 2
+    with pytest.raises(
+        ValueError, match=r"'typed-sums' cannot be loaded: config does not fit SumsEnvConfig: taskset\.n: there is no such field"
+    ):
+        vf.load_environment("typed-sums", config={"taskset": {"n": 3}})
+
+
+# The smaller needs
+
+
+def test_a_taskset_is_iterable_over_its_tasks(vf: Any, sums: Any) -> None:
+    tasks = list(sums.Sums())
+    assert [type(task) for task in tasks] == [vf.v1.Task] * 2
+    assert [(task["question"], task["answer"], task["taskset_id"]) for task in tasks] == [
+        ("easy 0 + 0?", "0", "Sums"),
+        ("easy 1 + 1?", "2", "Sums"),
+    ]
+    assert len(sums.Sums({"num_tasks": 7})) == 7
+
+
+async def test_tables_make_toolsets(vf: Any, sums: Any, tmp_path: Path) -> None:
+    """The factory is called with all that stands in the table beside ``fn``."""
+    (tmp_path / "env.toml").write_text('[env.taskset.toolsets]\ncalc = {fn = "typed_sums:calculator", prefix = "my_"}\n')
+    taskset = vf.Taskset([{"question": "?"}], config=vf.TasksetConfig.from_toml(tmp_path / "env.toml", "env.taskset"))
+    assert taskset.named_toolsets["calc"].tool_names == ["my_total"]
+
+
+async def test_toolsets_are_added_to_tasksets_and_harnesses(vf: Any, sums: Any) -> None:
+    taskset, harness = sums.Sums(), sums.Told()
+    env = vf.Env(taskset, harness)
+    taskset.add_toolset(sums.add)
+    harness.add_toolset({"more": {"fn": sums.calculator}})
+    call = calling(("add", {"a": 1, "b": 2}), ("total", {"a": 3, "b": 4}))
+    [output] = await evaluated(env, call, "0", num_examples=1)
+    assert texts(output["completion"]) == ["3", "7"]
+
+
+def test_an_argument_wins_over_config(vf: Any) -> None:
+    assert vf.Toolset(write=False, config={"write": True}).write is False
+    assert vf.Toolset(config={"write": True}).write is True
+    assert vf.Toolset(scope="rollout", config={"scope": "global"}).scope == "rollout"
+    assert vf.Taskset(system_prompt="", config={"system_prompt": "Be brief"}).system_prompt[0]["content"] == ""
+
+
+def test_a_single_string_may_stand_where_a_list_is_meant(vf: Any) -> None:
+    assert vf.v1.SandboxConfig(packages="numpy", setup_commands="make").packages == ["numpy"]
+    assert vf.v1.ToolsetConfig(show="add").show == ["add"]
+    assert vf.v1.MCPToolConfig(command="serve", args="--fast").args == ["--fast"]
+
+
+def test_show_with_hide_is_an_error(vf: Any, sums: Any) -> None:
+    with pytest.raises(ValueError, match="show or hide, not both"):
+        vf.v1.ToolsetConfig(show=["add"], hide=["add"])
+    with pytest.raises(ValueError, match="show or hide, not both"):
+        vf.Toolset([sums.add], show=["add"], config={"hide": ["add"]})
+
+
+def test_the_config_of_a_harness_shows_what_is_in_force(vf: Any, sums: Any) -> None:
+    config = sums.ToldConfig(max_turns=4, sampling_args={"top_p": 1.0})
+    harness = sums.Told(config=config, max_turns=10, model="m", sampling_args={"temperature": 0.5})
+    assert (harness.config.max_turns, harness.config.model) == (10, "m")
+    assert harness.config.sampling_args == harness.sampling_args == {"top_p": 1.0, "temperature": 0.5}
+    assert (config.max_turns, config.sampling_args) == (4, {"top_p": 1.0}), "it is another's"
+
+
+def test_config_schema_has_a_line_for_each_field(vf: Any, sums: Any) -> None:
+    lines = sums.Sums.config_schema().splitlines()
+    assert lines[0] == "SumsConfig"
+    assert {"- difficulty: str = 'easy'", "- num_tasks: int = 2", "- source: object | None = None"} <= set(lines)
+    assert "- max_turns: int = 10" in vf.Harness.config_schema().splitlines()
+
+
+async def test_the_scoring_helpers_score(vf: Any) -> None:
+    v1 = vf.v1
+
+    def exact(task: Any, state: Any) -> float:
+        return float(state["completion"] == task["answer"])
+
+    signals = v1.build_signals(rewards=[exact])
+    v1.add_metric(signals, lambda task, state: len(state["completion"]))
+    state = await v1.score_rollout(v1.collect_signals(signals), {"answer": "four"}, {"completion": "four"})
+    assert (state["reward"], state["metrics"]) == (1.0, {"exact": 1.0, "<lambda>": 4.0})
+
+
+def test_the_helpers_of_judges_and_tools_are_at_their_paths(vf: Any) -> None:
+    from verifiers.v1.utils.endpoint_utils import client_from_state, endpoint_config_from_state  # noqa: F401
+    from verifiers.v1.utils.json_utils import json_args
+    from verifiers.v1.utils.judge_utils import clamp_float, completion_text, parse_judge_json, truncate_text
+
+    assert json_args('{"a": 1}') == {"a": 1}
+    assert completion_text([{"role": "assistant", "content": "a"}, {"role": "tool", "content": "t"}]) == "a"
+    assert parse_judge_json('```json\n{"score": 1}\n```') == {"score": 1}
+    assert clamp_float("1.5") == 1.0
+    assert truncate_text("x" * 6001).endswith("\n...<truncated>")
+    with pytest.raises(ImportError, match=r"endpoint_utils.Endpoint is not offered: one server"):
+        from verifiers.v1.utils.endpoint_utils import Endpoint  # noqa: F401
+    with pytest.raises(ImportError, match="sandbox"):
+        import verifiers.v1.utils.sandbox_utils  # noqa: F401
+
+
+async def test_added_functions_count_from_then_on(vf: Any, sums: Any) -> None:
+    """Also where the harness plays in an environment already, and where one of them sees whole groups."""
+    taskset = sums.Sums()
+    env = vf.Env(taskset)
+    taskset.add_reward(lambda task, state: 0.25)
+    outputs = await evaluated(env, "0")
+    assert [row["reward"] for row in outputs] == [1.25, 0.25]
+
+    def flat(tasks: Any, states: Any) -> list[float]:
+        return [3.0] * len(states)
+
+    taskset.add_advantage(flat)
+    outputs = await evaluated(env, "0", rollouts_per_example=2, state_columns=["advantage"])
+    assert [row["advantage"] for row in outputs] == [3.0] * 4
+
+    def judged(task: Any, state: Any) -> float:
+        return 0.0
+
+    with pytest.raises(ValueError, match="two signals are called 'judged'"):
+        taskset.add_metric(judged)
+    assert texts(outputs[0]["completion"], "assistant") == ["0"]

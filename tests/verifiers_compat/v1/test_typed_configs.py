@@ -1,0 +1,217 @@
+"""Configurations: how they start from one another, are merged, come from TOML, and what the errors about them say."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from pydantic import Field, ValidationError, model_validator
+
+import verifiers_compat.v1 as vf
+from vfgym.errors import ConfigurationError
+
+
+class Level(vf.TasksetConfig):
+    level: int = 1
+    options: dict[str, Any] = {}
+    run_id: str = Field(default_factory=lambda: uuid.uuid4().hex)
+
+    @model_validator(mode="after")
+    def _check(self) -> Level:
+        if self.level < 0:
+            raise ValueError("levels are counted from 0")
+        return self
+
+
+class Deeper(Level):
+    depth: int = 1
+
+
+class Other(vf.TasksetConfig):
+    level: int = 7
+    colour: str = "red"
+
+
+class Style(vf.HarnessConfig):
+    style: Literal["plain", "loud"] = "plain"
+
+
+class MyEnv(vf.EnvConfig):
+    taskset: Level = Level(level=2, options={"a": 1, "b": {"x": 1}})
+    harness: Style | None = None
+    split: str = "train"
+
+
+class Levels(vf.Taskset):
+    config_type = Level
+
+
+# One starts from another
+
+
+def test_a_configuration_gives_what_was_set_in_it_and_the_class_has() -> None:
+    assert Level(vf.TasksetConfig(taskset_id="a"), level=3).model_dump(include={"taskset_id", "level"}) == {"taskset_id": "a", "level": 3}
+    assert Level(Other()).level == 1, "a default is not set"
+    assert Level(Other(level=5, colour="blue")).level == 5
+    assert vf.TasksetConfig(Level(taskset_id="a", level=9)).model_fields_set == {"taskset_id"}
+
+
+@pytest.mark.parametrize("config", [3, "a.toml", ["level"], object()])
+def test_what_is_neither_configuration_nor_mapping_is_refused(config: Any) -> None:
+    for error in (ValueError, TypeError):
+        with pytest.raises(error, match="Level starts from a configuration or a mapping, got"):
+            Level(config)
+
+
+def test_an_unknown_field_names_the_class_and_those_that_there_are() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Level(levl=3)
+    assert "1 validation error for Level\nlevl\n  there is no such field. Level has: " in str(caught.value)
+    assert "Did you mean `level`?" in str(caught.value)
+    [problem] = caught.value.errors()
+    assert (problem["type"], problem["loc"], problem["input"]) == ("extra_forbidden", ("levl",), 3)
+    with pytest.raises(ValidationError, match=r"(?s)scoring\.a\.wait.*ScoringConfig has: stage, priority, weight, skip"):
+        Level(scoring={"a": {"wait": 1}})
+
+
+# Tasksets and harnesses keep theirs
+
+
+def test_fields_that_were_never_set_are_kept_too() -> None:
+    """Here one that is random by default, and one that was changed without a check."""
+    config = Level()
+    config.level = -3
+    taskset = Levels(config=config)
+    assert (taskset.config.run_id, taskset.config.level) == (config.run_id, -3)
+    assert taskset.config == config
+    assert Levels(config={"run_id": "r"}).config.run_id == "r"
+
+
+def test_the_class_of_the_configuration_is_config_type() -> None:
+    assert type(Levels(config=Deeper(depth=3, level=4)).config) is Level
+    assert type(Levels(config=vf.TasksetConfig()).config) is Level
+    assert Levels(config=Other(level=4)).config.level == 4
+
+    class Further(Levels):
+        config_type = Deeper
+
+    assert Further(config={"depth": 2}).config.depth == 2
+    with pytest.raises(ConfigurationError, match="Levels takes a Level or a mapping with its fields, got a HarnessConfig"):
+        Levels(config=vf.HarnessConfig())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [vf.HarnessConfig, dict, Level(), None])
+def test_config_type_has_to_be_derived_from_that_of_the_base(wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"Wrong\.config_type must be TasksetConfig or a class derived from it"):
+        type("Wrong", (vf.Taskset,), {"config_type": wrong})
+
+
+def test_arguments_are_checked_as_fields_and_leave_the_given_configuration_alone() -> None:
+    config = Style(sampling_args={"extra_body": {"a": 1}})
+    harness = vf.Harness(sampling_args={"extra_body": {"b": 2}}, config=config)
+    assert harness.config.sampling_args == {"extra_body": {"a": 1, "b": 2}}
+    assert config.sampling_args == {"extra_body": {"a": 1}}
+    with pytest.raises(ConfigurationError, match="an argument does not fit HarnessConfig: max_turns: Input should be a valid integer"):
+        vf.Harness(max_turns="many")  # type: ignore[arg-type]
+
+
+def test_a_configuration_may_keep_turns_out_of_the_trajectory() -> None:
+    def keep(step: Any, state: Any) -> bool:
+        return False
+
+    assert vf.Harness(config={"keep_trajectory_step": keep}).keep_trajectory_step is keep  # type: ignore[comparison-overlap]
+
+
+# Environments
+
+
+def test_what_is_more_explicit_wins_all_the_way_down() -> None:
+    config = MyEnv({"taskset": {"options": {"b": {"y": 2}}}}, taskset={"level": 3})
+    assert (type(config.taskset), config.taskset.level) == (Level, 3)
+    assert config.taskset.options == {"a": 1, "b": {"x": 1, "y": 2}}
+    assert MyEnv({"taskset": {"level": 5}, "split": "a"}, taskset=Level(level=3), split="b").model_dump(include={"split"}) == {"split": "b"}
+    assert MyEnv({"taskset": {"level": 5}}, taskset=Level(level=3)).taskset.level == 5
+    assert MyEnv({"harness": {"style": "loud"}}).harness == Style(style="loud")
+    assert MyEnv().taskset.level == 2
+    assert MyEnv(vf.EnvConfig(taskset={"level": 4})).taskset.level == 4
+    kept = Level(level=4)
+    assert vf.EnvConfig(taskset=kept).taskset is kept
+
+
+def test_of_two_classes_the_derived_one_is_kept() -> None:
+    assert type(vf.EnvConfig({"taskset": Deeper(depth=4)}, taskset=Level(level=3)).taskset) is Deeper
+    assert type(vf.EnvConfig({"taskset": vf.TasksetConfig(taskset_id="a")}, taskset=Level(level=3)).taskset) is Level
+    with pytest.raises(ConfigurationError, match=r"EnvConfig\.taskset: a Other does not go with a Level: neither is derived"):
+        vf.EnvConfig({"taskset": Other(colour="blue")}, taskset=Level())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"taskset": {"levl": 3}}, r"(?s)for MyEnv\ntaskset\.levl\n.*Level has: .*Did you mean `level`"),
+        ({"taskset": {"level": "high"}}, r"(?s)for MyEnv\ntaskset\.level\n.*valid integer"),
+        ({"taskset": {"level": -1}}, r"(?s)for MyEnv\ntaskset\n.*counted from 0"),
+        ({"harness": {"style": "mute"}}, r"(?s)for MyEnv\nharness\.style\n.*'plain' or 'loud'"),
+        ({"tasket": {}}, r"(?s)for MyEnv\ntasket\n.*MyEnv has: taskset, harness, split\. Did you mean `taskset`"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_path(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        MyEnv(given)
+
+
+# Files
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "env.toml"
+    path.write_text('name = "x"\n[env.taskset]\nlevel = 3\n[env.harness]\nstyle = "loud"\n[wrong]\nlevel = "high"\nlevl = 1\n')
+    return path
+
+
+def test_sections_of_a_file(file: Path) -> None:
+    config = MyEnv.from_toml(file, section="env")
+    assert (config.taskset.level, config.taskset.options["a"], config.harness) == (3, 1, Style(style="loud"))
+    assert [Level.from_toml(file, section).level for section in ("env.taskset", ["env", "taskset"], ("env", "taskset"))] == [3] * 3
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("env.tasket", r"env\.toml has no table \[env\.tasket\]\. Did you mean `taskset`"),
+        ("name", r"\[name\] of .*env\.toml is not a table"),
+        ("wrong", r"\[wrong\] of .*env\.toml does not fit Level: level: .*valid integer.*; levl: there is no such field\. Level has: "),
+        (None, r"env\.toml does not fit Level: name: there is no such field"),
+    ],
+)
+def test_errors_name_the_file_the_table_and_the_field(file: Path, section: str | None, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Level.from_toml(file, section)
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text("a = [")
+    with pytest.raises(ConfigurationError, match=r"broken\.toml is not a TOML file"):
+        Level.from_toml(tmp_path / "broken.toml")
+    with pytest.raises(FileNotFoundError, match=r"none\.toml"):
+        Level.from_toml(tmp_path / "none.toml")
+
+
+def test_the_schema_has_a_line_for_each_field() -> None:
+    class Needs(vf.Config):
+        path: Path
+        mode: Literal["a.b", "c"] = "a.b"
+        sandbox: vf.SandboxConfig | None = None
+        names: list[str] = Field(default_factory=list)
+
+    assert Needs.schema_text().splitlines() == [
+        "Needs",
+        "- path: Path = required",
+        "- mode: Literal['a.b', 'c'] = 'a.b'",
+        "- sandbox: SandboxConfig | None = None",
+        "- names: list[str] = <factory>",
+    ]
+    assert Levels.config_schema() == Level.schema_text()

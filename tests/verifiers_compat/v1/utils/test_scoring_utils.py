@@ -1,0 +1,131 @@
+"""Signals as lists: what can be added, in which order they run, and what they do to states that are plain dicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from verifiers_compat.v1.utils.scoring_utils import apply_scoring
+from vfgym.errors import ConfigurationError
+
+
+def exact(task: Any, state: Any) -> float:
+    return 0.5
+
+
+async def late(task: Any, state: Any) -> bool:
+    return True
+
+
+def level(task: Any, state: Any, level: int) -> int:
+    return level
+
+
+@vf.reward(weight=2.0, priority=5)
+def first(task: Any, state: Any) -> int:
+    return 1
+
+
+@vf.reward(stage="group")
+def shared(tasks: Any, states: Any) -> list[float]:
+    return [1.0] * len(states)
+
+
+@vf.metric(stage="group")
+def size(tasks: Any, states: Any) -> list[int]:
+    return [len(states)] * len(states)
+
+
+@vf.advantage
+def over_one(tasks: Any, states: Any) -> list[float]:
+    return [state["reward"] - 1 for state in states]
+
+
+class Owner:
+    """Has marked methods, as a taskset has."""
+
+    @vf.reward(weight=0.5)
+    async def own(self, task: Any, state: Any) -> float:
+        return 1.0
+
+    @vf.metric
+    def length(self, task: Any, state: Any) -> int:
+        return 4
+
+    @vf.stop
+    def never(self, task: Any, state: Any) -> bool:
+        return False
+
+
+async def test_signals_score_a_state_that_has_nothing_yet() -> None:
+    """The values are those that verifiers 0.1.14 gives for the same program."""
+    signals = vf.build_signals(Owner(), rewards=[exact, late, first])
+    state = {"reward": 1.0, "metrics": {"x": 1.0}}
+    assert await vf.score_rollout(signals, {}, state) is state
+    assert state == {"reward": 5.0, "metrics": {"x": 1.0, "first": 1.0, "exact": 0.5, "late": 1.0, "length": 4.0, "own": 1.0}}
+    assert list(state["metrics"]) == ["x", "first", "exact", "late", "length", "own"]  # type: ignore[call-overload]
+    assert await vf.score_rollout(vf.build_signals(Owner()), {}, {}) == {"metrics": {"length": 4.0, "own": 1.0}, "reward": 0.5}
+    assert vf.build_signals() == []
+
+
+async def test_signals_are_added_one_by_one() -> None:
+    signals: list[Any] = []
+    vf.add_metric(signals, size)
+    vf.add_reward(signals, exact)
+    vf.add_advantage(signals, over_one)
+    vf.add_reward(signals, first)
+    assert [(signal.name, signal.kind, signal.stage) for signal in vf.collect_signals(signals)] == [
+        ("first", "reward", "rollout"),
+        ("exact", "reward", "rollout"),
+        ("over_one", "advantage", "group"),
+        ("size", "metric", "group"),
+    ]
+    with pytest.raises(ConfigurationError, match="two signals are called 'exact'"):
+        vf.add_reward(signals, exact)
+    with pytest.raises(ConfigurationError, match="size is marked as a metric, so it cannot be an item of rewards"):
+        vf.add_reward(signals, size)
+    with pytest.raises(ConfigurationError, match="two signals are called"):
+        vf.collect_signals(vf.build_signals(Owner()), vf.build_signals(Owner()))
+
+
+async def test_a_group_is_scored_together_and_advantages_come_last() -> None:
+    signals = vf.build_signals(rewards=[shared, exact], metrics=[size], advantages=[over_one])
+    states: list[dict[str, Any]] = [{"reward": 1.0}, {"trajectory": [{"advantage": None}, {"advantage": 3}, {}]}]
+    scored = await vf.score_group(signals, [{}, {}], states)
+    assert [state["reward"] for state in scored] == [2.0, 1.0]
+    assert [state["metrics"] for state in scored] == [{"shared": 1.0, "size": 2.0}] * 2
+    assert [state["advantage"] for state in states] == [1.0, 0.0]
+    assert states[1]["trajectory"] == [{"advantage": 0.0}, {"advantage": 3}, {"advantage": 0.0}]
+    assert "advantage" not in (await vf.score_group(vf.build_signals(rewards=[shared]), [{}], [{}]))[0]
+
+
+async def test_more_arguments_can_be_given_to_signals() -> None:
+    async def more(func: Any, task: Any, state: Any) -> dict[str, int]:
+        return {"level": task["level"]} if func is level else {}
+
+    state = await vf.score_rollout(vf.build_signals(rewards=[level, exact]), {"level": 5}, {}, more)
+    assert state["metrics"] == {"level": 5.0, "exact": 0.5}
+    with pytest.raises(TypeError, match="level"):
+        await vf.score_rollout(vf.build_signals(rewards=[level]), {}, {})
+    with pytest.raises(ConfigurationError, match="the rollout reward level asks for level; it can have state, task"):
+        vf.Taskset(rewards=[level])
+
+
+async def test_scoring_changes_signals_by_name() -> None:
+    signals = vf.build_signals(Owner(), {"own": {"weight": 3.0, "priority": 9}, "length": {"skip": True}}, rewards=[exact])
+    assert [(signal.name, signal.weight, signal.priority) for signal in signals] == [("own", 3.0, 9), ("exact", 1.0, 0)]
+    with pytest.raises(ConfigurationError, match=r"scoring names 'onw', and there is no such signal; there are: .*Did you mean `own`"):
+        apply_scoring(vf.build_signals(Owner()), {"onw": {"weight": 1.0}})
+    with pytest.raises(ValueError, match="Did you mean `weight`"):
+        vf.build_signals(Owner(), {"own": {"wieght": 3.0}})
+
+
+@pytest.mark.parametrize("value", ["x", None, [1]])
+async def test_what_is_no_number_is_refused(value: Any) -> None:
+    def wrong(task: Any, state: Any) -> Any:
+        return value
+
+    with pytest.raises(TypeError, match="wrong must return a number, got"):
+        await vf.score_rollout(vf.build_signals(rewards=[wrong]), {}, {})
