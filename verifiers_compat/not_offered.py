@@ -104,7 +104,6 @@ REASONS: Mapping[str, str] = {
     **_at("v1", "packages.tasksets", _HARBOR),
     **_at("v1.utils", "sandbox_utils sandbox_program_utils mcp_proxy_utils artifact_utils", _SANDBOX_PROGRAM),
     **_at("v1.utils", "lifecycle_utils mcp_utils program_utils prompt_utils timing_utils tool_utils trajectory_utils", _INSIDE),
-    **_at("v1.utils.scoring_utils", "SIGNAL_CONFIG_KEYS add_signal apply_signal_config validate_signal decorated_signals", _INSIDE),
     **_at(
         "v1.utils.endpoint_utils",
         "Endpoint endpoint_from_state endpoint_api_client_type forward_request run_intercepted_program",

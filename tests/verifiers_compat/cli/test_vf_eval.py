@@ -229,12 +229,12 @@ def test_sections_of_a_config_file_configure_taskset_and_harness(vf_eval: VfEval
     (workspace / "run.toml").write_text(f'{head}[[eval]]\nenv_id = "typed-levels"\n[eval.taskset]\nlevle = "hard"\n')
     done = vf_eval("run.toml")
     assert done.code == 2
-    assert "'typed-levels' cannot be loaded: config does not fit LevelsConfig: taskset.levle: there is no such field" in done.err
-    assert "Did you mean `level`?" in done.err
+    assert "'typed-levels' failed: config does not fit LevelsConfig: taskset.levle: there is no such field" in done.err
+    assert "Did you mean `level`" in done.err
     (workspace / "run.toml").write_text(f'{head}[[eval]]\nenv_id = "yes-no"\n[eval.taskset]\nlevel = "hard"\n')
     done = vf_eval("run.toml")
     assert done.code == 2
-    assert "'yes-no' cannot be loaded: its load_environment takes no config, so nobody would read taskset" in done.err
+    assert "'yes-no' failed: its load_environment takes no config, so nobody would read taskset" in done.err
 
 
 def test_evaluations_run_at_the_same_time(vf_eval: VfEval, workspace: Path) -> None:
