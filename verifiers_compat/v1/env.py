@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from verifiers_compat.envs.environment import Environment
-from verifiers_compat.types import State as EnvState
+from verifiers_compat.v1.episode_state import RolloutState
 from verifiers_compat.v1.first_error import keep_first_error
 from verifiers_compat.v1.harness import Harness
 from verifiers_compat.v1.runtime import GROUP_KEY
@@ -36,17 +36,6 @@ _OWN_TO_EPISODE = frozenset(
     }
 )
 """Items that the environment's state has in its own form."""
-
-
-class RolloutState(EnvState):
-    """The state of an episode of an `Env`, which knows the rollout that it shows."""
-
-    __slots__ = ("rollout_state", "rollout_task", "scoring_failure")
-
-    rollout_task: Task
-    rollout_state: State
-    scoring_failure: Exception | None
-    """What scoring its group raised, where the rollout went well until then."""
 
 
 class HarnessRubric(Rubric):

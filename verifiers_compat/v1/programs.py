@@ -21,7 +21,7 @@ from verifiers_compat.v1.handlers import required_names
 from verifiers_compat.v1.plain import plain_data
 from verifiers_compat.v1.state import PROTECTED, State
 from vfgym.aio.threads import on_thread
-from vfgym.calls import CallPlan, is_awaitable
+from vfgym.calls import CallPlan, is_async, is_awaitable
 from vfgym.errors import ConfigurationError, InfraError, did_you_mean
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ async def _run_function(plan: CallPlan, options: Mapping[str, Any], running: Run
     bindings = Bindings(running.harness, qualified)
     bindings.check([plan.name])
     names = {"task": running.task, "state": state, **await bindings.values(plan.name, running.task, state)}
-    if asyncio.iscoroutinefunction(plan.func) or asyncio.iscoroutinefunction(getattr(type(plan.func), "__call__", None)):  # noqa: B004
+    if is_async(plan.func):
         result = await plan(names)
     else:
         # It holds its thread for as long as the rollout takes, and may use a synchronous client.

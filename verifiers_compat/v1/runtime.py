@@ -48,7 +48,7 @@ class Runtime:
         self.task = task
         self.state = state
         handles = state.handles
-        self.outer: vfgym.state.State | None = handles.outer
+        self.outer = handles.outer
         self.tools: dict[str, RolloutTool] = {}
         self.user: User | None = harness.resolve_user()
         self.system_prompt = harness.resolve_system_prompt(task)
@@ -181,9 +181,10 @@ class Runtime:
         if not await maybe_await(self.harness.keep_trajectory_step, step, self.state):
             return
         self.transcript["trajectory"].append(step)
-        if self.outer is not None:
+        episode = self.transcript.handles.outer
+        if episode is not None and episode.rollout_state is self.transcript:  # and not a child's that keeps its own
             view = MessagesView(prompt, len(prompt))
-            self.outer["trajectory"].append({**step, "prompt": view, "response": response, "extras": {}})
+            episode["trajectory"].append({**step, "prompt": view, "response": response, "extras": {}})
 
     # The endpoint
 

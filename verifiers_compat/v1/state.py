@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import vfgym.state
 from verifiers_compat import types
 from verifiers_compat.v1.plain import check_json, plain_data
 from verifiers_compat.v1.task import Task
@@ -16,6 +15,7 @@ from vfgym.errors import ConfigurationError, Error, OverlongPromptError
 from vfgym.results.rows import ErrorInfo
 
 if TYPE_CHECKING:
+    from verifiers_compat.v1.episode_state import RolloutState
     from verifiers_compat.v1.runtime import Runtime
 
 PROTECTED = {
@@ -42,7 +42,7 @@ class Handles:
     """Tools of another rollout, by name."""
     transcript: State | None = None
     """In whose trajectory model calls are recorded instead of the state's own."""
-    outer: vfgym.state.State | None = None
+    outer: RolloutState | None = None
     """The state of the episode that the rollout is part of."""
     max_seq_len: int | None = None
     """Tokens after which the stored token data of a turn is cut."""

@@ -9,10 +9,17 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from tests.models import InOrder, calling
+from vfgym import Response, Usage
 from vfgym.errors import ConfigurationError
+from vfgym.messages import ResponseMessage
 from vfgym.testing import ScriptedClient
 
 ROWS = [{"question": "2 + 2?", "answer": "4"}]
+ANSWERS: list[Any] = [
+    {"content": None, "tool_calls": calling(("search", {"key": "a"})).tool_calls},
+    {"content": "found"},
+    {"content": "done"},
+]
 CHILD = {"prompt": [{"role": "user", "content": "help"}]}
 
 
@@ -63,6 +70,30 @@ async def test_a_rollout_may_run_another_harness(where: str, transcript: str) ->
     recorded = own + (2 if transcript == "append" else 0)
     assert (len(state["trajectory"]), state["num_model_requests"]) == (recorded, recorded)
     assert state["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("lent", "steps", "tokens"),
+    [
+        ({"borrow": "model", "tools": "search", "transcript": "append"}, 3, 9.0),
+        ({"borrow": "model", "tools": "search"}, 1, 9.0),
+        ({"tools": "search", "transcript": "append"}, 3, 3.0),
+    ],
+)
+async def test_the_trajectory_of_an_episode_is_that_of_its_rollout(lent: dict[str, Any], steps: int, tokens: float) -> None:
+    """A child that keeps its own is not in it. What the rollout's model was asked is counted, and no other model's."""
+
+    async def delegate(state: vf.State) -> None:
+        child = vf.Harness(client=client, model="m")
+        await child.run(CHILD, state.for_task(CHILD, **lent))
+
+    answers = [Response("r", 0, "m", Usage(3, 0, 5, 8), ResponseMessage(**fields)) for fields in ANSWERS]
+    env = vf.Env(vf.Taskset(ROWS, toolsets=[search], setups=[delegate]))
+    client = InOrder(*answers)
+    [row] = (await env.evaluate(client, "m", state_columns=["trajectory", "num_model_requests"]))["outputs"]
+    assert (len(row["trajectory"]), row["num_model_requests"]) == (steps, steps)
+    assert row["token_usage"]["input_tokens"] == tokens
+    assert row["completion"] == [{"role": "assistant", "content": "done"}]
 
 
 async def test_what_cannot_be_borrowed_says_why() -> None:
