@@ -1,0 +1,86 @@
+"""The example packages: `vf-install` installs them, `vf-eval` runs them against a server on this machine, and they can be stepped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import verifiers_compat as vf
+from tests.models import calling
+from tests.programs import make_environment, run_module
+from vfgym.model_server import ModelRequest, ModelServer
+
+FOLDER = Path(__file__).parents[3] / "examples" / "environments"
+COMMANDS = "verifiers_compat.cli.commands"
+
+
+def shopper(request: ModelRequest) -> Any:
+    """Look up the price of every fruit in the question, then add them up."""
+    if request.messages[-1]["role"] == "user":
+        fruits = request.messages[-1]["content"].removesuffix("?").partition(": ")[2].split(", ")
+        return calling(*(("price", {"fruit": fruit}) for fruit in fruits))
+    return f"{sum(int(message['content']) for message in request.messages if message['role'] == 'tool')}"
+
+
+def careful(request: ModelRequest) -> str:
+    """Be wrong by one at first, and right when asked to check."""
+    words = request.messages[0]["content"].removesuffix("?").split()
+    total = int(words[-3]) + int(words[-1])
+    return f"It is {total if len(request.messages) > 1 else total + 1}."
+
+
+def test_they_are_installed_and_evaluated(tmp_path: Path) -> None:
+    python = make_environment(tmp_path / "venv")
+    offline = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1", "PATH": "/usr/bin:/bin"}  # no uv; pip reads "0" as "do not isolate"
+    with ModelServer({"shopper": shopper, "careful": careful}) as server:
+        for name, model, expected in (
+            ("price-list", "shopper", ("reward: avg - 1.100", "correct: avg - 1.000", "frugal: avg - 1.000")),
+            ("checked-answers", "careful", ("reward: avg - 1.000", "changed: avg - 1.000", "command_completed: 1.0")),
+        ):
+            run_module(f"{COMMANDS}.install", name, "-p", str(FOLDER), python=python, **offline)
+            done = run_module(f"{COMMANDS}.eval", name, "-m", model, "-b", server.openai_url, python=python)
+            assert all(line in done.stdout for line in expected), done.stdout
+
+
+@pytest.fixture
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = set(sys.modules)
+    for folder in ("price_list", "checked_answers"):
+        monkeypatch.syspath_prepend(str(FOLDER / folder))
+    yield
+    for name in set(sys.modules) - known:
+        if name.partition(".")[0] in ("price_list", "checked_answers"):
+            del sys.modules[name]
+
+
+@pytest.mark.usefixtures("importable")
+def test_the_taskset_takes_its_configuration_and_can_be_stepped() -> None:
+    env: Any = vf.load_environment("price-list", config={"taskset": {"num_tasks": 2, "max_fruits": 1}, "harness": {"max_turns": 3}})
+    assert (len(env.get_dataset()), env.harness.max_turns) == (2, 3)
+    observation, info = env.reset(seed=0)
+    [tool] = info["tools"]
+    assert list(tool["function"]["parameters"]["properties"]) == ["fruit"]
+    fruit = observation[-1]["content"].removesuffix("?").partition(": ")[2]
+    observation, *_ = env.step(calling(("price", {"fruit": fruit})))
+    outcome = env.step(f"Together: {observation[-1]['content']}")
+    assert (outcome.reward, outcome.terminated, outcome.info["metrics"]) == (1.1, True, {"correct": 1.0, "frugal": 1.0, "lookups": 1.0})
+    with pytest.raises(ValueError, match="max_fruit"):
+        vf.load_environment("price-list", config={"taskset": {"max_fruit": 1}})
+    env.close()
+
+
+@pytest.mark.usefixtures("importable")
+def test_the_model_of_a_command_is_whoever_steps_the_environment() -> None:
+    env: Any = vf.load_environment("checked-answers", num_tasks=1)
+    observation, _ = env.reset(seed=0)
+    assert observation[-1]["content"] == "What is 7 + 13?"
+    observation, reward, terminated, *_ = env.step("21")
+    assert (observation[-1]["content"], reward, terminated) == ("Check this, and end with the right number.", 0.0, False)
+    outcome = env.step("It is 20.")
+    assert (outcome.reward, outcome.terminated, outcome.info["stop_condition"]) == (1.0, True, "command_completed")
+    assert json.loads(json.dumps(env.state["command"]))["stdout"] == "It is 20.\n"
+    env.close()
