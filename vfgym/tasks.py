@@ -158,12 +158,16 @@ class Tasks:
         self._types = types
         self.dropped = frozenset(dropped)
         """Columns that are not part of a task."""
-        self._system = [types["system"](system_prompt)] if system_prompt is not None else []
+        self.set_system_prompt(system_prompt)
         self._few_shot = as_messages(few_shot or [], types, name="few_shot")
         self._rows: Any = None
         self._own_ids = False
         self._known_ids: Sequence[int] | None = None
         self._index_of_id: dict[int, int] | None = None
+
+    def set_system_prompt(self, system_prompt: str | None) -> None:
+        """Put another text before every prompt that has no system message of its own; None for nothing."""
+        self._system = [] if system_prompt is None else [self._types["system"](system_prompt)]
 
     @property
     def rows(self) -> Rows:

@@ -26,6 +26,11 @@ class AdaptedEnvironment(RolloutAPI, Fork):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.definition, name)
 
+    def set_system_prompt(self, system_prompt: str | None) -> None:
+        """Replace the system prompt (see `ChatEnv.set_system_prompt`). Datasets are made anew."""
+        self.definition.set_system_prompt(system_prompt)
+        self._datasets.clear()
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_") or hasattr(type(self), name) or not hasattr(self.__dict__.get("_definition"), name):
             super().__setattr__(name, value)

@@ -26,6 +26,8 @@ logger = logging.getLogger("verifiers_compat")
 
 _DOCUMENTED_WORKERS = 512
 
+_NO_SYSTEM_PROMPT = "message_type='completion' has text prompts, which take no system_prompt and no few_shot messages"
+
 _OWN_ARGUMENTS: Mapping[str, Any] = {
     "message_type": "chat",
     "max_workers": None,
@@ -93,7 +95,7 @@ class Environment(RolloutAPI, ChatEnv):
                 f"{type(self).__name__} needs tasks: give dataset= or eval_dataset= (rows with a question or a prompt)"
             )
         if self.message_type == "completion" and (self.system_prompt or self.few_shot):
-            raise ConfigurationError("message_type='completion' has text prompts, which take no system_prompt and no few_shot messages")
+            raise ConfigurationError(_NO_SYSTEM_PROMPT)
         if self._older_tools:
             self.tool_defs += [as_tool(tool, Tool) for tool in self._older_tools]
         del self._older_tools
@@ -102,6 +104,17 @@ class Environment(RolloutAPI, ChatEnv):
         if len(parsers) > 1:
             names = " and ".join(sorted(parser.__name__ for parser in parsers))
             logger.warning("%s has different parsers for itself and its rubric: %s", type(self).__name__, names)
+
+    def set_system_prompt(self, system_prompt: str | None) -> None:
+        """Replace the system prompt (see `ChatEnv.set_system_prompt`). Datasets are made anew.
+
+        Raises:
+            ConfigurationError: If prompts are plain text, which has no system message.
+        """
+        if self.message_type == "completion" and system_prompt:
+            raise ConfigurationError(_NO_SYSTEM_PROMPT)
+        super().set_system_prompt(system_prompt)
+        self._datasets.clear()
 
     def initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> vfgym.state.State:
         """Return the state that an episode of a task of its own starts from (see `ChatEnv.initial_state`).

@@ -16,6 +16,8 @@ from verifiers_compat.envs.environment import Environment
 from verifiers_compat.v1.episode_state import RolloutState
 from verifiers_compat.v1.first_error import keep_first_error
 from verifiers_compat.v1.harness import Harness
+from verifiers_compat.v1.participant import Participant
+from verifiers_compat.v1.plain import system_messages
 from verifiers_compat.v1.runtime import GROUP_KEY
 from verifiers_compat.v1.state import Handles, State
 from verifiers_compat.v1.task import Task
@@ -24,10 +26,10 @@ from vfgym.aio.steps import Steps
 from vfgym.calls import rollout_failure
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import teardown
-from vfgym.messages import as_messages
+from vfgym.messages import as_messages, content_text
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
-from vfgym.tasks import Row
+from vfgym.tasks import Row, Tasks
 
 _OWN_TO_EPISODE = frozenset(
     {
@@ -185,6 +187,41 @@ class Env(Environment):
             rubric=HarnessRubric(self.harness),
             **kwargs,
         )
+        prompts = [message for source in self._prompt_sources for message in source.system_prompt]
+        self.system_prompt = "\n\n".join(content_text(message["content"]) for message in prompts) or None
+
+    @property
+    def _prompt_sources(self) -> list[Participant]:
+        """What may have the system prompt of all tasks: harness and taskset, or the one that ``system_prompt_merge`` names."""
+        merge = self.harness.config.system_prompt_merge
+        sources: dict[str, Participant] = {"harness": self.harness, "taskset": self.taskset}
+        return [source for name, source in sources.items() if merge in ("reject", "concat", name)]
+
+    @functools.cached_property
+    def _prompted(self) -> Participant | None:
+        """The one that has the system prompt of all tasks, or gets it; None where that would not be all that the model is told."""
+        given = [source for source in self._prompt_sources if source.system_prompt]
+        splits = {"train": self.taskset.rows, "eval": self.taskset.eval_rows}
+        is_merged = len(self._prompt_sources) > 1
+        has_own = is_merged and any(row.get("system_prompt") for split in splits if self.has_tasks(split) for row in splits[split]())
+        return None if has_own or len(given) > 1 else next(iter(given or self._prompt_sources), None)
+
+    def set_system_prompt(self, system_prompt: str | None) -> None:
+        """Replace the system prompt where it is: in the taskset or in the harness, which gets it where neither has one.
+
+        Raises:
+            ConfigurationError: If there are several, as where tasks bring their own.
+        """
+        if self._prompted is None:
+            raise ConfigurationError(
+                "the system prompt cannot be replaced, since there are several (of the taskset, the harness, the tasks): leave one, or name"
+                " the 'taskset' or the 'harness' in system_prompt_merge"
+            )
+        self._prompted.system_prompt = system_messages(system_prompt or None)
+        self.system_prompt = system_prompt
+
+    def _tasks_of_rows(self, rows: Any) -> Tasks:
+        return Tasks(rows, types=self.message_types, dropped=self.dropped_columns)  # the harness puts the system prompt before a prompt
 
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> Any:
         """Run the harness on one task, and return the state of the episode."""

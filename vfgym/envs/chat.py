@@ -253,6 +253,12 @@ class ChatEnv(EpisodeSeat):
         check_split(split)
         self._tasks[split] = self._tasks_of_rows(rows)
 
+    def set_system_prompt(self, system_prompt: str | None) -> None:
+        """Replace the system prompt, for every episode that starts from now on. Prompts with a system message of their own keep it."""
+        self.system_prompt = system_prompt
+        for tasks in self._tasks.values():
+            tasks.set_system_prompt(system_prompt)
+
     def _tasks_of_rows(self, rows: Any) -> Tasks:
         return Tasks(rows, system_prompt=self.system_prompt, few_shot=self.few_shot, types=self.message_types, dropped=self.dropped_columns)
 

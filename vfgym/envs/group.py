@@ -307,6 +307,10 @@ class EnvGroup(ChatEnv):
         for env in self.envs:
             env.add_rubric(rubric)
 
+    def set_system_prompt(self, system_prompt: str | None) -> None:
+        """Replace the system prompt, in every environment."""
+        self._set("system_prompt", system_prompt)
+
     def set_max_seq_len(self, max_seq_len: int | None) -> None:
         """Set the most tokens of a turn's token data, in every environment."""
         self._set("max_seq_len", max_seq_len)
