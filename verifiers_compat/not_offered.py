@@ -61,7 +61,7 @@ _INFERENCE = "no inference server is part of this package. Start vLLM as its own
 _VIEWER = "the viewer of results does not exist yet. Use vfgym.results.load_results(DIR), which reads results.jsonl"
 _DISPLAY = "there is no full-screen display. Use verifiers.utils.eval_utils: run_evaluations prints plain text"
 _HUB = "it asks the hosted hub of environments. Use vf-install with a directory, a wheel or an sdist"
-_GEPA = "what is inside the optimiser of prompts is not an API here. Use the command vf-gepa"
+_GEPA = "it is a part of how verifiers itself calls GEPA. Use the command vf-gepa, or verifiers.gepa.optimize_prompt"
 _INSIDE = "it is a part of how verifiers itself works, which is different here"
 
 _COMMAND_AGENTS = ("CLIHarness", "OpenCode", "Pi", "MiniSWEAgent", "RLM")
@@ -118,7 +118,8 @@ REASONS: Mapping[str, str] = {
     **_at("scripts", "vllm", _INFERENCE),
     **_at("cli", "tui", _VIEWER),
     **_at("scripts", "tui", _VIEWER),
-    **_at("", "gepa", _GEPA),
+    **_at("gepa", "adapter config display gepa_utils", _GEPA),
+    **_at("gepa", "GEPAConfig GEPADisplay VerifiersGEPAAdapter make_reflection_lm save_gepa_results", _GEPA),
     # Helpers
     **_at("", "serve", _SERVER),
     **_at("utils", "serve_utils process_utils", _PROCESSES),
@@ -127,7 +128,6 @@ REASONS: Mapping[str, str] = {
     **_at("utils", "display_utils eval_display eval_utils.run_evaluations_tui", _DISPLAY),
     **_at("utils", "install_utils", _HUB),
     **_at("utils", "env_config_utils heartbeat import_utils version_utils", _INSIDE),
-    **_at("utils.path_utils", "get_gepa_results_path", "vf-gepa chooses where its results go by itself"),
     **_at("types", "CustomBaseModel", "messages are dicts here, and responses plain classes, with the methods of pydantic's models"),
     **_at("types", "GenericContentPart", "a content part of any other type is a dict here"),
 }

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from verifiers_compat.loading import create_getattr
 from vfgym.results.files import METADATA, ROWS, default_results_path, is_in_use
 from vfgym.results.reading import read_metadata
-
-__getattr__ = create_getattr(__name__)
 
 
 def write_temp_file(content: str | bytes, suffix: str = "") -> str:
@@ -56,11 +53,22 @@ def get_eval_runs_dir(
             the base.
         output_dir: The base; by default the environment's own, else ``./outputs``.
     """
+    return get_results_path(env_id, model, _outputs_dir(env_id, env_dir_path, output_dir)).parent
+
+
+def get_gepa_results_path(
+    env_id: str, model: str, env_dir_path: str | Path | None = "./environments", output_dir: str | Path | None = None
+) -> Path:
+    """Return a fresh directory name for a run that improves the prompt of an environment (see `get_eval_runs_dir`)."""
+    return get_results_path(env_id, model, _outputs_dir(env_id, env_dir_path, output_dir), "gepa")
+
+
+def _outputs_dir(env_id: str, env_dir_path: str | Path | None, output_dir: str | Path | None) -> Path:
     base = Path(output_dir) if output_dir else Path("./outputs")
     if not output_dir and env_dir_path:
         own = Path(env_dir_path) / env_id.rpartition("/")[2].replace("-", "_")
         base = own / "outputs" if own.is_dir() else base
-    return get_results_path(env_id, model, base).parent
+    return base
 
 
 def is_valid_eval_results_path(path: str | Path) -> bool:

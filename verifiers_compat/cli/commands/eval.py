@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from verifiers_compat.cli.evals.fields import WITHOUT_EFFECT, EvalFields
-from verifiers_compat.cli.program import FAILED, INTERRUPTED, Debug, create_app, parse_json_object, print_note, run, take_options_of
-from vfgym.clients.config import PROVIDERS
+from verifiers_compat.cli.evals.options import parse_options
+from verifiers_compat.cli.program import FAILED, INTERRUPTED, Debug, create_app, print_note, run, take_options_of
 from vfgym.errors import ConfigurationError, Error
 from vfgym.output.terminal import echo, echo_traceback
 
@@ -58,19 +57,9 @@ def evaluate(
 
 def _parse_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that were given as options."""
-    given = {name: value for name, value in options.items() if value not in (None, [])}
-    for name in ("env_args", "sampling_args", "extra_env_kwargs"):
-        if name in given:
-            given[name] = parse_json_object(f"--{name.replace('_', '-')}", given[name])
+    given = parse_options(options)
     if given.get("resume") == "":
         given["resume"] = True
-    provider = given.get("provider")
-    if provider is not None and provider not in PROVIDERS and ("/" in provider or provider.startswith(".") or Path(provider).is_dir()):
-        del given["provider"]  # ``-p`` once meant the directory of environments
-        if given.setdefault("env_dir_path", provider) != provider:
-            raise ConfigurationError(
-                f"-p {provider} and --env-dir-path {given['env_dir_path']} both name the directory of environments: give one"
-            )
     return given
 
 

@@ -12,7 +12,6 @@ from vfgym.output.terminal import echo
 
 REASONS: Mapping[str, str] = {
     "vf-build": "images of OpenEnv projects are not built here yet; `docker build` in the project's directory makes one",
-    "vf-gepa": "prompts are not optimised here; vf-eval compares prompts that you write (a sweep over an argument of the environment)",
     "vf-tui": (
         "there is no viewer of results yet; vfgym.results.load_results(DIR) reads the results.jsonl of a run, and"
         " summarize(DIR) computes its statistics"
@@ -28,5 +27,4 @@ def refuse(command: str) -> NoReturn:
 
 
 build = functools.partial(refuse, "vf-build")
-gepa = functools.partial(refuse, "vf-gepa")
 tui = functools.partial(refuse, "vf-tui")

@@ -1,6 +1,6 @@
-"""`EvalFields`: what a command line or a config file says about an evaluation, before defaults are filled in.
+"""What a command line or a config file says, before defaults are filled in: `EvalFields` of an evaluation, `PlayFields` of any play.
 
-Each field is declared once. The options of ``vf-eval`` and the keys of its config files are both made of these declarations.
+Each field is declared once. The options of a command and the keys of its config files are both made of these declarations.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _parse_headers(value: Any) -> Any:
     return headers
 
 
-def _parse_names(value: Any) -> Any:
+def parse_names(value: Any) -> Any:
     """Return names as a list; they may be one text, separated by commas."""
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
@@ -136,14 +136,13 @@ def _option_without_effect(name: str, *flags: str) -> Any:
     return Option(*flags, help=f"Accepted for command lines of verifiers, without effect: {WITHOUT_EFFECT[name]}.")
 
 
-class EvalFields(TableFields):
-    """What is said about an evaluation. A field that was not given is None."""
+class PlayFields(TableFields):
+    """What is said about an environment, the model that plays it, and how. A field that was not given is None."""
 
     spellings = {
         "id": "env_id",
         "args": "env_args",
         "max_concurrent_generation": "max_concurrent",
-        "resume_path": "resume",
         "header": "headers",
         "extra_headers": "headers",
         "header_from_state": "headers_from_state",
@@ -178,6 +177,29 @@ class EvalFields(TableFields):
             help="A header whose value is an item of the rollout's state; repeatable. [X-Session-ID: example_id]",
         ),
     ] = None
+    max_concurrent: Annotated[
+        Limit,
+        Option("--max-concurrent", "-c", "--max-concurrent-generation", help="Most rollouts at once; -1 for no limit. [32]"),
+    ] = None
+    max_tokens: Annotated[Count, Option("--max-tokens", "-t", help="Most tokens of an answer.")] = None
+    temperature: Annotated[float | None, Option("--temperature", "-T", help="Sampling temperature.")] = None
+    sampling_args: Annotated[
+        Table, Option("--sampling-args", "-S", metavar="JSON", help="Further sampling arguments; they win over -t and -T.")
+    ] = None
+    timeout: Annotated[
+        Annotated[float, Field(gt=0)] | None, Option("--timeout", metavar="SECONDS", help="Time that a rollout may take.")
+    ] = None
+    extra_env_kwargs: Annotated[Table, Option("--extra-env-kwargs", "-x", metavar="JSON", help="Attributes to set on the environment.")] = (
+        None
+    )
+    verbose: Annotated[Flag, Option("--verbose", "-v", help="Log more.")] = None
+
+
+class EvalFields(PlayFields):
+    """What is said about an evaluation. A field that was not given is None."""
+
+    spellings = {**PlayFields.spellings, "resume_path": "resume"}
+
     num_examples: Annotated[
         Annotated[Limit, AfterValidator(_refuse_zero)],
         Option("--num-examples", "-n", help="Examples to play; -1 for all. [the environment's, else 5]"),
@@ -186,23 +208,13 @@ class EvalFields(TableFields):
         Count,
         Option("--rollouts-per-example", "-r", help="Rollouts of each. [the environment's, else 3]"),
     ] = None
-    max_concurrent: Annotated[
-        Limit,
-        Option("--max-concurrent", "-c", "--max-concurrent-generation", help="Most rollouts at once; -1 for no limit. [32]"),
-    ] = None
     max_concurrent_scoring: Annotated[
         Limit, Option("--max-concurrent-scoring", help="Most groups scored at once; -1 for no limit. [-1]")
     ] = None
-    max_tokens: Annotated[Count, Option("--max-tokens", "-t", help="Most tokens of an answer.")] = None
-    temperature: Annotated[float | None, Option("--temperature", "-T", help="Sampling temperature.")] = None
-    sampling_args: Annotated[
-        Table, Option("--sampling-args", "-S", metavar="JSON", help="Further sampling arguments; they win over -t and -T.")
-    ] = None
     output_dir: Annotated[Text, Option("--output-dir", "-o", metavar="DIR", help="Results go below DIR/evals.")] = None
-    verbose: Annotated[Flag, Option("--verbose", "-v", help="Log more.")] = None
     save_results: Annotated[Flag, Option("--save-results", "-s", help="Save the results.")] = None
     state_columns: Annotated[
-        Annotated[list[str], BeforeValidator(_parse_names)] | None,
+        Annotated[list[str], BeforeValidator(parse_names)] | None,
         Option("--state-columns", "-C", metavar="NAMES", help="Items of the state to save, separated by commas."),
     ] = None
     resume: Annotated[
@@ -215,12 +227,6 @@ class EvalFields(TableFields):
     max_retries: Annotated[
         Annotated[int, Field(ge=0)] | None, Option("--max-retries", help="Repeat a rollout that met a passing failure. [0]")
     ] = None
-    timeout: Annotated[
-        Annotated[float, Field(gt=0)] | None, Option("--timeout", metavar="SECONDS", help="Time that a rollout may take.")
-    ] = None
-    extra_env_kwargs: Annotated[Table, Option("--extra-env-kwargs", "-x", metavar="JSON", help="Attributes to set on the environment.")] = (
-        None
-    )
     save_to_hf_hub: Annotated[Flag, Option("--save-to-hf-hub", "-H", help="Push the results to the Hugging Face hub, and save.")] = None
     hf_hub_dataset_name: Annotated[Text, Option("--hf-hub-dataset-name", "-D", metavar="NAME", help="What they are called there.")] = None
     no_interleave_scoring: Annotated[Flag, _option_without_effect("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -72,22 +72,33 @@ def load_evaluation(config: EvalConfig) -> Evaluation:
         ConfigurationError: If the environment cannot be loaded, or does not belong to this library.
         EnvironmentLoadError: If its code raised an error.
     """
-    env = load_environment(config.env_id, **config.env_args)
+    env = load_env(config.env_id, config.env_args, config.extra_env_kwargs)
+    path = config.resume_path or (get_eval_results_path(config) if config.save_results else None)
+    return Evaluation(config, env, path)
+
+
+def load_env(env_id: str, env_args: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
+    """Load an environment, set attributes on it, and make its first task.
+
+    Raises:
+        ConfigurationError: If the environment cannot be loaded, or does not belong to this library.
+        EnvironmentLoadError: If its code raised an error.
+    """
+    env = load_environment(env_id, **env_args)
     if not isinstance(env, RolloutAPI):
         kind = f"{type(env).__module__}.{type(env).__qualname__}"
         raise ConfigurationError(
-            f"the environment {config.env_id!r} is a {kind}, made with another library: where verifiers itself is installed, an environment"
-            " gets that. Run vf-eval with --alias, which lets `import verifiers` mean this one"
+            f"the environment {env_id!r} is a {kind}, made with another library: where verifiers itself is installed, an environment"
+            " gets that. Give --alias, which lets `import verifiers` mean this one"
         )
-    for name in config.extra_env_kwargs:
+    for name in attributes:
         if not hasattr(env, name) and not hasattr(env, f"set_{name}"):
-            logger.warning("%s has no attribute %r so far: extra_env_kwargs adds it, and perhaps nobody reads it", config.env_id, name)
-    env.set_kwargs(**config.extra_env_kwargs)
-    _begin_tasks(env.definition, config.env_id)
+            logger.warning("%s has no attribute %r so far: extra_env_kwargs adds it, and perhaps nobody reads it", env_id, name)
+    env.set_kwargs(**attributes)
+    _begin_tasks(env.definition, env_id)
     # Results name what was loaded, and so find the run again that is resumed; games have other names for themselves.
-    env.definition.env_id, env.definition.env_args = config.env_id, dict(config.env_args)
-    path = config.resume_path or (get_eval_results_path(config) if config.save_results else None)
-    return Evaluation(config, env, path)
+    env.definition.env_id, env.definition.env_args = env_id, dict(env_args)
+    return env
 
 
 def _begin_tasks(definition: ChatEnv, env_id: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 
 from verifiers_compat.cli.evals.endpoints import DEFAULT_PATH, read_endpoints, resolve_endpoints_file
-from verifiers_compat.cli.evals.fields import EvalFields
+from verifiers_compat.cli.evals.fields import EvalFields, PlayFields
 from verifiers_compat.types import Endpoint, Endpoints, EvalConfig
 from verifiers_compat.utils.env_utils import module_name, suggest_ids
 from verifiers_compat.utils.path_utils import find_latest_incomplete_eval_results_path, get_eval_runs_dir, is_valid_eval_results_path
@@ -50,19 +50,29 @@ def resolve_config(fields: EvalFields) -> EvalConfig:
     said = {name: value for name, value in fields if value is not None and name in EvalConfig.model_fields}
     said["env_id"] = without_version(env_id)
     said["model"], said["client_config"] = resolve_model(fields)
-    sampling = {"max_tokens": fields.max_tokens, "temperature": fields.temperature}
-    said["sampling_args"] = {**{name: value for name, value in sampling.items() if value is not None}, **(fields.sampling_args or {})}
-    if fields.timeout is not None:
-        said["extra_env_kwargs"] = {**(fields.extra_env_kwargs or {}), "timeout_seconds": fields.timeout}
+    said["sampling_args"] = resolve_sampling_args(fields)
+    said["extra_env_kwargs"] = resolve_env_attributes(fields)
     said["save_results"] = bool(fields.save_results or fields.save_to_hf_hub or fields.resume)
     config = EvalConfig(**{**DEFAULTS, **evaluation_defaults(env_id), **said})
     return config.model_copy(update={"resume_path": run_to_resume(config, fields.resume)}) if fields.resume else config
 
 
+def resolve_sampling_args(fields: PlayFields) -> dict[str, Any]:
+    """Return the sampling arguments; those that are given as such win over the temperature and the limit of tokens."""
+    sampling = {"max_tokens": fields.max_tokens, "temperature": fields.temperature}
+    return {**{name: value for name, value in sampling.items() if value is not None}, **(fields.sampling_args or {})}
+
+
+def resolve_env_attributes(fields: PlayFields) -> dict[str, Any]:
+    """Return what is set on the environment."""
+    timeout = {} if fields.timeout is None else {"timeout_seconds": fields.timeout}
+    return {**(fields.extra_env_kwargs or {}), **timeout}
+
+
 # The model
 
 
-def resolve_model(fields: EvalFields) -> tuple[str, ClientConfig]:
+def resolve_model(fields: PlayFields) -> tuple[str, ClientConfig]:
     """Return the name of the model and where it is.
 
     A name of the endpoint registry gives both; a provider, then URL, key variable and client type that are given, win over it.
@@ -91,7 +101,7 @@ def resolve_model(fields: EvalFields) -> tuple[str, ClientConfig]:
     return variants[0]["model"] if variants else alias, make_config(**config, extra_headers_from_state=from_state)
 
 
-def _read_registry(fields: EvalFields) -> Endpoints:
+def _read_registry(fields: PlayFields) -> Endpoints:
     file = resolve_endpoints_file(fields.endpoints_path or DEFAULT_PATH)
     if file is not None:
         return read_endpoints(file)

@@ -1,0 +1,1 @@
+"""What ``vf-gepa`` is told: options and config files."""
