@@ -123,6 +123,7 @@ NAMES: dict[str, list[str]] = {
         *("write_temp_file(content, suffix)", "get_results_path(env_id, model, base_path, subdir)", "get_eval_results_path(config)"),
         *("get_eval_runs_dir(env_id, model, env_dir_path, output_dir)", "is_valid_eval_results_path(path)"),
         "find_latest_incomplete_eval_results_path(env_id, model, num_examples, rollouts_per_example, env_dir_path, output_dir)",
+        "get_gepa_results_path(env_id, model, env_dir_path, output_dir)",
     ],
     "utils.thread_utils": [
         *("get_thread_local_storage()", "get_or_create_thread_attr(key, factory)", "get_or_create_thread_loop()"),

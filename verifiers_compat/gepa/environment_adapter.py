@@ -14,6 +14,7 @@ from verifiers_compat.gepa.prompts import check_prompted, with_prompt
 from verifiers_compat.gepa.result import OptimizedPrompt
 from verifiers_compat.gepa.run_directory import RunDirectory
 from verifiers_compat.gepa.settings import GepaSettings
+from verifiers_compat.utils.logging_utils import log_level
 from vfgym.errors import Error
 from vfgym.results.counting import is_failed
 
@@ -75,19 +76,20 @@ class EnvironmentAdapter:
         path = None if self.directory is None else self.directory.next_evaluation(prompt, batch)
         self.env.set_system_prompt(prompt or None)
         tasks = [with_prompt(example.task_of(definition), prompt) for example in batch]
-        outputs = self.env.generate_sync(
-            tasks,
-            self.client,
-            settings.model,
-            settings.sampling_args,
-            settings.max_concurrent,
-            results_path=path,
-            save_results=path is not None,
-            state_columns=list(settings.state_columns),
-            on_progress=lambda *progress: None,  # in the place of a progress bar for every evaluation
-            on_log=logger.debug,
-            seed=settings.seed,
-        )["outputs"]
+        with log_level(logging.WARNING, "vfgym.results.resume"):  # which has a line for each evaluation of a run that goes on
+            outputs = self.env.generate_sync(
+                tasks,
+                self.client,
+                settings.model,
+                settings.sampling_args,
+                settings.max_concurrent,
+                results_path=path,
+                save_results=path is not None,
+                state_columns=list(settings.state_columns),
+                on_progress=lambda *progress: None,  # in the place of a progress bar for each
+                on_log=logger.debug,
+                seed=settings.seed,
+            )["outputs"]
         if not any(row["completion"] for row in outputs):
             if self.directory is not None and path is not None:
                 self.directory.forget(path)

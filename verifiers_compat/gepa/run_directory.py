@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -26,6 +27,8 @@ from vfgym.output.redaction import redact, redact_data
 from vfgym.results import ResultsError
 from vfgym.results.files import cannot_write
 from vfgym.results.plain_json import json_text
+
+logger = logging.getLogger("verifiers_compat.gepa")
 
 SETTINGS = "settings.json"
 BEST_PROMPT = "best_prompt.txt"
@@ -58,6 +61,7 @@ class RunDirectory:
             self.write(SETTINGS, json_text(written, is_indented=True) + "\n")
         else:
             _check_same(self.path, self._read_settings(), written)
+            logger.info("going on with the run in %s", self.path)
 
     def _read_settings(self) -> dict[str, Any]:
         try:

@@ -1,17 +1,19 @@
-"""A workspace of its own for each test, environments in it, and ``vf-eval`` called in this process."""
+"""A workspace of its own for each test, environments in it, and commands called in this process."""
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from verifiers_compat.alias import uninstall
-from verifiers_compat.cli.commands.eval import main
+from verifiers_compat.cli.commands.eval import main as eval_main
+from verifiers_compat.cli.commands.gepa import main as gepa_main
 from verifiers_compat.utils.logging_utils import LOGGERS
 from vfgym.model_server import ModelServer, scripted
 
@@ -78,10 +80,10 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def vf_eval(capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """The command, called with its arguments."""
+def run_command(capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Calls the `main` of a command with arguments."""
 
-    def call(*arguments: str) -> Done:
+    def call(main: Callable[[Sequence[str]], None], *arguments: str) -> Done:
         capfd.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(arguments)
@@ -89,3 +91,15 @@ def vf_eval(capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
         return Done(int(ended.value.code or 0), out, err)
 
     return call
+
+
+@pytest.fixture
+def vf_eval(run_command: Callable[..., Done]) -> Callable[..., Done]:
+    """The command, called with its arguments."""
+    return functools.partial(run_command, eval_main)
+
+
+@pytest.fixture
+def vf_gepa(run_command: Callable[..., Done]) -> Callable[..., Done]:
+    """The command, called with its arguments."""
+    return functools.partial(run_command, gepa_main)

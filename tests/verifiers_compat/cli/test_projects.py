@@ -319,7 +319,7 @@ def test_environments_are_made_installed_and_evaluated(workspace: Path, python: 
 # What does not exist, and the plugin
 
 
-@pytest.mark.parametrize("command", ["gepa", "build", "tui"])
+@pytest.mark.parametrize("command", ["build", "tui"])
 def test_commands_that_do_not_exist_say_why(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with (Path(__file__).parents[3] / "pyproject.toml").open("rb") as file:
         module, _, function = tomllib.load(file)["project"]["scripts"][f"vf-{command}"].partition(":")
@@ -333,16 +333,15 @@ def test_the_plugin_names_modules_that_run() -> None:
     plugin = get_plugin()
     assert isinstance(plugin, PrimeCLIPlugin)
     assert plugin.api_version == PRIME_PLUGIN_API_VERSION == 1
-    modules = [getattr(plugin, f"{name}_module") for name in ("eval", "install", "init", "setup")]
+    modules = [getattr(plugin, f"{name}_module") for name in ("eval", "gepa", "install", "init", "setup")]
     for module in modules:
         command = plugin.build_module_command(module, ["--help"])
         assert command == [sys.executable, "-m", module, "--help"]
         assert "Usage: vf-" in subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
     assert plugin.build_module_command("m") == [sys.executable, "-m", "m"]
-    for name in ("gepa", "build"):
-        assert f"error: vf-{name} does not exist here: " in run_module(getattr(plugin, f"{name}_module"), exit_code=2).stderr
+    assert "error: vf-build does not exist here: " in run_module(plugin.build_module, exit_code=2).stderr
 
 
-@pytest.mark.parametrize("script", ["eval", "init", "install", "setup"])
+@pytest.mark.parametrize("script", ["eval", "gepa", "init", "install", "setup"])
 def test_the_older_places_of_the_commands_run(script: str) -> None:
     assert f"Usage: vf-{script}" in run_module(f"verifiers_compat.scripts.{script}", "--help").stdout

@@ -427,7 +427,7 @@ def test_an_installed_peer_comes_first_unless_the_alias_is_asked_for(server: Mod
 
     refused = run()
     assert refused.returncode == 2
-    assert "Give --alias" in refused.stderr
+    assert "with --alias, which lets" in refused.stderr
     done = run("--alias")
     assert done.returncode == 0, done.stderr
     assert "reward: avg - 1.000" in done.stdout

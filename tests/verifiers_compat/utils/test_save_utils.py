@@ -182,6 +182,8 @@ def test_an_environment_s_own_directory_is_the_base(tmp_path: Path, monkeypatch:
     )
     assert path_utils.get_eval_results_path(config).parent == Path("environments/my_env/outputs/evals/my-env--m")
     assert path_utils.get_eval_results_path({"env_id": "e", "model": "m", "output_dir": "o"}).parent == Path("o/evals/e--m")
+    assert path_utils.get_gepa_results_path("my-env", "m").parent == Path("environments/my_env/outputs/gepa/my-env--m")
+    assert path_utils.get_gepa_results_path("o/e", "m", output_dir="o").parent == Path("o/gepa/o--e--m")
 
 
 def _run(base: Path, age: int, rows: int, **metadata: Any) -> Path:

@@ -89,7 +89,7 @@ def load_env(env_id: str, env_args: Mapping[str, Any], attributes: Mapping[str, 
         kind = f"{type(env).__module__}.{type(env).__qualname__}"
         raise ConfigurationError(
             f"the environment {env_id!r} is a {kind}, made with another library: where verifiers itself is installed, an environment"
-            " gets that. Give --alias, which lets `import verifiers` mean this one"
+            " gets that. Run the command with --alias, which lets `import verifiers` mean this one"
         )
     for name in attributes:
         if not hasattr(env, name) and not hasattr(env, f"set_{name}"):

@@ -1,0 +1,214 @@
+"""``vf-gepa``, against a server on this machine: the score of a planted task rises, a stopped run goes on, and what is wrong is said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interruptions import ctrl_c
+from tests.programs import run_python
+from tests.verifiers_compat.gepa.planted import NUM_ROLLOUTS, START, WRITTEN, asked, player, serve
+from vfgym.model_server import ModelRequest, RequestRefused, scripted
+
+VfGepa = Callable[..., Any]
+SECONDS = 240.0
+"""How long a command may hang before its test fails."""
+
+DOUBLES = """
+import verifiers as vf
+from tests.verifiers_compat.gepa import planted
+
+def load_environment(**kwargs) -> vf.Environment:
+    return planted.doubles(**kwargs)
+"""
+ARGUMENTS = ("doubles", "-m", "player", "-M", "writer", "-n", "4", "-N", "4", "-B", "40", "--perfect-score", "1", "-c", "1")
+
+
+@pytest.fixture(autouse=True)
+def _doubles(workspace: Path) -> None:
+    """An installed environment with the planted task."""
+    (workspace / "modules" / "doubles.py").write_text(DOUBLES)
+
+
+def only_run(workspace: Path) -> Path:
+    """Return the directory of the one run, relative to the workspace."""
+    (settings,) = workspace.rglob("settings.json")
+    return settings.parent.relative_to(workspace)
+
+
+def test_prints_and_writes_a_better_prompt(vf_gepa: VfGepa, workspace: Path) -> None:
+    with serve() as server:
+        done = vf_gepa(*ARGUMENTS, "-b", server.openai_url, "-T", "0.5")
+        assert done.code == 0, done.err
+        assert {request.body["temperature"] for request in server.requests if request.body["model"] == "player"} == {0.5}
+    run = only_run(workspace)
+    assert run.parent == Path("outputs/gepa/doubles--player")
+    assert done.out.splitlines() == [
+        "candidate 0 (the start): 0.000 on 4 validation examples, 4 rollouts played",
+        "candidate 1 (made from 0): 1.000 on 4 validation examples, 14 rollouts played",
+        "Score: 0.000 at the start, 1.000 with the best prompt, after 14 rollouts",
+        *("", WRITTEN, ""),
+        f"Run: {run} (report.md, report.json, best_prompt.txt)",
+    ]
+    assert (run / "best_prompt.txt").read_text() == WRITTEN
+    report = json.loads((run / "report.json").read_text())
+    assert (report["env_id"], report["start_score"], report["best_score"]) == ("doubles", 0.0, 1.0)
+
+
+def test_a_run_that_was_killed_goes_on(vf_gepa: VfGepa, workspace: Path) -> None:
+    """While it waits for the reflecting model; nothing that was played before is played again."""
+    is_stuck = threading.Event()
+
+    async def gets_stuck(request: ModelRequest) -> str:
+        is_stuck.set()
+        await asyncio.Event().wait()
+        return ""
+
+    code = "import sys; sys.path.insert(0, 'modules'); from verifiers_compat.cli.commands.gepa import main; main()"
+    with serve(writer=gets_stuck) as server:
+        command = [sys.executable, "-c", code, *ARGUMENTS, "-o", "run", "-b", server.openai_url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert is_stuck.wait(SECONDS)
+            finally:
+                process.kill()
+        assert asked(server, "player") == 7
+    assert json.loads(Path("run/report.json").read_text())["is_finished"] is False
+    with serve() as server:
+        done = vf_gepa(*ARGUMENTS, "-o", "run", "-b", server.openai_url)
+        assert done.code == 0, done.err
+        assert (asked(server, "player"), asked(server, "writer")) == (NUM_ROLLOUTS - 7, 1)
+    assert "Score: 0.000 at the start, 1.000 with the best prompt, after 14 rollouts" in done.out
+    assert Path("run/best_prompt.txt").read_text() == WRITTEN
+
+
+@pytest.mark.parametrize("saves", [True, False])
+def test_ctrl_c_leaves_what_was_found(saves: bool, vf_gepa: VfGepa, workspace: Path) -> None:
+    with ctrl_c() as interrupt:
+
+        async def is_interrupted(request: ModelRequest) -> str:
+            if asked(server, "player") > NUM_ROLLOUTS:
+                interrupt()
+                await asyncio.Event().wait()
+            return player(request)
+
+        with serve(player=is_interrupted) as server:
+            done = vf_gepa(*ARGUMENTS, "--perfect-score", "2", "-b", server.openai_url, *([] if saves else ["--no-save"]))
+    assert done.code == 130
+    assert "\n".join(("", WRITTEN, "")) in done.out
+    if saves:
+        run = only_run(workspace)
+        assert f"stopped: the same command with --run-dir {run} goes on from here" in done.err
+        assert (run / "best_prompt.txt").read_text() == WRITTEN
+    else:
+        assert "stopped: nothing was saved" in done.err
+        assert not (workspace / "outputs").exists()
+
+
+def test_a_config_file_says_it_all_and_options_win(vf_gepa: VfGepa, workspace: Path) -> None:
+    (workspace / "prompt.txt").write_text(f"{START} Be brief.\n")
+    with serve() as server:
+        Path("run.toml").write_text(
+            f'model = "player"\nreflection_model = "writer"\napi_base_url = "{server.openai_url}"\nsystem_prompt_file = "prompt.txt"\n'
+            '[env]\nenv_id = "doubles"\nenv_args = { pass_threshold = 0.9 }\n'
+            '[gepa]\nmax_calls = 40\nnum_train = 4\nnum_val = 2\nperfect_score = 1.0\nrun_dir = "run"\nseed = 5\n'
+            "[sampling]\ntemperature = 0.25\n"
+        )
+        done = vf_gepa("run.toml", "-N", "4")
+        assert done.code == 0, done.err
+        assert server.requests[0].body["temperature"] == 0.25
+    settings = json.loads(Path("run/settings.json").read_text())
+    assert {name: settings[name] for name in ("env_args", "num_val", "seed", "system_prompt", "sampling_args")} == {
+        **{"env_args": {"pass_threshold": 0.9}, "num_val": 4, "seed": 5},
+        **{"system_prompt": f"{START} Be brief.", "sampling_args": {"temperature": 0.25}},
+    }
+
+
+def test_models_may_be_in_different_places(vf_gepa: VfGepa, workspace: Path) -> None:
+    with serve() as server, serve() as other:
+        Path("endpoints.toml").write_text(
+            f'[[endpoint]]\nendpoint_id = "here"\nmodel = "player"\nurl = "{server.openai_url}"\nkey = "K"\n'
+            f'[[endpoint]]\nendpoint_id = "there"\nmodel = "writer"\nurl = "{other.openai_url}"\nkey = "K"\n'
+        )
+        done = vf_gepa("doubles", "-m", "here", "-M", "there", "-e", "endpoints.toml", *ARGUMENTS[5:])
+        assert done.code == 0, done.err
+        assert (server.num_requests, other.num_requests) == (NUM_ROLLOUTS, 1)
+
+
+def test_no_better_prompt_is_no_failure(vf_gepa: VfGepa) -> None:
+    with serve(writer=scripted(["```Guess.```"])) as server:
+        done = vf_gepa(*ARGUMENTS, "-B", "10", "-b", server.openai_url, "--no-save")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "No better prompt was found in 10 rollouts: the score stays 0.000")
+
+
+@pytest.mark.parametrize("model", ["player", "writer"])
+def test_a_refused_key_is_one_line(model: str, vf_gepa: VfGepa, workspace: Path) -> None:
+    def refuse(request: ModelRequest) -> str:
+        raise RequestRefused(401, "no such key")
+
+    with serve(**{model: refuse}) as server:
+        done = vf_gepa(*ARGUMENTS, "-b", server.openai_url)
+        assert asked(server, model) == 1
+    assert done.code == 1
+    (line,) = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    assert "no such key" in line
+    assert "Traceback" not in done.err
+    assert f"stopped: the same command with --run-dir {only_run(workspace)} goes on from here" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("doubles", "--tui"), "no full-screen display"),
+        (("doubles", "-a", "{"), "--env-args must be JSON"),
+        (("doubles", "-B", "0"), "max_calls: .*greater than or equal to 1, got 0"),
+        (("doubles", "-B", "3"), "max_calls must be more than the 3 validation examples"),
+        (("doubles", "--no-save", "-o", "run"), "--no-save writes nothing"),
+        (("doubles", "--system-prompt", "none.txt"), "the system prompt cannot be read: .*none.txt"),
+        (("doubles", "-o", "modules"), "modules is not empty and holds no run"),
+        (("doubles", "-b", "http://127.0.0.1:9/v1"), "cannot be reached|refused"),
+        (("no-such-env",), "the environment 'no-such-env' is not installed"),
+        (("none.toml",), "none.toml cannot be read"),
+        (("typo.toml",), "there is no field 'num_trian'. Did you mean `num_train`"),
+        (("two.toml",), "a run has one table \\[env\\], got list"),
+        (("twice.toml",), "max_calls is given twice"),
+        (("no_env.toml",), "a run needs the id of an environment"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_line(arguments: tuple[str, ...], message: str, vf_gepa: VfGepa) -> None:
+    Path("typo.toml").write_text("[gepa]\nnum_trian = 3\n")
+    Path("two.toml").write_text('[[env]]\nenv_id = "a"\n[[env]]\nenv_id = "b"\n')
+    Path("twice.toml").write_text("max_calls = 3\n[gepa]\nmax_calls = 3\n")
+    Path("no_env.toml").write_text("max_calls = 3\n")
+    with serve() as server:
+        where = () if "-b" in arguments else ("-b", server.openai_url)
+        done = vf_gepa(*arguments, "-n", "3", "-N", "3", *where)
+        assert server.num_requests == 0
+    assert done.code == 2
+    assert len([line for line in done.err.splitlines() if line.startswith("error: ")]) == 1
+    assert "Traceback" not in done.err
+    assert re.search(message, done.err, re.DOTALL)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = """
+        import sys
+        from verifiers_compat.cli.commands.gepa import main
+        try:
+            main(["--help"])
+        finally:
+            print(*sys.modules, file=sys.stderr)
+    """
+    done = run_python(program)
+    assert done.returncode == 0
+    assert "--reflection-model" in done.stdout
+    assert not {"gepa", "datasets", "openai", "aiohttp", "anthropic"} & set(done.stderr.split())
