@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +79,10 @@ def test_what_was_never_there_has_no_reason() -> None:
     assert find_reason("envs.no_such_env") is None
     assert find_reason("") is None
     assert find_reason("envs.python_env_of_mine") is None
+
+
+def test_the_guide_names_the_classes_that_are_not_offered() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "coming_from_verifiers.md").read_text()
+    section = guide.partition("## What is not here")[2]
+    missing = [name for name in REASONS if name[0].isupper() and f"`{name}`" not in section]
+    assert missing == []

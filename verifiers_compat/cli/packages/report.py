@@ -29,7 +29,7 @@ def report_lines(report: Report) -> Iterator[str]:
     yield from _section("its classes", [_describe(each.name, each.base, each.overrides) for each in report.subclasses])
     yield from _section("what differs", [f"verifiers 0.1.14: {each.verifiers}. Here: {each.here}." for each in report.differences])
     yield from _section("imports", map(_import_line, report.imports))
-    yield from _section("extras that vf-install adds", [f"vfgym[{each}]" for each in report.extras])
+    yield from _section("extras of this library for what it uses", [f"vfgym[{each}]" for each in report.extras])
     yield from _section("extras of verifiers that nothing here stands for", report.unknown_extras)
     yield from _section("environment variables", map(_variable_line, report.variables))
     yield from _section("data sets, from the network", map(_dataset_line, report.datasets))
