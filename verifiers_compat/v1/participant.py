@@ -9,7 +9,7 @@ from verifiers_compat.v1.bindings import Bindings
 from verifiers_compat.v1.config import ParticipantConfig
 from verifiers_compat.v1.config_base import Config, WrongConfig, as_list
 from verifiers_compat.v1.handler_set import Handlers
-from verifiers_compat.v1.handlers import Handler, collect_handlers, make_listed
+from verifiers_compat.v1.handlers import LISTS, Handler, collect_handlers, make_listed
 from verifiers_compat.v1.plain import system_messages
 from verifiers_compat.v1.toolset import Toolset, collect_toolsets
 from verifiers_compat.v1.user import as_user
@@ -64,7 +64,7 @@ class Participant:
         self.toolsets: list[Toolset] = []
         self.named_toolsets: dict[str, Toolset] = {}
         self._bindings = Bindings(self)
-        own = {name: [*as_list(given), *getattr(self.config, name)] for name, given in lists.items()}
+        own = {name: [*as_list(lists.get(name)), *getattr(self.config, name)] for name in LISTS}
         self._handlers = collect_handlers(self, own, self._bindings)
         self.num_changes = 0
         """How often something was added after the constructor."""

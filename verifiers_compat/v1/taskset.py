@@ -93,11 +93,11 @@ class Taskset(Participant):
 
     def __iter__(self) -> Iterator[Task]:
         """Iterate over the training tasks."""
-        return (self.task(row) for row in self.rows())
+        return map(self.task, self._rows_of("train"))
 
     def __len__(self) -> int:
         """Return how many training tasks there are."""
-        return len(self.rows())
+        return len(self._rows_of("train"))
 
     def __bool__(self) -> bool:
         """A taskset is true, whatever its rows are: they may take long to load."""
@@ -114,19 +114,26 @@ class Taskset(Participant):
                     f"{type(self).__name__} has no tasks: give source= (rows, or a function without arguments that returns them), or"
                     " write a method rows()"
                 )
-            rows = source() if callable(source) else source
-            if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-                raise ConfigurationError(
-                    f"the source of {type(self).__name__} must be rows (an iterable of dicts), or a function without arguments that"
-                    f" returns them; got {type(rows).__name__}"
-                )
-            self._rows[split] = [self._row(row, number) for number, row in enumerate(rows)]
+            rows = self._check_rows(source() if callable(source) else source, "source")
+            self._rows[split] = [{"example_id": number, **row} for number, row in enumerate(rows)]
         return [dict(row) for row in self._rows[split]]
 
-    def _row(self, row: Any, number: int) -> dict[str, Any]:
-        if not isinstance(row, Mapping):
-            raise ConfigurationError(f"row {number} of {type(self).__name__} must be a dict, got {type(row).__name__}")
-        return {"example_id": number, **row}
+    def _rows_of(self, split: str) -> list[Mapping[str, Any]]:
+        """Return the rows of a split as the class gives them, which may have its own methods for that."""
+        return self._check_rows(self.rows(), "rows()") if split == "train" else self._check_rows(self.eval_rows(), "eval_rows()")
+
+    def _check_rows(self, rows: Any, where: str) -> list[Mapping[str, Any]]:
+        of_class = f"{where} of {type(self).__name__}"
+        if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+            raise ConfigurationError(
+                f"{of_class} must be rows (an iterable of dicts), or a function without arguments that returns them; got"
+                f" {type(rows).__name__}"
+            )
+        checked: list[Mapping[str, Any]] = list(rows)
+        for number, row in enumerate(checked):
+            if not isinstance(row, Mapping):
+                raise ConfigurationError(f"{of_class}: row {number} must be a dict, got {type(row).__name__}")
+        return checked
 
     def task(self, row: Mapping[str, Any]) -> Task:
         """Return a row as a frozen task that knows its taskset and has an id."""
@@ -179,8 +186,7 @@ class Taskset(Participant):
 
     def dataset_rows(self, split: str = "train") -> list[dict[str, Any]]:
         """Return the tasks as rows of a dataset, which carry the whole task in ``info["task"]``, as JSON text."""
-        rows = self.rows() if split == "train" else self.eval_rows()
-        return [_dataset_row(self.task(row), number) for number, row in enumerate(rows)]
+        return [_dataset_row(self.task(row), number) for number, row in enumerate(self._rows_of(split))]
 
     def get_dataset(self) -> Dataset:
         """Return the training tasks as a ``datasets.Dataset`` (see `dataset_rows`)."""

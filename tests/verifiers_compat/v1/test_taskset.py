@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from vfgym.errors import ConfigurationError
 from vfgym.testing import ScriptedClient
 
 TRAIN = [{"question": "a?", "answer": "1", "example_id": 40}, {"question": "b?", "example_id": 50, "level": 3}, {"question": "c?"}]
@@ -55,6 +56,36 @@ def test_a_taskset_that_writes_its_rows_has_them() -> None:
     assert (taskset.has_rows("train"), taskset.has_rows("eval")) == (True, True)
     assert [row["example_id"] for row in taskset.dataset_rows("eval")] == [9]
     assert vf.Env(taskset).eval_tasks.input(0)["example_id"] == 9
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (None, r"rows\(\) of Written must be rows \(an iterable of dicts\).*got NoneType"),
+        ([{"question": "?"}, "?"], r"rows\(\) of Written: row 1 must be a dict, got str"),
+    ],
+)
+def test_rows_that_a_class_gives_are_checked_where_they_are_needed(rows: Any, message: str) -> None:
+    class Written(vf.Taskset):
+        def rows(self) -> Any:
+            return rows
+
+    for use in (list, len, vf.Taskset.get_dataset, vf.Taskset.get_eval_dataset):
+        with pytest.raises(ConfigurationError, match=message):
+            use(Written())  # type: ignore[operator]
+
+
+def test_a_taskset_without_any_rows_is_refused_where_they_are_needed() -> None:
+    class Empty(vf.Taskset):
+        pass
+
+    taskset = Empty()
+    assert taskset, "to ask for its truth needs none"
+    assert taskset.task({"question": "?"})["prompt"] == [{"role": "user", "content": "?"}]
+    for use in (list, len, vf.Taskset.rows, vf.Env):
+        with pytest.raises(ConfigurationError, match=r"Empty has no tasks.*source=.*rows\(\)"):
+            use(taskset)  # type: ignore[operator]
+    assert (list(vf.Taskset([])), len(vf.Taskset([]))) == ([], 0)
 
 
 async def test_each_rollout_of_a_group_starts_from_a_state_of_its_own() -> None:

@@ -124,6 +124,24 @@ def test_a_configuration_may_keep_turns_out_of_the_trajectory() -> None:
     assert vf.Harness(config={"keep_trajectory_step": keep}).keep_trajectory_step is keep  # type: ignore[comparison-overlap]
 
 
+async def test_a_configuration_may_list_handlers_of_every_kind() -> None:
+    seen: list[str] = []
+
+    def handler(name: str) -> Any:
+        def handle(task: Any = None, state: Any = None, tasks: Any = None, states: Any = None) -> Any:
+            seen.append(name)
+            return False if name == "stops" else 1.0
+
+        handle.__name__ = name
+        return handle
+
+    names = ("stops", "setups", "updates", "metrics", "rewards", "cleanups", "teardowns")
+    harness = vf.Harness(program=lambda task, state: None, config={name: handler(name) for name in names})
+    await harness.run({"prompt": "?"})
+    await harness.teardown()
+    assert list(dict.fromkeys(seen)) == list(names)
+
+
 # Environments
 
 
