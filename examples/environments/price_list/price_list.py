@@ -56,7 +56,7 @@ class PriceList(vf.Taskset):
 
     def __init__(self, config: PriceListConfig) -> None:
         """Make the taskset that a configuration describes."""
-        tools = vf.Toolset([price], bindings={"price.prices": "objects.prices"}, objects={"prices": Prices})
+        tools = vf.Toolset([price], bindings={"price.prices": "objects.prices"}, objects={"prices": Prices}, scope="rollout")
         super().__init__(
             source=lambda: make_rows(config, config.seed),
             eval_source=lambda: make_rows(config, config.seed + 1),
