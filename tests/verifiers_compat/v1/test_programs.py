@@ -87,14 +87,30 @@ async def test_answers_can_be_streamed() -> None:
     assert (state["chat"], state["text"], state["call"]) == ("one", "two", {"a": 1})
 
 
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 @pytest.mark.parametrize(("error", "stop"), [(vf.ModelError("down"), "has_error"), (vf.OverlongPromptError("too long"), "prompt_too_long")])
-async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exception, stop: str) -> None:
+async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exception, stop: str, api: str) -> None:
+    """Streamed or not: the SDK is told before a stream begins."""
+    messages: Any = [{"role": "user", "content": "go"}]
+    told: list[Any] = []
+
     async def program(state: vf.State) -> None:
-        await state.get_client().chat.completions.create(model="m", messages=[{"role": "user", "content": "go"}])
+        client = state.get_client(api)
+        asks = {
+            "chat": lambda: client.chat.completions.create(model="m", messages=messages, stream=True),
+            "responses": lambda: client.responses.create(model="m", input="go", stream=True),
+            "messages": lambda: client.messages.create(model="m", max_tokens=9, messages=messages, stream=True),
+        }
+        try:
+            await asks[api]()
+        except Exception as raised:
+            told.append(getattr(raised, "status_code", None))
+            raise
 
     state = await vf.Harness(program, client=Failing(error), model="m").run({"prompt": "go"})
     assert state["stop_condition"] == stop
     assert (state["error"] or {}).get("error") == ("ModelError" if stop == "has_error" else None)
+    assert told == [424 if stop == "has_error" else 400]
 
 
 async def test_what_a_program_raises() -> None:
