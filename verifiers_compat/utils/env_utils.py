@@ -132,8 +132,8 @@ def coerce_typed_env_config(
 ) -> dict[str, Any]:
     """Return the arguments of a loader with ``config`` as the pydantic model that it asks for.
 
-    A loader that needs a config and is given none gets the model's defaults. Sections (``taskset``, ``harness``) that it has no
-    arguments for are put into its config.
+    A config that is None is none: the loader's own default holds, or the model's defaults where it needs one. Sections
+    (``taskset``, ``harness``) that the loader has no arguments for are put into its config.
 
     Args:
         env_load_func: The loader.
@@ -149,13 +149,10 @@ def coerce_typed_env_config(
     model = env_config_type(env_config_annotation(env_load_func, signature))
     if model is None:
         return arguments
-    config = arguments.get("config")
-    if config is None:
-        if signature.parameters["config"].default is inspect.Parameter.empty:
-            arguments["config"] = _fit({}, model)
-    elif not isinstance(config, model):
-        arguments["config"] = _fit(config, model)
-    return arguments
+    config = arguments.pop("config", None)
+    if config is None and signature.parameters["config"].default is not inspect.Parameter.empty:
+        return arguments
+    return {**arguments, "config": config if isinstance(config, model) else _fit({} if config is None else config, model)}
 
 
 def _with_sections(signature: inspect.Signature, env_args: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,9 +170,11 @@ def _with_sections(signature: inspect.Signature, env_args: Mapping[str, Any]) ->
             f" {', '.join(known) or 'nothing'}: give those as arguments, in a file under [env.args]"
         )
     if sections:
-        from verifiers_compat.v1.config_base import merge_values
+        from verifiers_compat.v1.config_base import Config, merge_values
 
-        arguments["config"] = merge_values(config or {}, sections)
+        if not isinstance(config, Config | Mapping | None):
+            raise ConfigurationError(f"a config that is {type(config).__name__} has no {' and '.join(sections)}: leave one of them out")
+        arguments["config"] = merge_values({} if config is None else config, sections)
     return arguments
 
 

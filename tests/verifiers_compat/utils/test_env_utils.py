@@ -172,6 +172,12 @@ def test_sections_that_a_loader_has_no_arguments_for_are_parts_of_its_config(wri
     env = load_environment("whole-env", taskset={"level": 3})
     assert (len(env.taskset), env.env_args) == (3, {"taskset": {"level": 3}})
     assert len(load_environment("whole-env", config={"taskset": {"level": 3}}, taskset={"level": 4}).taskset) == 4
+    write(
+        "default_env",
+        "def load_environment(config: Whole = Whole(taskset={'level': 5})): return v1.Env(Levels(config=config.taskset))",
+        head=V1_HEAD,
+    )
+    assert [len(load_environment("default-env", **given).taskset) for given in ({}, {"config": None}, {"config": {}})] == [5, 5, 2]
     write("own_env", "def load_environment(taskset, config=None): return make(sampling_args={'got': [taskset, config]})")
     assert load_environment("own-env", taskset={"n": 1}, harness={"m": 2}).sampling_args["got"] == [{"n": 1}, {"harness": {"m": 2}}]
     write("any_env", "def load_environment(**kwargs): return make(sampling_args={'got': kwargs})")
@@ -184,6 +190,8 @@ def test_sections_that_a_loader_has_no_arguments_for_are_parts_of_its_config(wri
         ({"taskset": {"levl": 3}}, r"config does not fit Whole: taskset\.levl: there is no such field\. Level has: .*Did you mean `level`"),
         ({"config": {"taskset": {"level": "high"}}}, r"config does not fit Whole: taskset\.level: .*valid integer"),
         ({"config": {"tasket": {}}}, r"config does not fit Whole: tasket: there is no such field\. Whole has: taskset, harness\."),
+        ({"config": ""}, "config must be a Whole or a mapping with its fields, got str: ''"),
+        ({"config": 3, "taskset": {"level": 3}}, "a config that is int has no taskset: leave one of them out"),
         ({"config": {"taskset": 3}}, r"config does not fit Whole: Whole\.taskset must be a configuration or a mapping, got int: 3"),
     ],
 )
