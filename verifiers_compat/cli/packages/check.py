@@ -22,6 +22,9 @@ from verifiers_compat.cli.packages.targets import Target
 from verifiers_compat.cli.packages.uses import OwnClass, Use, Uses, find_uses
 from verifiers_compat.cli.requirements import Requirements, requirements_of
 
+_DOCUMENTED_PRIVATE = frozenset({"_get_reward_func_names", "_get_reward_funcs", "_get_reward_weights"})
+"""Methods that published packages rely on, although their names are private."""
+
 
 class Difference(BaseModel):
     """What this library does otherwise than verifiers 0.1.14 (a row of ``data/differences.json``)."""
@@ -169,15 +172,18 @@ class _Offers:
         except NotOffered as error:
             self._note_absence(use.path, str(error), use)
             return
-        if not isinstance(target, ModuleType):
+        owner, _, name = use.path.rpartition(".")
+        if owner and not isinstance(target, ModuleType) and isinstance(find_offer(owner), ModuleType):
             self.found.add(use.path)
-            self.words |= {use.path.rpartition(".")[2], *_own_bases(target)}
+            self.words |= {name, *_own_bases(target)}
 
     def _add_call(self, use: Use) -> None:
         """Note the keyword arguments of a call: of something of verifiers, or of a class of the package that has its base's constructor."""
         path: str | None = use.path
         if use.path in self._own:
-            path = None if "__init__" in self._own[use.path].methods else next(iter(self._bases_of(self._own[use.path])[0]), None)
+            own = self._own[use.path]
+            has_constructor = any(each.path == "__init__" for each in own.methods)
+            path = None if has_constructor else next(iter(self._bases_of(own)[0]), None)
         target = _offered_or_none(path) if path is not None else None
         if path is not None and target is not None:
             self.words.update(use.keywords)
@@ -195,10 +201,14 @@ class _Offers:
         bases = {path: target for path in paths if isinstance(target := _offered_or_none(path), type)}
         if not bases:
             return
-        overrides = sorted(name for name in set(each.methods) if not name.startswith("__") and _has_any(bases.values(), name))
+        base = next(iter(bases))
+        overridden = [use for use in each.methods if not use.path.startswith("__") and _has_any(bases.values(), use.path)]
+        overrides = sorted({use.path for use in overridden if not use.path.startswith("_") or use.path in _DOCUMENTED_PRIVATE})
         self.subclasses.append(Subclass(name=each.path, base=", ".join(bases), overrides=overrides))
         self.words.update(overrides)
-        base = next(iter(bases))
+        for use in overridden:
+            if use.path not in overrides:
+                self._note_absence(f"{base}.{use.path}", "its own method takes the place of a private one of this library: rename it", use)
         for use in each.inherited:
             if use.path == "__init__":
                 self._add_call(dataclasses.replace(use, path=base))
@@ -216,7 +226,7 @@ class _Offers:
                 continue
             seen.add(path)
             if path in self._own:
-                defined.update(self._own[path].methods)
+                defined.update(use.path for use in self._own[path].methods)
                 waiting += self._own[path].bases
             else:
                 paths.append(path)

@@ -55,7 +55,7 @@ def _reason(value: Any, found: str, name: str) -> str:
         return reason
     if name.startswith("_"):
         return "it is a private name of verifiers, and no part of its documented API"
-    known = [each for each in dir(value) if not each.startswith("_")]
+    known = getattr(value, "__all__", None) or [each for each in dir(value) if not each.startswith("_")]
     return f"{found} has no such name.{did_you_mean(name, known)}"
 
 

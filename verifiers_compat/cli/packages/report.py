@@ -24,8 +24,8 @@ def report_lines(report: Report) -> Iterator[str]:
     for problem in report.problems:
         yield from _item("problem", problem)
     yield from _section("verifiers, here", [", ".join(map(_short, report.offered))])
-    yield from _section("verifiers, not here", _absences(report, is_optional=False))
-    yield from _section("verifiers, not here, and the package goes on without", _absences(report, is_optional=True))
+    yield from _section("verifiers, missing or in conflict", _absences(report, is_optional=False))
+    yield from _section("verifiers, missing, and the package goes on without", _absences(report, is_optional=True))
     yield from _section("its classes", [_describe(each.name, each.base, each.overrides) for each in report.subclasses])
     yield from _section("what differs", [f"verifiers 0.1.14: {each.verifiers}. Here: {each.here}." for each in report.differences])
     yield from _section("imports", map(_import_line, report.imports))
@@ -65,7 +65,7 @@ def _absences(report: Report, *, is_optional: bool) -> Iterator[str]:
 
 
 def _describe(name: str, base: str, overrides: list[str]) -> str:
-    refines = f"{name}, a {', '.join(map(_short, base.split(', ')))}"
+    refines = f"{name} refines {', '.join(map(_short, base.split(', ')))}"
     return f"{refines}; it overrides {', '.join(overrides)}" if overrides else refines
 
 

@@ -45,7 +45,8 @@ class OwnClass:
     path: str
     bases: tuple[str, ...]
     """Dotted paths of its bases, as far as they have one."""
-    methods: tuple[str, ...]
+    methods: tuple[Use, ...]
+    """What it defines: the path is the method's name."""
     inherited: tuple[Use, ...]
     """What it asks ``super()`` for: the path is the attribute's name."""
 
@@ -147,7 +148,7 @@ class _Reader:
         for node, _ in self._nodes:
             if isinstance(node, ast.ClassDef):
                 bases = [self._path(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases]
-                methods = [each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+                methods = [self._use(each.name, each) for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
                 yield OwnClass(
                     f"{self._source.module}.{node.name}", tuple(filter(None, bases)), tuple(methods), tuple(self._find_inherited(node))
                 )
