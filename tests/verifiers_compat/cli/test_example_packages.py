@@ -33,17 +33,33 @@ def careful(request: ModelRequest) -> str:
     return f"It is {total if len(request.messages) > 1 else total + 1}."
 
 
-def test_they_are_installed_and_evaluated(tmp_path: Path) -> None:
-    python = make_environment(tmp_path / "venv")
+EVALUATIONS = """
+api_base_url = "{url}"
+
+[[eval]]
+env_id = "price-list"
+model = "shopper"
+num_examples = 3
+
+[eval.taskset]
+num_tasks = 3
+
+[[eval]]
+env_id = "checked-answers"
+model = "careful"
+"""
+
+
+def test_they_are_installed_and_evaluated(workspace: Path) -> None:
+    python = make_environment(workspace / "venv")
     offline = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1", "PATH": "/usr/bin:/bin"}  # no uv; pip reads "0" as "do not isolate"
+    for name in ("price-list", "checked-answers"):
+        run_module(f"{COMMANDS}.install", name, "-p", str(FOLDER), python=python, **offline)
     with ModelServer({"shopper": shopper, "careful": careful}) as server:
-        for name, model, expected in (
-            ("price-list", "shopper", ("reward: avg - 1.100", "correct: avg - 1.000", "frugal: avg - 1.000")),
-            ("checked-answers", "careful", ("reward: avg - 1.000", "changed: avg - 1.000", "command_completed: 1.0")),
-        ):
-            run_module(f"{COMMANDS}.install", name, "-p", str(FOLDER), python=python, **offline)
-            done = run_module(f"{COMMANDS}.eval", name, "-m", model, "-b", server.openai_url, python=python)
-            assert all(line in done.stdout for line in expected), done.stdout
+        (workspace / "run.toml").write_text(EVALUATIONS.format(url=server.openai_url))
+        done = run_module(f"{COMMANDS}.eval", "run.toml", python=python)
+    expected = ("reward: avg - 1.100", "frugal: avg - 1.000", "reward: avg - 1.000", "changed: avg - 1.000", "command_completed: 1.0")
+    assert all(line in done.stdout for line in expected), done.stdout
 
 
 @pytest.fixture
