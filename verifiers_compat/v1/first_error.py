@@ -1,4 +1,8 @@
-"""A rollout has one error, the first: what fails after it is logged and kept beside it, and stops nothing more."""
+"""A rollout has one error, the first: what fails after it is kept beside it, and stops nothing more.
+
+Mostly it is a consequence of the first (a reward function that looks for a completion that there is not), so only the debug log has it
+with its traceback: a batch whose model is down would fill any other.
+"""
 
 from __future__ import annotations
 
@@ -27,5 +31,5 @@ def keep_first_error(state: State, name: str, noted_in: Literal["metrics_errors"
     except BaseException as error:
         if state.failure is None or ends_run(error):
             raise
-        logger.error("%s failed after the error that ended its rollout: %r", name, error, exc_info=error)
+        logger.debug("%s failed after the error that ended its rollout: %r", name, error, exc_info=error)
         state.setdefault(noted_in, {})[name] = repr(error)

@@ -215,7 +215,7 @@ class Harness(Participant):
 
         A `vf.Error` ends the rollout and is recorded in the state. Anything else goes through, after the cleanup handlers, and so
         does what an update or a signal raises of a rollout that went well; of one that has an error already, that error stays, and
-        the later one is logged and noted in ``state["metrics_errors"]`` (signals) or ``state["cleanup_errors"]`` (updates).
+        the later one is noted in ``state["metrics_errors"]`` (signals) or ``state["cleanup_errors"]`` (updates).
 
         Args:
             task: The task.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ async def failing_program(state: vf.State) -> None:
 
 async def test_what_fails_after_the_error_of_a_rollout_is_noted_beside_it(caplog: pytest.LogCaptureFixture) -> None:
     """A metric, a reward, an update and a cleanup handler; those that do not fail are called all the same."""
+    caplog.set_level(logging.DEBUG, "verifiers_compat")
     lists: dict[str, Any] = {"updates": [broken], "rewards": [broken, fine], "cleanups": [broken]}
     state = await vf.Harness(failing_program, **lists).run({"prompt": "go"})
     assert (state["stop_condition"], state["error"]["error_chain_repr"]) == ("has_error", "ToolError('the first')")
