@@ -100,16 +100,20 @@ class Config(BaseModel):
         Raises:
             ConfigurationError: If an argument does not fit its field.
         """
-        copied = self.model_copy()
-        copied.__dict__.update({name: _copy_containers(value) for name, value in self})  # as update=, but unset fields stay so
-        for name, value in arguments.items():
-            if value is None:
-                continue
-            merged = merge_values(getattr(copied, name), dict(value) if isinstance(value, Mapping) else value)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        merged = {
+            name: merge_values(getattr(self, name), dict(value) if isinstance(value, Mapping) else value) for name, value in given.items()
+        }
+        values = {name: _copy_containers(value) for name, value in self}
+        if merged:
             try:
-                copied.__pydantic_validator__.validate_assignment(copied, name, merged)
+                checked = type(self)(**{**fields_of(self, type(self)), **merged})
             except ValidationError as error:
                 raise ConfigurationError(f"an argument does not fit {type(self).__name__}: {describe_problems(error)}") from None
+            values.update({name: getattr(checked, name) for name in merged})
+        copied = self.model_copy()
+        copied.__dict__.update(values)  # unlike update=, this leaves unset fields unset, and it may be a frozen model
+        copied.__pydantic_fields_set__.update(merged)
         return copied
 
 

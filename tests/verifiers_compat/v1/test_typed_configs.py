@@ -117,6 +117,18 @@ def test_arguments_are_checked_as_fields_and_leave_the_given_configuration_alone
         vf.Harness(max_turns="many")  # type: ignore[arg-type]
 
 
+def test_a_frozen_configuration_is_kept_too() -> None:
+    class Frozen(vf.TasksetConfig, frozen=True):
+        level: int = 1
+
+    class Cold(vf.Taskset):
+        config_type = Frozen
+
+    config = Frozen(level=3)
+    assert Cold([{"question": "?"}], config=config).config.model_fields_set == {"level", "source"}
+    assert config.model_fields_set == {"level"}
+
+
 def test_a_configuration_may_keep_turns_out_of_the_trajectory() -> None:
     def keep(step: Any, state: Any) -> bool:
         return False
