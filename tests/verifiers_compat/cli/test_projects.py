@@ -319,14 +319,16 @@ def test_environments_are_made_installed_and_evaluated(workspace: Path, python: 
 # What does not exist, and the plugin
 
 
-@pytest.mark.parametrize("command", ["build", "tui"])
-def test_commands_that_do_not_exist_say_why(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("command", "instead"), [("build", "docker build"), ("tui", "vfgym.results.load_results(DIR)")])
+def test_commands_that_do_not_exist_say_what_to_use(command: str, instead: str, capsys: pytest.CaptureFixture[str]) -> None:
     with (Path(__file__).parents[3] / "pyproject.toml").open("rb") as file:
         module, _, function = tomllib.load(file)["project"]["scripts"][f"vf-{command}"].partition(":")
     with pytest.raises(SystemExit) as ended:
         getattr(importlib.import_module(module), function)()
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith(f"error: vf-{command} does not exist here: ")
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: vf-{command} does not exist here: ")
+    assert instead in err
 
 
 def test_the_plugin_names_modules_that_run() -> None:

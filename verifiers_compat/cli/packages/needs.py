@@ -97,9 +97,11 @@ def _judge(module: str, places: list[str], required: Sequence[str]) -> Need:
 def is_installed(module: str) -> bool:
     """Say whether a module can be found, without importing it."""
     try:
-        return importlib.util.find_spec(module) is not None
+        spec = importlib.util.find_spec(module)
     except ValueError:  # a module that was made by hand
         return True
+    # Any directory on the path is a module; only some distributions are one without a file of its own.
+    return spec is not None and (spec.origin is not None or module in importlib.metadata.packages_distributions())
 
 
 def _is_distribution(name: str) -> bool:

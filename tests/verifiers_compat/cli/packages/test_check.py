@@ -12,7 +12,7 @@ import pytest
 
 from verifiers_compat.cli.commands.install import main
 from verifiers_compat.cli.packages.check import Report, check_target, read_differences
-from verifiers_compat.cli.packages.needs import read_distributions
+from verifiers_compat.cli.packages.needs import is_installed, read_distributions
 from verifiers_compat.cli.packages.offers import find_offer
 from verifiers_compat.cli.packages.targets import open_target
 from verifiers_compat.cli.requirements import extra_requirements
@@ -202,6 +202,15 @@ def test_what_verifiers_brings_is_added_and_the_rest_is_named(check: Callable[..
     assert not report.is_complete
 
 
+def test_a_directory_is_not_a_library(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where it is on the path, as the current directory may be."""
+    Path("agents").mkdir()
+    monkeypatch.syspath_prepend(str(workspace))
+    assert not is_installed("agents")
+    assert not is_installed("no_such_module")
+    assert is_installed("numpy")
+
+
 def test_extras_stand_for_what_the_names_need(check: Callable[..., Report]) -> None:
     report = check(
         "import verifiers as vf\nclass Mine(vf.MathRubric): ...\nfrom verifiers.envs.integrations.textarena_env import TextArenaEnv",
@@ -371,6 +380,10 @@ def test_the_report_as_json(write: Callable[..., Path], capsys: pytest.CaptureFi
     assert json.loads(out)["is_complete"] is False
     assert run_install("--json", "word-count") == 2
     assert "give --check" in capsys.readouterr().err
+    assert run_install("--check", "--json", "no-such-env") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "no environment 'no-such-env' in environments" in err
 
 
 def test_a_module_of_ones_own_is_not_mistaken_for_an_offer() -> None:
