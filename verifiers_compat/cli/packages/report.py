@@ -22,7 +22,7 @@ def report_lines(report: Report) -> Iterator[str]:
     """Yield the lines of a report."""
     yield f"{report.package}: what it uses, and what it will find here"
     for problem in report.problems:
-        yield from _item("problem", problem)
+        yield from textwrap.wrap(f"problem: {problem}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     yield from _section("verifiers, here", [", ".join(map(_short, report.offered))])
     yield from _section("verifiers, missing or in conflict", _absences(report, is_optional=False))
     yield from _section("verifiers, missing, and the package goes on without", _absences(report, is_optional=True))
@@ -34,12 +34,15 @@ def report_lines(report: Report) -> Iterator[str]:
     yield from _section("environment variables", map(_variable_line, report.variables))
     yield from _section("data sets, from the network", map(_dataset_line, report.datasets))
     yield ""
+    yield from textwrap.wrap(_verdict(report), _WIDTH)
+
+
+def _verdict(report: Report) -> str:
     if not report.is_complete:
-        yield "Something that it uses is missing (see above)."
-    elif any(each.status == "unsure" for each in report.imports):
-        yield "Everything that it uses is here, as far as can be said before what it requires is installed."
-    else:
-        yield "Everything that it uses is here, or comes with it."
+        return "Something that it uses is missing (see above)."
+    if any(each.status == "unsure" for each in report.imports):
+        return "Everything that it uses is here, as far as can be said before what it requires is installed."
+    return "Everything that it uses is here, or comes with it."
 
 
 def _section(title: str, items: Iterable[str]) -> Iterator[str]:
@@ -48,10 +51,6 @@ def _section(title: str, items: Iterable[str]) -> Iterator[str]:
         yield f"\n{title}"
         for item in items:
             yield from textwrap.wrap(item, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
-
-
-def _item(title: str, text: str) -> list[str]:
-    return textwrap.wrap(f"{title}: {text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _absences(report: Report, *, is_optional: bool) -> Iterator[str]:

@@ -366,6 +366,11 @@ def test_the_report_for_people(write: Callable[..., Path], capsys: pytest.Captur
         "Something that it uses is missing",
     ):
         assert expected in words
+    write("word-count", {"word_count.py": "import left_pad" + LOADER}, ["no-such-distribution"])
+    assert run_install("--check", "word-count") == 0
+    out = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert "as far as can be said before what it requires is installed" in " ".join(out.split())
     write("word-count", {"word_count.py": "import verifiers as vf\nvf.Rubric" + LOADER})
     assert run_install("--check", "word-count") == 0
     assert capsys.readouterr().out.endswith("Everything that it uses is here, or comes with it.\n")
