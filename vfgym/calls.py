@@ -117,11 +117,33 @@ class CallPlan:
         return self.func(**{name: namespace[name] for name in self.names if name in namespace})
 
 
-class Ready:
+class _Finished:
+    """Makes what has a ``value`` a coroutine that ends at its first step: asyncio looks for these methods (`asyncio.create_task`)."""
+
+    __slots__ = ()
+    value: Any
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.value
+        yield  # makes this a generator function
+
+    def send(self, value: Any) -> Any:
+        """End with the value."""
+        raise StopIteration(self.value)
+
+    def throw(self, error: BaseException, *_: Any) -> Any:
+        """Raise the error."""
+        raise error
+
+    def close(self) -> None:
+        """Do nothing: nothing runs."""
+
+
+class Ready(_Finished):
     """A value that is there already, for callers who await it and for callers who do not.
 
     The library's own hooks are plain methods that return one, so that an author's override may say both
-    ``super().setup_state(state)`` and ``await super().setup_state(state)``.
+    ``super().setup_state(state)`` and ``await super().setup_state(state)``. It is whatever a coroutine is asked for.
     """
 
     __slots__ = ("value",)
@@ -130,12 +152,8 @@ class Ready:
         """Hold `value`."""
         self.value = value
 
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self.value
-        yield  # makes this a generator function
 
-
-class ReadyList(list[Any]):
+class ReadyList(_Finished, list[Any]):
     """A `Ready` list: it is the list, and it can be awaited for itself."""
 
     __slots__ = ()
@@ -144,7 +162,3 @@ class ReadyList(list[Any]):
     def value(self) -> list[Any]:
         """The list itself."""
         return self
-
-    def __await__(self) -> Generator[Any, Any, list[Any]]:
-        return self
-        yield  # makes this a generator function

@@ -7,9 +7,10 @@ import functools
 import inspect
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
+from vfgym.aio.steps import Steps, run_handlers
 from vfgym.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -121,6 +122,21 @@ def discover_marks(cls: type, kind: Kind) -> list[Marked]:
 def discover_decorated(obj: object, kind: Kind) -> list[Marked]:
     """Return the bound methods of `obj` that carry a mark of `kind`, in the order of `discover_marks`."""
     return [Marked(name, getattr(obj, name), mark) for name, _, mark in discover_marks(type(obj), kind)]
+
+
+def run_cleanups(handlers: Iterable[tuple[str, Callable[..., Any]]], state: dict[str, Any], *args: Any) -> Steps[dict[str, Exception]]:
+    """Call handlers that end a rollout in order, each with `args` (see `run_handlers`).
+
+    Returns:
+        What those raised that failed, by name. It is recorded in ``state["cleanup_errors"]``, too.
+    """
+    errors: dict[str, Exception] = {}
+    try:
+        yield from run_handlers(handlers, *args, errors=errors)
+    finally:
+        if errors:
+            dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
+    return errors
 
 
 class SupportsTeardown(Protocol):

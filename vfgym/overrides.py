@@ -23,6 +23,28 @@ def hook(func: F) -> F:
     return func
 
 
+_inline: dict[str, list[Callable[..., Any]]] = {}
+"""The library's own versions of the hooks that it does inline, by the names of the hooks."""
+
+
+def inline_hook(func: F) -> F:
+    """Mark a hook (see `hook`) whose own version the library does inline: the method is called only where an author replaced it."""
+    _inline.setdefault(func.__name__, []).append(func)
+    return hook(func)
+
+
+def find_replaced(cls: type) -> frozenset[str]:
+    """Return the names of the inline hooks that a class has otherwise than the library does them."""
+    return frozenset(
+        name for name, own in _inline.items() if hasattr(cls, name) and not any(getattr(cls, name) is method for method in own)
+    )
+
+
+def find_put_on(obj: object) -> set[str]:
+    """Return the names of the inline hooks that were put on an object itself."""
+    return vars(obj).keys() & _inline.keys()
+
+
 def check_hooks(cls: type) -> None:
     """Check that the hooks of a class can be called as the library calls them.
 
@@ -52,6 +74,17 @@ def _check_hook(cls: type, name: str, own: Any, original: Callable[..., Any]) ->
         signature.bind(*parameters[isinstance(own, staticmethod) :])
     except TypeError as error:
         raise ConfigurationError(f"{cls.__name__} must have {wanted}, got {name}{signature}: {error}") from None
+
+
+def is_replaced(obj: object, name: str, own: object) -> bool:
+    """Say whether what an object has under a name is not the library's own: a subclass overrides it, or it was put on the object itself.
+
+    Args:
+        obj: An environment or a rubric.
+        name: Name of the hook.
+        own: The library's own, as its class has it.
+    """
+    return name in vars(obj) or getattr(type(obj), name) is not own
 
 
 def kind_of(value: object) -> str:

@@ -22,6 +22,7 @@ from vfgym.clients.config import EndpointClientConfig
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.output.redaction import with_secrets
+from vfgym.overrides import is_replaced
 from vfgym.results import RolloutOutput, Run, push_to_hub
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
@@ -283,7 +284,7 @@ class RolloutAPI(DatasetAccess):
         if split != "eval" or example_ids is not None:
             return TaskInputs(tasks, num_examples, rollouts_per_example, None if example_ids is None else list(example_ids))
         own = _AUTHORS_CHOICE if self.definition.has_tasks("eval") else (*_AUTHORS_CHOICE, "get_dataset", "build_dataset")
-        if any(getattr(type(self), name) is not getattr(RolloutAPI, name) for name in own):
+        if any(is_replaced(self, name, getattr(RolloutAPI, name)) for name in own):
             rows = list(self.get_eval_dataset(n=num_examples))
         elif tasks.has_repeated_ids:  # rows with one example_id are one example
             count = len(tasks) if num_examples <= 0 else min(num_examples, len(tasks))
@@ -340,7 +341,7 @@ class RolloutAPI(DatasetAccess):
     ) -> GenerateOutputs:
         """Carry a run out, through the author's own `run_group` or `run_rollout` where there is one."""
         method = "run_rollout" if settings.independent_scoring else "run_group"
-        is_authored = calls_author and getattr(type(self), method) is not getattr(RolloutAPI, method)
+        is_authored = calls_author and is_replaced(self, method, getattr(RolloutAPI, method))
         if settings.independent_scoring and self.definition.requires_group_rollouts:
             names = ", ".join(self.definition.rubric.group_function_names)
             raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")

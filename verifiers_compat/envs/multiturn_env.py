@@ -1,6 +1,6 @@
 """`MultiTurnEnv` with the rollout API."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from verifiers_compat.envs.awaitables import awaitable_stop, unwrap_stop
@@ -12,6 +12,7 @@ from vfgym.episode.hooks import MarkedMethod
 from vfgym.episode.prompt import new_step
 from vfgym.lifecycle import Kind
 from vfgym.messages import Message, Response
+from vfgym.overrides import inline_hook, is_replaced
 from vfgym.state import State, TrajectoryStep
 
 
@@ -28,19 +29,18 @@ class MultiTurnEnv(Environment, multi_turn.MultiTurnEnv):
     def _handlers(self, kind: Kind) -> list[MarkedMethod]:
         return [unwrap_stop(handler) for handler in super()._handlers(kind)]
 
-    def _overrides(self, name: str) -> bool:
-        return super()._overrides(name) or (name == "add_trajectory_step" and self._has_own_add_model_response)
-
-    @property
-    def _has_own_add_model_response(self) -> bool:
-        return type(self).add_model_response is not MultiTurnEnv.add_model_response
+    def replaced_hooks(self) -> Set[str]:
+        """Return which of the hooks that the machine does inline are replaced (see `ChatEnv.replaced_hooks`)."""
+        replaced = super().replaced_hooks()
+        return replaced | {"add_trajectory_step"} if "add_model_response" in replaced else replaced
 
     def record_turn(self, state: State, step: TrajectoryStep) -> Any:
         """Record one turn by the author's own `add_model_response`, where there is one, else by `add_trajectory_step`."""
-        if self._has_own_add_model_response:
+        if is_replaced(self, "add_model_response", MultiTurnEnv.add_model_response):
             return self.add_model_response(state, list(step["prompt"]), step["response"])
         return super().record_turn(state, step)
 
+    @inline_hook
     async def add_model_response(self, state: State, prompt_messages: Sequence[Message], response: Response) -> None:
         """Record a turn. An override is called for each turn, and calls this (or `add_trajectory_step`) to have it recorded.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from verifiers_compat.envs.awaitables import as_coroutine, awaitable_stop
+from verifiers_compat.envs.awaitables import awaitable_stop
 from verifiers_compat.envs.multiturn_env import MultiTurnEnv
 from vfgym.aio.steps import run_async
 from vfgym.envs import tool
 from vfgym.envs.tool import ToolMonitorRubric
 from vfgym.errors import ToolParseError
 from vfgym.messages import Message, ToolCall
-from vfgym.state import State
+from vfgym.overrides import inline_hook
 from vfgym.tools.arguments import parse_arguments
 from vfgym.tools.results import are_content_parts, result_content
 
@@ -42,10 +42,7 @@ class ToolEnv(MultiTurnEnv, tool.ToolEnv):
 
     no_tools_called = awaitable_stop(tool.ToolEnv.no_tools_called)
 
-    def env_response(self, messages: list[Message], state: State, **kwargs: Any) -> Any:
-        """Carry out the calls of the last answer and return one tool message for each, in order. Can be awaited."""
-        return as_coroutine(super().env_response(messages, state, **kwargs))
-
+    @inline_hook
     async def call_tool(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str, **kwargs: Any) -> Message:
         """Call one tool and return the tool message. Override it to customize the execution.
 
@@ -56,9 +53,6 @@ class ToolEnv(MultiTurnEnv, tool.ToolEnv):
             **kwargs: Accepted for overrides.
         """
         return await run_async(self._call(tool_name, tool_args, tool_call_id))
-
-    def _overrides(self, name: str) -> bool:
-        return super()._overrides(name) and getattr(type(self), name) is not vars(ToolEnv).get(name)
 
     def _arguments_of(self, call: ToolCall) -> dict[str, Any]:
         try:

@@ -85,13 +85,15 @@ async def run_async(steps: Steps[T]) -> T:
 
 
 class Pending:
-    """Steps that have begun and now wait for something: await it to go on."""
+    """Steps that have begun and now wait for something: a coroutine to await, or to make a task of, to go on."""
 
-    __slots__ = ("_awaitable", "_steps")
+    __slots__ = ("_awaitable", "_run", "_steps")
 
     def __init__(self, steps: Steps[Any], awaitable: Awaitable[Any]) -> None:
         self._steps = steps
         self._awaitable = awaitable
+        self._run: Generator[Any, Any, Any] | None = None
+        """What a task drives, which calls `send` instead of awaiting."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps, awaitable = self._steps, self._awaitable
@@ -106,8 +108,24 @@ class Pending:
         except StopIteration as stop:
             return stop.value
 
+    def send(self, value: Any) -> Any:
+        """Go on to where it waits next."""
+        if self._run is None:
+            self._run = self.__await__()
+        return self._run.send(value)
+
+    def throw(self, error: BaseException, *_: Any) -> Any:
+        """Raise an error where it waits."""
+        if self._run is None:
+            self.close()
+            raise error
+        return self._run.throw(error)
+
     def close(self) -> None:
         """Give up what was begun."""
+        if self._run is not None:
+            self._run.close()
+            return
         self._steps.close()
         close_unawaited(self._awaitable)
 

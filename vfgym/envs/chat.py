@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from vfgym.aio.steps import Steps, run_async, run_each, run_handlers, run_sync
+from vfgym.aio.steps import Steps, eager, run_async, run_each, run_handlers, run_sync
 from vfgym.aio.threads import is_off_loop, off_loop
 from vfgym.calls import CallPlan
 from vfgym.envs.seat import EpisodeSeat
@@ -19,11 +19,20 @@ from vfgym.episode.hooks import Hooks, MarkedMethod, NamedCall
 from vfgym.episode.inversion import InvertedEpisode, made_states
 from vfgym.episode.stops import TRUNCATING_STOPS, check_stops
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
-from vfgym.lifecycle import Kind, Marked, discover_decorated, discover_marks, forget_teardown, is_blocking, register_teardown
+from vfgym.lifecycle import (
+    Kind,
+    Marked,
+    discover_decorated,
+    discover_marks,
+    forget_teardown,
+    is_blocking,
+    register_teardown,
+    run_cleanups,
+)
 from vfgym.messages import MESSAGE_TYPES, MessageTypes, Response, as_messages
 from vfgym.output.pictures import Picture
 from vfgym.output.redaction import with_secrets
-from vfgym.overrides import check_hooks, hook, items_of, kind_of
+from vfgym.overrides import check_hooks, find_put_on, find_replaced, hook, inline_hook, items_of, kind_of
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import find_marked_functions
@@ -67,14 +76,14 @@ class ChatEnv(EpisodeSeat):
     timeout_seconds: float | None = None
     """Seconds after which an episode ends (see `vfgym.MultiTurnEnv`)."""
     _is_torn_down = False
-    _overridable: ClassVar[tuple[str, ...]] = ("init_state", "is_completed")
-    """Hooks whose own version the machine does inline."""
+    _replaced_hooks: ClassVar[frozenset[str]] = frozenset()
     _hook_names: ClassVar[tuple[str, ...]] = ("is_completed",)
     """Hooks that may be plain, and so may be marked as `vfgym.blocking`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         check_hooks(cls)
+        cls._replaced_hooks = find_replaced(cls)
         if not cls._may_shadow_face:
             for name in _HOOK_FOR:
                 if getattr(cls, name) is getattr(EpisodeSeat, name):
@@ -168,7 +177,6 @@ class ChatEnv(EpisodeSeat):
             setups=self._handlers("setup"),
             cleanups=self._handlers("cleanup"),
             updates=self._handlers("update"),
-            overridden={name: self._overrides(name) for name in self._overridable},
         )
         if find_marked_functions(self):
             self.add_rubric(Rubric.of_marked(self))
@@ -202,10 +210,10 @@ class ChatEnv(EpisodeSeat):
                 f"{type(self).__name__} has no argument {name!r}.{did_you_mean(name, known)} It takes {', '.join(known)}."
             )
 
-    def _overrides(self, name: str) -> bool:
-        """Say whether a hook is not the library's own: that of the last class in the hierarchy that has it."""
-        own = next(vars(cls)[name] for cls in reversed(type(self).__mro__) if issubclass(cls, ChatEnv) and name in vars(cls))
-        return getattr(type(self), name) is not own
+    def replaced_hooks(self) -> Set[str]:
+        """Return which of the hooks whose own version the machine does inline are replaced: in a subclass, or on this object."""
+        put_on = find_put_on(self)
+        return self._replaced_hooks | put_on if put_on else self._replaced_hooks
 
     def _handlers(self, kind: Kind) -> list[MarkedMethod]:
         handlers = []
@@ -288,7 +296,7 @@ class ChatEnv(EpisodeSeat):
 
     # Rollouts
 
-    @hook
+    @inline_hook
     async def init_state(self, input: Row, client: Any = None, model: str = "", sampling_args: dict[str, Any] | None = None) -> State:
         """Return the state that an episode starts from.
 
@@ -376,7 +384,7 @@ class ChatEnv(EpisodeSeat):
         self.increment_state_usage_from_response(state, response)
         return response
 
-    @hook
+    @inline_hook
     async def is_completed(self, state: State, **kwargs: Any) -> bool:
         """Check the stop conditions, the ones with higher priority first.
 
@@ -385,6 +393,15 @@ class ChatEnv(EpisodeSeat):
             **kwargs: For overrides; the library's conditions know of nothing but the state and the environment.
         """
         return await run_async(check_stops(self.hooks.stops, state))
+
+    @inline_hook
+    @eager
+    def cleanup(self, state: State) -> Steps[None]:
+        """Run the cleanup handlers of one rollout, those with higher priority first. Can be awaited.
+
+        One that fails is recorded in ``state["cleanup_errors"]`` and stops nothing.
+        """
+        yield from run_cleanups(self.hooks.cleanups, state, state)
 
     def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun."""
@@ -512,8 +529,8 @@ class ChatEnv(EpisodeSeat):
             return
         self._is_torn_down = True
         forget_teardown(self)
-        yield self.rubric.teardown()
-        yield from run_handlers([(name, method) for name, method, _ in discover_decorated(self, "teardown")])
+        handlers = [(name, method) for name, method, _ in discover_decorated(self, "teardown")]
+        yield from run_handlers([("teardown of the rubric", self.rubric.teardown), *handlers])
 
 
 def check_split(split: Any) -> None:

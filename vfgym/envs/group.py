@@ -15,6 +15,7 @@ from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.lifecycle import Kind, discover_marks
 from vfgym.overrides import items_of
 from vfgym.rubrics import Rubric
+from vfgym.rubrics.rubric import clean_up_after
 from vfgym.rubrics.scoring import RewardFunc, Score
 from vfgym.state import State
 from vfgym.tasks import Row, Tasks
@@ -175,8 +176,8 @@ class EnvGroupRubric(Rubric):
         return self._rubric_of(states[0]).group_scoring_steps(states)
 
     def cleanup_steps(self, state: State) -> Steps[None]:
-        """Run the cleanup methods of the rubric of the episode's environment, as steps."""
-        return self._rubric_of(state).cleanup_steps(state)
+        """Have the rubric of the episode's environment clean up, as steps."""
+        return clean_up_after(self._rubric_of(state), state)
 
 
 class EnvGroup(ChatEnv):

@@ -17,7 +17,7 @@ from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message, as_messages
-from vfgym.overrides import hook
+from vfgym.overrides import hook, inline_hook, is_replaced
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import Row
@@ -43,12 +43,6 @@ class MultiTurnEnv(ChatEnv):
     the model answers next. Hooks may be plain or async methods.
     """
 
-    _overridable: ClassVar[tuple[str, ...]] = (
-        *ChatEnv._overridable,
-        "get_prompt_messages",
-        "add_trajectory_step",
-        "apply_action",
-    )
     _hook_names: ClassVar[tuple[str, ...]] = (
         *ChatEnv._hook_names,
         "setup_state",
@@ -102,7 +96,7 @@ class MultiTurnEnv(ChatEnv):
         """
         raise NotImplementedError(f"{type(self).__name__} must write env_response(messages, state)")
 
-    @hook
+    @inline_hook
     @eager
     def get_prompt_messages(self, state: State) -> Steps[list[Message]]:
         """Return the conversation that the model answers next. Override it to rewrite history. Plain or async."""
@@ -129,7 +123,7 @@ class MultiTurnEnv(ChatEnv):
         state["completion"] = messages
         return Ready()
 
-    @hook
+    @inline_hook
     def add_trajectory_step(self, state: State, trajectory_step: TrajectoryStep) -> Any:
         """Record one turn. Override it to set a turn's reward, advantage or extras. Plain or async."""
         state["trajectory"].append(trajectory_step)
@@ -139,7 +133,7 @@ class MultiTurnEnv(ChatEnv):
         """Record one turn, where the author wrote the hook that does it."""
         return self.add_trajectory_step(state, step)
 
-    @hook
+    @inline_hook
     def apply_action(self, message: Message, state: State) -> Any:
         """Carry out the model's move in a game, as the turn is recorded and before the stop conditions. Plain or async."""
         return Ready()
@@ -158,8 +152,9 @@ class MultiTurnEnv(ChatEnv):
 
     def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun; an inverted one where the author wrote `rollout`."""
-        is_own = type(self).rollout is MultiTurnEnv.rollout
-        return self._episode_type(self, session, rng) if is_own else InvertedEpisode(self, session, rng, self.timeout_seconds)
+        if is_replaced(self, "rollout", MultiTurnEnv.rollout):
+            return InvertedEpisode(self, session, rng, self.timeout_seconds)
+        return self._episode_type(self, session, rng)
 
     # Stop conditions
 

@@ -14,7 +14,7 @@ from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, ToolCallError, ToolError, ToolParseError, did_you_mean
 from vfgym.lifecycle import is_blocking, stop
 from vfgym.messages import Message, ToolCall, as_message
-from vfgym.overrides import hook, items_of
+from vfgym.overrides import inline_hook, items_of
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
 from vfgym.state import State
@@ -64,7 +64,6 @@ class ToolEnv(MultiTurnEnv):
     ToolMessage(content='3', tool_call_id='1')
     """
 
-    _overridable: ClassVar[tuple[str, ...]] = (*MultiTurnEnv._overridable, "call_tool")
     _hook_names: ClassVar[tuple[str, ...]] = (*MultiTurnEnv._hook_names, "call_tool", "update_tool_args")
 
     _calls_overlap: ClassVar[bool] = True
@@ -191,8 +190,12 @@ class ToolEnv(MultiTurnEnv):
             answers[index] = result
         waiting.clear()
 
+    @property
+    def _has_own_call_tool(self) -> bool:
+        return "call_tool" in self._replaced_hooks or "call_tool" in self.__dict__
+
     def _may_overlap(self, tool_name: str) -> bool:
-        return self._calls_overlap and tool_name in self._async_tools and not self.hooks.overridden["call_tool"]
+        return self._calls_overlap and tool_name in self._async_tools and not self._has_own_call_tool
 
     @eager
     def _begin(self, call: ToolCall, messages: list[Message], state: State) -> Steps[Message]:
@@ -203,7 +206,7 @@ class ToolEnv(MultiTurnEnv):
             return self._tell(error, call, ToolParseError)
         arguments = yield from self._complete_arguments(call, arguments, messages, state)  # a hook: what it raises is not the tool's
         try:
-            if not self.hooks.overridden["call_tool"]:
+            if not self._has_own_call_tool:
                 return (yield from self._call(call.name, arguments, call.id))
             answer = self.call_tool(call.name, arguments, call.id)
             if is_awaitable(answer):
@@ -224,12 +227,12 @@ class ToolEnv(MultiTurnEnv):
         function = self._tool_functions.get(call.name)
         if function is not None:
             return function.bind(function.decode(call.arguments))
-        if self.hooks.overridden["call_tool"]:
+        if self._has_own_call_tool:
             return _UNCHECKED.decode(call.arguments)
         known = list(self._tool_functions)
         raise ToolCallError(f"unknown tool {call.name!r}; available: {', '.join(known) or 'none'}.{did_you_mean(call.name, known)}")
 
-    @hook
+    @inline_hook
     def call_tool(self, tool_name: str, tool_args: Mapping[str, Any], tool_call_id: str, **kwargs: Any) -> Any:
         """Call one tool and return the tool message. Override it to customize the execution. Can be awaited.
 

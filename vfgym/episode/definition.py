@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Protocol
 
 from vfgym.episode.hooks import Hooks
@@ -35,6 +35,14 @@ class Definition(Protocol):
 
     def step_info(self, state: State) -> dict[str, Any] | None:
         """Return what ``info`` tells besides."""
+        ...
+
+    def replaced_hooks(self) -> Collection[str]:
+        """Return which of the hooks whose own version the machine does inline the author replaced."""
+        ...
+
+    def cleanup(self, state: State) -> Any:
+        """Run the cleanup handlers."""
         ...
 
     def render_picture(self, state: State) -> Picture | None:

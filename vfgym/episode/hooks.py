@@ -23,8 +23,6 @@ class Hooks(NamedTuple):
     setups: list[MarkedMethod]
     cleanups: list[MarkedMethod]
     updates: list[MarkedMethod]
-    overridden: dict[str, bool]
-    """For each hook whose own version the machine does inline: whether the author replaced it."""
 
 
 class NamedCall:

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vfgym.aio.deadlines import Before, DeadlinePassed
-from vfgym.aio.steps import Steps, run_handlers
+from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
 from vfgym.episode.definition import Definition, TurnDefinition
 from vfgym.episode.prompt import add_messages, new_step, recorded_conversation, rewrite_conversation
 from vfgym.episode.scoring import score_alone, score_turn
 from vfgym.episode.stops import check_stops, complete, error_stop, model_failure, note_error
 from vfgym.errors import Error
+from vfgym.lifecycle import run_cleanups
 from vfgym.messages import Message, Response, as_messages
 from vfgym.state import MessagesView, State, make_placeholder_state
 
@@ -130,12 +131,8 @@ class BaseEpisode:
             return
         state.is_cleaned_up = True
         hooks = self.definition.hooks
-        errors: dict[str, Exception] = {}
-        try:
-            yield from run_handlers((*hooks.cleanups, *hooks.updates), state, errors=errors)
-        finally:
-            if errors:
-                dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
+        cleanups = [("cleanup", self.definition.cleanup)] if "cleanup" in self.definition.replaced_hooks() else hooks.cleanups
+        errors = yield from run_cleanups((*cleanups, *hooks.updates), state, state)
         failure = next((errors[name] for name, _ in hooks.updates if name in errors), None)
         if failure is not None and state["is_completed"] and state["error"] is None:
             if not isinstance(failure, Error):
@@ -198,8 +195,8 @@ class Episode(BaseEpisode):
         self._conversation: list[Message] = []
         self._answered = 0.0
         self._deadline: float | None = None
-        self._overridden = definition.hooks.overridden
-        self._rebuilds = self._overridden["get_prompt_messages"] or self._overridden["add_trajectory_step"]
+        self._overridden = definition.replaced_hooks()
+        self._rebuilds = "get_prompt_messages" in self._overridden or "add_trajectory_step" in self._overridden
         self._step_scorers = definition.rubric.step_scorers() if definition.score_rollouts else []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -221,8 +218,10 @@ class Episode(BaseEpisode):
         """
         definition = self.definition
         try:
-            if self._overridden["init_state"]:
-                state: State = yield definition.init_state(task, client, model, sampling_args)
+            if "init_state" in self._overridden:
+                state = definition.init_state(task, client, model, sampling_args)
+                if is_awaitable(state):
+                    state = yield state
             else:
                 state = definition.initial_state(task, client, model, sampling_args)
             state.begin(*self._player)
@@ -357,11 +356,11 @@ class Episode(BaseEpisode):
             step = new_step(definition, state, MessagesView(conversation, len(conversation)), response)
             message = step["completion"][0]
             conversation.append(message)
-            if not self._overridden["add_trajectory_step"]:
+            if "add_trajectory_step" not in self._overridden:
                 state["trajectory"].append(step)
             elif is_awaitable(result := definition.record_turn(state, step)):
                 yield self._with_deadline(result)
-            if self._overridden["apply_action"] and is_awaitable(result := definition.apply_action(message, state)):
+            if "apply_action" in self._overridden and is_awaitable(result := definition.apply_action(message, state)):
                 yield self._with_deadline(result)
             if self._step_scorers:
                 state.emitted[-1] = yield from score_turn(self._step_scorers, state, step)
@@ -374,7 +373,7 @@ class Episode(BaseEpisode):
         Args:
             stop_condition: What ends it anyway, unless a condition of higher priority holds.
         """
-        if not (stop_condition or self._overridden["is_completed"] or self.definition.may_stop(self.state)):
+        if not (stop_condition or "is_completed" in self._overridden or self.definition.may_stop(self.state)):
             return False
         if not (yield from self._is_completed()) and not stop_condition:
             return False
@@ -408,7 +407,7 @@ class Episode(BaseEpisode):
     def _ask_environment(self) -> Any:
         """Call the hook that says what the model is shown next; the result may have to be awaited."""
         state = self.state
-        if self._overridden["get_prompt_messages"]:
+        if "get_prompt_messages" in self._overridden:
             return self.definition.get_prompt_messages(state)
         if not state["trajectory"]:
             return state["prompt"]
@@ -418,7 +417,7 @@ class Episode(BaseEpisode):
     def _take_messages(self, messages: Any) -> None:
         """Take what a hook returned, or a game answered, into the conversation."""
         types = self.definition.message_types
-        if self._overridden["get_prompt_messages"]:
+        if "get_prompt_messages" in self._overridden:
             self._conversation = rewrite_conversation(self._conversation, messages, types)
         elif self.state["trajectory"]:
             add_messages(self._conversation, messages, types)
@@ -429,7 +428,7 @@ class Episode(BaseEpisode):
         """Check the stop conditions; an `Error` that one raises ends the episode."""
         bounded = None if self._deadline is None else self._with_deadline
         try:
-            if not self._overridden["is_completed"]:
+            if "is_completed" not in self._overridden:
                 return (yield from check_stops(self.definition.hooks.stops, self.state, bounded))
             completed: Any = self.definition.is_completed(self.state)
             if is_awaitable(completed):

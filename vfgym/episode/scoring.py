@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from vfgym.aio.steps import Steps
 from vfgym.calls import rollout_failure
 from vfgym.episode.definition import Definition
-from vfgym.rubrics.rubric import call_author_scoring
+from vfgym.rubrics.rubric import call_author_scoring, clean_up_after
 from vfgym.rubrics.scoring import Score, StepScorer, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
 from vfgym.state import State, TrajectoryStep
 
@@ -46,9 +46,9 @@ def score_alone(definition: Definition, state: State) -> Steps[None]:
         except GeneratorExit:
             raise
         except BaseException:
-            yield from definition.rubric.cleanup_steps(state)
+            yield from clean_up_after(definition.rubric, state)
             raise
-        yield from definition.rubric.cleanup_steps(state)
+        yield from clean_up_after(definition.rubric, state)
     else:
         apply_score(state, Score())
     scoring.end = time.time()
@@ -92,7 +92,7 @@ def score_together(definition: Definition, states: list[State]) -> Steps[list[Ex
         apply_advantages(states)
     if definition.score_rollouts:
         for state in states:
-            yield from rubric.cleanup_steps(state)
+            yield from clean_up_after(rubric, state)
     ended = time.time()
     for state in states:
         timing = state["timing"]

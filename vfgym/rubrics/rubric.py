@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from vfgym.aio.steps import Steps, eager, run_async, run_handlers
 from vfgym.calls import CallPlan, is_awaitable
 from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import Kind, discover_decorated, discover_marks
-from vfgym.overrides import check_hooks, hook
+from vfgym.lifecycle import Kind, discover_decorated, discover_marks, run_cleanups
+from vfgym.overrides import check_hooks, hook, is_replaced
 from vfgym.parsers import Parser
 from vfgym.rubrics.scoring import (
     RewardFunc,
@@ -222,27 +222,27 @@ class Rubric:
         """Return the step functions, each with the objects it may ask for."""
         return [(function, self.class_objects) for function in self._step_functions]
 
+    @hook
     @eager
     def cleanup(self, state: State) -> Steps[None]:
-        """Run the rubric's `@cleanup` methods for one scored episode. Can be awaited."""
+        """Run the rubric's `@cleanup` methods for one scored episode. Can be awaited.
+
+        What those raised that failed is recorded in ``state["cleanup_errors"]``.
+        """
         yield from self.cleanup_steps(state)
 
     def cleanup_steps(self, state: State) -> Steps[None]:
-        """Run the `@cleanup` methods, as steps. What those raised that failed is recorded in ``state["cleanup_errors"]``."""
+        """Run the `@cleanup` methods, as steps (see `cleanup`)."""
         if self._cleanups:
-            handlers = [(handler.name, handler) for handler in self._cleanups]
-            errors: dict[str, Exception] = {}
-            try:
-                yield from run_handlers(handlers, namespace_of(state, self.class_objects), errors=errors)
-            finally:
-                if errors:
-                    dict.setdefault(state, "cleanup_errors", {}).update({name: repr(error) for name, error in errors.items()})
+            names = namespace_of(state, self.class_objects)
+            yield from run_cleanups([(handler.name, handler) for handler in self._cleanups], state, names)
 
     @property
     def has_teardown(self) -> bool:
-        """Whether there is a `@teardown` method to run."""
-        return bool(discover_decorated(self, "teardown"))
+        """Whether there is a `@teardown` method to run, or a `teardown` of the author's own."""
+        return is_replaced(self, "teardown", Rubric.teardown) or bool(discover_decorated(self, "teardown"))
 
+    @hook
     @eager
     def teardown(self) -> Steps[None]:
         """Run the rubric's `@teardown` methods. Can be awaited."""
@@ -264,15 +264,19 @@ def call_author_scoring(rubric: Rubric, states: list[State], *, as_group: bool) 
 
     A group (of one, too) is scored by `score_group` where the author wrote it, else one by one. Either may be replaced on the object, too.
     """
-    if as_group and _is_authors(rubric, "score_group"):
+    if as_group and is_replaced(rubric, "score_group", Rubric.score_group):
         return _score_on_copies(rubric.score_group, states, states)
-    if _is_authors(rubric, "score_rollout"):
+    if is_replaced(rubric, "score_rollout", Rubric.score_rollout):
         return _score_one_by_one(rubric, states)
     return None
 
 
-def _is_authors(rubric: Rubric, name: str) -> bool:
-    return name in vars(rubric) or getattr(type(rubric), name) is not getattr(Rubric, name)
+def clean_up_after(rubric: Rubric, state: State) -> Steps[None]:
+    """Have a rubric clean up after one scored episode: by the author's own `cleanup`, where there is one."""
+    if is_replaced(rubric, "cleanup", Rubric.cleanup):
+        yield from run_cleanups([("cleanup of the rubric", rubric.cleanup)], state, state)
+    else:
+        yield from rubric.cleanup_steps(state)
 
 
 def _score_one_by_one(rubric: Rubric, states: list[State]) -> Steps[list[Score]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vfgym.aio.steps import Steps, eager
+from vfgym.aio.steps import Steps, eager, run_handlers
 from vfgym.errors import ConfigurationError
-from vfgym.overrides import items_of
-from vfgym.rubrics.rubric import Rubric, call_author_scoring
+from vfgym.lifecycle import discover_decorated
+from vfgym.overrides import hook, is_replaced, items_of
+from vfgym.rubrics.rubric import Rubric, call_author_scoring, clean_up_after
 from vfgym.rubrics.scoring import RewardFunc, RewardFunction, Score, StepScorer
 from vfgym.state import State
 
@@ -102,22 +103,23 @@ class RubricGroup(Rubric):
         return [scorer for rubric in self.rubrics for scorer in rubric.step_scorers()]
 
     def cleanup_steps(self, state: State) -> Steps[None]:
-        """Run the `@cleanup` methods of the group, then those of all rubrics, as steps."""
+        """Run the `@cleanup` methods of the group, then have all rubrics clean up, as steps."""
         yield from super().cleanup_steps(state)
         for rubric in self.rubrics:
-            yield from rubric.cleanup_steps(state)
+            yield from clean_up_after(rubric, state)
 
     @property
     def has_teardown(self) -> bool:
-        """Whether some rubric has a `@teardown` method to run."""
-        return super().has_teardown or any(rubric.has_teardown for rubric in self.rubrics)
+        """Whether there is a `@teardown` method to run, of the group or of a rubric, or a `teardown` of the author's own."""
+        is_own = is_replaced(self, "teardown", RubricGroup.teardown) or bool(discover_decorated(self, "teardown"))
+        return is_own or any(rubric.has_teardown for rubric in self.rubrics)
 
+    @hook
     @eager
     def teardown(self) -> Steps[None]:
-        """Run the teardown methods of the group, then those of all rubrics. Can be awaited."""
+        """Run the `@teardown` methods of the group, then tear all rubrics down. Can be awaited."""
         yield super().teardown()
-        for rubric in self.rubrics:
-            yield rubric.teardown()
+        yield from run_handlers([("teardown of a rubric", rubric.teardown) for rubric in self.rubrics])
 
 
 _SCORING = ("score_rollout", "score_group", "scoring_steps", "group_scoring_steps")
@@ -126,7 +128,7 @@ _SCORING = ("score_rollout", "score_group", "scoring_steps", "group_scoring_step
 def find_rewarding_functions(rubric: Rubric) -> list[RewardFunction] | None:
     """Return the functions that have a weight in a rubric's reward; None where code of the author's own scores."""
     base = RubricGroup if isinstance(rubric, RubricGroup) else Rubric
-    if any(getattr(type(rubric), name) is not getattr(base, name) for name in _SCORING):
+    if any(is_replaced(rubric, name, getattr(base, name)) for name in _SCORING):
         return None
     if not isinstance(rubric, RubricGroup):
         functions = [*rubric.functions, *(function for function, _ in rubric.step_scorers())]

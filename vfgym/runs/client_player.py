@@ -26,6 +26,7 @@ from vfgym.episode.inversion import in_time, made_states
 from vfgym.episode.sessions import Sessions
 from vfgym.episode.stops import note_end
 from vfgym.errors import Error
+from vfgym.overrides import is_replaced
 from vfgym.results import fingerprint_of
 from vfgym.runs.engine import Group, PlayedRollout
 from vfgym.runs.inputs import Inputs, Seeds
@@ -77,7 +78,7 @@ class Rollouts:
         Raises:
             RolloutFailed: If an exception that is not an `Error` broke it off. The cleanup handlers have run.
         """
-        if isinstance(env, MultiTurnEnv) and type(env).rollout is MultiTurnEnv.rollout:
+        if isinstance(env, MultiTurnEnv) and not is_replaced(env, "rollout", MultiTurnEnv.rollout):
             return await self._play_turns(env, task, client, model, sampling_args, rng)
         return await play_authored(env, task, client, model, sampling_args)
 

@@ -253,9 +253,9 @@ def test_the_game_itself_is_the_same_with_a_budget() -> None:
 
 
 def test_without_limits_the_library_builds_prompts_as_fast_as_ever() -> None:
-    assert not Parrot().hooks.overridden["get_prompt_messages"]
-    assert Parrot(images=1).hooks.overridden["get_prompt_messages"]
-    assert Parrot(max_prompt_tokens=10).hooks.overridden["get_prompt_messages"]
+    assert "get_prompt_messages" not in Parrot().replaced_hooks()
+    assert "get_prompt_messages" in Parrot(images=1).replaced_hooks()
+    assert "get_prompt_messages" in Parrot(max_prompt_tokens=10).replaced_hooks()
 
 
 def test_wrapped_ids_take_the_limits() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
@@ -24,6 +24,7 @@ from vfgym.calls import Ready, ReadyList, is_awaitable
 from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import AssistantMessage, Content, Message, join_contents
 from vfgym.output.pictures import Picture
+from vfgym.overrides import inline_hook
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
@@ -199,10 +200,10 @@ class MultiplayerEnv(GameSessionEnv):
             raise ConfigurationError(f"open_table of {type(self).__name__} must return a vfgym.TurnBasedGame, got {type(table).__name__}")
         return table
 
-    def _overrides(self, name: str) -> bool:
-        if name == "get_prompt_messages" and type(self).get_prompt_messages is MultiplayerEnv.get_prompt_messages:
-            return self.is_self_play or bool(self._limits)
-        return super()._overrides(name)
+    def replaced_hooks(self) -> Set[str]:
+        """Return which hooks the machine does not do inline (see `ChatEnv.replaced_hooks`): prompts too, in self-play."""
+        replaced = super().replaced_hooks()
+        return replaced | {"get_prompt_messages"} if self.is_self_play else replaced
 
     # How it is played
 
@@ -494,6 +495,7 @@ class MultiplayerEnv(GameSessionEnv):
 
     # What is shown
 
+    @inline_hook
     def get_prompt_messages(self, state: State) -> Any:
         """Return the conversation of whoever's turn it is."""
         if not self.is_self_play:

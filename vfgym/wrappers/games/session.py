@@ -10,7 +10,7 @@ import copy
 import logging
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, ClassVar, cast
@@ -27,6 +27,7 @@ from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.lifecycle import stop
 from vfgym.messages import Content, Message, as_messages, join_contents
 from vfgym.output.pictures import Picture
+from vfgym.overrides import inline_hook
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.rubric_group import find_rewarding_functions
 from vfgym.state import State, TrajectoryStep
@@ -201,10 +202,10 @@ class GameSessionEnv(MultiTurnEnv):
 
     # How it is played
 
-    def _overrides(self, name: str) -> bool:
-        if name == "get_prompt_messages" and type(self).get_prompt_messages is GameSessionEnv.get_prompt_messages:
-            return bool(self._limits)
-        return super()._overrides(name)
+    def replaced_hooks(self) -> Set[str]:
+        """Return which hooks the machine does not do inline (see `ChatEnv.replaced_hooks`): prompts too, where they are limited."""
+        replaced = super().replaced_hooks()
+        return replaced | {"get_prompt_messages"} if self._limits else replaced
 
     def tasks_of(self, split: Any) -> Tasks:
         """Return the tasks of either split: one for each seed."""
@@ -323,6 +324,7 @@ class GameSessionEnv(MultiTurnEnv):
         """Show what the game answered."""
         return state["turn"].messages  # type: ignore[no-any-return]
 
+    @inline_hook
     def get_prompt_messages(self, state: State) -> Any:
         """Return what the model answers next: everything, or the rules and as much of the last moves as the limits allow."""
         history: PromptHistory | None = state.get("prompt_history")
