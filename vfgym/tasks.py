@@ -137,7 +137,8 @@ class Tasks:
         Args:
             source: Rows by position (with a length, or endless without one), an iterable of rows, a function without
                 arguments that returns either, or None: every episode then starts from an empty task.
-            system_prompt: Put before every prompt that has no system message of its own.
+            system_prompt: Put before every question (unless it is empty), and before every prompt of the source that has no system
+                message of its own. Rows that are given for one episode keep their prompts.
             few_shot: Messages between the system prompt and the ``question`` of a row.
             types: The message class for each role.
             dropped: Columns that are not part of a task.
@@ -268,6 +269,8 @@ class Tasks:
         if not isinstance(row, Mapping):
             raise ConfigurationError(f"{where} must be a dict, got {type(row).__name__}")
         task = self.copy_input(row, where)
+        if row.get("prompt") is not None:
+            task["prompt"] = self.with_system_prompt(task["prompt"])
         for column in self.dropped:
             task.pop(column, None)
         if not self._own_ids:
@@ -281,6 +284,8 @@ class Tasks:
     def copy_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
         """Return the input of one episode made of any row, with nothing shared that can be written to.
 
+        A prompt stays as it is; of a question it is made with the system prompt and the few-shot messages.
+
         Args:
             row: A row, or the input that was made of one.
             where: What the row is, for the error's text.
@@ -290,18 +295,21 @@ class Tasks:
         """
         task = {key: value if type(value) in _SHARED_TYPES or key == "prompt" else copy.deepcopy(value) for key, value in row.items()}
         try:
-            task["prompt"] = self._prompt(task)
+            task["prompt"] = self.build_prompt(task)
         except InvalidMessage as error:
             raise ConfigurationError(f"{where}: {error}") from None
         if "info" in task:
             task["info"] = parse_info(task["info"], where)
         return task
 
-    def _prompt(self, task: dict[str, Any]) -> list[Message]:
+    def build_prompt(self, task: Row) -> list[Message]:
+        """Return the prompt of a row: its own, or one of its question.
+
+        Raises:
+            InvalidMessage: If it has neither, or they are malformed.
+        """
         if task.get("prompt") is not None:
-            prompt = self._copy_messages(as_messages(task["prompt"], self._types, name="prompt"))
-            has_system = bool(prompt) and prompt[0]["role"] in ("system", "developer")
-            return prompt if has_system else [*self._copy_messages(self._system), *prompt]
+            return self._copy_messages(as_messages(task["prompt"], self._types, name="prompt"))
         question = task.get("question")
         if question is None and "question" in task:
             raise InvalidMessage("the question is None, and there is no prompt")
@@ -309,6 +317,11 @@ class Tasks:
             raise InvalidMessage(f"a row needs a 'prompt' (messages) or a 'question' (text), got the keys {', '.join(task) or '(none)'}")
         system = self._system if self._system and self._system[0]["content"] else []
         return [*self._copy_messages([*system, *self._few_shot]), self._types["user"](question)]
+
+    def with_system_prompt(self, prompt: list[Message]) -> list[Message]:
+        """Return a prompt of the dataset with the system prompt before it, if it has no system message of its own."""
+        has_system = bool(prompt) and prompt[0]["role"] in ("system", "developer")
+        return prompt if has_system else [*self._copy_messages(self._system), *prompt]
 
     def _copy_messages(self, messages: list[Message]) -> list[Message]:
         """Return messages that nobody else holds, where the environment's messages can be written to."""

@@ -54,7 +54,8 @@ def _fingerprint(dataset: Dataset, tasks: Tasks) -> str:
     """
     from datasets.fingerprint import Hasher
 
-    samples = [tasks.copy_input(row)["prompt"] for row in ({"question": "?"}, {"prompt": [{"role": "user", "content": "?"}]})]
+    of_question = tasks.build_prompt({"question": "?"})
+    samples = [of_question, tasks.with_system_prompt(of_question[-1:])]
     name: str = Hasher.hash(json.dumps([__version__, dataset._fingerprint, as_json(samples), sorted(tasks.dropped)]))
     return name
 
@@ -75,9 +76,16 @@ def without_progress_bars() -> Iterator[None]:
 
 
 def _prompt_and_id(row: Mapping[str, Any], index: int, tasks: Tasks) -> dict[str, Any]:
-    task = tasks.input(index)
+    task = _with_given_text(tasks.input(index))
     kept = {"src_id": task["src_id"]} if tasks.renames_ids else {}
     return {**kept, "prompt": json_column_text(as_json(task["prompt"])), "example_id": task["example_id"]}
+
+
+def _with_given_text(task: dict[str, Any]) -> dict[str, Any]:
+    """Return a task whose prompt is text again, where the row has text for it."""
+    prompt = task["prompt"]
+    is_text = len(prompt) == 1 and prompt[0]["role"] == "text"
+    return {**task, "prompt": prompt[0]["content"]} if is_text else task
 
 
 def first_tasks(tasks: Tasks, count: int) -> Dataset:
@@ -89,7 +97,7 @@ def first_tasks(tasks: Tasks, count: int) -> Dataset:
     rows = []
     for index in range(count):
         try:
-            rows.append(as_json(tasks.input(index)))
+            rows.append(as_json(_with_given_text(tasks.input(index))))
         except NotPlain as error:
             raise ConfigurationError(f"row {index} cannot be part of a Dataset: {error}") from None
     return rows_dataset(rows, free=("prompt",))

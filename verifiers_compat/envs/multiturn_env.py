@@ -12,7 +12,7 @@ from vfgym.episode.hooks import MarkedMethod
 from vfgym.episode.prompt import new_step
 from vfgym.lifecycle import Kind
 from vfgym.messages import Message, Response
-from vfgym.overrides import inline_hook, is_replaced
+from vfgym.overrides import inline_hook
 from vfgym.state import State, TrajectoryStep
 
 
@@ -36,7 +36,7 @@ class MultiTurnEnv(Environment, multi_turn.MultiTurnEnv):
 
     def record_turn(self, state: State, step: TrajectoryStep) -> Any:
         """Record one turn by the author's own `add_model_response`, where there is one, else by `add_trajectory_step`."""
-        if is_replaced(self, "add_model_response", MultiTurnEnv.add_model_response):
+        if self.replaces("add_model_response"):
             return self.add_model_response(state, list(step["prompt"]), step["response"])
         return super().record_turn(state, step)
 

@@ -13,6 +13,7 @@ from vfgym.aio.steps import Steps, eager, run_async
 from vfgym.calls import is_awaitable
 from vfgym.envs.chat import ChatEnv, check_split
 from vfgym.errors import ConfigurationError
+from vfgym.messages import Message
 from vfgym.state import State
 from vfgym.tasks import Row, Tasks, as_integer
 from vfgym.wrappers.games.session import GameSessionEnv
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
     """A game whose tasks are consecutive seeds: those for training, then those for evaluation.
 
-    An ``example_id`` is the game's seed. `reset` with a seed plays the game of this very seed, and without one the next task. A task of the
-    author's own that has a prompt keeps it; all others get what the game shows first, as ``prompt`` and ``question``.
+    They are numbered from 0, as the rows of any dataset are; the seed stands in their ``answer``. `reset` with a seed plays the game of
+    this very seed, and without one the next task. A task of the author's own that has a prompt keeps it; all others get what the game
+    shows first, as ``prompt`` and ``question``.
     """
 
     _refused_arguments: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -89,12 +91,17 @@ class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
             raise ConfigurationError(f"the reset option 'game_options' must be a dict, got {type(game_options).__name__}")
         task = ChatEnv.choose_task(self, seed, {name: option for name, option in options.items() if name != "game_options"})
         if task is None and seed is not None:
-            task = seed_row(seed)
+            task = {**seed_row(seed), "example_id": self._number_of(seed)}
         if game_options is None:
             return task
         if task is None:
             raise ConfigurationError("the reset option 'game_options' is for a certain game: give a seed (or an example_id or a task), too")
         return {**task, "game_options": game_options}
+
+    def _number_of(self, seed: int) -> int:
+        """Return the number of the training task that a seed is; -1 where it is none."""
+        seeds = self._seeds_of("train")
+        return seeds.index(seed) if seeds is not None and seed in seeds else -1
 
     # Datasets: only whoever asks for one pays for the resets
 
@@ -110,7 +117,7 @@ class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
 
     def _seeds_of(self, split: str) -> range | None:
         rows = self._tasks[split].rows if split in self._tasks else None
-        return rows.example_ids if isinstance(rows, SeedRows) else None
+        return rows.seeds if isinstance(rows, SeedRows) else None
 
     def _questions(self, seeds: range) -> Dataset:
         # On a loop and a thread of their own: a dataset may be asked for on any loop, and nothing here may have to wait for that one.
@@ -163,20 +170,20 @@ class SeedRows:
 
     def __init__(self, seeds: range) -> None:
         """Take the seeds."""
-        self.example_ids = seeds
+        self.seeds = seeds
 
     def __len__(self) -> int:
         """Number of tasks."""
-        return len(self.example_ids)
+        return len(self.seeds)
 
     def __getitem__(self, index: int) -> Row:
         """Return a task."""
-        return seed_row(self.example_ids[index])
+        return seed_row(self.seeds[index])
 
 
 def seed_row(seed: int) -> dict[str, Any]:
     """Return the task that stands for a seed."""
-    return {"prompt": [], "example_id": seed, "seed": seed}
+    return {"prompt": [], "seed": seed}
 
 
 class GameTasks(Tasks):
@@ -192,6 +199,10 @@ class GameTasks(Tasks):
         """
         super().__init__(rows, **kwargs)
         self._seed_of = seed_of
+
+    def with_system_prompt(self, prompt: list[Message]) -> list[Message]:
+        """Return a prompt of the dataset with the system prompt before it; one that the game gives comes with it."""
+        return super().with_system_prompt(prompt) if prompt else prompt
 
     def copy_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
         """Return the input of an episode, with its seed.

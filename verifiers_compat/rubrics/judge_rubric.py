@@ -33,7 +33,8 @@ class JudgeRubric(Rubric, judge_rubric.JudgeRubric):
             judge_client: Who judges.
             judge_model: Name of the judge's model.
             judge_sampling_args: Generation parameters of the judge.
-            judge_prompt: Template with the fields ``{question}``, ``{answer}`` and ``{response}``.
+            judge_prompt: Template with the fields ``{question}``, ``{answer}`` and ``{response}``. It may be any text, for reward
+                functions that fill it themselves: only `judge` looks into it.
             **kwargs: ``funcs`` and ``weights``.
         """
         super().__init__(
@@ -44,6 +45,9 @@ class JudgeRubric(Rubric, judge_rubric.JudgeRubric):
             judge_prompt=judge_prompt,
             **kwargs,
         )
+
+    def _take_template(self, template: Any) -> None:
+        self.judge_prompt = judge_rubric._check_text(template)
 
 
 __all__ = ["DEFAULT_JUDGE_PROMPT", "JudgeRubric"]

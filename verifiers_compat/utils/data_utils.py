@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BOXED_SYSTEM_PROMPT = r"Reason step by step, and give your final answer inside \boxed{}."
+BOXED_SYSTEM_PROMPT = r"Please reason step by step, and put your final answer within \boxed{}."
 """Asks for an answer that `extract_boxed_answer` finds."""
 
 THINK_BOXED_SYSTEM_PROMPT = r"Think step by step inside <think>...</think> tags. Then give your final answer inside \boxed{}."
@@ -177,7 +177,7 @@ EXAMPLE_DATASETS: dict[str, ExampleDataset] = {
     "gpqa_diamond": ExampleDataset("Idavidrein/gpqa", _gpqa, config="gpqa_diamond"),
     "gpqa_main": ExampleDataset("Idavidrein/gpqa", _gpqa, config="gpqa_main"),
     "gsm8k": ExampleDataset("openai/gsm8k", _columns("question", read=_thousands), config="main"),
-    "math": ExampleDataset("DigitalLearningGmbH/MATH-lighteval", _columns("problem", "solution", extract_boxed_answer)),
+    "math": ExampleDataset("chiayewken/competition_math", _columns("problem", "solution", extract_boxed_answer)),
     "math500": ExampleDataset("HuggingFaceH4/MATH-500", _columns("problem"), "test"),
     "mmlu": ExampleDataset("cais/mmlu", _mmlu, "test", "all"),
     "mmlu_pro": ExampleDataset("TIGER-Lab/MMLU-Pro", _mmlu_pro, "test"),
@@ -212,25 +212,23 @@ def load_example_dataset(name: str = "gsm8k", split: str | None = None, n: int |
     Args:
         name: One of `EXAMPLE_DATASETS`.
         split: Its split; by default the one that is usually asked for.
-        n: How many rows, drawn at random; all rows, in their order, by default. More than there are means all.
+        n: How many rows, drawn at random. All rows, in their order, where it is None or not positive; more than there are means all.
         seed: Seed of the draw.
 
     Returns:
         A dataset with the columns ``question`` and ``answer``, both text.
 
     Raises:
-        ConfigurationError: If there is no example dataset of that name, or `n` is negative.
+        ConfigurationError: If there is no example dataset of that name.
     """
     example = _example(name)
-    if n is not None and n < 0:
-        raise ConfigurationError(f"n must not be negative, got {n}")
     from datasets import Features, Value, load_dataset
 
     rows = load_dataset(example.path, example.config, split=split or example.split)
     if example.level is not None:
         with without_progress_bars():
             rows = rows.filter(_has_level, fn_kwargs={"level": example.level})
-    if n is not None:
+    if n is not None and n > 0:
         rows = rows.shuffle(seed=seed).select(range(min(n, len(rows))))
     features = Features({"question": Value("string"), "answer": Value("string")})  # else numbers in text become numbers again
     with without_progress_bars():

@@ -130,7 +130,7 @@ class ChatEnv(EpisodeSeat):
         Args:
             dataset: Training tasks: rows with a ``prompt`` or a ``question`` (see `vfgym.tasks`). None for none.
             eval_dataset: Evaluation tasks; where it is None, evaluation uses `dataset`.
-            system_prompt: Put before every prompt that has no system message.
+            system_prompt: Put before every question, and every prompt of the dataset that has no system message (see `vfgym.tasks.Tasks`).
             few_shot: Messages between the system prompt and a row's question.
             parser: Reads answers from completions; hooks find it as ``self.parser``.
             rubric: Scores episodes; the default scores 0.
@@ -210,8 +210,12 @@ class ChatEnv(EpisodeSeat):
                 f"{type(self).__name__} has no argument {name!r}.{did_you_mean(name, known)} It takes {', '.join(known)}."
             )
 
+    def replaces(self, name: str) -> bool:
+        """Say whether a hook whose own version the library does inline is replaced: in a subclass, or on this object."""
+        return name in self._replaced_hooks or name in self.__dict__
+
     def replaced_hooks(self) -> Set[str]:
-        """Return which of the hooks whose own version the machine does inline are replaced: in a subclass, or on this object."""
+        """Return which of the hooks are replaced whose own version the machine does inline (see `replaces`): asked once an episode."""
         put_on = find_put_on(self)
         return self._replaced_hooks | put_on if put_on else self._replaced_hooks
 

@@ -190,12 +190,8 @@ class ToolEnv(MultiTurnEnv):
             answers[index] = result
         waiting.clear()
 
-    @property
-    def _has_own_call_tool(self) -> bool:
-        return "call_tool" in self._replaced_hooks or "call_tool" in self.__dict__
-
     def _may_overlap(self, tool_name: str) -> bool:
-        return self._calls_overlap and tool_name in self._async_tools and not self._has_own_call_tool
+        return self._calls_overlap and tool_name in self._async_tools and not self.replaces("call_tool")
 
     @eager
     def _begin(self, call: ToolCall, messages: list[Message], state: State) -> Steps[Message]:
@@ -206,7 +202,7 @@ class ToolEnv(MultiTurnEnv):
             return self._tell(error, call, ToolParseError)
         arguments = yield from self._complete_arguments(call, arguments, messages, state)  # a hook: what it raises is not the tool's
         try:
-            if not self._has_own_call_tool:
+            if not self.replaces("call_tool"):
                 return (yield from self._call(call.name, arguments, call.id))
             answer = self.call_tool(call.name, arguments, call.id)
             if is_awaitable(answer):
@@ -227,7 +223,7 @@ class ToolEnv(MultiTurnEnv):
         function = self._tool_functions.get(call.name)
         if function is not None:
             return function.bind(function.decode(call.arguments))
-        if self._has_own_call_tool:
+        if self.replaces("call_tool"):
             return _UNCHECKED.decode(call.arguments)
         known = list(self._tool_functions)
         raise ToolCallError(f"unknown tool {call.name!r}; available: {', '.join(known) or 'none'}.{did_you_mean(call.name, known)}")

@@ -37,6 +37,10 @@ class Definition(Protocol):
         """Return what ``info`` tells besides."""
         ...
 
+    def replaces(self, name: str) -> bool:
+        """Say whether the author replaced a hook whose own version the library does inline."""
+        ...
+
     def replaced_hooks(self) -> Collection[str]:
         """Return which of the hooks whose own version the machine does inline the author replaced."""
         ...

@@ -131,7 +131,7 @@ class BaseEpisode:
             return
         state.is_cleaned_up = True
         hooks = self.definition.hooks
-        cleanups = [("cleanup", self.definition.cleanup)] if "cleanup" in self.definition.replaced_hooks() else hooks.cleanups
+        cleanups = [("cleanup", self.definition.cleanup)] if self.definition.replaces("cleanup") else hooks.cleanups
         errors = yield from run_cleanups((*cleanups, *hooks.updates), state, state)
         failure = next((errors[name] for name, _ in hooks.updates if name in errors), None)
         if failure is not None and state["is_completed"] and state["error"] is None:

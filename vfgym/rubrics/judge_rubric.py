@@ -100,11 +100,10 @@ class JudgeRubric(Rubric):
         super().__init__(funcs, weights, parser)
         if judge_sampling_args is not None and not isinstance(judge_sampling_args, Mapping):
             raise ConfigurationError(f"judge_sampling_args must be a dict of generation parameters, got {judge_sampling_args!r}")
-        _check_template(judge_prompt)
+        self._take_template(judge_prompt)
         self.judge_client = _DefaultClient() if judge_client is None else judge_client
         self.judge_model = judge_model
         self.judge_sampling_args: SamplingArgs = with_secrets(dict(judge_sampling_args or {}))
-        self.judge_prompt = judge_prompt
         self._client: Client | None = None if judge_client is None else _client_of(judge_client)
         self._asking: weakref.WeakValueDictionary[tuple[int, str], asyncio.Lock] = weakref.WeakValueDictionary()
         self.class_objects |= {
@@ -114,6 +113,11 @@ class JudgeRubric(Rubric):
             "judge_prompt": self.judge_prompt,
             "judge_sampling_args": self.judge_sampling_args,
         }
+
+    def _take_template(self, template: Any) -> None:
+        """Take the template, once it is known that `judge` can fill it."""
+        self.judge_prompt = _check_text(template)
+        fill_template(template, dict.fromkeys(_FIELDS, ""))
 
     async def judge(self, prompt: Any, completion: Any, answer: Any, state: MutableMapping[str, Any] | None = None) -> str:
         """Ask the judge about a completion.
@@ -132,10 +136,11 @@ class JudgeRubric(Rubric):
         Raises:
             JudgeError: If there is none, whatever the reason (a ``RuntimeError``; a refused API key is one too). A reward
                 function that lets it through scores 0.0, and ``state["metrics_errors"]`` says so.
-            ConfigurationError: If OpenAI is to be asked, and there is no API key.
+            ConfigurationError: If OpenAI is to be asked, and there is no API key; or the template has other fields or single braces.
         """
         response = self.parser.parse_answer(completion)
-        text = self.judge_prompt.format(question=question_of(prompt), answer=answer, response="" if response is None else response)
+        values = (question_of(prompt), answer, "" if response is None else response)
+        text = fill_template(self.judge_prompt, dict(zip(_FIELDS, values, strict=True)))
         if state is None:
             return await self._verdict(text, scored_states.get())
         verdicts = state.setdefault("judge_response", {})
@@ -213,21 +218,28 @@ def _field(message: Any, name: str) -> Any:
     return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
 
 
-def _check_template(template: Any) -> None:
+def _check_text(template: Any) -> str:
     if not isinstance(template, str):
         raise ConfigurationError(f"judge_prompt must be text, got {type(template).__name__}: {template!r:.120}")
+    return template
+
+
+def fill_template(template: str, values: Mapping[str, Any]) -> str:
+    """Return what a judge is told: a template with its fields filled.
+
+    Raises:
+        ConfigurationError: If it has another field, or single braces.
+    """
     fields = ", ".join(f"{{{name}}}" for name in _FIELDS)
     advice = f"it may have {fields}, and other braces are written twice: {{{{ and }}}}"
     try:
         names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
-        for name in names:
-            if name not in _FIELDS:
-                raise ConfigurationError(f"judge_prompt has the field {{{name}}}: {advice}")
-        template.format(**dict.fromkeys(_FIELDS, ""))
+        unknown = next((name for name in names if name not in _FIELDS), None)
+        if unknown is None:
+            return template.format(**values)
     except (ValueError, LookupError) as error:
-        if isinstance(error, ConfigurationError):
-            raise
         raise ConfigurationError(f"judge_prompt cannot be formatted ({error}): {advice}") from None
+    raise ConfigurationError(f"judge_prompt has the field {{{unknown}}}: {advice}")
 
 
 class _DefaultClient:

@@ -111,7 +111,7 @@ def test_answers_inside_a_text() -> None:
     )
     assert (extract_hash_answer("a #### 1,000 #### c"), extract_hash_answer("none")) == ("1,000", "none")
     assert strip_non_numeric("-$1,234.50 a year") == "1234.50"
-    assert r"\boxed" in data_utils.BOXED_SYSTEM_PROMPT
+    assert data_utils.BOXED_SYSTEM_PROMPT == r"Please reason step by step, and put your final answer within \boxed{}."
 
 
 HUB_ROWS: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -185,7 +185,8 @@ def test_rows_are_drawn_by_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert drawn != load_example_dataset("math500", n=5, seed=2)["answer"][:]
     assert len(set(drawn)) == 5
     assert len(load_example_dataset("math500", "validation", n=100)) == 20
-    assert load_example_dataset("math500")["answer"][:] == [str(i) for i in range(20)]
+    for every in (None, 0, -1):
+        assert load_example_dataset("math500", n=every)["answer"][:] == [str(i) for i in range(20)]
 
 
 def test_levels_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,5 +201,3 @@ def test_levels_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_unknown_example_dataset(load: Any) -> None:
     with pytest.raises(ValueError, match="Did you mean `gsm8k`"):
         load("gsm8")
-    with pytest.raises(ValueError, match="negative"):
-        load_example_dataset("gsm8k", n=-1)

@@ -93,6 +93,8 @@ class GymEnv(SeededGameEnv, GameEnv):
     writes is played at once, as its turn is recorded, so there are as many model calls as moves, and the last one that a limit
     allows counts. A move's reward is in ``trajectory[i]["reward"]``, the game's ``info`` in ``trajectory[i]["extras"]["gym_info"]``.
 
+    ``state["gym_done"]`` says whether the game is over.
+
     As a `gymnasium.Env`, `reset` with a seed plays the game of this very seed, and without one the next task.
 
     >>> import gymnasium
@@ -128,7 +130,7 @@ class GymEnv(SeededGameEnv, GameEnv):
             env_kwargs: Its arguments, ``{"id": "CartPole-v1"}`` say.
             action_parser: Makes an action of what the model answered; the text itself without it. Whatever it raises ends the episode,
                 with the message ``Action Parsing Error: ...`` and no reward for that turn.
-            obs_to_text: Makes text (or content parts) of an observation; `str` without it.
+            obs_to_text: Makes text (or content parts) of an observation, instead of the method of this name; `str` without either.
             num_train_episodes: Number of training tasks.
             num_eval_episodes: Number of evaluation tasks; where it is 0, evaluation uses the training tasks.
             max_episode_steps: Most moves of an episode; 1000 without it.
@@ -155,7 +157,8 @@ class GymEnv(SeededGameEnv, GameEnv):
         self.env_cls = env_cls
         self.env_kwargs = dict(env_kwargs or {})
         self.action_parser = action_parser
-        self.obs_to_text: Callable[[Any], Content] = obs_to_text or str
+        if obs_to_text is not None:
+            self.__dict__["obs_to_text"] = obs_to_text
         kwargs.setdefault("blocking", not _find_maker(env_cls, self.env_kwargs).startswith(FAST_GAMES))
         kwargs.setdefault("max_turns", _DOCUMENTED_MOST_STEPS if max_episode_steps is None else max_episode_steps)
         super().__init__(
@@ -171,6 +174,10 @@ class GymEnv(SeededGameEnv, GameEnv):
 
     # The game
 
+    def obs_to_text(self, obs: Any) -> Content:
+        """Return an observation as text (or content parts). Override it, or give a function as the argument of this name."""
+        return str(obs)
+
     def open_game(self) -> Any:
         """Make a game."""
         return self.env_cls(**self.env_kwargs)
@@ -178,6 +185,7 @@ class GymEnv(SeededGameEnv, GameEnv):
     def begin_game(self, game: Any, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
         """Reset the game with this seed, and return the prompt."""
         observation, state["gym_info"] = reset_game(game, seed, options)
+        state["gym_done"] = False
         few_shot = as_messages(self.few_shot or [], self.message_types, name="few_shot")
         return [*few_shot, *self._to_messages(self.obs_to_text(observation))]
 
@@ -188,9 +196,11 @@ class GymEnv(SeededGameEnv, GameEnv):
         try:
             action = text if self.action_parser is None else self.action_parser(text)
         except Exception as error:
+            state["gym_done"] = True
             return Turn(self._to_messages(f"Action Parsing Error: {error}"), terminated=True, is_valid=False)
         observation, reward, terminated, truncated, info = normalize_step(game.step(action))
         state["gym_info"] = state["trajectory"][-1]["extras"]["gym_info"] = info
+        state["gym_done"] = bool(terminated or truncated)
         return Turn(self._to_messages(self.obs_to_text(observation)), reward, terminated, truncated, info)
 
     def _to_messages(self, text: Content) -> list[Message]:
@@ -201,12 +211,12 @@ class GymEnv(SeededGameEnv, GameEnv):
     @awaitable_stop
     @stop(priority=60)  # before `game_over`, which is what other games call it
     def is_done(self, state: State) -> bool:
-        """Stop when the game is over."""
-        return self.game_over(state)
+        """Stop when the game is over: ``state["gym_done"]``, which an author's hook may write too."""
+        return bool(state.get("gym_done"))
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""
-        if state["stop_condition"] == "is_done":
+        if state["stop_condition"] == "is_done" and self.game_over(state):
             return state["turn"].terminated, state["turn"].truncated
         return super().end_flags(state)
 

@@ -181,7 +181,6 @@ class GameSessionEnv(MultiTurnEnv):
         self.history, self.max_invalid_moves = self._limits.moves, invalid
         super().__init__(max_turns=max_turns, rubric=rubric, **kwargs)
         self.blocking = blocking
-        self._has_own_env_response = type(self).env_response is not GameSessionEnv.env_response
         self._seeds = Tasks(ProceduralTasks(_make_seeded_task))
         self.add_rubric(GameMonitorRubric())
 
@@ -260,7 +259,7 @@ class GameSessionEnv(MultiTurnEnv):
             game_state.prompt_history.add(step["completion"], reply, self._limits, is_move=turn.is_valid)
         if turn.terminated or turn.truncated:
             state["final_env_response"] = turn.messages
-        if not self._has_own_env_response:
+        if not self.replaces("env_response"):
             state.reply = turn.messages
 
     def note_invalid_answer(self, state: State) -> None:
@@ -320,9 +319,10 @@ class GameSessionEnv(MultiTurnEnv):
 
     # What is shown
 
-    def env_response(self, messages: list[Message], state: State) -> list[Message]:
-        """Show what the game answered."""
-        return state["turn"].messages  # type: ignore[no-any-return]
+    @inline_hook
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        """Show what the game answered. Can be awaited."""
+        return ReadyList(state["turn"].messages)
 
     @inline_hook
     def get_prompt_messages(self, state: State) -> Any:
@@ -355,7 +355,7 @@ class GameSessionEnv(MultiTurnEnv):
         history: PromptHistory | None = state.get("prompt_history")
         if history is not None:
             completion = self._conversation([], trajectory, history.replies)
-        elif turn is not None and not self._has_own_env_response and trajectory and "game_info" in trajectory[-1]["extras"]:
+        elif turn is not None and not self.replaces("env_response") and trajectory and "game_info" in trajectory[-1]["extras"]:
             completion = [*trajectory[-1]["prompt"][len(state["prompt"]) :], *trajectory[-1]["completion"]]
             completion += as_messages(turn.messages, self.message_types, name="make_move")
         else:  # the last move was not made, or the author writes what is shown

@@ -473,7 +473,7 @@ def test_completion_style_prompts_are_text() -> None:
     conversation, _ = env.reset(seed=0)
     assert [message["role"] for message in conversation] == ["text"]
     assert env.step("stop").observation[-1]["role"] == "text"
-    assert env.get_dataset(n=1)[0]["prompt"][0]["role"] == "text"
+    assert env.get_dataset(n=1)[0]["prompt"] == conversation[0]["content"]
     env.close()
 
 

@@ -48,7 +48,7 @@ def test_rows_are_what_the_game_tells_first_and_its_secret_word() -> None:
         assert [message["content"] for message in row["prompt"]] == ["Play.", row["question"]]
         assert re.fullmatch("[a-z]{5}", row["answer"])
     assert len({row["answer"] for row in (*train, *evaluation)}) > 4
-    assert [row["example_id"] for row in evaluation] == [10, 11]
+    assert [row["example_id"] for row in evaluation] == [0, 1]
     assert list(env.get_dataset(n=3)) == train[:3]
     assert wordle(seed=4).get_dataset(n=1)["answer"] == [train[0]["answer"]]
 
