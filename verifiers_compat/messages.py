@@ -56,6 +56,59 @@ class PartDict(_ByAttribute, dict[str, Any]):
         super().__setitem__(key, _make_writable(value))
 
 
+class _Source(Model, PartDict):
+    """What a content part holds."""
+
+    __slots__ = ()
+
+    def _fields(self) -> dict[str, Any]:
+        return dict(self)
+
+    @classmethod
+    def _of(cls, fields: Mapping[str, Any]) -> Self:
+        made = cls.__new__(cls)
+        dict.update(made, fields)
+        return made
+
+    @classmethod
+    def model_validate(cls, value: Any) -> Self:
+        """Return `value`, or an object made of the fields of a dict or an object.
+
+        Raises:
+            InvalidMessage: If they do not make one.
+        """
+        if isinstance(value, cls):
+            return value
+        try:
+            return cls(**(fields_of(value) or {}))
+        except TypeError as error:
+            raise InvalidMessage(f"expected the fields of a {cls.__name__}, got {short(value)}: {error}") from None
+
+
+class ImageUrlSource(_Source):
+    """Where an image is: the ``image_url`` of an `ImageUrlContentPart`."""
+
+    __slots__ = ()
+
+    def __init__(self, url: str, **fields: Any) -> None:
+        """Take the URL (of the web, or one that holds the image: ``data:image/png;base64,...``)."""
+        super().__init__({"url": url, **fields})
+
+
+class InputAudioSource(_Source):
+    """Audio: the ``input_audio`` of an `InputAudioContentPart`."""
+
+    __slots__ = ()
+
+    def __init__(self, data: str, format: str, **fields: Any) -> None:
+        """Take the audio in base64, and its format (``"wav"``, ``"mp3"``)."""
+        super().__init__({"data": data, "format": format, **fields})
+
+
+_SOURCE_TYPES: dict[Any, type[_Source]] = {"image_url": ImageUrlSource, "input_audio": InputAudioSource}
+"""The class of what a content part holds, by its type."""
+
+
 class _ContentPart(Model, PartDict):
     """A content part of a documented type."""
 
@@ -127,6 +180,8 @@ def _make_writable(value: Any) -> Any:
             return ToolCall._of(items)
         kind = items.get("type")
         cls = _PART_TYPES.get(kind, PartDict) if isinstance(kind, str) and kind in items else PartDict
+        if cls is not PartDict and kind in _SOURCE_TYPES and items.get(kind).__class__ is PartDict:
+            items[kind] = _SOURCE_TYPES[kind]._of(items[kind])
         made = cls.__new__(cls)
         dict.update(made, items)
         return made

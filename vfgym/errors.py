@@ -86,6 +86,10 @@ class UnknownArgument(ConfigurationError, TypeError):
     """A constructor was given an argument that it does not have."""
 
 
+class HookMissing(ConfigurationError, TypeError):
+    """An object was made of a class that does not write a method which it must write."""
+
+
 class ResetNeeded(Error, RuntimeError, gymnasium.error.ResetNeeded):
     """`step` was called before `reset`, or after the episode ended."""
 

@@ -7,6 +7,7 @@ one starts, and not before.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
@@ -284,7 +285,8 @@ class Tasks:
     def copy_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
         """Return the input of one episode made of any row, with nothing shared that can be written to.
 
-        A prompt stays as it is; of a question it is made with the system prompt and the few-shot messages.
+        A prompt stays as it is; of a question it is made with the system prompt and the few-shot messages. A row whose ``task`` is a
+        whole row is that row (see `whole_row`).
 
         Args:
             row: A row, or the input that was made of one.
@@ -293,6 +295,7 @@ class Tasks:
         Raises:
             ConfigurationError: If the row has neither a prompt nor a question, or they are malformed.
         """
+        row = whole_row(row)
         task = {key: value if type(value) in _SHARED_TYPES or key == "prompt" else copy.deepcopy(value) for key, value in row.items()}
         try:
             task["prompt"] = self.build_prompt(task)
@@ -326,6 +329,15 @@ class Tasks:
     def _copy_messages(self, messages: list[Message]) -> list[Message]:
         """Return messages that nobody else holds, where the environment's messages can be written to."""
         return copy.deepcopy(messages) if messages and self._types is not MESSAGE_TYPES else messages
+
+
+def whole_row(row: Row) -> Row:
+    """Return the row that the ``task`` of a row holds as a whole, as data or as JSON text; the row itself where that is a label."""
+    held = row.get("task")
+    if isinstance(held, str) and held[:1] == "{":
+        with contextlib.suppress(ValueError):
+            held = json.loads(held)
+    return held if isinstance(held, Mapping) and ("prompt" in held or "question" in held) else row
 
 
 def as_integer(value: Any) -> int | None:

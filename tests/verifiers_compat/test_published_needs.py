@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from tests.verifiers_compat.environments import ROW, Countdown, Talk, look, right, single
+from tests.verifiers_compat.environments import ROW, Countdown, Talk, asking, look, right, single
 from tests.verifiers_compat.models import Model, calling, evaluated, roles, rolled_out, texts
 from verifiers_compat.alias import install, uninstall
+from vfgym.model_server import ModelServer
 
 
 @pytest.fixture(scope="module")
@@ -339,3 +341,233 @@ def test_rows_of_games_are_numbered_like_those_of_any_dataset(vf: Any) -> None:
     assert train[1]["prompt"] == [{"role": "system", "content": "Play."}, {"role": "user", "content": "6"}]
     assert [env.reset(seed=seed)[1]["example_id"] for seed in (6, 8)] == [1, -1]
     env.close()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("reasoning_gym") is None, reason="the extra reasoning-gym is not installed")
+async def test_reasoning_gym_asks_in_its_own_words_and_numbers_its_rows(vf: Any) -> None:
+    from reasoning_gym.utils import SYSTEM_PROMPTS
+
+    env = vf.ReasoningGymEnv("leg_counting", num_train_examples=2, num_eval_examples=2)
+    assert env.get_dataset()[0]["prompt"][0] == {"role": "system", "content": SYSTEM_PROMPTS["default"]}
+    assert (env.get_dataset()["answer"][:], env.get_eval_dataset()["answer"][:]) == (["0", "1"], ["2", "3"])
+    env.reset(options={"split": "eval"})
+    assert env.step(env.oracle(env.state)).reward == 1.0
+    silent = vf.ReasoningGymEnv("leg_counting", num_train_examples=1, num_eval_examples=0, system_prompt="")
+    assert roles(silent.get_dataset()[0]["prompt"]) == ["user"]
+
+
+# Who plays
+
+
+class Elsewhere:
+    """Plays rollouts elsewhere: it notes what it was given, and returns rows."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Any, ...]] = []
+
+    async def run_group(self, *given: Any) -> list[dict[str, Any]]:
+        self.given.append(given)
+        return [{"example_id": row["example_id"], "reward": 0.5} for row in given[0]]
+
+    async def run_rollout(self, *given: Any) -> dict[str, Any]:
+        self.given.append(given)
+        return {"example_id": given[0]["example_id"], "reward": 0.25}
+
+
+async def test_an_env_client_plays_the_rollouts_with_the_configuration_that_was_given(vf: Any) -> None:
+    env, elsewhere = single(), Elsewhere()
+    env.env_client = elsewhere
+    config = asking("http://localhost:1/v1")
+    grouped = await env.evaluate(config, "m", {"temperature": 0.5}, rollouts_per_example=2, max_retries=3, state_columns=["x"])
+    assert [output["reward"] for output in grouped["outputs"]] == [0.5, 0.5]
+    inputs, *others = elsewhere.given[0]
+    assert [row["prompt"][0]["content"] for row in inputs] == ["1 + 1?"] * 2
+    assert others[:2] + others[3:] == [config, "m", 3, ["x"]]
+    assert others[2]["temperature"] == 0.5
+    alone = await env.evaluate(config, "m", independent_scoring=True)
+    assert [output["reward"] for output in alone["outputs"]] == [0.25]
+    env.env_client = None
+    row = env.get_dataset()[0]
+    assert (await env.run_rollout(row, config, "m", env_client=elsewhere))["reward"] == 0.25
+    assert [output["reward"] for output in await env.run_group([row], config, "m", env_client=elsewhere)] == [0.5]
+
+
+def test_an_env_client_that_cannot_play_is_refused_at_once(vf: Any) -> None:
+    with pytest.raises(ValueError, match="env_client must be an object with the async methods run_rollout and run_group, got object"):
+        single().env_client = object()
+
+
+async def test_a_group_finds_its_environments_by_name_and_gives_zero_for_the_functions_of_the_others(vf: Any) -> None:
+    def of_first(completion: Any) -> float:
+        return 1.0
+
+    def of_second(completion: Any) -> float:
+        return 2.0
+
+    first, second = single(rubric=vf.Rubric(of_first)), single(rubric=vf.Rubric(of_second))
+    group = vf.EnvGroup([first, second], env_names=["first", "second"])
+    assert group.get_env_for_name("second") is second
+    with pytest.raises(ValueError, match="Did you mean `second`"):
+        group.get_env_for_name("secnd")
+    state = await rolled_out(group, "2", row=1)
+    for scoring in (group.rubric.score_rollout(state), group.rubric.score_group([state])):
+        await scoring
+        assert (state["reward"], state["metrics"]) == (2.0, {"of_first": 0.0, "of_second": 2.0, "num_turns": 1.0})
+    assert [sorted(output["metrics"]) for output in await evaluated(group, "2")] == [["num_turns", "of_first"], ["num_turns", "of_second"]]
+
+    async def halve(state: Any) -> None:
+        state["reward"], state["metrics"] = 0.5, {"of_second": 0.5}
+
+    second.rubric.score_rollout = halve
+    await group.rubric.score_rollout(state)
+    assert (state["reward"], state["metrics"]["of_second"]) == (0.5, 0.5)
+
+
+# Inputs, states and types
+
+
+@pytest.mark.parametrize("as_given", [json.dumps, dict], ids=["as JSON text", "as data"])
+async def test_an_input_whose_task_is_a_whole_row_is_read_as_that_row(vf: Any, as_given: Any) -> None:
+    whole = {"prompt": [{"role": "user", "content": "inner"}], "answer": "A", "example_id": 4}
+    env, model, seen = single(rubric=vf.Rubric(lambda task, answer: seen.append((task["answer"], answer)) or 1.0)), Model(), []
+    row = {"prompt": [{"role": "user", "content": "outer"}], "example_id": 0, "task": as_given(whole)}
+    state = await env.rollout(row, model, "m")
+    assert (state["answer"], state["example_id"], state["task"]["answer"]) == ("A", 4, "A")
+    (output,) = (await env.generate([{"task": as_given(whole)}], model, "m"))["outputs"]
+    assert (output["example_id"], seen) == (4, [("A", "A")])
+    assert model.prompts == [whole["prompt"]] * 2
+
+
+@pytest.mark.parametrize("label", ["math", "{not JSON", '{"level": 1}', "[1]"])
+async def test_a_task_that_is_no_row_stays_a_label(vf: Any, label: str) -> None:
+    (output,) = (await single().generate([{**ROW, "task": label}], Model(), "m"))["outputs"]
+    assert (output["task"], output["prompt"][0]["content"]) == (label, "1 + 1?")
+
+
+async def test_a_state_made_by_hand_can_be_asked_whether_it_is_completed(vf: Any) -> None:
+    def by_hand(*steps: dict[str, Any]) -> Any:
+        return vf.State(trajectory=list(steps), prompt=[], timing=vf.RolloutTiming())
+
+    step = {"prompt": [], "completion": [vf.AssistantMessage(content="done")], "is_truncated": True}
+    assert not await Talk(dataset=[ROW], max_turns=2).is_completed(by_hand())
+    limited, called = by_hand(step, step), by_hand(step)
+    assert await Talk(dataset=[ROW], max_turns=2).is_completed(limited)
+    assert await vf.ToolEnv(dataset=[ROW], tools=[look]).is_completed(called)
+    assert (limited["stop_condition"], limited["is_truncated"]) == ("max_turns_reached", True)
+    assert called["stop_condition"] == "no_tools_called"
+
+
+def test_environments_without_the_hook_that_they_must_have_are_abstract(vf: Any) -> None:
+    class Unfinished(vf.MultiTurnEnv):
+        pass
+
+    for cls, hook in (
+        (vf.MultiTurnEnv, "env_response"),
+        (Unfinished, "env_response"),
+        (vf.Environment, "rollout"),
+        (vf.StatefulToolEnv, "update_tool_args"),
+    ):
+        with pytest.raises(TypeError, match=f"{cls.__name__} must write {hook}"):
+            cls(dataset=[ROW])
+
+
+def test_content_parts_hold_documented_sources(vf: Any) -> None:
+    from verifiers.types import ImageUrlContentPart, ImageUrlSource, InputAudioContentPart, InputAudioSource
+
+    image = ImageUrlContentPart(image_url=ImageUrlSource(url="https://example.org/a.png"))
+    audio = InputAudioContentPart(input_audio=InputAudioSource(data="UklG", format="wav"))
+    assert (image.image_url.url, audio.input_audio.data, audio.input_audio.format) == ("https://example.org/a.png", "UklG", "wav")
+    assert image.model_dump() == {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    plain = [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "input_audio", "input_audio": {"data": "y", "format": "mp3"}}]
+    content = vf.UserMessage(content=plain).content
+    assert (type(content[0].image_url), type(content[1].input_audio)) == (ImageUrlSource, InputAudioSource)
+    assert vf.UserMessage(content=[image, audio]).content == [image, audio]
+    assert ImageUrlSource.model_validate({"url": "x"}) == content[0].image_url
+    with pytest.raises(ValueError, match="expected the fields of a InputAudioSource"):
+        InputAudioSource.model_validate({"data": "y"})
+
+
+async def test_saved_audio_has_no_whitespace_and_a_format_in_lower_case(vf: Any, tmp_path: Path) -> None:
+    from verifiers.utils.message_utils import serialize_messages_for_output
+    from verifiers.utils.save_utils import load_outputs
+
+    heard = {"type": "input_audio", "input_audio": {"data": " Ukl\nG ", "format": "WAV"}}
+    kept = {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}}
+    env = single({"prompt": [{"role": "user", "content": [{"type": "text", "text": "Listen."}, heard]}]})
+    await env.evaluate(Model(), "m", results_path=tmp_path)
+    assert load_outputs(tmp_path)[0]["prompt"][0]["content"][1] == kept
+    for without in ({"type": "input_audio"}, {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}):
+        said = serialize_messages_for_output([{"role": "user", "content": [heard, without]}])
+        assert said == [{"role": "user", "content": [kept, {"type": "text", "text": "[audio]"}]}]
+
+
+# Results
+
+
+def test_rows_are_read_and_added_with_nothing_but_their_file(vf: Any, tmp_path: Path) -> None:
+    from verifiers.utils.save_utils import load_outputs, save_new_outputs
+
+    def rewards() -> list[float]:
+        return [output["reward"] for output in load_outputs(tmp_path)]
+
+    save_new_outputs([{"example_id": 0, "reward": 1.0}], tmp_path)
+    whole = (tmp_path / "results.jsonl").read_text()
+    assert rewards() == [1.0]
+    (tmp_path / "results.jsonl").write_text(whole + '{"example_id": 1, "rew')
+    assert rewards() == [1.0]
+    save_new_outputs([{"example_id": 1, "reward": 0.5}], tmp_path)
+    assert rewards() == [1.0, 0.5]
+    (tmp_path / "results.jsonl").write_text(f'{whole}{{"example_id": 1, "rew\n{whole}')
+    with pytest.raises(vf.Error, match="line 2"):
+        rewards()
+
+
+def test_numbers_of_nothing_are_zero(vf: Any) -> None:
+    from verifiers.utils import metric_utils
+    from verifiers.utils.usage_utils import compute_context_token_metrics
+
+    assert compute_context_token_metrics([]) == {"final_input_tokens": 0, "final_output_tokens": 0}
+    for name in ("Reward", "ErrorRate", "InputTokens", "OutputTokens", "FinalInputTokens", "FinalOutputTokens"):
+        assert getattr(metric_utils, f"{name}Metric")().compute() == 0.0
+    reward = metric_utils.RewardMetric()
+    reward.add_outputs([{"example_id": 0}, {"example_id": 0, "reward": 1.0}])
+    assert reward.compute() == 0.5
+    passed = metric_utils.PassAtKMetric(2)
+    passed.add_outputs([{"example_id": 0}, {"example_id": 0, "reward": 1.0}])
+    assert passed.compute() == ({"1": 0.5, "2": 1.0}, {"1": 0.5, "2": 0.0})
+
+
+async def test_a_state_column_without_a_form_in_json_is_replaced_by_a_text_that_says_so(vf: Any) -> None:
+    class Holding(Talk):
+        async def setup_state(self, state: Any) -> None:
+            state["lock"] = asyncio.Lock()
+
+    (output,) = await evaluated(Holding(dataset=[ROW], max_turns=1), "1", state_columns=["lock"])
+    assert (output["lock"], output["error"]) == ("<not kept: Lock has no form in JSON>", None)
+
+
+# Tools and clients
+
+
+async def test_the_model_sees_a_title_over_the_arguments_of_a_tool(vf: Any) -> None:
+    from verifiers.utils.tool_utils import convert_func_to_tool_def
+
+    class Hiding(vf.StatefulToolEnv):
+        def update_tool_args(self, tool_name: str, tool_args: Any, messages: Any, state: Any, **kwargs: Any) -> Any:
+            return tool_args
+
+    hiding = Hiding(dataset=[ROW])
+    hiding.add_tool(look, args_to_skip=["key"])
+    asked: list[Any] = []
+    with ModelServer(models={"m": lambda request: asked.extend(request.tools) or "done"}) as server:
+        await vf.ToolEnv(dataset=[ROW], tools=[look]).evaluate(asking(server.openai_url), "m")
+    assert asked[0].parameters["title"] == "look_args"
+    assert hiding.tool_defs[0].parameters["title"] == convert_func_to_tool_def(look).parameters["title"] == "look_args"
+
+
+def test_an_endpoint_given_as_a_dict_may_have_an_empty_list_of_endpoints(vf: Any) -> None:
+    for empty in ([], None):
+        config = vf.ClientConfig(endpoint_configs=[{"api_base_url": "http://localhost:1/v1", "endpoint_configs": empty}])
+        assert [endpoint.api_base_url for endpoint in config.endpoints()] == ["http://localhost:1/v1"]
+    with pytest.raises(ValueError, match="cannot be nested"):
+        vf.ClientConfig(endpoint_configs=[{"endpoint_configs": [{"api_base_url": "http://localhost:1/v1"}]}])

@@ -54,6 +54,22 @@ class RolloutAPI(DatasetAccess):
     client_type: ClientType | None = None
     """The API that is spoken with a bare OpenAI SDK client; None for chat completions."""
 
+    _env_client: Any = None
+
+    @property
+    def env_client(self) -> Any:
+        """Who plays the rollouts instead of this process; None for nobody.
+
+        An object of your own with the async methods ``run_rollout`` and ``run_group``. They are given what those of the environment are:
+        input(s), client (as it was given: a `ClientConfig` can be sent elsewhere), model, sampling arguments, number of retries and state
+        columns; and return rows.
+        """
+        return self._env_client
+
+    @env_client.setter
+    def env_client(self, env_client: Any) -> None:
+        self._env_client = check_env_client(env_client)
+
     # One rollout, one group
 
     async def run_rollout(
@@ -64,7 +80,7 @@ class RolloutAPI(DatasetAccess):
         sampling_args: Any = None,
         max_retries: Any = 0,
         state_columns: Sequence[str] | None = None,
-        env_client: None = None,
+        env_client: Any = None,
         *,
         sem: contextlib.AbstractAsyncContextManager[Any] | None = None,
     ) -> RolloutOutput:
@@ -79,17 +95,20 @@ class RolloutAPI(DatasetAccess):
             sampling_args: Generation parameters; they win over the environment's.
             max_retries: How often it is repeated where an `InfraError` or an unusable response of the model ended it.
             state_columns: Further items of the state to keep.
-            env_client: Only None: there is no server process to play on.
+            env_client: Who plays instead of this process (see the attribute `env_client`).
             sem: Held while the rollout runs.
 
         Returns:
             The rollout as data. An error is in it.
         """
-        _check_no_server(env_client)
+        remote = self.env_client if env_client is None else check_env_client(env_client)
         if not isinstance(input, Mapping) and isinstance(client, Mapping):
             older_args = None if max_retries == 0 else max_retries
             sem, input, client, model, sampling_args, max_retries = input, client, model, sampling_args, older_args, 0
         async with sem or contextlib.nullcontext():
+            if remote is not None:
+                row: RolloutOutput = await remote.run_rollout(input, client, model, sampling_args, max_retries, state_columns)
+                return row
             rows = await self._roll_out_rows([input], client, model, sampling_args, max_retries, state_columns, as_group=False)
         return rows[0]
 
@@ -101,7 +120,7 @@ class RolloutAPI(DatasetAccess):
         sampling_args: SamplingArgs | None = None,
         max_retries: int = 0,
         state_columns: Sequence[str] | None = None,
-        env_client: None = None,
+        env_client: Any = None,
         *,
         sem: contextlib.AbstractAsyncContextManager[Any] | None = None,
     ) -> list[RolloutOutput]:
@@ -113,8 +132,10 @@ class RolloutAPI(DatasetAccess):
         Returns:
             The rollouts as data, in the order of the inputs.
         """
-        _check_no_server(env_client)
+        remote = self.env_client if env_client is None else check_env_client(env_client)
         async with sem or contextlib.nullcontext():
+            if remote is not None:
+                return list(await remote.run_group(group_inputs, client, model, sampling_args, max_retries, state_columns))
             return await self._roll_out_rows(list(group_inputs), client, model, sampling_args, max_retries, state_columns, as_group=True)
 
     async def _roll_out_rows(
@@ -345,10 +366,11 @@ class RolloutAPI(DatasetAccess):
         if settings.independent_scoring and self.definition.requires_group_rollouts:
             names = ", ".join(self.definition.rubric.group_function_names)
             raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")
-        clients, own = self._resolve_clients(client)
+        is_remote = calls_author and self.env_client is not None
+        clients, own = ([client], []) if is_remote else self._resolve_clients(client)
         try:
             run = self._run(inputs, client, settings)
-            own_method = getattr(self, method) if is_authored else None
+            own_method = getattr(self, method) if is_authored or is_remote else None
             outputs = await generate(self.definition, inputs, clients, settings, run, RunReporter(settings), own_method)
         finally:
             for each in own:
@@ -414,9 +436,18 @@ def _push(outputs: Any, name: str | None) -> None:
         logger.exception("the results could not be pushed to the Hugging Face hub")
 
 
-def _check_no_server(env_client: Any) -> None:
-    if env_client is not None:
-        raise ConfigurationError("there is no server process to play on: leave out env_client, and the rollouts run in this process")
+def check_env_client(env_client: Any) -> Any:
+    """Return what plays rollouts elsewhere; None for nobody.
+
+    Raises:
+        ConfigurationError: If it cannot.
+    """
+    if env_client is not None and not all(callable(getattr(env_client, name, None)) for name in ("run_rollout", "run_group")):
+        raise ConfigurationError(
+            f"env_client must be an object with the async methods run_rollout and run_group, got {type(env_client).__name__}: there is no"
+            " environment server here; leave it out, and the rollouts run in this process"
+        )
+    return env_client
 
 
 def _rows(inputs: Any) -> Iterable[Row]:

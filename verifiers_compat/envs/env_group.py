@@ -8,6 +8,7 @@ from vfgym.envs import group
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import ROUTE as ENV_GROUP_INFO_KEY
 from vfgym.envs.group import EnvGroupRubric
+from vfgym.errors import ConfigurationError, did_you_mean
 
 
 class EnvGroup(Environment, group.EnvGroup):
@@ -22,6 +23,20 @@ class EnvGroup(Environment, group.EnvGroup):
     ) -> None:
         """Join environments (see `vfgym.EnvGroup`)."""
         super().__init__(envs, env_names, map_kwargs=map_kwargs, **kwargs)
+
+    def get_env_for_name(self, name: str) -> ChatEnv:
+        """Return the environment of a name.
+
+        Raises:
+            ConfigurationError: If there is none.
+        """
+        if name not in self.env_map:
+            raise ConfigurationError(
+                f"there is no environment {name!r} in the group; it has {', '.join(self.env_names)}."
+                f"{did_you_mean(str(name), self.env_names)}"
+            )
+        env: ChatEnv = self.env_map[name]
+        return env
 
     def set_kwargs(self, **kwargs: Any) -> None:
         """Set attributes, here and on every environment: by the method ``set_<name>`` where there is one."""

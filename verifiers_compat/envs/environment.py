@@ -15,7 +15,7 @@ from vfgym.aio import threads
 from vfgym.aio.steps import Steps, run_each
 from vfgym.clients import Client, ClientType, EndpointClientConfig, ProviderClient
 from vfgym.envs.chat import ChatEnv
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, HookMissing
 from vfgym.messages import MessageTypes
 from vfgym.tools import as_tool
 
@@ -90,6 +90,8 @@ class Environment(RolloutAPI, ChatEnv):
             setattr(self, name, value)
 
     def _complete_definition(self) -> None:
+        if type(self).rollout is ChatEnv.rollout:
+            raise HookMissing(f"{type(self).__name__} must write rollout(input, client, model, sampling_args), or subclass MultiTurnEnv")
         if not self._tasks and type(self).tasks_of is ChatEnv.tasks_of:
             raise ConfigurationError(
                 f"{type(self).__name__} needs tasks: give dataset= or eval_dataset= (rows with a question or a prompt)"

@@ -10,6 +10,7 @@ from vfgym.envs import multi_turn
 from vfgym.envs.multi_turn import MultiTurnMonitorRubric
 from vfgym.episode.hooks import MarkedMethod
 from vfgym.episode.prompt import new_step
+from vfgym.errors import HookMissing
 from vfgym.lifecycle import Kind
 from vfgym.messages import Message, Response
 from vfgym.overrides import inline_hook
@@ -28,6 +29,12 @@ class MultiTurnEnv(Environment, multi_turn.MultiTurnEnv):
 
     def _handlers(self, kind: Kind) -> list[MarkedMethod]:
         return [unwrap_stop(handler) for handler in super()._handlers(kind)]
+
+    def _complete_definition(self) -> None:
+        own = multi_turn.MultiTurnEnv
+        if all(getattr(type(self), name) is getattr(own, name) for name in ("env_response", "get_prompt_messages", "rollout")):
+            raise HookMissing(f"{type(self).__name__} must write env_response(messages, state); SingleTurnEnv needs none")
+        super()._complete_definition()
 
     def replaced_hooks(self) -> Set[str]:
         """Return which of the hooks that the machine does inline are replaced (see `ChatEnv.replaced_hooks`)."""

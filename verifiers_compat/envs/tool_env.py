@@ -13,6 +13,7 @@ from vfgym.envs.tool import ToolMonitorRubric
 from vfgym.errors import ToolParseError
 from vfgym.messages import Message, ToolCall
 from vfgym.overrides import inline_hook
+from vfgym.tools import Tool, ToolFunction
 from vfgym.tools.arguments import parse_arguments
 from vfgym.tools.results import are_content_parts, result_content
 
@@ -24,6 +25,12 @@ def as_tool_content(value: object) -> str | list[dict[str, object]]:
     ("{'left': None}", '[]')
     """
     return result_content(value) if isinstance(value, str) or are_content_parts(value) else str(value)
+
+
+def with_title(definition: Tool) -> Tool:
+    """Return the definition of a function with the documented title of its arguments, unless they have one."""
+    title = {"title": f"{definition.name}_args"}
+    return definition.model_copy(update={"parameters": {**title, **definition.parameters}})
 
 
 class ToolEnv(MultiTurnEnv, tool.ToolEnv):
@@ -53,6 +60,10 @@ class ToolEnv(MultiTurnEnv, tool.ToolEnv):
             **kwargs: Accepted for overrides.
         """
         return await run_async(self._call(tool_name, tool_args, tool_call_id))
+
+    def _register(self, tool: Callable[..., Any], function: ToolFunction) -> None:
+        super()._register(tool, function)
+        self.tool_defs[-1] = with_title(self.tool_defs[-1])
 
     def _arguments_of(self, call: ToolCall) -> dict[str, Any]:
         try:

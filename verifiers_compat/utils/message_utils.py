@@ -14,6 +14,7 @@ from vfgym.errors import InvalidMessage
 from vfgym.messages import Message, as_message, as_messages
 from vfgym.output.terminal import display_text
 from vfgym.results.plain_json import as_json
+from vfgym.results.rows import saved_part
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -108,14 +109,21 @@ def messages_to_printable(messages: Any) -> list[dict[str, Any]]:
 
 
 def serialize_message_for_output(message: Any) -> dict[str, Any]:
-    """Return a message, in any raw form, as plain data for JSON. Fields that are None are left out, tool calls are dicts."""
+    """Return a message, in any raw form, as plain data for JSON. Fields that are None are left out, tool calls are dicts.
+
+    Audio is base64 without whitespace in a format in lower case; audio without data is the text ``[audio]``.
+    """
+    if isinstance(message, Mapping) and isinstance(message.get("content"), list | tuple):
+        parts = [saved_part(part) if isinstance(part, Mapping) else part for part in message["content"]]
+        message = {**message, "content": parts}
     data = as_json(from_raw_message(message), repr)
     return {key: value for key, value in data.items() if value is not None}
 
 
 def serialize_messages_for_output(messages: Any) -> list[dict[str, Any]]:
     """Return a conversation, in any raw form, with `serialize_message_for_output` for each message."""
-    return [serialize_message_for_output(message) for message in maybe_normalize_messages(messages)]
+    is_list = isinstance(messages, list) and all(isinstance(message, Mapping) for message in messages)
+    return [serialize_message_for_output(message) for message in (messages if is_list else maybe_normalize_messages(messages))]
 
 
 def sanitize_tool_calls(messages: Any) -> list[dict[str, Any]]:

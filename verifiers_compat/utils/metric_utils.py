@@ -35,8 +35,8 @@ class Metric(ABC, Generic[ValueT]):
         """Forget all outputs."""
 
 
-class MeanMetric(Metric[float | None]):
-    """The mean of one number over the outputs that have it; None before there is one."""
+class MeanMetric(Metric[float]):
+    """The mean of one number over the outputs that have it; 0.0 before there is one."""
 
     def __init__(self, name: str = "") -> None:
         """Start empty.
@@ -59,9 +59,9 @@ class MeanMetric(Metric[float | None]):
             self._sum += float(value)
             self.count += 1
 
-    def compute(self) -> float | None:
+    def compute(self) -> float:
         """Return the mean."""
-        return self._sum / self.count if self.count else None
+        return self._sum / self.count if self.count else 0.0
 
     def reset(self) -> None:
         """Forget all outputs."""
@@ -71,9 +71,13 @@ class MeanMetric(Metric[float | None]):
 
 
 class RewardMetric(MeanMetric):
-    """The mean reward."""
+    """The mean reward; an output that has no such item counts as 0.0."""
 
     name = "reward"
+
+    def value_of(self, output: Mapping[str, Any]) -> float | None:
+        """Return the reward of one output."""
+        return output.get(self.name, 0.0)  # type: ignore[no-any-return]
 
 
 class ErrorRateMetric(MeanMetric):
@@ -157,7 +161,7 @@ class PassAtKMetric(Metric[tuple[dict[str, float], dict[str, float]]]):
 
     def add_output(self, output: Mapping[str, Any]) -> None:
         """Add one output."""
-        self._passed[output["example_id"]].append(output["reward"] >= self.threshold)
+        self._passed[output["example_id"]].append((output.get("reward") or 0.0) >= self.threshold)
 
     def compute(self) -> tuple[dict[str, float], dict[str, float]]:
         """Return pass@k and pass^k, both by the text of k."""

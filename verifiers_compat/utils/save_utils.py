@@ -19,7 +19,6 @@ from vfgym.results import (
     GenerateOutputs,
     RolloutOutput,
     Run,
-    load_results,
     push_to_hub,
     results_dataset,
     rollout_output,
@@ -27,16 +26,13 @@ from vfgym.results import (
 from vfgym.results.dataset import hub_name
 from vfgym.results.files import METADATA, ROWS, metadata_as_written
 from vfgym.results.plain_json import NotPlain, as_json, json_text
-from vfgym.results.reading import read_metadata
+from vfgym.results.reading import read_metadata, read_rows, report_cut
 from vfgym.results.resume import check_settings
-from vfgym.results.rows import row_line
+from vfgym.results.rows import row_line, row_order
 from vfgym.state import RolloutTiming, State
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-if TYPE_CHECKING:
-    pass
 
 
 def is_json_serializable(value: Any) -> bool:
@@ -134,12 +130,17 @@ class GenerateOutputsBuilder:
 
 
 def load_outputs(results_path: str | Path) -> list[RolloutOutput]:
-    """Read the rows of a run back, by example and rollout (see `vfgym.results.load_results`).
+    """Read the rows of ``results.jsonl`` back, by example and rollout. Nothing else needs to be there.
+
+    A last line that is not whole (the run was killed while writing it) is left out, and reported in the log.
 
     Raises:
-        vfgym.results.ResultsError: If a file is missing, or a line other than the last is not a row.
+        vfgym.results.ResultsError: If there is no such file, or a line other than the last is not a row.
     """
-    return load_results(results_path)["outputs"]
+    folder = Path(results_path)
+    file = read_rows(folder, read_metadata(folder) if (folder / METADATA).exists() else {})
+    report_cut(folder, file)
+    return sorted((line.row for line in file.lines), key=row_order)
 
 
 def validate_resume_metadata(results_path: str | Path, env_id: str, model: str, num_examples: int, rollouts_per_example: int) -> None:

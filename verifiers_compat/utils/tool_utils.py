@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from verifiers_compat.envs.tool_env import with_title
 from vfgym.tools import Tool, ToolFunction, result_content
 
 __all__ = ["convert_func_to_tool_def", "is_valid_tool_content_parts"]
@@ -16,7 +17,7 @@ def convert_func_to_tool_def(func: Callable[..., Any]) -> Tool:
     Raises:
         vfgym.errors.ConfigurationError: If it cannot be a tool. The text says why.
     """
-    return ToolFunction(func).definition
+    return with_title(ToolFunction(func).definition)
 
 
 def is_valid_tool_content_parts(value: Any) -> bool:

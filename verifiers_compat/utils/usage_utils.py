@@ -32,13 +32,13 @@ def extract_usage_tokens(response: object) -> tuple[int, int]:
 
 
 def compute_context_token_metrics(trajectory: Sequence[Mapping[str, Any]]) -> TokenUsage:
-    """Return ``final_input_tokens`` and ``final_output_tokens`` of a trajectory; nothing where no turn reports its usage.
+    """Return ``final_input_tokens`` and ``final_output_tokens`` of a trajectory; 0 where no turn reports its usage.
 
     They are the tokens of the last turn's context that the model did not write, and that it wrote. They are exact where the
     conversation only grew.
     """
     usage = token_usage(State(trajectory=list(trajectory))) or {}
-    return {key: usage[key] for key in ("final_input_tokens", "final_output_tokens") if key in usage}  # type: ignore[return-value]
+    return {key: usage.get(key, 0) for key in ("final_input_tokens", "final_output_tokens")}  # type: ignore[return-value]
 
 
 def _count(usage: object, names: Sequence[str]) -> int:

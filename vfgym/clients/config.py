@@ -233,6 +233,9 @@ class EndpointClientConfig(BaseModel):
         return redact_url(self.api_base_url)
 
 
+_NESTED = "endpoint_configs cannot be nested: an endpoint has no endpoint_configs of its own"
+
+
 class ClientConfig(EndpointClientConfig):
     """Where a model is: one endpoint, or several that take turns."""
 
@@ -249,9 +252,13 @@ class ClientConfig(EndpointClientConfig):
         for endpoint in fields["endpoint_configs"]:
             if isinstance(endpoint, ClientConfig):
                 if endpoint.endpoint_configs:
-                    raise ValueError("endpoint_configs cannot be nested: an endpoint has no endpoint_configs of its own")
+                    raise ValueError(_NESTED)
                 secret = {} if endpoint.api_key is None else {"api_key": endpoint.api_key}
                 endpoint = EndpointClientConfig(**endpoint.model_dump(exclude_unset=True, exclude={"endpoint_configs"}), **secret)
+            elif isinstance(endpoint, Mapping) and "endpoint_configs" in endpoint:
+                if endpoint["endpoint_configs"]:
+                    raise ValueError(_NESTED)
+                endpoint = {name: value for name, value in endpoint.items() if name != "endpoint_configs"}
             endpoints.append(endpoint)
         return {**fields, "endpoint_configs": endpoints}
 

@@ -15,7 +15,7 @@ from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.lifecycle import Kind, discover_marks
 from vfgym.overrides import items_of
 from vfgym.rubrics import Rubric
-from vfgym.rubrics.rubric import clean_up_after
+from vfgym.rubrics.rubric import call_author_scoring, clean_up_after
 from vfgym.rubrics.scoring import RewardFunc, Score
 from vfgym.state import State
 from vfgym.tasks import Row, Tasks
@@ -165,15 +165,24 @@ class EnvGroupRubric(Rubric):
         return False
 
     def scoring_steps(self, state: State) -> Steps[Score]:
-        """Return what the rubric of the episode's environment finds, as steps."""
-        return self._rubric_of(state).scoring_steps(state)
+        """Return what the rubric of the episode's environment finds, as steps. The functions of the others have 0.0."""
+        rubric = self._rubric_of(state)
+        by_author = call_author_scoring(rubric, [state], as_group=False)
+        score = (yield from rubric.scoring_steps(state)) if by_author is None else (yield from by_author)[0]
+        return self._with_all_metrics(score)
 
     def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
-        """Return what the rubric of the group's environment finds, as steps."""
+        """Return what the rubric of the group's environment finds, as steps. The functions of the others have 0.0."""
         routes = {tuple(route_of(state["input"])) for state in states}
         if len(routes) > 1:
             raise ConfigurationError(f"the episodes of a group must belong to one environment, got {', '.join(map(str, sorted(routes)))}")
-        return self._rubric_of(states[0]).group_scoring_steps(states)
+        rubric = self._rubric_of(states[0])
+        scores = yield from (call_author_scoring(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
+        return [self._with_all_metrics(score) for score in scores]
+
+    def _with_all_metrics(self, score: Score) -> Score:
+        score.metrics = {**dict.fromkeys(self.metric_names, 0.0), **score.metrics}
+        return score
 
     def cleanup_steps(self, state: State) -> Steps[None]:
         """Have the rubric of the episode's environment clean up, as steps."""

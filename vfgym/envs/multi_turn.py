@@ -161,7 +161,7 @@ class MultiTurnEnv(ChatEnv):
     @stop(priority=100)
     def has_error(self, state: State) -> bool:
         """Stop when an error was recorded."""
-        return state["error"] is not None
+        return state.get("error") is not None
 
     @stop
     def prompt_too_long(self, state: State) -> bool:
@@ -187,7 +187,7 @@ class MultiTurnEnv(ChatEnv):
     @stop
     def has_final_env_response(self, state: State) -> bool:
         """Stop when the environment said its last."""
-        return state["final_env_response"] is not None
+        return state.get("final_env_response") is not None
 
     _known_stops: ClassVar[frozenset[Callable[..., Any]]] = frozenset(
         {

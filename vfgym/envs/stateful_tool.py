@@ -8,7 +8,7 @@ from typing import Any
 from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
 from vfgym.envs.tool import ToolEnv
-from vfgym.errors import ConfigurationError
+from vfgym.errors import HookMissing
 from vfgym.messages import Message, ToolCall
 from vfgym.overrides import hook
 from vfgym.state import State
@@ -28,10 +28,10 @@ class StatefulToolEnv(ToolEnv):
         """Define an environment (see `ToolEnv`).
 
         Raises:
-            ConfigurationError: If the class does not write `update_tool_args`.
+            HookMissing: If the class does not write `update_tool_args`.
         """
         if type(self).update_tool_args is StatefulToolEnv.update_tool_args:
-            raise ConfigurationError(
+            raise HookMissing(
                 f"{type(self).__name__} must write update_tool_args(tool_name, tool_args, messages, state), which gives hidden"
                 " arguments their values; tools without any need only ToolEnv"
             )

@@ -42,13 +42,13 @@ def check_stops(stops: list[MarkedMethod], state: State, bounded: Callable[[Awai
 
 
 def complete(state: State, stop_condition: str | None) -> None:
-    """Mark a state as completed, and as truncated where some answer of the model was cut.
+    """Mark a state as completed, and as truncated where some answer of the model was cut. It may be one that was made by hand.
 
     Args:
         state: The episode.
         stop_condition: What ended it; None where that has no name.
     """
-    is_truncated = state["is_truncated"] or any([step["is_truncated"] for step in state["trajectory"]])
+    is_truncated = state.get("is_truncated", False) or any([step["is_truncated"] for step in state["trajectory"]])
     write(state, {"is_completed": True, "stop_condition": stop_condition, "is_truncated": is_truncated})
 
 

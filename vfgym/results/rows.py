@@ -151,10 +151,27 @@ def _as_list(messages: Any) -> Any:
     if isinstance(messages, str) or not isinstance(messages, Sequence):
         return messages
     listed = list(messages)
-    for message in listed:
+    for index, message in enumerate(listed):
         if isinstance(message, Message):
             message.forget_converted()
+            content = message["content"]
+            if isinstance(content, list | tuple) and any(part.get("type") == "input_audio" for part in content):
+                listed[index] = message.of_fields({**message, "content": [saved_part(part) for part in content]})
     return listed
+
+
+def saved_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a content part as results hold it: audio in base64 without whitespace, its format in lower case.
+
+    Audio without data is the text ``[audio]``.
+    """
+    if part.get("type") != "input_audio":
+        return part
+    audio = part.get("input_audio")
+    data = audio.get("data") if isinstance(audio, Mapping) else None
+    if not (isinstance(audio, Mapping) and isinstance(data, str) and data.strip()):
+        return {"type": "text", "text": "[audio]"}
+    return {**part, "input_audio": {**audio, "data": "".join(data.split()), "format": str(audio.get("format") or "").lower()}}
 
 
 def _tool_fields(tool: Tool) -> dict[str, Any]:

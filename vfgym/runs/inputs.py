@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vfgym.errors import ConfigurationError
-from vfgym.tasks import Row, Tasks, as_integer
+from vfgym.tasks import Row, Tasks, as_integer, whole_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,8 @@ class ListedInputs:
         for position, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise ConfigurationError(f"inputs must be rows (dicts), got {type(row).__name__} as number {position}")
-            self._groups.setdefault(_group_of(row, position), []).append(row)
+            whole = whole_row(row)
+            self._groups.setdefault(_group_of(whole, position), []).append(whole)
         if not self._groups:
             raise ConfigurationError("there are no inputs to play")
         self.num_examples = len(self._groups)

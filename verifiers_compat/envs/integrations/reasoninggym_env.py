@@ -2,21 +2,79 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from verifiers_compat.envs.singleturn_env import SingleTurnEnv
 from verifiers_compat.loading import create_getattr
+from vfgym.parsers import Parser
 from vfgym.wrappers import reasoning_gym
+from vfgym.wrappers.reasoning_gym.curriculum import CurriculumConfig
+from vfgym.wrappers.reasoning_gym.env import Dataset as ItemDataset
+from vfgym.wrappers.reasoning_gym.env import DatasetName
+from vfgym.wrappers.reasoning_gym.items import ItemRows
+from vfgym.wrappers.reasoning_gym.package import reasoning_gym as imported_package
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 
+class NumberedRows(ItemRows):
+    """Items as rows whose ``answer`` is their number, as text: evaluation goes on where training ends."""
+
+    def row(self, example_id: int) -> dict[str, Any]:
+        """Return the row of an item."""
+        row = super().row(example_id)
+        return {**row, "answer": str(row["info"]["index"])}
+
+
 class ReasoningGymEnv(SingleTurnEnv, reasoning_gym.ReasoningGymEnv):
     """`vfgym.wrappers.reasoning_gym.ReasoningGymEnv` with the rollout API.
 
-    With a curriculum, ``get_dataset()`` gives the training tasks of the levels at the moment: ask again when they have risen.
+    The ``answer`` of a row is its number; what is right only reasoning-gym's scorers say. With a curriculum, ``get_dataset()`` gives the
+    training tasks of the levels at the moment: ask again when they have risen.
     """
+
+    _rows_type: ClassVar[type[ItemRows]] = NumberedRows
+
+    def __init__(
+        self,
+        gym: DatasetName | ItemDataset,
+        num_train_examples: int = 1000,
+        num_eval_examples: int = 100,
+        system_prompt: str | None = None,
+        parser: Parser | None = None,
+        seed: int = 0,
+        dataset_config: Mapping[str, Any] | None = None,
+        curriculum: CurriculumConfig | Mapping[str, Any] | bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment (see `vfgym.wrappers.reasoning_gym.ReasoningGymEnv`).
+
+        Args:
+            gym: A dataset's name, a list that makes a composite, or a dataset of reasoning-gym.
+            num_train_examples: Number of training tasks.
+            num_eval_examples: Number of evaluation tasks; where it is 0, evaluation uses the training tasks.
+            system_prompt: Put before every question; reasoning-gym's own default without it, ``""`` for none.
+            parser: Reads the answer; ``XMLParser(["answer"])`` without one.
+            seed: Seed of the items.
+            dataset_config: Configuration of the dataset.
+            curriculum: Whether, and how, training tasks get harder.
+            **kwargs: Passed to `vfgym.SingleTurnEnv`.
+        """
+        if system_prompt is None:
+            system_prompt = imported_package().utils.SYSTEM_PROMPTS["default"]
+        super().__init__(
+            gym=gym,
+            num_train_examples=num_train_examples,
+            num_eval_examples=num_eval_examples,
+            system_prompt=system_prompt,
+            parser=parser,
+            seed=seed,
+            dataset_config=dataset_config,
+            curriculum=curriculum,
+            **kwargs,
+        )
 
     _levels_of_dataset: dict[str, int] | None = None
     """The levels that the training tasks had when they were last made a Dataset."""

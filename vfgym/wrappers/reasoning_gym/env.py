@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import json
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from vfgym.data import reasoning_gym_datasets
 from vfgym.envs.single_turn import SingleTurnEnv
@@ -102,6 +102,8 @@ class ReasoningGymEnv(SingleTurnEnv):
     ('<answer>350</answer>', 1.0)
     """
 
+    _rows_type: ClassVar[type[ItemRows]] = ItemRows
+
     def __init__(
         self,
         gym: DatasetName | Dataset,
@@ -163,8 +165,8 @@ class ReasoningGymEnv(SingleTurnEnv):
         rubric.add_metric(parser.get_format_reward_func())
         kwargs.setdefault("env_id", f"reasoning-gym/{'composite' if self.items.is_composite else self.items.shares[0].name}-v0")
         super().__init__(
-            dataset=ItemRows(self.items, train_ids) if train else None,
-            eval_dataset=ItemRows(self.items, eval_ids) if evaluation else None,
+            dataset=self._rows_type(self.items, train_ids) if train else None,
+            eval_dataset=self._rows_type(self.items, eval_ids) if evaluation else None,
             system_prompt=system_prompt,
             parser=parser,
             rubric=rubric,
