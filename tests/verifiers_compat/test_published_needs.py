@@ -119,6 +119,18 @@ async def test_a_replaced_hook_of_a_rubric_is_what_is_called(vf: Any, name: str,
     assert (calls, output["reward"], output["metrics"]["num_turns"]) == ([name], 1.0, 1.0)
 
 
+async def test_a_hook_that_was_put_on_env_rubric_stays_when_a_rubric_is_added(vf: Any) -> None:
+    async def score_group(states: Any) -> None:
+        for state in states:
+            state["reward"], state["metrics"] = 3.0, {"own": 3.0}
+
+    env = single()
+    env.rubric.score_group = score_group
+    env.add_rubric(vf.Rubric(lambda: 0.5))
+    (output,) = await evaluated(env, "2")
+    assert (output["reward"], output["metrics"]) == (3.5, {"own": 3.0, "<lambda>": 0.5})
+
+
 async def test_hooks_of_environments_and_rubrics_can_be_made_tasks_of(vf: Any) -> None:
     ran: list[str] = []
 

@@ -17,6 +17,7 @@ from vfgym.clients import Client, ClientType, EndpointClientConfig, ProviderClie
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError, HookMissing
 from vfgym.messages import MessageTypes
+from vfgym.overrides import inline_hook
 from vfgym.tools import as_tool
 
 if TYPE_CHECKING:
@@ -148,6 +149,17 @@ class Environment(RolloutAPI, ChatEnv):
             given, made = self._kept_clients.pop()
             if made is not given and not (isinstance(made, ProviderClient) and made.client is given):
                 yield made.close()
+
+    @inline_hook
+    def cleanup(self, state: vfgym.state.State, task: object = None, resources: object = None) -> Any:
+        """Run the cleanup handlers of one rollout (see `ChatEnv.cleanup`).
+
+        Args:
+            state: The rollout.
+            task: Accepted for overrides; handlers get the state's.
+            resources: Accepted for overrides.
+        """
+        return super().cleanup(state)
 
     @property
     def oai_tools(self) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ from vfgym.tools import Tool, as_tool
 
 _HANDLED: tuple[Kind, ...] = ("stop", "setup", "cleanup", "update")
 _HANDLER_NAMES = frozenset({"state", "task", "env"})
+_RUBRIC_HOOKS = frozenset({"score_rollout", "score_group", "cleanup", "teardown"})
 _HOOK_FOR = {
     "reset": "setup_state(state)",
     "areset": "setup_state(state)",
@@ -513,10 +514,11 @@ class ChatEnv(EpisodeSeat):
 
     def add_rubric(self, rubric: Rubric) -> None:
         """Add a rubric beside the one there is."""
-        # A group of the author's is one member, so that what is added to it later counts. Our own is made anew each time: it may
-        # have been given to another environment meanwhile.
+        # A group of the author's is one member, so that what is added to it later counts; so is one on which hooks were put. Our own is
+        # made anew each time: it may have been given to another environment meanwhile.
         joined = self._joined_rubrics
-        beside = joined.rubrics if joined is not None and joined is self.rubric else [self.rubric]
+        is_plain = joined is not None and joined is self.rubric and vars(joined).keys().isdisjoint(_RUBRIC_HOOKS)
+        beside = joined.rubrics if joined is not None and is_plain else [self.rubric]
         self.rubric = self._joined_rubrics = RubricGroup([*beside, rubric])
         if rubric.has_teardown:
             register_teardown(self)
