@@ -155,7 +155,7 @@ def _as_list(messages: Any) -> Any:
         if isinstance(message, Message):
             message.forget_converted()
             content = message["content"]
-            if isinstance(content, list | tuple) and any(part.get("type") == "input_audio" for part in content):
+            if content.__class__ is not str and any(part.get("type") == "input_audio" for part in content or ()):
                 listed[index] = message.of_fields({**message, "content": [saved_part(part) for part in content]})
     return listed
 
