@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from verifiers_compat.envs.singleturn_env import SingleTurnEnv
@@ -20,7 +21,19 @@ if TYPE_CHECKING:
 
 
 class NumberedRows(ItemRows):
-    """Items as rows whose ``answer`` is their number, as text: evaluation goes on where training ends."""
+    """Items as rows that are numbered from 0, as any dataset's are (with a curriculum, ids name levels).
+
+    Their ``answer`` is the number of the item, as text: evaluation goes on where training ends.
+    """
+
+    @property
+    def example_ids(self) -> Sequence[int]:
+        """The ids of the rows, in order."""
+        return self.item_ids if self._items.has_levels else range(len(self))
+
+    def __getitem__(self, position: int) -> dict[str, Any]:
+        """Return a row."""
+        return {**super().__getitem__(position), "example_id": self.example_ids[position]}
 
     def row(self, example_id: int) -> dict[str, Any]:
         """Return the row of an item."""
@@ -42,7 +55,7 @@ class ReasoningGymEnv(SingleTurnEnv, reasoning_gym.ReasoningGymEnv):
         gym: DatasetName | ItemDataset,
         num_train_examples: int = 1000,
         num_eval_examples: int = 100,
-        system_prompt: str | None = None,
+        system_prompt: str | EllipsisType | None = ...,
         parser: Parser | None = None,
         seed: int = 0,
         dataset_config: Mapping[str, Any] | None = None,
@@ -55,20 +68,18 @@ class ReasoningGymEnv(SingleTurnEnv, reasoning_gym.ReasoningGymEnv):
             gym: A dataset's name, a list that makes a composite, or a dataset of reasoning-gym.
             num_train_examples: Number of training tasks.
             num_eval_examples: Number of evaluation tasks; where it is 0, evaluation uses the training tasks.
-            system_prompt: Put before every question; reasoning-gym's own default without it, ``""`` for none.
+            system_prompt: Put before every question; reasoning-gym's own default without it, none where it is None.
             parser: Reads the answer; ``XMLParser(["answer"])`` without one.
             seed: Seed of the items.
             dataset_config: Configuration of the dataset.
             curriculum: Whether, and how, training tasks get harder.
             **kwargs: Passed to `vfgym.SingleTurnEnv`.
         """
-        if system_prompt is None:
-            system_prompt = imported_package().utils.SYSTEM_PROMPTS["default"]
         super().__init__(
             gym=gym,
             num_train_examples=num_train_examples,
             num_eval_examples=num_eval_examples,
-            system_prompt=system_prompt,
+            system_prompt=imported_package().utils.SYSTEM_PROMPTS["default"] if system_prompt is ... else system_prompt,
             parser=parser,
             seed=seed,
             dataset_config=dataset_config,

@@ -41,7 +41,7 @@ class ItemDataset(_ProceduralDataset):  # type: ignore[misc]  # reasoning-gym ha
                 f"the {split} tasks of {type(env).__name__} were replaced by {type(rows).__name__}, which are not items"
             )
         self._env = env
-        self._example_ids = rows.example_ids
+        self._item_ids = rows.item_ids
         size, seed = len(rows), env.items.seed
         super().__init__(ChatDatasetConfig(env.env_id, split, seed, size), seed=seed, size=size)
 
@@ -56,7 +56,7 @@ class ItemDataset(_ProceduralDataset):  # type: ignore[misc]  # reasoning-gym ha
         Raises:
             IndexError: If there are not as many.
         """
-        return copy.deepcopy(self._env.items.entry(self._example_ids[index]))
+        return copy.deepcopy(self._env.items.entry(self._item_ids[index]))
 
     def score_answer(self, answer: str | None, entry: Entry) -> float:
         """Return what the environment gives for an answer to an entry, in tags or not."""

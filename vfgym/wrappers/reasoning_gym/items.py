@@ -220,16 +220,21 @@ class ItemIds(Sequence[int]):
 class ItemRows:
     """Items as the rows of a dataset, each made when it is asked for."""
 
-    def __init__(self, items: Items, example_ids: Sequence[int]) -> None:
+    def __init__(self, items: Items, item_ids: Sequence[int]) -> None:
         self._items = items
-        self.example_ids = example_ids
-        """The ids of the rows, in order."""
+        self.item_ids = item_ids
+        """The ids of the items, in order."""
+
+    @property
+    def example_ids(self) -> Sequence[int]:
+        """The ids of the rows, in order: those of the items."""
+        return self.item_ids
 
     def __len__(self) -> int:
-        return len(self.example_ids)
+        return len(self.item_ids)
 
     def __getitem__(self, position: int) -> dict[str, Any]:
-        return self.row(self.example_ids[position])
+        return self.row(self.item_ids[position])
 
     def row(self, example_id: int) -> dict[str, Any]:
         """Return the row of an item."""
