@@ -802,7 +802,7 @@ async def test_stop_conditions_may_ask_their_base(name: str, is_async: bool) -> 
 
 @pytest.mark.parametrize("turns", [0, 2])
 async def test_what_a_stop_condition_says_equals_its_truth_value(turns: int) -> None:
-    env = vf.MultiTurnEnv(dataset=[ROW], max_turns=2)
+    env = Talk(dataset=[ROW], max_turns=2)
     asked: Any = env.max_turns_reached
     holds = asked(vf.State(trajectory=[None] * turns))
     assert (holds == bool(turns), holds == (not turns), holds != bool(turns), holds is None) == (True, False, False, False)

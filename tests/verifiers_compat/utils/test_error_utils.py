@@ -121,7 +121,7 @@ def test_tokens_of_the_last_context() -> None:
     trajectory = [turn(10, 5), turn(20, 7)]
     assert compute_context_token_metrics(trajectory) == {"final_input_tokens": 15, "final_output_tokens": 12}
     assert compute_context_token_metrics(trajectory[:1]) == {"final_input_tokens": 10, "final_output_tokens": 5}
-    assert compute_context_token_metrics([]) == {}
+    assert compute_context_token_metrics([]) == {"final_input_tokens": 0, "final_output_tokens": 0}
 
 
 OUTPUTS: list[dict[str, Any]] = [
@@ -136,12 +136,12 @@ OUTPUTS: list[dict[str, Any]] = [
     [
         (metric_utils.RewardMetric(), 0.5),
         (metric_utils.MeanMetric("b"), 0.5),
-        (metric_utils.MeanMetric("missing"), None),
+        (metric_utils.MeanMetric("missing"), 0.0),
         (metric_utils.ErrorRateMetric(), pytest.approx(1 / 3)),
         (metric_utils.InputTokensMetric(), 15.0),
         (metric_utils.OutputTokensMetric(), 5.0),
-        (metric_utils.FinalInputTokensMetric(), None),
-        (metric_utils.FinalOutputTokensMetric(), None),
+        (metric_utils.FinalInputTokensMetric(), 0.0),
+        (metric_utils.FinalOutputTokensMetric(), 0.0),
         (metric_utils.EnvMetrics(), {"a": pytest.approx(2 / 3), "b": 0.5}),
         (metric_utils.PassAtKMetric(2), ({"1": 0.5, "2": 1.0}, {"1": 0.5, "2": 0.0})),
         (metric_utils.PassAtKMetric(1), ({}, {})),
