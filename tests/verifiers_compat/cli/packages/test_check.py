@@ -168,10 +168,13 @@ def test_differences_are_those_of_what_is_used(check: Callable[..., Report]) -> 
 def test_the_tables_name_what_is_there() -> None:
     """What differences are keyed by is in the API, and the extras exist."""
     import verifiers_compat as vf
+    from verifiers_compat import v1
+    from verifiers_compat.v1.utils import judge_utils
 
     methods = {name for cls in (vf.Environment, vf.StatefulToolEnv) for name in dir(cls)}
-    keywords = {"stop_errors", "max_concurrent", "max_retries", "advantage"}
-    assert {word for row in read_differences() for word in row.uses} <= {*vf.__all__, *methods, *keywords}
+    keywords = {"stop_errors", "max_concurrent", "max_retries", "state_columns", "program", "transcript", "sandbox", "toolsets"}
+    known = {*vf.__all__, *v1.__all__, *dir(judge_utils), *methods, *keywords}
+    assert {word for row in read_differences() for word in row.uses} <= known
     for extra in read_distributions().extras.values():
         assert list(extra_requirements([extra]))
 
