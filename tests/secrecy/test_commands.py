@@ -13,7 +13,7 @@ import pytest
 
 from tests.secrecy.hostile_server import hostile_server
 from tests.secrecy.planted import hits, hits_in_files, key, sampling_args, with_query, with_user
-from vfgym.model_server import ModelServer, scripted
+from vfgym.model_server import ModelRequest, ModelServer, RequestRefused, scripted
 
 CONTROLS = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202eright to left \r overwritten"
 
@@ -89,10 +89,17 @@ def vfgym_eval(url: str, *more: str) -> list[str]:
     return ["vfgym", "eval", "asked:Asked-v0", "--model", "echo", "-n", "1", "--env-args", env_args, *arguments, *more]
 
 
-def vf_eval(url: str, *more: str) -> list[str]:
+def vf_options(url: str) -> list[str]:
     arguments = ["-b", with_query(url), "-k", "SOME_KEY", "-S", json.dumps(sampling_args()), "--header", f"X-Flag: {key('flag')}"]
-    program = ["verifiers_compat.cli.commands.eval", "asked", "-m", "echo", "-n", "1", "-r", "1", "-s", "-v", "-o", "outputs"]
-    return [*program, "-a", json.dumps({"secret_token": key("argument")}), *arguments, *more]
+    return ["asked", "-m", "echo", "-n", "1", "-v", "-o", "outputs", "-a", json.dumps({"secret_token": key("argument")}), *arguments]
+
+
+def vf_eval(url: str, *more: str) -> list[str]:
+    return ["verifiers_compat.cli.commands.eval", *vf_options(url), "-r", "1", "-s", *more]
+
+
+def vf_gepa(url: str) -> list[str]:
+    return ["verifiers_compat.cli.commands.gepa", *vf_options(url), "-M", "writes", "-N", "1", "-B", "9"]
 
 
 @pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
@@ -125,6 +132,19 @@ def test_a_command_line_that_cannot_work(command: object, problem: str, workspac
     printed = run([*command(url), *more.get(problem, [])], workspace, url, code=2 if is_refused else 1)  # type: ignore[operator]
     assert "error: " in printed
     assert hits("printed", printed) == []
+
+
+def test_a_search_for_a_prompt_that_fails(workspace: Path) -> None:
+    """``vf-gepa``: the key is refused when the model has answered, and the reflecting model is asked."""
+
+    def refuses(request: ModelRequest) -> str:
+        raise RequestRefused(401, f"{request.headers['authorization']} is not a key")
+
+    with ModelServer({"echo": scripted(["42"]), "writes": refuses}) as server:
+        printed = run(vf_gepa(server.openai_url), workspace, server.openai_url, code=1)
+    assert "is not a key" in printed
+    assert hits("printed", printed) + hits_in_files(workspace / "outputs") == []
+    assert len(list((workspace / "outputs").rglob("results.jsonl"))) == 2
 
 
 def test_an_endpoint_registry(workspace: Path) -> None:

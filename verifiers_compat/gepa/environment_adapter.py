@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.gepa.examples import Example
 from verifiers_compat.gepa.feedback import reflective_record
-from verifiers_compat.gepa.prompts import check_prompted, with_prompt
+from verifiers_compat.gepa.prompts import PromptCheck, with_prompt
 from verifiers_compat.gepa.result import OptimizedPrompt
 from verifiers_compat.gepa.run_directory import RunDirectory
 from verifiers_compat.gepa.settings import GepaSettings
@@ -43,6 +43,7 @@ class EnvironmentAdapter:
     """Gets the number of rollouts that failed."""
     propose_new_texts: None = field(default=None, init=False)
     """GEPA asks the reflecting model itself."""
+    _prompt_check: PromptCheck = field(default_factory=PromptCheck, init=False)
 
     def evaluate(
         self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False
@@ -57,7 +58,8 @@ class EnvironmentAdapter:
 
         prompt = candidate[COMPONENT]
         rows = self._play(batch, prompt)
-        check_prompted(rows, prompt)
+        for row, example in zip(rows, batch, strict=True):
+            self._prompt_check.check(example, prompt, row)
         self.result.failed_calls += sum(map(is_failed, rows))
         scores = [self._score(row, example) for row, example in zip(rows, batch, strict=True)]
         return EvaluationBatch(outputs=rows, scores=scores, trajectories=rows)

@@ -119,10 +119,10 @@ def optimize_prompt(
     progress = Progress(take_candidate)
     adapter = EnvironmentAdapter(env, client, settings, directory, progress.result)
     reflection = Reflection(client if reflection_client is None else reflection_client, settings.reflection_model, directory)
-    with _with_prompt_of_its_own(env, train[0]):
+    with directory or contextlib.nullcontext(), _with_prompt_of_its_own(env, train[0]):
         _call_gepa(settings, start, train, val, adapter, reflection, progress)
-    progress.result.is_finished = True
-    report(progress.result)
+        progress.result.is_finished = True
+        report(progress.result)
     return progress.result
 
 

@@ -9,6 +9,7 @@ from verifiers_compat.gepa.examples import Example
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
 from vfgym.messages import content_text
+from vfgym.results.plain_json import json_text
 
 _ROLES = ("system", "developer")
 
@@ -51,16 +52,25 @@ def with_prompt(task: Mapping[str, Any], prompt: str) -> dict[str, Any]:
     return {**task, "prompt": [*system, *messages[1:]]}
 
 
-def check_prompted(rows: Iterable[Mapping[str, Any]], prompt: str) -> None:
-    """Raise if the model was not told a system prompt, though rollouts went well.
+class PromptCheck:
+    """What the model was told of each example, and with which system prompt: other prompts must change it."""
 
-    Raises:
-        ConfigurationError: If so.
-    """
-    for row in rows:
-        told = [content_text(message["content"]) for message in row["prompt"] if message["role"] in _ROLES]
-        if row["error"] is None and prompt and not any(prompt in text for text in told):
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._told: dict[Example, tuple[str, str]] = {}
+
+    def check(self, example: Example, prompt: str, row: Mapping[str, Any]) -> None:
+        """Take down what a rollout of an example began with.
+
+        Raises:
+            ConfigurationError: If it began so with another system prompt, too: then the environment does not tell it to the model.
+        """
+        if row["error"] is not None:
+            return
+        told = json_text(row["prompt"])
+        first_prompt, first_told = self._told.setdefault(example, (prompt, told))
+        if prompt != first_prompt and told == first_told:
             raise ConfigurationError(
-                "the environment does not take a system prompt: the conversation of the example with example_id"
-                f" {row['example_id']} begins without the one that was set on it (set_system_prompt)"
+                "the environment does not take a system prompt: whatever set_system_prompt is given, the conversation of the example with"
+                f" example_id {row['example_id']} begins in the same way"
             )

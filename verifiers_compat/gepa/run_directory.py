@@ -20,12 +20,12 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import redact, redact_data
 from vfgym.results import ResultsError
-from vfgym.results.files import cannot_write
+from vfgym.results.files import cannot_write, lock_directory
 from vfgym.results.plain_json import json_text
 
 logger = logging.getLogger("verifiers_compat.gepa")
@@ -47,7 +47,7 @@ class RunDirectory:
 
         Raises:
             ConfigurationError: If the directory has other things in it, or a run with other settings.
-            ResultsError: If it cannot be written.
+            ResultsError: If it cannot be written, or another run writes to it.
         """
         self.path = Path(path)
         self._num_questions = 0
@@ -55,13 +55,35 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             is_empty = not any(self.path.iterdir())
+            self._lock = lock_directory(self.path)
+        except ResultsError:
+            raise
         except OSError as error:
             raise cannot_write(self.path, error) from error
+        try:
+            self._begin(is_empty, written)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, is_empty: bool, written: Mapping[str, Any]) -> None:
         if is_empty:
             self.write(SETTINGS, json_text(written, is_indented=True) + "\n")
         else:
             _check_same(self.path, self._read_settings(), written)
             logger.info("going on with the run in %s", self.path)
+
+    def close(self) -> None:
+        """Let others write to the directory. A second call does nothing."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def _read_settings(self) -> dict[str, Any]:
         try:

@@ -104,7 +104,7 @@ def _writing_to(path: Path) -> Iterator[None]:
 def is_in_use(path: Path) -> bool:
     """Say whether a run is writing its results to a directory now."""
     try:
-        lock = _lock(path)
+        lock = lock_directory(path)
     except ResultsError:
         return True
     if lock is not None:
@@ -112,7 +112,7 @@ def is_in_use(path: Path) -> bool:
     return False
 
 
-def _lock(path: Path) -> int | None:
+def lock_directory(path: Path) -> int | None:
     """Keep other runs out of a directory until the descriptor that is returned is closed, or the process ends, however it does.
 
     Raises:
@@ -155,7 +155,7 @@ class ResultsWriter:
         self._text_log = DroppedValueLog()
         with _writing_to(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            self._locked = _lock(self.path)
+            self._locked = lock_directory(self.path)
         try:
             self._rows = self._open(earlier)
         except BaseException:

@@ -31,7 +31,7 @@ from verifiers_compat.gepa import OptimizedPrompt, optimize_prompt
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.messages import content_text
 from vfgym.model_server import ModelRequest, ModelServer, Reply, RequestRefused, scripted
-from vfgym.results import load_results
+from vfgym.results import ResultsError, load_results
 
 
 def improve(server: ModelServer, env: Any = None, **kwargs: Any) -> OptimizedPrompt:
@@ -162,6 +162,19 @@ def test_other_examples_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"none of its 4 rows belongs to a task of this run"):
             improve(server, doubles(rows=[{**row, "answer": "0"} for row in ROWS]), run_dir=tmp_path)
         assert server.num_requests == NUM_ROLLOUTS + 1
+
+
+def test_a_directory_is_that_of_one_run_at_a_time(tmp_path: Path) -> None:
+    """Also where two processes start the same run: the second would pay for what the first one does."""
+
+    def begins_again(request: ModelRequest) -> str:
+        with pytest.raises(ResultsError, match="another run is writing its results to"):
+            improve(server, run_dir=tmp_path)
+        return writer(request)
+
+    with serve(writer=lambda request: asyncio.to_thread(begins_again, request)) as server:
+        assert improve(server, run_dir=tmp_path).best.score == 1.0
+        assert improve(server, run_dir=tmp_path).best.score == 1.0
 
 
 def test_a_directory_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
