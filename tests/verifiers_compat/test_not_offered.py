@@ -10,20 +10,38 @@ import pytest
 from tests.programs import run_python
 from verifiers_compat.not_offered import REASONS, find_reason
 
+REQUESTS = {
+    "from verifiers.envs.python_env import PythonEnv": "runs the model's code in a sandbox",
+    "from verifiers.envs.sandbox_env import SandboxMonitorRubric": "no sandboxes here yet",
+    "from verifiers.envs import python_env": "runs the model's code in a sandbox",
+    "import verifiers.envs.experimental.harbor_env.mcp": "Harbor's tasks are container images",
+    "from verifiers.envs.experimental.composable.tasksets.swe import make_swe_taskset": "Taskset and Harness",
+    "from verifiers.envs.integrations.browser_env.modes.base import BrowserMode": "browsers of a hosted service",
+    "from verifiers.v1.packages.harnesses.pi import Pi": "an agent's program in a sandbox",
+    "from verifiers.v1 import HarborTaskset": "Harbor's tasks",
+    "from verifiers.scripts.tui import main": "load_results",
+    "from verifiers.serve import EnvServer": "in the process that plays them",
+    "from verifiers import GRPOTrainer": "no trainer is part of this package",
+    "import verifiers as vf; vf.SandboxEnv": "no sandboxes here yet",
+    "from verifiers_compat.envs import python_env": "runs the model's code in a sandbox",
+}
+"""Ways to ask for what is not offered, and words of the reason."""
+
 ASK_FOR_ALL = """
     import importlib, json, sys
     from verifiers_compat import install
     install()
     from verifiers_compat.not_offered import REASONS
-    found = {}
+    found, requests = {}, {code: code for code in json.load(sys.stdin)}
     for path in REASONS:
         module, _, name = f"verifiers.{path}".rpartition(".")
-        for key, code in ((path, f"from {module} import {name}"), (f"import {path}", f"import verifiers.{path}")):
-            try:
-                exec(code, {})
-                found[key] = "it is there"
-            except Exception as error:
-                found[key] = f"{type(error).__name__}: {error}"
+        requests |= {path: f"from {module} import {name}", f"import {path}": f"import verifiers.{path}"}
+    for key, code in requests.items():
+        try:
+            exec(code, {})
+            found[key] = "it is there"
+        except Exception as error:
+            found[key] = f"{type(error).__name__}: {error}"
     print(json.dumps(found))
 """
 
@@ -31,7 +49,7 @@ ASK_FOR_ALL = """
 @pytest.fixture(scope="module")
 def answers() -> dict[str, str]:
     """What each name answers that is asked for as ``from verifiers... import name``, and as a module."""
-    return json.loads(run_python(ASK_FOR_ALL, check=True).stdout)
+    return json.loads(run_python(ASK_FOR_ALL, check=True, input=json.dumps(list(REQUESTS))).stdout)
 
 
 def test_every_name_that_is_not_offered_says_why(answers: dict[str, str]) -> None:
@@ -48,31 +66,11 @@ def test_modules_that_are_not_offered_say_why(answers: dict[str, str]) -> None:
         assert answers[f"import {path}"] == f"ModuleNotFoundError: verifiers.{path} is not offered: {REASONS[path]}"
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("from verifiers.envs.python_env import PythonEnv", "runs the model's code in a sandbox"),
-        ("from verifiers.envs.sandbox_env import SandboxMonitorRubric", "no sandboxes here yet"),
-        ("from verifiers.envs import python_env", "runs the model's code in a sandbox"),
-        ("import verifiers.envs.experimental.harbor_env.mcp", "Harbor's tasks are container images"),
-        ("from verifiers.envs.experimental.composable.tasksets.swe import make_swe_taskset", "Taskset and Harness"),
-        ("from verifiers.envs.integrations.browser_env.modes.base import BrowserMode", "browsers of a hosted service"),
-        ("from verifiers.v1.packages.harnesses.pi import Pi", "an agent's program in a sandbox"),
-        ("from verifiers.v1 import HarborTaskset", "Harbor's tasks"),
-        ("from verifiers.scripts.tui import main", "load_results"),
-        ("from verifiers.serve import EnvServer", "in the process that plays them"),
-        ("from verifiers import GRPOTrainer", "no trainer is part of this package"),
-        ("import verifiers as vf; vf.SandboxEnv", "no sandboxes here yet"),
-        ("from verifiers_compat.envs import python_env", "runs the model's code in a sandbox"),
-    ],
-)
-def test_the_reason_is_that_of_the_name(code: str, words: str) -> None:
+def test_the_reason_is_that_of_the_name(answers: dict[str, str]) -> None:
     """Below a module that is not offered, too; a viewer is not a sandbox."""
-    done = run_python(f"from verifiers_compat import install\ninstall()\n{code}")
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert "is not offered: " in last
-    assert words in last
+    for code, words in REQUESTS.items():
+        assert "is not offered: " in answers[code]
+        assert words in answers[code]
 
 
 def test_what_was_never_there_has_no_reason() -> None:
