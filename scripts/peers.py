@@ -1,0 +1,50 @@
+"""Make virtual environments of other libraries, which tests marked ``peers`` compare this one with.
+
+usage: python scripts/peers.py [NAME ...]
+
+Each lives in an environment of its own below ``.peers/``, because what it requires does not go beside what this library requires.
+It is only ever run in a process of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent / ".peers"
+
+REQUIREMENTS: Mapping[str, Sequence[str]] = {
+    "verifiers": ["verifiers==0.1.14", "datasets<4.7"],
+}
+"""What is installed for each."""
+
+
+def python_of(name: str) -> Path:
+    """Return the interpreter of a library's environment, which need not be there yet."""
+    return FOLDER / name / "bin" / "python"
+
+
+def make(name: str) -> None:
+    """Make the environment of a library, or bring it to what is required."""
+    python = python_of(name)
+    if not python.exists():
+        venv.create(python.parents[1], with_pip=True)
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[name]], check=True)
+    print(f"{name}: {python}")
+
+
+def main() -> None:
+    """Make those that are named, or all."""
+    names = sys.argv[1:] or list(REQUIREMENTS)
+    for name in names:
+        if name not in REQUIREMENTS:
+            sys.exit(f"there is no {name!r}; there are {', '.join(REQUIREMENTS)}")
+    for name in names:
+        make(name)
+
+
+if __name__ == "__main__":
+    main()
