@@ -119,6 +119,28 @@ async def test_a_replaced_hook_of_a_rubric_is_what_is_called(vf: Any, name: str,
     assert (calls, output["reward"], output["metrics"]["num_turns"]) == ([name], 1.0, 1.0)
 
 
+def test_hooks_that_are_put_on_an_environment_are_called_where_it_is_stepped_and_taken_off_again(vf: Any) -> None:
+    async def env_response(messages: Any, state: Any) -> Any:
+        return [{"role": "user", "content": "put on"}]
+
+    async def rollout(*args: Any) -> Any:
+        calls.append("rollout")
+        return await own_rollout(*args)
+
+    env, calls = Talk(dataset=[ROW], max_turns=2), []
+    for _ in range(2):
+        env.reset()
+        assert env.step("1")[0][-1].content == "turn 1"
+        env.env_response = env_response
+        env.reset()
+        assert env.step("1")[0][-1].content == "put on"
+        del env.env_response
+    own_rollout, env.rollout = env.rollout, rollout
+    env.reset()
+    assert [env.step("1").terminated, env.step("1").truncated, calls] == [False, True, ["rollout"]]
+    env.close()
+
+
 async def test_a_hook_that_was_put_on_env_rubric_stays_when_a_rubric_is_added(vf: Any) -> None:
     async def score_group(states: Any) -> None:
         for state in states:
