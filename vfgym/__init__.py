@@ -32,7 +32,7 @@ What is here, from the inside out:
 - messages, and what an author writes with: `UserMessage`, `ToolCall`, `Tool`, `Parser`, `Rubric`, and the marks `@reward`, `@stop`, ...
 - environments to subclass: `MultiTurnEnv`, `ToolEnv`, `StatefulToolEnv`; `GameEnv` and `MultiplayerEnv` around games; `EnvGroup` of several
 - who answers: `ModelAgent` with a `ClientConfig` or a `Client`, `RandomAgent`, `OracleAgent`, `ScriptedAgent`, `HumanAgent`
-- runs: `evaluate`, `aevaluate`
+- runs: `evaluate`, `aevaluate`; `rollout` for training, whose samples `vfgym.training` makes
 """
 
 from vfgym.agents import HumanAgent, ModelAgent, OracleAgent, RandomAgent, ScriptedAgent
@@ -44,6 +44,7 @@ from vfgym.messages import (
     Message,
     Response,
     ResponseMessage,
+    ResponseTokens,
     SystemMessage,
     TextMessage,
     ToolCall,
@@ -56,7 +57,7 @@ from vfgym.output.log_records import protect_log_records
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
 from vfgym.rubrics import JudgeRubric, MathRubric, Rubric, RubricGroup
-from vfgym.runs import aevaluate, evaluate
+from vfgym.runs import aevaluate, evaluate, rollout
 from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks
@@ -113,6 +114,7 @@ __all__ = [
     "ReasoningGymEnv",
     "Response",
     "ResponseMessage",
+    "ResponseTokens",
     "Rubric",
     "RubricGroup",
     "ScriptedAgent",
@@ -143,6 +145,7 @@ __all__ = [
     "plain",
     "register_description",
     "reward",
+    "rollout",
     "setup",
     "stop",
     "teardown",

@@ -24,6 +24,10 @@ class RolloutInput(TypedDict, total=False):
     info: dict[str, Any]
 
 
+UNREADABLE = "too_many_invalid_moves"
+"""The stop condition of episodes whose answers could not be read."""
+
+
 class State(dict[str, Any]):
     """Everything about one episode, by documented names.
 
@@ -40,6 +44,7 @@ class State(dict[str, Any]):
     __slots__ = (
         "_rng",
         "emitted",
+        "failure_reward",
         "game_state",
         "has_reward_error",
         "is_cleaned_up",
@@ -57,6 +62,8 @@ class State(dict[str, Any]):
     """What the step functions gave so far, one number for each step."""
     rewards: list[float]
     """What each step emits, once scored; the sum from left to right is the reward."""
+    failure_reward: float | None
+    """What its environment declares that failing counts with, where it failed."""
     step_metrics: dict[str, float]
     """Sums of the step functions over the turns so far."""
     has_reward_error: bool
@@ -79,6 +86,7 @@ class State(dict[str, Any]):
         self.emitted = []
         self.rewards = []
         self.step_metrics = {}
+        self.failure_reward = None
         self.has_reward_error = False
         self.is_cleaned_up = False
         self.session = None
@@ -86,6 +94,11 @@ class State(dict[str, Any]):
         self.reply = None
         self.is_cut_off = False
         self._rng: np.random.Generator | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether an error ended it, its answers could not be read, or a reward function with a weight raised. Limits are no failures."""
+        return dict.get(self, "error") is not None or dict.get(self, "stop_condition") == UNREADABLE or self.has_reward_error
 
     def begin(self, session: Any, rng: np.random.Generator | None) -> None:
         """Give the state what belongs to the player that runs the episode."""

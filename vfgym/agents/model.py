@@ -46,6 +46,11 @@ class ModelAgent:
         """Where the model is, where that is known; several URLs are joined by commas."""
         self._episodes = 0
 
+    @property
+    def policy_version(self) -> Any:
+        """The version of the policy that a client of one's own answers with, where it has one."""
+        return getattr(self.clients[0], "policy_version", None)
+
     def for_episode(self, env: gym.Env[Any, Any]) -> Answering:
         """Return what answers in this episode. It raises what `Client.get_response` raises.
 

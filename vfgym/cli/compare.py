@@ -27,9 +27,9 @@ from vfgym.errors import ConfigurationError, Error, MissingExtra
 from vfgym.output.redaction import REDACTED
 from vfgym.output.terminal import echo
 from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
-from vfgym.results.counting import UNREADABLE
 from vfgym.results.files import METADATA, default_results_path
 from vfgym.runs import evaluate
+from vfgym.state import UNREADABLE
 from vfgym.wrappers.to_chat import import_id
 
 FAILED = 1

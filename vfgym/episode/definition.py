@@ -21,6 +21,11 @@ class Definition(Protocol):
     max_seq_len: int | None
     score_rollouts: bool
 
+    @property
+    def failure_reward(self) -> float | None:
+        """What failed episodes count with, where that is known."""
+        ...
+
     def initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> State:
         """Return the state that an episode of a task of its own starts from."""
         ...

@@ -51,7 +51,14 @@ def score_alone(definition: Definition, state: State) -> Steps[None]:
         yield from clean_up_after(definition.rubric, state)
     else:
         apply_score(state, Score())
+    _declare_failure(definition, state)
     scoring.end = time.time()
+
+
+def _declare_failure(definition: Definition, state: State) -> None:
+    """Note what an episode counts with that failed."""
+    if state.has_failed:
+        state.failure_reward = definition.failure_reward
 
 
 def _score_alone(definition: Definition, state: State) -> Steps[None]:
@@ -88,6 +95,7 @@ def score_together(definition: Definition, states: list[State]) -> Steps[list[Ex
         scores = [Score() for _ in states]
     for state, score in zip(states, scores, strict=True):
         apply_score(state, score)
+        _declare_failure(definition, state)
     if not (definition.score_rollouts and rubric.provides_advantages):
         apply_advantages(states)
     if definition.score_rollouts:

@@ -14,31 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from vfgym.envs.group import ROUTE
-from vfgym.state import State
 
 logger = logging.getLogger(__name__)
-
-UNREADABLE = "too_many_invalid_moves"
-"""The stop condition of episodes whose answers could not be read."""
 
 MeanOf: TypeAlias = Literal["counted_reward", "reward"]
 """Which number of a row the means are of."""
 
 _Environment: TypeAlias = "str | tuple[str, ...] | None"
 """The environment of a group that played a row; None without a group."""
-
-
-def has_failed(state: State, error: BaseException | None = None) -> bool:
-    """Say whether a rollout failed.
-
-    It did where an error ended it, where its answers could not be read, and where a reward function with a weight raised. Limits (of turns,
-    tokens, time and context) are not failures.
-
-    Args:
-        state: The episode.
-        error: What kept it from going on, where the state does not know of it.
-    """
-    return error is not None or state.get("error") is not None or state.get("stop_condition") == UNREADABLE or state.has_reward_error
 
 
 def is_failed(row: Mapping[str, Any]) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 
 from vfgym.messages import Message
 from vfgym.output.redaction import redact, redact_data
-from vfgym.results.counting import has_failed
 from vfgym.results.dropped_values import DroppedValueLog, Place, StandIn, resolve_stand_ins
 from vfgym.results.plain_json import as_json, line_of
 from vfgym.results.trajectory import encode_steps, is_trajectory, keep_steps
@@ -111,7 +110,7 @@ def rollout_output(
         if value:
             row[key] = value
     row["reward"] = reward
-    row["failed"] = failed = has_failed(state, error)
+    row["failed"] = failed = error is not None or state.has_failed
     if is_counted:
         row["counted_reward"] = failure_reward if failed else reward
     row["error"] = None if error is None else ErrorInfo.of(error)

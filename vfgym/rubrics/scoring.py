@@ -300,8 +300,12 @@ def apply_score(state: State, score: Score) -> None:
     for name, value in state.step_metrics.items():
         metrics[name] = metrics.get(name, 0.0) + value
     write(state, {"reward": total, "metrics": metrics})
-    for step, reward in zip(dict.get(state, "trajectory", ()), emitted, strict=False):
+    trajectory = dict.get(state, "trajectory", ())
+    for step, reward in zip(trajectory, emitted, strict=False):
         step["extras"]["reward"] = reward
+    if trajectory and len(emitted) > len(trajectory):  # what came after the last answer is earned by that
+        for reward in emitted[len(trajectory) :]:
+            trajectory[-1]["extras"]["reward"] += reward
 
 
 def apply_advantages(states: list[State]) -> None:

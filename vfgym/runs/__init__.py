@@ -2,5 +2,6 @@
 
 from vfgym.runs.evaluate import aevaluate, evaluate
 from vfgym.runs.progress import Progress
+from vfgym.runs.rollout import Group, rollout
 
-__all__ = ["Progress", "aevaluate", "evaluate"]
+__all__ = ["Group", "Progress", "aevaluate", "evaluate", "rollout"]

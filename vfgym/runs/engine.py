@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -112,7 +112,7 @@ class Engine:
         with watch_loop():
             await all_of([self._work(rollouts, finish) for _ in range(num_workers)])
 
-    async def finished(self, groups: Iterable[Group], num_workers: int, most_waiting: int = 1) -> AsyncIterator[Group]:
+    async def finished(self, groups: Iterable[Group], num_workers: int, most_waiting: int = 1) -> AsyncGenerator[Group, None]:
         """Play and score groups, and give each as soon as it is done.
 
         Args:

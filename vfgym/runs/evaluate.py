@@ -162,11 +162,11 @@ async def aevaluate(
     on_progress: ProgressCallback | None = None,
 ) -> GenerateOutputs:
     """Let an agent play the evaluation tasks of an environment, on the running event loop (see `evaluate`)."""
-    num_examples = _integer("num_examples", num_examples, "a positive integer, or -1 for no limit", least=1, or_all=True)
-    rollouts_per_example = _integer("rollouts_per_example", rollouts_per_example, "a positive integer", least=1)
-    max_concurrent = _integer("max_concurrent", max_concurrent, "a positive integer, or -1 for no limit", least=1, or_all=True)
-    max_retries = _integer("max_retries", max_retries, "an integer from 0", least=0)
-    seed = _integer("seed", seed, "an integer from 0", least=0)
+    num_examples = check_integer("num_examples", num_examples, "a positive integer, or -1 for no limit", least=1, or_all=True)
+    rollouts_per_example = check_integer("rollouts_per_example", rollouts_per_example, "a positive integer", least=1)
+    max_concurrent = check_integer("max_concurrent", max_concurrent, "a positive integer, or -1 for no limit", least=1, or_all=True)
+    max_retries = check_integer("max_retries", max_retries, "an integer from 0", least=0)
+    seed = check_integer("seed", seed, "an integer from 0", least=0)
     columns = _names("state_columns", state_columns)
     _check_resume(resume, redo_errors, results_path)
     given, agent = agent, as_agent(agent)
@@ -198,7 +198,7 @@ async def aevaluate(
             groups, earlier = await bridge(load, in_groups=in_groups, redo_errors=redo_errors, types=types, declared=declared)
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-        config = StepPlayerConfig(per_episode(agent), split, Seeds(seed), declared, fingerprint, max_retries)
+        config = StepPlayerConfig(per_episode(agent), split, Seeds(seed).of, declared, fingerprint, max_retries, policy=agent)
         defers_scoring = definition.requires_group_rollouts or (in_groups and definition.rubric.provides_advantages)
 
         async def new_player() -> StepPlayer:
@@ -253,7 +253,7 @@ def _scores_in_groups(definition: ChatEnv, independent_scoring: bool | None) -> 
     return definition.requires_group_rollouts if independent_scoring is None else not independent_scoring
 
 
-def _integer(name: str, value: Any, allowed: str, *, least: int, or_all: bool = False) -> int:
+def check_integer(name: str, value: Any, allowed: str, *, least: int, or_all: bool = False) -> int:
     """Return an argument that counts something as an ``int``, which NumPy's integers are not.
 
     Args:

@@ -26,7 +26,7 @@ from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
 from vfgym.runs.engine import Group, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
-from vfgym.runs.inputs import Example, Seeds
+from vfgym.runs.inputs import Example
 from vfgym.runs.replicas import Replica
 from vfgym.runs.retries import is_retryable, seconds_before_retry
 from vfgym.state import State, make_placeholder_state
@@ -41,12 +41,17 @@ class StepPlayerConfig:
 
     begin: Begin
     split: str
-    seeds: Seeds
+    seed_of: Callable[[Example, int], int]
+    """Gives the seed of a rollout, by its number."""
     declared: FailureRewards
-    fingerprint: Callable[[Example], str | None]
+    fingerprint: Callable[[Example], str | None] = lambda example: None
     """Gives the fingerprint of an example's task; None for one that cannot be read."""
     max_retries: int = 0
     """How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it."""
+    policy: Any = None
+    """Who answers: its ``policy_version`` is kept with each turn, where it has one."""
+    members_begin_alike: bool = False
+    """Whether the rollouts of a group have one seed; an agent's own random numbers differ all the same."""
 
 
 class StepPlayer:
@@ -88,12 +93,14 @@ class StepPlayer:
         config, env, seat = self._config, self._env, self._seat
         try:
             options = {"example_id": example.example_id, "split": config.split}
-            observation, info = env.reset(seed=config.seeds.of(example, number), options=options)
+            observation, info = env.reset(seed=config.seed_of(example, number), options=options)
         except BaseException as error:
             failure = rollout_failure(error)
             return PlayedRollout(
                 number, seat.definition, make_placeholder_state({"example_id": example.example_id}), failure, seen_return=0.0
             )
+        if config.members_begin_alike:
+            seat.np_random.spawn(number)  # what an agent spawns for itself comes after
         answer = config.begin(env)
         episode = cast(BaseEpisode, seat.episode)
         played = PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
@@ -110,12 +117,15 @@ class StepPlayer:
                     observation, last_reward, _, _, info = seat.fail(_agent_error(of_agent))
                     seen_return += last_reward
                     break
+                version = getattr(config.policy, "policy_version", None)
                 try:
                     observation, reward, terminated, truncated, info = env.step(action)
                 except InvalidAction as error:
                     observation, last_reward, _, _, info = seat.fail(error)
                     seen_return += last_reward
                     break
+                if version is not None:
+                    _note_version(cast(State, seat.state), version)
                 seen_return += float(reward)
                 is_over = terminated or truncated
                 played.state = cast(State, seat.state)
@@ -129,6 +139,12 @@ class StepPlayer:
             own_info = cast(BaseEpisode, seat.episode).info()  # a wrapper may have passed on something else
             answer.show_end(observation, own_info, None if seat.defers_scoring else seen_return)
         return played
+
+
+def _note_version(state: State, version: Any) -> None:
+    """Keep with the last turn which policy answered."""
+    if state["trajectory"]:
+        state["trajectory"][-1]["extras"]["policy_version"] = version
 
 
 def ask_in_time(answer: Answering, observation: list[Message], info: dict[str, Any], deadline: float | None) -> Any:

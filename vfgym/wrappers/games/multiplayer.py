@@ -415,6 +415,8 @@ class MultiplayerEnv(GameSessionEnv):
         self._take(turn, state)
         extras = state["trajectory"][-1]["extras"]
         extras["player"], extras["rewards"] = mover, earned
+        if self.is_self_play:
+            extras["self_play"] = True
         table.earned = dict.fromkeys(game.players, 0.0)
 
     def draw_picture(self, game: TurnBasedGame) -> Picture | None:

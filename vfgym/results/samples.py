@@ -1,0 +1,256 @@
+"""Samples for trainers: what the model saw and wrote, token by token, with what it earned.
+
+A seat whose prompts extend each other gives one sample, in which the model's tokens have a mask of 1 and what the environment put
+between them 0: concatenated, they are exactly the ids that the model saw. A prompt that does not go on from the turn before (the history
+was rewritten, or tokenised anew) begins another sample, whose ``fork`` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vfgym.errors import ConfigurationError
+from vfgym.results.credit import (
+    Account,
+    Advantage,
+    Baselines,
+    Credit,
+    accounts_of,
+    check_choices,
+    failure_of,
+    group_of,
+    settle_failures,
+    trajectory_of,
+)
+from vfgym.state import MessagesView
+
+
+class NoTokens(ConfigurationError):
+    """Token ids are asked for of a turn that has none."""
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The token data of turns that extend each other: one entry for each token."""
+
+    ids: list[int]
+    mask: list[int]
+    logprobs: list[float]
+    num_prompt: int
+    """How many of the tokens are those of the first prompt."""
+    is_truncated: bool = False
+
+
+@dataclass(slots=True)
+class Sample:
+    """One sample: turns of one seat, each of whose prompts goes on from the turn before."""
+
+    example_id: Any
+    group: Hashable
+    """What the rollouts that it is compared with have in common."""
+    turns: list[int]
+    """Its turns: indices into the trajectory, from 0."""
+    player: Any
+    """Whose turns they are, in games for several players; else None."""
+    reward: float
+    """Its credit."""
+    advantage: float | None
+    """How far its credit is above the baseline of its group; None where none was asked for."""
+    policy_versions: list[Any]
+    """For each turn the ``policy_version`` of the agent that answered; None where it has none."""
+    fork: str | None
+    """Where and why its first prompt does not extend the seat's turn before; None for the seat's first turn."""
+    _tokens: Tokens | NoTokens = field(repr=False)
+    """Its tokens, or what to raise where there are none."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """Its token data.
+
+        Raises:
+            NoTokens: If a turn has none; the text names it.
+        """
+        if isinstance(self._tokens, NoTokens):
+            raise self._tokens
+        return self._tokens
+
+    @property
+    def ids(self) -> list[int]:
+        """Token ids: the first prompt, the completions, and what came between (raises `NoTokens` where there are none)."""
+        return self.tokens.ids
+
+    @property
+    def mask(self) -> list[int]:
+        """For each id, 1 where the model wrote it and 0 where it was shown it."""
+        return self.tokens.mask
+
+    @property
+    def logprobs(self) -> list[float]:
+        """For each id, its log-probability (nats) when it was sampled; 0.0 where the mask is 0."""
+        return self.tokens.logprobs
+
+    @property
+    def num_prompt_ids(self) -> int:
+        """How many of the ids are those of the first prompt."""
+        return self.tokens.num_prompt
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether a limit cut something off."""
+        return self.tokens.is_truncated
+
+
+def samples(
+    rollouts: Iterable[Mapping[str, Any]],
+    *,
+    credit: Credit = "return",
+    gamma: float = 1.0,
+    advantage: Advantage | None = "group",
+    player: str = "own",
+) -> list[Sample]:
+    """Return the samples of rollouts, in the order of rollouts and then of their first turns.
+
+    Args:
+        rollouts: States, or rows of results that were kept with ``state_columns=["trajectory"]``; both give the same.
+        credit: What a sample is rewarded with. ``"return"``: all that the rollout earned its seat. ``"step"``: what the sample's own
+            turns earned. ``"to_go"``: what was earned from its first turn on, each further turn discounted by `gamma`.
+        gamma: Discount of a turn, from 0 to 1; below 1 with ``"to_go"`` only.
+        advantage: What is taken off the credit. ``"group"``: the mean over all rollouts of the group of what they earned from the same turn
+            of the seat on (0 for one that has ended); with ``"step"``, of what each earned in the same turns; with ``"return"``, the
+            mean return. ``"leave_one_out"``: the mean of the other rollouts; nothing where there are none. ``"group_std"``: as
+            ``"group"``, divided by the population standard deviation; 0.0 where that is 0. None: no advantages.
+        player: ``"own"``: each seat is credited with what it earned itself. Or the name of the player whose rewards count for all.
+
+    A group is ``rollout["group"]`` where there is one, else ``example_id``. A failed rollout counts with the least of its environment's
+    ``failure_reward`` and of what the others of its group earned (see `vfgym.results.credit.settle_failures`).
+
+    Raises:
+        ConfigurationError: If a rollout has no trajectory, a reward is no number, or a choice does not exist.
+    """
+    check_choices(credit, gamma, advantage)
+    rollouts = list(rollouts)
+    accounts = [accounts_of(rollout, player) for rollout in rollouts]
+    baselines = Baselines(credit, gamma, advantage or "group")
+    for rollout, own in zip(rollouts, accounts, strict=True):
+        baselines.add(group_of(rollout), own)
+    baselines.settle()
+    found: list[Sample] = []
+    for rollout, own in zip(rollouts, accounts, strict=True):
+        of_rollout: list[Sample] = []
+        for account in own:
+            of_rollout += _of_seat(rollout, account, credit, gamma, baselines if advantage is not None else None)
+        found += sorted(of_rollout, key=lambda sample: sample.turns[0])
+    return found
+
+
+def group_rewards(rollouts: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return what the rollouts of one group count with: their rewards, and what failing costs for those that failed."""
+    members = [
+        Account(None, total=float(rollout.get("reward") or 0.0), failed=failed, failure_reward=declared)
+        for rollout, (failed, declared) in ((rollout, failure_of(rollout)) for rollout in rollouts)
+    ]
+    settle_failures(members)
+    return [member.total for member in members]
+
+
+def _of_seat(rollout: Mapping[str, Any], account: Account, credit: Credit, gamma: float, baselines: Baselines | None) -> Iterable[Sample]:
+    trajectory = trajectory_of(rollout)
+    group, example_id = group_of(rollout), rollout.get("example_id")
+    first = 0
+    for turns, fork in _chains(trajectory, account.turns):
+        count = len(turns)
+        yield Sample(
+            example_id=example_id,
+            group=group,
+            turns=turns,
+            player=account.seat,
+            reward=account.credit(credit, gamma, first, count),
+            advantage=None if baselines is None else baselines.advantage(group, account, first, count),
+            policy_versions=[(trajectory[turn].get("extras") or {}).get("policy_version") for turn in turns],
+            fork=fork,
+            _tokens=_tokens_or_not(example_id, trajectory, turns),
+        )
+        first += count
+
+
+def _chains(trajectory: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> Iterable[tuple[list[int], str | None]]:
+    """Give the runs of turns in which each prompt extends the turn before, and why the first of them does not."""
+    chain: list[int] = []
+    reason: str | None = None
+    for turn in turns:
+        fork = None if not chain else _fork(trajectory, chain[-1], turn)
+        if fork is not None:
+            yield chain, reason
+            chain, reason = [], fork
+        chain.append(turn)
+    if chain:
+        yield chain, reason
+
+
+def _fork(trajectory: Sequence[Mapping[str, Any]], before: int, turn: int) -> str | None:
+    """Say where and why a turn does not extend the seat's turn before; None where it does."""
+    earlier, later = trajectory[before], trajectory[turn]
+    old, new = earlier.get("tokens"), later.get("tokens")
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        known, ids = [*old["prompt_ids"], *old["completion_ids"]], new["prompt_ids"]
+        if ids[: len(known)] == known:
+            return None
+        place = next((i for i, (a, b) in enumerate(zip(known, ids, strict=False)) if a != b), min(len(known), len(ids)))
+        part = "prompt" if place < len(old["prompt_ids"]) else "completion"
+        is_same = _extends(earlier, later)
+        why = "its messages go on from there, but were tokenised anew" if is_same else "its messages do not go on from there"
+        return f"turn {turn} leaves turn {before} at token {place}, in the {part} of that turn: {why}"
+    if _extends(earlier, later):
+        return None
+    return f"turn {turn} does not extend turn {before}: its messages do not go on from there"
+
+
+def _extends(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
+    """Say whether the messages of a prompt begin with a turn's prompt and completion."""
+    known, shown = earlier.get("prompt"), later.get("prompt")
+    if not isinstance(known, list | MessagesView) or not isinstance(shown, list | MessagesView):
+        return False
+    told = [*known, *(earlier.get("completion") or [])]
+    return len(shown) >= len(told) and list(shown[: len(told)]) == told
+
+
+def join_tokens(example_id: Any, trajectory: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> Tokens:
+    """Return the tokens of turns that extend each other.
+
+    Raises:
+        NoTokens: If one of them has none.
+        ConfigurationError: If its completion's ids, mask and log-probabilities are not as many.
+    """
+    joined = Tokens([], [], [], 0)
+    for turn in turns:
+        step = trajectory[turn]
+        tokens = step.get("tokens")
+        if not isinstance(tokens, Mapping):
+            raise NoTokens(
+                f"turn {turn} of example {example_id} has no token data: the model has to give token ids and log-probabilities"
+                " (vfgym.ResponseTokens)"
+            )
+        prompt, completion = tokens["prompt_ids"], tokens["completion_ids"]
+        mask, logprobs = tokens["completion_mask"], tokens["completion_logprobs"]
+        if not len(completion) == len(mask) == len(logprobs):
+            raise ConfigurationError(
+                f"turn {turn} of example {example_id} has {len(completion)} completion ids, a mask of {len(mask)} and {len(logprobs)}"
+                " log-probabilities: there must be one of each for each id"
+            )
+        between = prompt[len(joined.ids) :]
+        if not joined.ids:
+            joined.num_prompt = len(prompt)
+        joined.ids += [*between, *completion]
+        joined.mask += [*[0] * len(between), *mask]
+        joined.logprobs += [*[0.0] * len(between), *(value if kept else 0.0 for value, kept in zip(logprobs, mask, strict=True))]
+        joined.is_truncated = joined.is_truncated or bool(step.get("is_truncated") or tokens.get("is_truncated"))
+    return joined
+
+
+def _tokens_or_not(example_id: Any, trajectory: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> Tokens | NoTokens:
+    try:
+        return join_tokens(example_id, trajectory, turns)
+    except NoTokens as error:
+        return error
