@@ -68,21 +68,21 @@ def test_a_prompt_that_does_not_go_on_begins_a_new_sample() -> None:
     assert samples["is_truncated"] == [False, True, False]
 
 
-def test_a_steps_own_reward_counts() -> None:
+def test_a_steps_own_reward_is_that_of_its_sample_alone() -> None:
+    """A whole rollout is rewarded with what it earned."""
     steps = [{**TALK[0], "reward": 0.0}, TALK[1], {**TALK[2], "reward": 3.0}]
     assert processed_outputs([row(*steps)])["rewards"] == [0.0, 1.0, 3.0]
-    assert processed_outputs([row(*steps)], interleaved=True)["rewards"] == [3.0]
+    assert processed_outputs([row(*steps)], interleaved=True)["rewards"] == [1.0]
 
 
-def test_steps_without_tokens_are_reported_and_none_at_all_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_without_turns_and_turns_without_tokens_are_errors() -> None:
     silent = step([], [], tokens=None)
-    assert len(processed_outputs([row(TALK[0], silent)])["rewards"]) == 1
-    assert "1 of 2 steps have no token data" in caplog.text
-    with pytest.raises(ConfigurationError, match="no step has token data"):
-        processed_outputs([row(silent)])
-    with pytest.raises(ConfigurationError, match="example 7 has no trajectory"):
-        processed_outputs([{"example_id": 7, "reward": 1.0}])
-    assert processed_outputs([])["rewards"] == []
+    for interleaved in (False, True):
+        with pytest.raises(ConfigurationError, match="turn 1 of example 7 has no token data"):
+            processed_outputs([row(TALK[0], silent)], interleaved=interleaved)
+        with pytest.raises(ConfigurationError, match="example 7 has no trajectory"):
+            processed_outputs([{"example_id": 7, "reward": 1.0}], interleaved=interleaved)
+        assert processed_outputs([], interleaved=interleaved)["rewards"] == []
 
 
 @pytest.mark.parametrize("interleaved", [False, True])

@@ -62,8 +62,8 @@ class Sample:
     """For each turn the ``policy_version`` of the agent that answered; None where it has none."""
     fork: str | None
     """Where and why its first prompt does not extend the seat's turn before; None for the seat's first turn."""
-    _tokens: Tokens | NoTokens = field(repr=False)
-    """Its tokens, or what to raise where there are none."""
+    _tokens: Tokens | str = field(repr=False)
+    """Its tokens, or why there are none."""
 
     @property
     def tokens(self) -> Tokens:
@@ -72,8 +72,8 @@ class Sample:
         Raises:
             NoTokens: If a turn has none; the text names it.
         """
-        if isinstance(self._tokens, NoTokens):
-            raise self._tokens
+        if isinstance(self._tokens, str):
+            raise NoTokens(self._tokens)
         return self._tokens
 
     @property
@@ -249,8 +249,8 @@ def join_tokens(example_id: Any, trajectory: Sequence[Mapping[str, Any]], turns:
     return joined
 
 
-def _tokens_or_not(example_id: Any, trajectory: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> Tokens | NoTokens:
+def _tokens_or_not(example_id: Any, trajectory: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> Tokens | str:
     try:
         return join_tokens(example_id, trajectory, turns)
     except NoTokens as error:
-        return error
+        return str(error)

@@ -1,0 +1,328 @@
+"""Samples: every credit and every advantage is a sum over the trajectory that is written out here, and masks select the model's tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vfgym
+from vfgym.errors import ConfigurationError, Error
+from vfgym.messages import Message, ResponseMessage, ResponseTokens
+from vfgym.results import load_results, processed_outputs
+from vfgym.training import NoTokens, Sample, samples
+
+CREDITS = ("return", "step", "to_go")
+
+
+def turn(reward: float, player: Any = None, rewards: dict[Any, float] | None = None) -> dict[str, Any]:
+    extras: dict[str, Any] = {"reward": reward}
+    if player is not None:
+        extras |= {"player": player, "rewards": rewards or {}, "self_play": True}
+    return {"prompt": [], "completion": [], "tokens": None, "extras": extras}
+
+
+def rollout(*rewards: float, example_id: int = 0, joined: bool = True, **fields: Any) -> dict[str, Any]:
+    """A rollout of turns that earned this; where they are not joined, no prompt extends the turn before."""
+    trajectory = [turn(reward) for reward in rewards]
+    for number, step in enumerate(trajectory):
+        step["prompt"] = [{"role": "user", "content": f"{number if not joined else 'begin'}"}]
+        if joined:
+            for before in trajectory[:number]:
+                step["prompt"] = [*before["prompt"], *before["completion"]]
+        step["completion"] = [{"role": "assistant", "content": str(number)}]
+    return {"example_id": example_id, "reward": sum(rewards), "error": None, "trajectory": trajectory, **fields}
+
+
+def mean(numbers: Sequence[float]) -> float:
+    return sum(numbers) / len(numbers)
+
+
+# Credit and advantage
+
+
+def test_rewards_of_a_game_are_its_return_and_not_that_of_the_last_step() -> None:
+    returns = [24, 14, 92, 26]
+    group = [rollout(*[1.0] * length) for length in returns]
+    found = samples(group)
+    assert [sample.reward for sample in found] == returns
+    assert [sample.advantage for sample in found] == [each - mean(returns) for each in returns]
+
+
+def test_a_sample_a_turn_is_credited_with_what_comes_from_it_on() -> None:
+    group = [rollout(1.0, 2.0, 4.0, joined=False), rollout(8.0, joined=False)]
+    assert [(s.turns, s.reward, s.advantage) for s in samples(group, credit="to_go")] == [
+        ([0], 7.0, 7.0 - 7.5),
+        ([1], 6.0, 6.0 - 3.0),  # the other one has ended, and counts with 0
+        ([2], 4.0, 4.0 - 2.0),
+        ([0], 8.0, 8.0 - 7.5),
+    ]
+    assert [s.reward for s in samples(group[:1], credit="to_go", gamma=0.5)] == [1 + 1 + 1, 2 + 2, 4]
+    assert [(s.reward, s.advantage) for s in samples(group, credit="step")] == [(1.0, -3.5), (2.0, 1.0), (4.0, 2.0), (8.0, 3.5)]
+    assert [(s.reward, s.advantage) for s in samples(group)] == [(7.0, -0.5)] * 3 + [(8.0, 0.5)]
+
+
+def test_what_is_taken_off_is_the_groups_mean_the_others_or_its_spread() -> None:
+    group = [rollout(1.0), rollout(2.0), rollout(6.0)]
+    assert [s.advantage for s in samples(group, advantage="leave_one_out")] == [1.0 - 4.0, 2.0 - 3.5, 6.0 - 1.5]
+    deviation = (((1 - 3) ** 2 + (2 - 3) ** 2 + (6 - 3) ** 2) / 3) ** 0.5
+    assert [s.advantage for s in samples(group, advantage="group_std")] == [(r - 3) / deviation for r in (1, 2, 6)]
+    assert [s.advantage for s in samples([rollout(2.0)] * 2, advantage="group_std")] == [0.0, 0.0]
+    assert [s.advantage for s in samples([rollout(2.0)], advantage="leave_one_out")] == [2.0]
+    assert [s.advantage for s in samples(group, advantage=None)] == [None] * 3
+
+
+def test_groups_are_those_of_the_example_or_those_that_are_named() -> None:
+    rollouts = [rollout(1.0), rollout(3.0), rollout(5.0, example_id=1), rollout(1.0, group="a"), rollout(9.0, example_id=1, group="a")]
+    assert [s.advantage for s in samples(rollouts)] == [-1.0, 1.0, 0.0, -4.0, 4.0]
+    assert [s.group for s in samples(rollouts)] == [0, 0, 1, "a", "a"]
+
+
+@given(st.lists(st.lists(st.integers(-8, 8).map(float), max_size=4), min_size=1, max_size=5), st.booleans(), st.sampled_from([1.0, 0.5]))
+def test_every_number_is_a_sum_over_the_trajectory(returns: list[list[float]], joined: bool, gamma: float) -> None:
+    group = [rollout(*rewards, joined=joined) for rewards in returns]
+    for credit, advantage in itertools.product(CREDITS, ("group", "leave_one_out")):
+        if gamma != 1.0 and credit != "to_go":
+            continue
+
+        def earned(rewards: list[float], turns: list[int], credit: str = credit) -> float:
+            if credit == "return":
+                return sum(rewards)
+            if credit == "step":
+                return sum(rewards[turn] for turn in turns if turn < len(rewards))
+            first = turns[0]
+            return sum(gamma ** (later - first) * reward for later, reward in enumerate(rewards) if later >= first)
+
+        found = iter(samples(group, credit=credit, gamma=gamma, advantage=advantage))
+        for own, rewards in enumerate(returns):
+            chains = [list(range(len(rewards)))] if joined else [[turn] for turn in range(len(rewards))]
+            for turns in chains if rewards else []:
+                sample = next(found)
+                others = [each for number, each in enumerate(returns) if advantage == "group" or number != own]
+                baseline = mean([earned(each, turns) for each in others]) if others else 0.0
+                assert sample.turns == turns
+                assert sample.reward == pytest.approx(earned(rewards, turns))
+                assert sample.advantage == pytest.approx(earned(rewards, turns) - baseline)
+        assert next(found, None) is None
+
+
+def test_a_baseline_of_the_survivors_would_be_biased() -> None:
+    """A game of up to two turns: the first earns 1 or ends the game with 0, the second earns 1 or 0. A policy that goes on half of the time
+    gains by going on; expected advantage-weighted steps over all groups of two must be the true gradient."""
+    outcomes = [([0.0], 0.5), ([1.0, 0.0], 0.25), ([1.0, 1.0], 0.25)]
+
+    def push(choose: Any) -> float:
+        """The expected sum of advantages of the second turns that earned, minus of those that did not, over all groups."""
+        total = 0.0
+        for (first, p), (second, q) in itertools.product(outcomes, repeat=2):
+            group = [rollout(*first, joined=False), rollout(*second, joined=False)]
+            for sample, advantage in choose(group):
+                if sample.turns == [1]:
+                    total += p * q * advantage * (1 if sample.reward else -1)
+        return total
+
+    def unbiased(group: list[dict[str, Any]]) -> list[tuple[Sample, float]]:
+        return [(sample, sample.advantage) for sample in samples(group, credit="to_go", advantage="leave_one_out")]
+
+    def of_survivors(group: list[dict[str, Any]]) -> list[tuple[Sample, float]]:
+        found = samples(group, credit="to_go", advantage=None)
+        alive = [sample.reward for sample in found if sample.turns == [1]]
+        baseline = mean(alive) if alive else 0.0
+        return [(sample, sample.reward - baseline) for sample in found if sample.turns == [1]]
+
+    true_gradient = 2 * (0.25 * 1.0 - 0.25 * 0.0)  # two members; a second turn that earns 1 is pushed up by 1 a time
+    assert push(unbiased) == pytest.approx(true_gradient)
+    assert push(of_survivors) != pytest.approx(true_gradient)
+
+
+# Failed rollouts
+
+
+def test_failing_counts_with_the_least_of_its_group() -> None:
+    failed = {"error": {"error": "ModelError"}, "failed": True}
+    group = [rollout(5.0), rollout(3.0), rollout(4.0, counted_reward=1.0, **failed), rollout(counted_reward=None, **failed)]
+    found = samples(group)
+    assert [s.reward for s in found] == [5.0, 3.0, 1.0]  # the last one has no turns, and counts with the least of its mates
+    assert [s.advantage for s in found] == [r - (5.0 + 3.0 + 1.0 + 3.0) / 4 for r in (5.0, 3.0, 1.0)]
+    assert [s.reward for s in samples([rollout(4.0, counted_reward=None, **failed)])] == [0.0]
+    assert [s.reward for s in samples([rollout(4.0, counted_reward=-2.0, **failed)])] == [-2.0]
+
+
+def test_failing_costs_the_last_turn() -> None:
+    failed = {"error": {"error": "ModelError"}, "failed": True, "counted_reward": 1.0}
+    group = [rollout(2.0, 3.0, joined=False, **failed), rollout(2.0, 2.0, joined=False)]
+    assert [s.reward for s in samples(group, credit="to_go")] == [1.0, 1.0 - 2.0, 4.0, 2.0]
+
+
+# Self-play
+
+
+def table(*moves: tuple[Any, dict[Any, float]], **fields: Any) -> dict[str, Any]:
+    trajectory = [turn(rewards[0], player, rewards) for player, rewards in moves]
+    for number, step in enumerate(trajectory):
+        step["prompt"] = [{"role": "user", "content": f"move {number}"}]
+    total = sum(rewards[0] for _, rewards in moves)
+    return {"example_id": 0, "reward": total, "error": None, "trajectory": trajectory, **fields}
+
+
+def test_each_seat_is_credited_with_its_own_rewards() -> None:
+    won = table((0, {0: 0.0, 1: 0.0}), (1, {0: 0.0, 1: 0.5}), (0, {0: 1.0, 1: -1.0}))
+    lost = table((0, {0: 0.0, 1: 0.0}), (1, {0: -1.0, 1: 1.0}))
+    found = samples([won, lost], credit="to_go")
+    assert [(s.player, s.turns) for s in found] == [(0, [0]), (1, [1]), (0, [2]), (0, [0]), (1, [1])]
+    assert [s.reward for s in found] == [1.0, -0.5, 1.0, -1.0, 1.0]
+    assert [s.advantage for s in found] == [1.0 - 0.0, -0.5 - 0.25, 1.0 - 0.5, -1.0 - 0.0, 1.0 - 0.25]
+    assert [s.reward for s in samples([won], player="1")] == [-0.5] * 3
+    assert [s.reward for s in samples([won, lost], credit="step")] == [0.0, 0.5, 1.0, 0.0, 1.0]
+    assert samples(json.loads(json.dumps([won, lost]))) == samples([won, lost])
+    with pytest.raises(ConfigurationError, match="no player '2'; its players are 0, 1"):
+        samples([won], player="2")
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"credit": "retrun"}, "Did you mean `return`"),
+        ({"advantage": "mean"}, "advantage must be one of"),
+        ({"gamma": 1.5, "credit": "to_go"}, "from 0 to 1, got 1.5"),
+        ({"gamma": True, "credit": "to_go"}, "from 0 to 1, got True"),
+        ({"gamma": 0.9}, 'goes with credit="to_go" alone'),
+    ],
+)
+def test_choices_that_there_are_not_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        samples([rollout(1.0)], **arguments)
+
+
+def test_what_cannot_be_a_sample_is_named() -> None:
+    with pytest.raises(Error, match="example 3 has no trajectory"):
+        samples([{"example_id": 3, "reward": 1.0}])
+    with pytest.raises(Error, match="turn 0 of example 0 earned nan"):
+        samples([rollout(float("nan"))])
+    [silent] = samples([rollout(1.0)])
+    with pytest.raises(NoTokens, match="turn 0 of example 0 has no token data"):
+        silent.ids  # noqa: B018
+    broken = rollout(1.0)
+    broken["trajectory"][0]["tokens"] = {"prompt_ids": [1], "completion_ids": [2, 3], "completion_mask": [1], "completion_logprobs": [-1.0]}
+    with pytest.raises(Error, match="turn 0 of example 0 has 2 completion ids, a mask of 1 and 1 log-probabilities"):
+        samples([broken])
+
+
+# Tokens of real episodes
+
+
+class Typist:
+    """A model whose tokens are letters: it continues from the very tokens of the conversation, or spells it anew."""
+
+    def __init__(self, *, keeps_tokens: bool = True) -> None:
+        self.keeps_tokens = keeps_tokens
+        self.policy_version = 3
+
+    def for_episode(self, env: Any) -> Any:
+        seen: list[int] = []
+
+        def answer(observation: list[Message], info: dict[str, Any]) -> vfgym.Response:
+            text = "".join(f"<{message['role'][0]}>{message['content']}" for message in observation)
+            prompt = [ord(letter) for letter in text]
+            if not self.keeps_tokens and len(observation) > 1:
+                prompt[3] += 1
+            said = [ord(letter) for letter in "<a>ok"]
+            tokens = ResponseTokens(prompt, [0] * len(prompt), said, [1] * len(said), [-0.25 * each for each in range(len(said))])
+            seen.append(len(prompt))
+            return vfgym.Response("r", 0, "letters", None, ResponseMessage("ok", tokens=tokens))
+
+        return answer
+
+
+class Talk(vfgym.MultiTurnEnv):
+    """Asks again; each turn earns its number."""
+
+    def __init__(self) -> None:
+        rubric = vfgym.Rubric(lambda state: 10.0)
+        rubric.add_step_reward_func(lambda state: float(len(state["trajectory"])))
+        super().__init__(dataset=[{"question": "go"}], max_turns=3, rubric=rubric)
+
+    def env_response(self, messages: Any, state: vfgym.State) -> list[Message]:
+        return [vfgym.UserMessage("again")]
+
+
+def test_the_ids_are_those_that_the_model_saw_and_the_mask_selects_those_that_it_wrote(tmp_path: Any) -> None:
+    outputs = vfgym.evaluate(Talk(), Typist(), state_columns=["trajectory"], results_path=tmp_path, progress=False)
+    [sample] = samples(outputs["outputs"])
+    assert "".join(map(chr, sample.ids)) == "<u>go<a>ok<u>again<a>ok<u>again<a>ok"
+    assert "".join(chr(id) for id, kept in zip(sample.ids, sample.mask, strict=True) if kept) == "<a>ok" * 3
+    in_answer = [-0.25 * place if kept else 0.0 for place, kept in zip(_places_in_answers(sample.mask), sample.mask, strict=True)]
+    assert sample.logprobs == in_answer
+    assert (sample.reward, sample.turns, sample.fork, sample.policy_versions) == (16.0, [0, 1, 2], None, [3, 3, 3])
+    assert samples(load_results(tmp_path)["outputs"]) == [sample]
+    assert processed_outputs(outputs["outputs"], interleaved=True)["rewards"] == [sample.reward]
+
+
+def _places_in_answers(mask: list[int]) -> list[int]:
+    places, place = [], 0
+    for kept in mask:
+        places.append(place)
+        place = place + 1 if kept else 0
+    return places
+
+
+def test_a_prompt_that_was_tokenised_anew_is_a_fork_that_says_where() -> None:
+    outputs = vfgym.evaluate(Talk(), Typist(keeps_tokens=False), state_columns=["trajectory"], progress=False)
+    first, second = samples(outputs["outputs"], credit="to_go")
+    assert (first.turns, second.turns) == ([0], [1, 2])
+    assert (
+        second.fork == "turn 1 leaves turn 0 at token 3, in the prompt of that turn: its messages go on from there, but were tokenised anew"
+    )
+    assert (first.reward, second.reward) == (16.0, 15.0)
+
+
+def test_rewritten_history_is_one_sample_a_turn() -> None:
+    env = vfgym.to_chat("FrozenLake-v1", history=0)
+    outputs = vfgym.evaluate(env, "random", num_examples=3, state_columns=["trajectory"], progress=False)
+    for row in outputs["outputs"]:
+        found = samples([row])
+        assert [sample.turns for sample in found] == [[turn] for turn in range(len(row["trajectory"]))]
+        assert all("do not go on from there" in str(sample.fork) for sample in found[1:])
+        assert {sample.reward for sample in found} == {row["reward"]}
+
+
+@pytest.mark.parametrize("env_id", ["gymnasium/CartPole-v1", "gymnasium/Blackjack-v1", "textarena/TicTacToe-v0", "pettingzoo/tictactoe-v3"])
+def test_returns_of_real_games_are_what_their_steps_emitted(env_id: str) -> None:
+    outputs = vfgym.evaluate(env_id, "random", num_examples=6, rollouts_per_example=2, state_columns=["trajectory"], progress=False)
+    rewards = [row["reward"] for row in outputs["outputs"]]
+    assert [sample.reward for sample in samples(outputs["outputs"])] == rewards
+    assert rewards == [sum(step["extras"]["reward"] for step in row["trajectory"]) for row in outputs["outputs"]]
+
+
+def test_an_episode_that_a_wrapper_ends_has_all_its_rewards_in_its_turns() -> None:
+    import gymnasium
+
+    env = gymnasium.wrappers.TimeLimit(Talk(), 2)
+    outputs = vfgym.evaluate(env, lambda observation, info: "ok", state_columns=["trajectory"], progress=False)
+    [row] = outputs["outputs"]
+    assert [step["extras"]["reward"] for step in row["trajectory"]] == [1.0, 2.0 + 10.0]
+    assert [sample.reward for sample in samples([row])] == [13.0] == [row["reward"]]
+
+
+def test_self_play_of_a_real_game_sums_to_nothing() -> None:
+    env = vfgym.TextArenaEnv("TicTacToe-v0", opponents="self")
+
+    async def play() -> list[vfgym.training.Group]:
+        return [group async for group in vfgym.rollout(env, "random", example_ids=[1, 2], group_size=4)]
+
+    for group in asyncio.run(play()):
+        found = samples(group.states, credit="to_go")
+        for state in group.states:
+            of_state = {s.player: s.reward for s in samples([state])}
+            assert of_state == state["rewards"]
+            assert sum(of_state.values()) == 0.0
+        assert {sample.player for sample in found} == {0, 1}
