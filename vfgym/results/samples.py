@@ -50,6 +50,8 @@ class Sample:
     example_id: Any
     group: Hashable
     """What the rollouts that it is compared with have in common."""
+    rollout: int
+    """Which of the rollouts that were given it is of, from 0."""
     turns: list[int]
     """Its turns: indices into the trajectory, from 0."""
     player: Any
@@ -137,10 +139,10 @@ def samples(
         baselines.add(group_of(rollout), own)
     baselines.settle()
     found: list[Sample] = []
-    for rollout, own in zip(rollouts, accounts, strict=True):
+    for number, (rollout, own) in enumerate(zip(rollouts, accounts, strict=True)):
         of_rollout: list[Sample] = []
         for account in own:
-            of_rollout += _of_seat(rollout, account, credit, gamma, baselines if advantage is not None else None)
+            of_rollout += _of_seat(number, rollout, account, credit, gamma, baselines if advantage is not None else None)
         found += sorted(of_rollout, key=lambda sample: sample.turns[0])
     return found
 
@@ -155,7 +157,9 @@ def group_rewards(rollouts: Sequence[Mapping[str, Any]]) -> list[float]:
     return [member.total for member in members]
 
 
-def _of_seat(rollout: Mapping[str, Any], account: Account, credit: Credit, gamma: float, baselines: Baselines | None) -> Iterable[Sample]:
+def _of_seat(
+    number: int, rollout: Mapping[str, Any], account: Account, credit: Credit, gamma: float, baselines: Baselines | None
+) -> Iterable[Sample]:
     trajectory = trajectory_of(rollout)
     group, example_id = group_of(rollout), rollout.get("example_id")
     first = 0
@@ -164,6 +168,7 @@ def _of_seat(rollout: Mapping[str, Any], account: Account, credit: Credit, gamma
         yield Sample(
             example_id=example_id,
             group=group,
+            rollout=number,
             turns=turns,
             player=account.seat,
             reward=account.credit(credit, gamma, first, count),

@@ -1,0 +1,43 @@
+"""What the examples of training share: their arguments, shuffled rewards to compare with, and the files they write."""
+
+import argparse
+import json
+from pathlib import Path
+
+
+def read_arguments(description):
+    """Return the command's arguments: a seed, a directory, and whether rewards are shuffled inside groups."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--seed", type=int, default=0, help="decides everything that is random")
+    parser.add_argument("--out", type=Path, default=Path("outputs/training"), help="where curve.png and curve.json are written")
+    parser.add_argument(
+        "--shuffle-rewards", action="store_true", help="permute the rewards inside each group: then there is nothing to learn"
+    )
+    return parser.parse_args()
+
+
+def shuffle_rewards(group, rng):
+    """Give each rollout of a group what another one of it earned, in its last turn."""
+    earned = [group.states[number]["reward"] for number in rng.permutation(len(group.states))]
+    for state, reward in zip(group.states, earned, strict=True):
+        state["reward"] = reward
+        for turn, step in enumerate(state["trajectory"]):
+            step["extras"]["reward"] = reward if turn == len(state["trajectory"]) - 1 else 0.0
+
+
+def write_curve(arguments, train, held_out, **more):
+    """Write the mean rewards of training, and those of fresh episodes before and after it, as data and as a picture."""
+    from matplotlib.figure import Figure
+
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    curve = {"seed": arguments.seed, "train": train, "held_out": held_out, **more}
+    (arguments.out / "curve.json").write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(range(1, len(train) + 1), train, label="training")
+    axes.plot([1, len(train)], [held_out["before"], held_out["after"]], "o", label="fresh episodes")
+    axes.set_xlabel("update")
+    axes.set_ylabel("mean reward")
+    axes.legend()
+    figure.savefig(arguments.out / "curve.png", dpi=150)
+    print(f"fresh episodes: {held_out['before']:.3f} before, {held_out['after']:.3f} after; the curve is in {arguments.out}")
