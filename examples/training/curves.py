@@ -18,11 +18,21 @@ def read_arguments(description):
 
 def shuffle_rewards(group, rng):
     """Give each rollout of a group what another one of it earned, in its last turn."""
-    earned = [group.states[number]["reward"] for number in rng.permutation(len(group.states))]
-    for state, reward in zip(group.states, earned, strict=True):
+    order = rng.permutation(len(group.states))
+    earned = [(group.states[number]["reward"], total_of(group.states[number])) for number in order]
+    for state, (reward, rewards) in zip(group.states, earned, strict=True):
         state["reward"] = reward
         for turn, step in enumerate(state["trajectory"]):
-            step["extras"]["reward"] = reward if turn == len(state["trajectory"]) - 1 else 0.0
+            is_last = turn == len(state["trajectory"]) - 1
+            step["extras"]["reward"] = reward if is_last else 0.0
+            if rewards:
+                step["extras"]["rewards"] = rewards if is_last else dict.fromkeys(rewards, 0.0)
+
+
+def total_of(state):
+    """Return what a game earned each of its players; nothing for other environments."""
+    players = state["trajectory"][-1]["extras"].get("rewards", {})
+    return {player: sum(step["extras"]["rewards"][player] for step in state["trajectory"]) for player in players}
 
 
 def write_curve(arguments, train, held_out, **more):
