@@ -824,7 +824,8 @@ def test_the_rewards_of_an_episode_sum_to_its_score_and_each_function_is_called_
     same = ("reward", "metrics", "stop_condition", "completion", "is_truncated")
     assert [async_state[key] for key in same] == [state[key] for key in same]
     recorded = [step["extras"]["reward"] for step in state["trajectory"]]
-    assert recorded == rewards[: len(recorded)]
+    assert recorded[:-1] == rewards[: len(recorded[:-1])]
+    assert not recorded or recorded[-1] == folded(rewards[len(recorded) - 1 :])  # what comes after the last answer is earned by that
     if end not in ("truncate", "model timeout"):  # a rollout is not truncated from outside, and a client raises its own TimeoutError
         for in_group in (False, True):
             rolled = asyncio.run(rolled_out(in_group))
