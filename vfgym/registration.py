@@ -5,11 +5,14 @@ They come from data files, so that no package behind them is imported before one
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import functools
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import VectorEnv
 
 from vfgym.data import gymnasium_environments, pettingzoo_environments, reasoning_gym_datasets, textarena_environments
 
@@ -30,21 +33,60 @@ def register_all() -> None:
     * ``textarena/<id>``: the games of TextArena, as `TextArenaEnv`. Those that cannot run here say why when they are made.
     """
     for name in reasoning_gym_datasets():
-        _register(f"reasoning-gym/{name}-v0", "vfgym.wrappers.reasoning_gym:ReasoningGymEnv", {"gym": name})
+        _register("reasoning-gym", "gym", name)
     for game in gymnasium_environments():
-        _register(f"gymnasium/{game}", "vfgym.wrappers.to_chat:make_chat", {"game": game})
+        _register("gymnasium", "game", game)
     for game in pettingzoo_environments():
-        name = game.removeprefix("classic/").replace("_v", "-v")
-        _register(f"pettingzoo/{name}", "vfgym.wrappers.pettingzoo.env:PettingZooEnv", {"game": game})
+        _register("pettingzoo", "game", game)
     for game in textarena_environments():
-        # Gymnasium takes one "/" in an id; TextArena has Taboo-v0-city/country.
-        _register(f"textarena/{game.replace('/', '-')}", "vfgym.wrappers.textarena.env:TextArenaEnv", {"game": game})
+        _register("textarena", "game", game)
 
 
-def _register(env_id: str, entry_point: str, kwargs: dict[str, Any]) -> None:
+_ENTRY_POINTS = {
+    "reasoning-gym": "vfgym.wrappers.reasoning_gym:ReasoningGymEnv",
+    "gymnasium": "vfgym.wrappers.to_chat:make_chat",
+    "pettingzoo": "vfgym.wrappers.pettingzoo.env:PettingZooEnv",
+    "textarena": "vfgym.wrappers.textarena.env:TextArenaEnv",
+}
+
+
+def _id_of(namespace: str, name: str) -> str:
+    """Return the id under which a data set or a game is registered."""
+    match namespace:
+        case "reasoning-gym":
+            name = f"{name}-v0"
+        case "pettingzoo":
+            name = name.removeprefix("classic/").replace("_v", "-v")
+        case "textarena":
+            name = name.replace("/", "-")  # Gymnasium takes one "/" in an id; TextArena has Taboo-v0-city/country
+    return f"{namespace}/{name}"
+
+
+def _spec_of(namespace: str, name: str, kwargs: dict[str, Any]) -> EnvSpec:
+    vector = f"vfgym.registration:make_{namespace.replace('-', '_')}_vector"
+    return EnvSpec(_id_of(namespace, name), entry_point=_ENTRY_POINTS[namespace], vector_entry_point=vector, kwargs=kwargs)
+
+
+def _register(namespace: str, keyword: str, name: str) -> None:
+    spec = _spec_of(namespace, name, {keyword: name})
     # `gymnasium.register` looks through all that is registered for each id, which takes 35 ms here; it does nothing else for these.
-    if env_id not in gymnasium.registry:
-        gymnasium.registry[env_id] = EnvSpec(env_id, entry_point=entry_point, kwargs=kwargs)
+    if spec.id not in gymnasium.registry:
+        gymnasium.registry[spec.id] = spec
+
+
+def _make_vector(namespace: str, keyword: str, **kwargs: Any) -> VectorEnv[Any, Any, Any]:
+    """Make the vector environment of an id, for `gymnasium.make_vec`, which tells the arguments of the id and not the id."""
+    from vfgym.vector import ChatVectorEnv
+
+    own = {name: kwargs.pop(name) for name in ("num_envs", "autoreset_mode", "group_size") if name in kwargs}
+    of_spec = {name: kwargs.pop(name) for name in ("max_episode_steps", "disable_env_checker") if name in kwargs}
+    return ChatVectorEnv(dataclasses.replace(_spec_of(namespace, kwargs[keyword], kwargs), **of_spec), **own)
+
+
+make_reasoning_gym_vector = functools.partial(_make_vector, "reasoning-gym", "gym")
+make_gymnasium_vector = functools.partial(_make_vector, "gymnasium", "game")
+make_pettingzoo_vector = functools.partial(_make_vector, "pettingzoo", "game")
+make_textarena_vector = functools.partial(_make_vector, "textarena", "game")
 
 
 def list_registered_ids() -> list[str]:

@@ -5,7 +5,8 @@ A stock Gymnasium wrapper around a chat environment is such code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
 from greenlet import getcurrent, greenlet
@@ -34,7 +35,24 @@ async def bridge(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     Cancelling the task raises `asyncio.CancelledError` at the place where the code waits.
     """
     child = _Bridged(func, getcurrent())
-    result: Any = child.switch(*args, **kwargs)
+    result = await _go_on(child, child.switch(*args, **kwargs))
+    return result  # type: ignore[no-any-return]
+
+
+def begin_bridge(func: Callable[[], None]) -> Coroutine[Any, Any, None] | None:
+    """Run synchronous code that may `wait`, with context variables of its own, until it ends or waits.
+
+    Returns:
+        What goes on with it, to be awaited on the running loop; None where it has ended.
+    """
+    child = _Bridged(func, getcurrent())
+    child.gr_context = copy_context()
+    awaitable = child.switch()
+    return None if child.dead else _go_on(child, awaitable)
+
+
+async def _go_on(child: _Bridged, result: Any) -> Any:
+    """Await what a greenlet waits for, and what it waits for after that, until it ends; return what it returns."""
     while not child.dead:
         try:
             value = await result
@@ -42,4 +60,4 @@ async def bridge(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
             result = child.throw(type(error), error, error.__traceback__)  # given the error alone, greenlet drops its traceback
         else:
             result = child.switch(value)
-    return result  # type: ignore[no-any-return]
+    return result

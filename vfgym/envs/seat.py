@@ -120,11 +120,11 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         Raises:
             ConfigurationError: If an option is unknown, or the rubric scores whole groups.
         """
-        return run_sync(self._reset(seed, options))
+        return run_sync(self.reset_steps(seed, options))
 
     async def areset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[list[Message], dict[str, Any]]:
         """Start an episode, from async code (see `reset`)."""
-        return await run_async(self._reset(seed, options))
+        return await run_async(self.reset_steps(seed, options))
 
     def step(self, action: Action) -> Outcome:
         """Answer the conversation.
@@ -153,11 +153,15 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
 
     async def astep(self, action: Action) -> Outcome:
         """Answer the conversation, from async code (see `step`)."""
+        return await run_async(self.step_steps(action))
+
+    def step_steps(self, action: Action) -> Steps[Outcome]:
+        """Answer the conversation, as steps (see `step`)."""
         episode, response = self._require_running(), as_response(action)
         if not episode.is_over:
-            await run_async(episode.answer(response))
+            yield from episode.answer(response)
         if episode.is_over:
-            await run_async(self._score(episode))
+            yield from self._score(episode)
         return self._copy_outcome(episode)
 
     def fail(self, error: BaseException) -> Outcome:
@@ -178,11 +182,11 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
 
         An episode that is over already keeps its outcome.
         """
-        return run_sync(self._truncate())
+        return run_sync(self.truncate_steps())
 
     async def atruncate(self) -> Outcome:
         """End and score the episode from outside, from async code (see `truncate`)."""
-        return await run_async(self._truncate())
+        return await run_async(self.truncate_steps())
 
     def fork(self) -> Fork:
         """Return another seat at the same definition, with an episode and random numbers of its own."""
@@ -239,7 +243,8 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
             raise ResetNeeded("no episode has begun: call reset() first")
         return self._episode
 
-    def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Steps[tuple[list[Message], dict[str, Any]]]:
+    def reset_steps(self, seed: int | None, options: Mapping[str, Any] | None) -> Steps[tuple[list[Message], dict[str, Any]]]:
+        """Start an episode, as steps (see `reset`)."""
         definition = self.definition
         if not hasattr(definition, "hooks"):
             raise ConfigurationError(f"{type(definition).__name__}.__init__ must call super().__init__(...)")
@@ -285,7 +290,8 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         episode = self._require_running()
         return (yield from self._end(episode, episode.fail(error)))
 
-    def _truncate(self) -> Steps[Outcome]:
+    def truncate_steps(self) -> Steps[Outcome]:
+        """End and score the episode from outside, as steps (see `truncate`)."""
         episode = self._require_begun()
         if episode.is_scored or (self.defers_scoring and episode.is_over):
             return episode.outcome()

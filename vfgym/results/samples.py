@@ -157,6 +157,21 @@ def group_rewards(rollouts: Sequence[Mapping[str, Any]]) -> list[float]:
     return [member.total for member in members]
 
 
+def group_advantages(rollouts: Sequence[Mapping[str, Any]], rewards: Sequence[float], *, has_own: bool) -> list[float]:
+    """Return how far the rollouts of one group are above it: each reward minus the mean, or the rubric's own advantage.
+
+    Args:
+        rollouts: The rollouts; their rewards, where one failed, are not what they count with.
+        rewards: What they count with (see `group_rewards`).
+        has_own: Whether their rubric gave them advantages of its own; not to those that failed.
+    """
+    mean = sum(rewards) / len(rewards)
+    return [
+        rollout["advantage"] if has_own and not failure_of(rollout)[0] else reward - mean
+        for rollout, reward in zip(rollouts, rewards, strict=True)
+    ]
+
+
 def _of_seat(
     number: int, rollout: Mapping[str, Any], account: Account, credit: Credit, gamma: float, baselines: Baselines | None
 ) -> Iterable[Sample]:

@@ -20,7 +20,7 @@ from vfgym.agents.model import ModelAgent
 from vfgym.aio.bridge import bridge
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError, Error
-from vfgym.results.samples import group_rewards
+from vfgym.results.samples import group_advantages, group_rewards
 from vfgym.runs import engine
 from vfgym.runs.evaluate import check_integer
 from vfgym.runs.failure_rewards import FailureRewards
@@ -169,20 +169,16 @@ def _as_group(group: engine.Group, run: str, declared: FailureRewards) -> Group:
         state = played.state
         state["group"] = f"{run}/{example.place}"
         if played.failure is not None and state["error"] is None:
-            state["error"] = _as_error(played.failure)
+            state["error"] = as_error(played.failure)
         if state.has_failed:
             state.failure_reward = declared.failure_reward(example.example_id)
         errors.append(played.failure or state["error"])
     rewards = group_rewards(states)
-    mean = sum(rewards) / len(rewards)
-    own = group.played[0].env.rubric.provides_advantages
-    advantages = [
-        state["advantage"] if own and not state.has_failed else reward - mean for state, reward in zip(states, rewards, strict=True)
-    ]
+    advantages = group_advantages(states, rewards, has_own=group.played[0].env.rubric.provides_advantages)
     return Group(example.place, example.example_id, states, rewards, advantages, errors)
 
 
-def _as_error(failure: BaseException) -> Error:
+def as_error(failure: BaseException) -> Error:
     """Return what states hold of an exception: an `Error`, whose cause it is."""
     if isinstance(failure, Error):
         return failure

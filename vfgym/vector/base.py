@@ -1,0 +1,94 @@
+"""What Gymnasium asks of a vector environment besides episodes: its spaces, and the attributes of its environments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import batch_differing_spaces, batch_space
+
+from vfgym.aio.background import on_background_loop, wait
+from vfgym.aio.bridge import bridge
+from vfgym.errors import ConfigurationError
+from vfgym.vector.places import Place
+
+T = TypeVar("T")
+
+
+class PlacesVectorEnv(VectorEnv[Any, Any, np.ndarray]):
+    """A vector of environments in one process. Everything that touches them is called on the background event loop."""
+
+    _places: list[Place]
+
+    @property
+    def envs(self) -> list[gym.Env[Any, Any]]:
+        """The environments."""
+        return [place.env for place in self._places]
+
+    @property
+    def single_observation_space(self) -> gym.Space[Any]:  # type: ignore[override]
+        """The observation space of the first environment."""
+        return self._places[0].env.observation_space
+
+    @property
+    def single_action_space(self) -> gym.Space[Any]:  # type: ignore[override]
+        """The action space of the first environment."""
+        return self._places[0].env.action_space
+
+    @functools.cached_property
+    def observation_space(self) -> gym.Space[Any]:  # type: ignore[override]
+        """The observations of all environments."""
+        return _batched([env.observation_space for env in self.envs])
+
+    @functools.cached_property
+    def action_space(self) -> gym.Space[Any]:  # type: ignore[override]
+        """The actions of all environments."""
+        return _batched([env.action_space for env in self.envs])
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """The random numbers of each environment."""
+        return self.get_attr("np_random")
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seed of each environment."""
+        return self.get_attr("np_random_seed")
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Return an attribute of each environment, or what it returns if it is a method."""
+        return self._on_loop(bridge, self._call, name, args, kwargs)
+
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        values = (env.get_wrapper_attr(name) for env in self.envs)
+        return tuple(value(*args, **kwargs) if callable(value) else value for value in values)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of each environment."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of each environment: to one value, or to its own of a list or tuple."""
+        if not isinstance(values, list | tuple):
+            values = [values] * self.num_envs
+        if len(values) != self.num_envs:
+            raise ConfigurationError(f"values must be one for each environment: expected {self.num_envs}, got {len(values)}")
+        for env, value in zip(self.envs, values, strict=True):
+            env.set_wrapper_attr(name, value)
+
+    def render(self) -> tuple[Any, ...]:
+        """Return what each environment renders."""
+        return self.call("render")
+
+    def _on_loop(self, func: Callable[..., Awaitable[T]], *args: Any) -> T:
+        return wait(on_background_loop(func, *args))
+
+
+def _batched(spaces: Sequence[gym.Space[Any]]) -> gym.Space[Any]:
+    if all(space == spaces[0] for space in spaces):
+        return batch_space(spaces[0], len(spaces))
+    return batch_differing_spaces(spaces)

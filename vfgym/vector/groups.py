@@ -1,0 +1,90 @@
+"""Groups of environments that play one task: they begin alike, and the next task comes when all have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.utils import seeding
+
+from vfgym.aio.steps import Steps
+from vfgym.episode.scoring import score_together
+from vfgym.results.samples import group_advantages, group_rewards
+from vfgym.runs.rollout import as_error
+from vfgym.tasks import TaskStream
+from vfgym.vector.places import Moved, Place
+from vfgym.vector.running import Phases
+
+
+class Group:
+    """Environments that play one task after another, each time from one seed."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        """Join environments. Each waits at the end of its episode; where they defer scoring, they are scored together."""
+        self._places = places
+        self._seats = [place.seat for place in places]
+        self._rng: np.random.Generator | None = None
+        self._streams: dict[str, TaskStream] = {}
+
+    def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Phases:
+        """Begin episodes of one task, whether or not those before have ended."""
+        seed, options = self._draw(seed, options or {})
+        yield [place.reset(seed, options) for place in self._places]
+
+    def step(self, actions: Sequence[Any]) -> Phases:
+        """Play an action in each environment whose episode has not ended, and begin with the next task once all have."""
+        moving = []
+        for place, action in zip(self._places, actions, strict=True):
+            if place.is_over:
+                last = place.last
+                place.last = Moved(last.observation, 0.0, last.terminated, last.truncated, last.info)
+            else:
+                moving.append(place.step(action))
+        yield moving
+        if all(place.is_over for place in self._places):
+            ended = [place.last for place in self._places]
+            scores: list[dict[str, Any]] = []
+            yield [self._score(ended, scores)]
+            yield from self.reset(None, None)
+            for place, last, score in zip(self._places, ended, scores, strict=True):
+                info = {**score, **place.last.info}
+                place.last = Moved(place.last.observation, last.reward, last.terminated, last.truncated, info)
+
+    def _draw(self, seed: int | None, options: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+        """Return seed and options with which every member begins: they follow from the last seed that was given."""
+        if seed is not None or self._rng is None:
+            self._rng, _ = seeding.np_random(seed)
+            self._streams = {}
+        if seed is None:
+            seed = int(self._rng.integers(2**31))
+        definition = self._seats[0].definition
+        if definition.choose_task(seed, options) is None:
+            split = options.get("split", "train")
+            tasks = definition.tasks_of(split)
+            stream = self._streams.get(split)
+            if stream is None or stream.tasks is not tasks:  # they may have been replaced
+                self._streams[split] = stream = TaskStream(tasks)
+            options = {**options, "example_id": tasks.example_id_of(stream.draw(self._rng))}
+        return seed, options
+
+    def _score(self, ended: Sequence[Moved], scores: list[dict[str, Any]]) -> Steps[None]:
+        """Find what the group tells of each member, as a part of its info."""
+        for seat in self._seats:
+            if seat.state is not None and not seat.state["is_completed"]:  # a wrapper ended the episode
+                yield from seat.truncate_steps()
+        episodes = [seat.episode for seat in self._seats if seat.episode is not None]
+        definition, states = episodes[0].definition, [episode.state for episode in episodes]
+        finals = [last.info for last in ended]
+        if self._seats[0].defers_scoring:
+            for state, failure in zip(states, (yield from score_together(definition, states)), strict=True):
+                if failure is not None and state["error"] is None:
+                    state["error"] = as_error(failure)
+            finals = [{**info, "metrics": {**info["metrics"], **state["metrics"]}} for info, state in zip(finals, states, strict=True)]
+        for state in states:
+            if state.has_failed and state.failure_reward is None:
+                state.failure_reward = self._seats[0].definition.failure_reward
+        rewards = group_rewards(states)
+        advantages = group_advantages(states, rewards, has_own=definition.rubric.provides_advantages)
+        for last, info, reward, advantage in zip(ended, finals, rewards, advantages, strict=True):
+            scores.append({"final_obs": last.observation, "final_info": info, "group_reward": reward, "group_advantage": advantage})

@@ -1,0 +1,84 @@
+"""One environment of a vector: what it returned last, and its steps and resets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
+
+from vfgym.aio.steps import Steps
+from vfgym.runs.replicas import Replica
+
+
+@dataclass(slots=True)
+class Moved:
+    """What an environment returned for its last action, or as it was reset."""
+
+    observation: Any = None
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+class Place:
+    """One environment of a vector.
+
+    A chat environment's own steps are taken. One inside wrappers is called as it is, and so has to be begun inside a
+    `vfgym.aio.bridge`, where it may wait.
+    """
+
+    __slots__ = ("_bare", "env", "is_over", "last", "resets", "seat")
+
+    def __init__(self, replica: Replica, resets: AutoresetMode) -> None:
+        """Take an environment that nobody else plays.
+
+        Args:
+            replica: The environment.
+            resets: When it is reset after its episode has ended.
+        """
+        self.env = _without_checkers(replica.env)
+        self.seat = replica.seat
+        """The chat environment inside."""
+        self.resets = resets
+        self.last = Moved()
+        self.is_over = False
+        """Whether its episode has ended, and the next one has not begun."""
+        self._bare = replica.seat if self.env is replica.seat else None
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> Steps[None]:
+        """Begin an episode."""
+        observation, info = yield from self._reset(seed, options)
+        self.last, self.is_over = Moved(observation, info=info), False
+
+    def step(self, action: Any) -> Steps[None]:
+        """Play an action, and begin the next episode where it is time to."""
+        if self.is_over and self.resets is AutoresetMode.NEXT_STEP:
+            yield from self.reset()
+            return
+        if self._bare is None:
+            observation, reward, terminated, truncated, info = self.env.step(action)
+        else:
+            observation, reward, terminated, truncated, info = yield from self._bare.step_steps(action)
+        self.is_over = bool(terminated or truncated)
+        if self.is_over and self.resets is AutoresetMode.SAME_STEP:
+            final = {"final_obs": observation, "final_info": info}
+            observation, info = yield from self._reset(None, None)
+            info, self.is_over = {**final, **info}, False
+        self.last = Moved(observation, float(reward), terminated, truncated, info)
+
+    def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Steps[tuple[Any, dict[str, Any]]]:
+        if self._bare is None:
+            return self.env.reset(seed=seed, options=None if options is None else dict(options))
+        return (yield from self._bare.reset_steps(seed, options))
+
+
+def _without_checkers(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Return an environment without the outer wrappers that check its user only: a vector does that itself."""
+    while type(env) in (OrderEnforcing, PassiveEnvChecker):
+        env = env.env  # type: ignore[attr-defined]
+    return env

@@ -1,0 +1,122 @@
+"""What moves as one in a vector: an environment, or a group of them, and what becomes of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gymnasium.vector import AutoresetMode
+
+from vfgym.errors import ConfigurationError, EpisodeBusy, ResetNeeded
+from vfgym.vector.groups import Group
+from vfgym.vector.places import Place
+from vfgym.vector.running import Phases, Running
+
+
+class Units:
+    """The units of a vector. Everything but the constructor is called on one event loop."""
+
+    def __init__(self, places: Sequence[Place], size: int) -> None:
+        """Let so many environments move as one.
+
+        Args:
+            places: The environments.
+            size: How many of them, one after another, are a unit; more than one are a `Group`.
+        """
+        self._places = places
+        self._size = size
+        self._groups = [Group(places[first : first + size]) for first in range(0, len(places), size)] if size > 1 else []
+        self._running = Running()
+        self._needs_reset = dict.fromkeys(range(len(places)), "no episode has begun")
+        """The environments that cannot be stepped, and why."""
+
+    async def reset(self, ids: Sequence[int], seeds: Sequence[int | None], options: Sequence[Mapping[str, Any] | None]) -> None:
+        """Begin episodes in these environments, whatever they are doing. Seeds and options are those of all environments."""
+        units = [index // self._size for index in ids if index % self._size == 0]
+        await self._running.cancel(units)
+        self._needs_reset.update(dict.fromkeys(ids, "its reset did not end"))
+        for unit in units:
+            self._running.start(unit, self._reset(unit, seeds[unit * self._size], options[unit * self._size]))
+        try:
+            await self._running.wait_for(units)
+        except BaseException:
+            await self._running.cancel(units)
+            raise
+        self._take(units)
+
+    def _reset(self, unit: int, seed: int | None, options: Mapping[str, Any] | None) -> Phases:
+        return self._groups[unit].reset(seed, options) if self._groups else iter([[self._places[unit].reset(seed, options)]])
+
+    def _step(self, unit: int, actions: Sequence[Any]) -> Phases:
+        return self._groups[unit].step(actions) if self._groups else iter([[self._places[unit].step(actions[0])]])
+
+    async def step(self, actions: Mapping[int, Any]) -> Sequence[int]:
+        """Play an action in each environment, and return their numbers when all are ready."""
+        await self.send(actions)
+        await self._running.wait(len(self._running))
+        return self._take_ready()
+
+    async def send(self, actions: Mapping[int, Any]) -> None:
+        """Let environments play an action each, once it is known that all of them can."""
+        members: dict[int, dict[int, Any]] = {}
+        for index, action in actions.items():
+            unit = index // self._size
+            if self._running.is_busy(unit):
+                raise EpisodeBusy(f"environment {index} was sent an action that was not received yet: recv() or reset() first")
+            if index in self._needs_reset:
+                raise ResetNeeded(f"environment {index}: {self._needs_reset[index]}: call reset() first")
+            members.setdefault(unit, {})[index] = action
+        for unit, of_unit in members.items():
+            if len(of_unit) != self._size:
+                raise ConfigurationError(f"environments {[*self._members(unit)]} are a group: send their actions together")
+        for unit, of_unit in members.items():
+            self._running.start(unit, self._step(unit, [of_unit[index] for index in self._members(unit)]))
+
+    async def receive(self, min_ready: int, timeout: float | None) -> Sequence[int]:
+        """Return the numbers of the environments that are ready, when they are so many."""
+        count = -(-min_ready // self._size)
+        try:
+            await self._running.wait(count, timeout)
+        except TimeoutError:
+            ready = len(self._running.ready) * self._size
+            raise TimeoutError(f"{ready} of {min_ready} environments were ready within {timeout} s; they can be received later") from None
+        if len(self._running) < count:
+            sent = len(self._running) * self._size
+            raise ConfigurationError(
+                f"recv waits for {min_ready} environments, and {sent or 'none'} were sent an action that was not received: send() first"
+            )
+        return self._take_ready()
+
+    async def cancel(self) -> None:
+        """Give up what all units do."""
+        await self._running.cancel(range(len(self._places) // self._size))
+
+    def _members(self, unit: int) -> range:
+        return range(unit * self._size, (unit + 1) * self._size)
+
+    def _take_ready(self) -> list[int]:
+        """Take all units that are ready; of those that failed the first one, which is raised, and no other."""
+        units = sorted(self._running.ready)
+        self._take(next(([unit] for unit in units if self._running.ready[unit] is not None), units))
+        return [index for unit in units for index in self._members(unit)]
+
+    def _take(self, units: Sequence[int]) -> None:
+        """Take units that are ready.
+
+        Raises:
+            Exception: What the first of them raised that failed.
+        """
+        failure: Exception | None = None
+        for unit in units:
+            error = self._running.ready.pop(unit)
+            for index in self._members(unit):
+                place = self._places[index]
+                if error is not None:
+                    self._needs_reset[index] = f"it raised {error!r}"
+                elif place.is_over and place.resets is AutoresetMode.DISABLED and not self._groups:
+                    self._needs_reset[index] = "its episode is over"
+                else:
+                    self._needs_reset.pop(index, None)
+            failure = failure or error
+        if failure is not None:
+            raise failure
