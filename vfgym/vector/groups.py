@@ -9,11 +9,12 @@ import numpy as np
 from gymnasium.utils import seeding
 
 from vfgym.aio.steps import Steps
+from vfgym.episode import Outcome
 from vfgym.episode.scoring import score_together
 from vfgym.results.samples import group_advantages, group_rewards
 from vfgym.runs.rollout import as_error
 from vfgym.tasks import TaskStream
-from vfgym.vector.places import Moved, Place
+from vfgym.vector.places import Place
 from vfgym.vector.running import Phases
 
 
@@ -37,8 +38,7 @@ class Group:
         moving = []
         for place, action in zip(self._places, actions, strict=True):
             if place.is_over:
-                last = place.last
-                place.last = Moved(last.observation, 0.0, last.terminated, last.truncated, last.info)
+                place.last = place.last._replace(reward=0.0)
             else:
                 moving.append(place.step(action))
         yield moving
@@ -48,8 +48,7 @@ class Group:
             yield [self._score(ended, scores)]
             yield from self.reset(None, None)
             for place, last, score in zip(self._places, ended, scores, strict=True):
-                info = {**score, **place.last.info}
-                place.last = Moved(place.last.observation, last.reward, last.terminated, last.truncated, info)
+                place.last = last._replace(observation=place.last.observation, info={**score, **place.last.info})
 
     def _draw(self, seed: int | None, options: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
         """Return seed and options with which every member begins: they follow from the last seed that was given."""
@@ -68,7 +67,7 @@ class Group:
             options = {**options, "example_id": tasks.example_id_of(stream.draw(self._rng))}
         return seed, options
 
-    def _score(self, ended: Sequence[Moved], scores: list[dict[str, Any]]) -> Steps[None]:
+    def _score(self, ended: Sequence[Outcome], scores: list[dict[str, Any]]) -> Steps[None]:
         """Find what the group tells of each member, as a part of its info."""
         for seat in self._seats:
             if seat.state is not None and not seat.state["is_completed"]:  # a wrapper ended the episode

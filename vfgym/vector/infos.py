@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,30 +19,41 @@ def batch_infos(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Args:
         infos: The infos, in the order of the environments.
     """
+    return _batch(range(len(infos)), infos, len(infos))
+
+
+def _batch(ids: Sequence[int], infos: Sequence[Mapping[str, Any]], count: int) -> dict[str, Any]:
+    """Return the infos of some of `count` environments as one."""
     batch: dict[str, Any] = {}
-    for key in dict.fromkeys(key for info in infos for key in info):
-        has = [key in info for info in infos]
-        batch[key] = _column(key, [info.get(key) for info in infos], has)
-        batch[f"_{key}"] = np.array(has, dtype=np.bool_)
+    shapes = dict.fromkeys(map(tuple, infos))
+    for key in dict.fromkeys(itertools.chain.from_iterable(shapes)):
+        if all(key in shape for shape in shapes):
+            having, values = ids, [info[key] for info in infos]
+        else:
+            having = [index for index, info in zip(ids, infos, strict=True) if key in info]
+            values = [info[key] for info in infos if key in info]
+        batch[key] = _column(key, having, values, count)
+        batch[f"_{key}"] = mask = np.zeros(count, dtype=np.bool_)
+        mask[having] = True
     return batch
 
 
-def _column(key: str, values: list[Any], has: list[bool]) -> Any:
-    """Return one value of each environment as an array, or as a dict of arrays."""
-    first = values[has.index(True)]
-    if isinstance(first, dict) and key != "final_obs":
-        return batch_infos([value if isinstance(value, dict) else {} for value in values])
-    column = _empty_column(key, first, len(values))
-    for index, value in enumerate(values):
-        if has[index]:
-            column[index] = value
+def _column(key: str, ids: Sequence[int], values: list[Any], count: int) -> Any:
+    """Return a value of some environments as an array of all, or as a dict of arrays."""
+    first, kind = values[0], type(values[0])
+    if key == "final_obs":
+        column = np.full(count, fill_value=None, dtype=object)
+    elif all(isinstance(value, dict) for value in values):
+        return _batch(ids, values, count)
+    elif kind in (int, float, bool) or isinstance(first, np.number):
+        column = np.zeros(count, dtype=kind)
+        if all(type(value) is kind for value in values):
+            column[ids] = values
+            return column
+    elif isinstance(first, np.ndarray):
+        column = np.zeros((count, *first.shape), dtype=first.dtype)
+    else:
+        column = np.full(count, fill_value=None, dtype=object)
+    for index, value in zip(ids, values, strict=True):
+        column[index] = value
     return column
-
-
-def _empty_column(key: str, first: Any, count: int) -> np.ndarray[Any, Any]:
-    if key != "final_obs":
-        if type(first) in (int, float, bool) or isinstance(first, np.number):
-            return np.zeros(count, dtype=type(first))
-        if isinstance(first, np.ndarray):
-            return np.zeros((count, *first.shape), dtype=first.dtype)
-    return np.full(count, fill_value=None, dtype=object)

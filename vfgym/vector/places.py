@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
@@ -11,18 +10,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from vfgym.aio.steps import Steps
+from vfgym.episode import Outcome
 from vfgym.runs.replicas import Replica
-
-
-@dataclass(slots=True)
-class Moved:
-    """What an environment returned for its last action, or as it was reset."""
-
-    observation: Any = None
-    reward: float = 0.0
-    terminated: bool = False
-    truncated: bool = False
-    info: dict[str, Any] = field(default_factory=dict)
 
 
 class Place:
@@ -45,7 +34,8 @@ class Place:
         self.seat = replica.seat
         """The chat environment inside."""
         self.resets = resets
-        self.last = Moved()
+        self.last = Outcome([], 0.0, False, False, {})
+        """What it returned last: for an action, or as it was reset."""
         self.is_over = False
         """Whether its episode has ended, and the next one has not begun."""
         self._bare = replica.seat if self.env is replica.seat else None
@@ -53,23 +43,21 @@ class Place:
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> Steps[None]:
         """Begin an episode."""
         observation, info = yield from self._reset(seed, options)
-        self.last, self.is_over = Moved(observation, info=info), False
+        self.last, self.is_over = Outcome(observation, 0.0, False, False, info), False
 
     def step(self, action: Any) -> Steps[None]:
         """Play an action, and begin the next episode where it is time to."""
         if self.is_over and self.resets is AutoresetMode.NEXT_STEP:
             yield from self.reset()
             return
-        if self._bare is None:
-            observation, reward, terminated, truncated, info = self.env.step(action)
-        else:
-            observation, reward, terminated, truncated, info = yield from self._bare.step_steps(action)
-        self.is_over = bool(terminated or truncated)
-        if self.is_over and self.resets is AutoresetMode.SAME_STEP:
-            final = {"final_obs": observation, "final_info": info}
-            observation, info = yield from self._reset(None, None)
-            info, self.is_over = {**final, **info}, False
-        self.last = Moved(observation, float(reward), terminated, truncated, info)
+        last = Outcome(*self.env.step(action)) if self._bare is None else (yield from self._bare.step_steps(action))
+        if last.terminated or last.truncated:
+            self.is_over = True
+            if self.resets is AutoresetMode.SAME_STEP:
+                observation, info = yield from self._reset(None, None)
+                last = last._replace(observation=observation, info={"final_obs": last.observation, "final_info": last.info, **info})
+                self.is_over = False
+        self.last = last
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Steps[tuple[Any, dict[str, Any]]]:
         if self._bare is None:

@@ -13,26 +13,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import copy_context
 from typing import TypeAlias
 
-from vfgym.aio.bridge import begin_bridge
+from vfgym.aio.bridge import BridgeRunner
 from vfgym.aio.steps import Pending, Steps, begin
 from vfgym.calls import rollout_failure
 
 Phases: TypeAlias = Iterator[list[Steps[None]]]
-"""What one unit does: steps that are taken together; once all have ended, the next ones."""
+"""What a group does: steps that are taken together; once all have ended, the next ones."""
 
 _SECONDS_A_TURN = 0.005
 """For how long steps are begun, where nothing is waited for, until what else is on the loop gets its turn."""
 
 
 class _Job:
-    """What one unit is doing."""
+    """What one unit is doing, where that is more than steps that have not been begun."""
 
-    __slots__ = ("failure", "phases", "remaining", "tasks", "unit")
+    __slots__ = ("failure", "phases", "remaining", "tasks")
 
-    def __init__(self, unit: int, phases: Phases) -> None:
-        self.unit, self.phases = unit, phases
-        self.remaining = 0
-        """How many steps of this phase have not ended."""
+    def __init__(self, phases: Phases) -> None:
+        self.phases = phases
+        """What comes when the steps of this phase have ended."""
+        self.remaining = 1
+        """How many of them have not."""
         self.failure: Exception | None = None
         """What the first of them raised."""
         self.tasks: list[asyncio.Task[None]] = []
@@ -45,10 +46,11 @@ class Running:
         """Begin with none."""
         self.ready: dict[int, Exception | None] = {}
         """The units that are done and were not taken yet, in the order in which they were, each with what it raised."""
-        self._jobs: dict[int, _Job] = {}
-        self._queue: deque[tuple[_Job, Steps[None]]] = deque()
-        self._beginner: asyncio.Task[None] | None = None
+        self._jobs: dict[int, _Job | None] = {}
+        self._queue: deque[tuple[int, Steps[None]]] = deque()
+        self._bridge = BridgeRunner()
         self._round = 0
+        self._beginner: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def is_busy(self, unit: int) -> bool:
@@ -59,10 +61,36 @@ class Running:
         """Number of units that do something, or were not taken since."""
         return len(self._jobs) + len(self.ready)
 
-    def start(self, unit: int, phases: Phases) -> None:
-        """Let a unit do something, soon."""
-        self._jobs[unit] = job = _Job(unit, phases)
-        self._enter_next_phase(job)
+    def start(self, unit: int, steps: Steps[None]) -> None:
+        """Let a unit take steps, when those that were started before have begun (see `begin_soon`)."""
+        self._jobs[unit] = None
+        self._queue.append((unit, steps))
+
+    def start_phases(self, unit: int, phases: Phases) -> None:
+        """Let a unit do one thing after another."""
+        self._jobs[unit] = job = _Job(phases)
+        self._enter_next_phase(unit, job)
+
+    def begin_soon(self) -> None:
+        """Begin what was started, while the caller goes on."""
+        if self._beginner is None or self._beginner.done():
+            self._beginner = asyncio.get_running_loop().create_task(self.begin())
+
+    async def begin(self) -> None:
+        """Begin what was started, and give the loop its turn now and then."""
+        loop = asyncio.get_running_loop()
+        try:
+            while self._queue:
+                begun: list[int] = []
+                going_on = self._bridge.begin(functools.partial(self._begin_some, self._round, begun))
+                if going_on is not None:  # what was begun last waits in the middle of plain code
+                    self._job_of(begun[-1]).tasks.append(loop.create_task(going_on))
+                self._round += 1
+                if self._queue:
+                    await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._beginner = loop.create_task(self.begin())  # only who waits was cancelled
+            raise
 
     async def wait(self, count: int, timeout: float | None = None) -> None:
         """Wait until so many units are ready, or so many cannot be any more, since some were given up.
@@ -78,20 +106,20 @@ class Running:
 
     async def wait_for(self, units: Collection[int]) -> None:
         """Wait until none of these units does anything any more."""
-        while left := sum(unit in self._jobs for unit in units):
+        while self._jobs and (left := sum(unit in self._jobs for unit in units)):
             await self.wait(len(self.ready) + left)
 
     async def cancel(self, units: Iterable[int]) -> None:
         """Give up what some units do, and what they did that was not taken."""
-        jobs = []
+        given_up: dict[int, _Job | None] = {}
         for unit in units:
             self.ready.pop(unit, None)
             if unit in self._jobs:
-                jobs.append(self._jobs.pop(unit))
-        if not jobs:
+                given_up[unit] = self._jobs.pop(unit)
+        if not given_up:
             return
-        self._queue = deque(entry for entry in self._queue if entry[0] not in jobs)
-        tasks = [task for job in jobs for task in job.tasks]
+        self._queue = deque(entry for entry in self._queue if entry[0] not in given_up)
+        tasks = [task for job in given_up.values() if job is not None for task in job.tasks]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -100,75 +128,74 @@ class Running:
 
     # How steps are taken
 
-    def _enter_next_phase(self, job: _Job) -> None:
-        try:
-            several = next(job.phases, None)
-        except Exception as error:
-            job.failure, several = error, None
-        if several is None:
-            del self._jobs[job.unit]
-            self.ready[job.unit] = job.failure
-            self._wake(lambda count: len(self.ready) >= count)
-            return
-        job.remaining = len(several)
-        self._queue.extend((job, steps) for steps in several)
-        if self._beginner is None:
-            self._beginner = asyncio.get_running_loop().create_task(self._begin_all())
-
-    async def _begin_all(self) -> None:
-        """Begin what is in the queue, and give the loop its turn now and then."""
-        try:
-            while self._queue:
-                begun: list[_Job] = []
-                going_on = begin_bridge(functools.partial(self._begin_some, self._round, begun))
-                if going_on is not None:  # what was begun last waits in the middle of plain code
-                    begun[-1].tasks.append(asyncio.get_running_loop().create_task(going_on))
-                self._round += 1
-                await asyncio.sleep(0)
-        finally:
-            self._beginner = None
-
-    def _begin_some(self, this_round: int, begun: list[_Job]) -> None:
+    def _begin_some(self, this_round: int, begun: list[int]) -> None:
         until = time.monotonic() + _SECONDS_A_TURN
-        # Once plain code had to wait, the rest of the queue has been begun by others.
+        # Once plain code had to wait, the rest of the queue is begun by others.
         while self._queue and self._round == this_round and time.monotonic() < until:
-            job, steps = self._queue.popleft()
-            begun.append(job)
-            self._begin(job, steps)
-
-    def _begin(self, job: _Job, steps: Steps[None]) -> None:
-        context = copy_context()
-        try:
-            result = context.run(begin, steps)
-        except BaseException as error:
-            self._settle(job, rollout_failure(error))
-        else:
-            if isinstance(result, Pending):
-                job.tasks.append(asyncio.get_running_loop().create_task(self._go_on(job, result), context=context))
+            unit, steps = self._queue.popleft()
+            begun.append(unit)
+            try:
+                result = copy_context().run(begin, steps)
+            except BaseException as error:
+                self._settle(unit, rollout_failure(error))
+                continue
+            if result.__class__ is Pending:
+                self._job_of(unit).tasks.append(asyncio.get_running_loop().create_task(self._go_on(unit, result)))
             else:
-                self._settle(job)
+                self._settle(unit)
 
-    async def _go_on(self, job: _Job, pending: Pending) -> None:
+    async def _go_on(self, unit: int, pending: Pending) -> None:
         try:
             await pending
         except BaseException as error:
-            self._settle(job, rollout_failure(error))
+            self._settle(unit, rollout_failure(error))
         else:
-            self._settle(job)
+            self._settle(unit)
+        if self._queue:
+            self.begin_soon()
 
-    def _settle(self, job: _Job, failure: Exception | None = None) -> None:
+    def _job_of(self, unit: int) -> _Job:
+        job = self._jobs[unit]
+        if job is None:
+            self._jobs[unit] = job = _Job(iter(()))
+        return job
+
+    def _settle(self, unit: int, failure: Exception | None = None) -> None:
         """Note that steps of a unit have ended."""
-        job.failure = job.failure or failure
-        job.remaining -= 1
-        if job.remaining == 0 and self._jobs.get(job.unit) is job:
-            if job.failure is not None:
-                job.phases = iter(())
-            self._enter_next_phase(job)
+        if unit not in self._jobs:  # it was given up
+            return
+        job = self._jobs[unit]
+        if job is not None:
+            job.failure = failure = job.failure or failure
+            job.remaining -= 1
+            if job.remaining:
+                return
+            if failure is None:
+                self._enter_next_phase(unit, job)
+                return
+        self._end(unit, failure)
+
+    def _enter_next_phase(self, unit: int, job: _Job) -> None:
+        try:
+            several = next(job.phases, None)
+        except Exception as error:
+            self._end(unit, error)
+            return
+        if several is None:
+            self._end(unit, None)
+        else:
+            job.remaining = len(several)
+            self._queue.extend((unit, steps) for steps in several)
+
+    def _end(self, unit: int, failure: Exception | None) -> None:
+        del self._jobs[unit]
+        self.ready[unit] = failure
+        if self._waiting:
+            self._wake(lambda count: len(self.ready) >= count)
 
     def _wake(self, is_due: Callable[[int], bool]) -> None:
         """Wake those who wait for a number of units, if it is due."""
-        if self._waiting:
-            for _, future in (due := [entry for entry in self._waiting if is_due(entry[0])]):
-                if not future.done():
-                    future.set_result(None)
-            self._waiting = [entry for entry in self._waiting if entry not in due]
+        for _, future in (due := [entry for entry in self._waiting if is_due(entry[0])]):
+            if not future.done():
+                future.set_result(None)
+        self._waiting = [entry for entry in self._waiting if entry not in due]

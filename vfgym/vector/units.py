@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from vfgym.errors import ConfigurationError, EpisodeBusy, ResetNeeded
 from vfgym.vector.groups import Group
 from vfgym.vector.places import Place
-from vfgym.vector.running import Phases, Running
+from vfgym.vector.running import Running
 
 
 class Units:
@@ -36,41 +36,49 @@ class Units:
         await self._running.cancel(units)
         self._needs_reset.update(dict.fromkeys(ids, "its reset did not end"))
         for unit in units:
-            self._running.start(unit, self._reset(unit, seeds[unit * self._size], options[unit * self._size]))
+            seed, of_unit = seeds[unit * self._size], options[unit * self._size]
+            if self._groups:
+                self._running.start_phases(unit, self._groups[unit].reset(seed, of_unit))
+            else:
+                self._running.start(unit, self._places[unit].reset(seed, of_unit))
         try:
+            await self._running.begin()
             await self._running.wait_for(units)
         except BaseException:
             await self._running.cancel(units)
             raise
         self._take(units)
 
-    def _reset(self, unit: int, seed: int | None, options: Mapping[str, Any] | None) -> Phases:
-        return self._groups[unit].reset(seed, options) if self._groups else iter([[self._places[unit].reset(seed, options)]])
-
-    def _step(self, unit: int, actions: Sequence[Any]) -> Phases:
-        return self._groups[unit].step(actions) if self._groups else iter([[self._places[unit].step(actions[0])]])
-
     async def step(self, actions: Mapping[int, Any]) -> Sequence[int]:
         """Play an action in each environment, and return their numbers when all are ready."""
-        await self.send(actions)
+        self._start(actions)
+        await self._running.begin()
         await self._running.wait(len(self._running))
         return self._take_ready()
 
     async def send(self, actions: Mapping[int, Any]) -> None:
-        """Let environments play an action each, once it is known that all of them can."""
-        members: dict[int, dict[int, Any]] = {}
-        for index, action in actions.items():
-            unit = index // self._size
-            if self._running.is_busy(unit):
+        """Let environments play an action each."""
+        self._start(actions)
+        self._running.begin_soon()
+
+    def _start(self, actions: Mapping[int, Any]) -> None:
+        """Start the steps of environments, once it is known that all of them can take one."""
+        size = self._size
+        for index in actions:
+            if self._running.is_busy(index // size):
                 raise EpisodeBusy(f"environment {index} was sent an action that was not received yet: recv() or reset() first")
             if index in self._needs_reset:
                 raise ResetNeeded(f"environment {index}: {self._needs_reset[index]}: call reset() first")
-            members.setdefault(unit, {})[index] = action
-        for unit, of_unit in members.items():
-            if len(of_unit) != self._size:
+        if not self._groups:
+            for index, action in actions.items():
+                self._running.start(index, self._places[index].step(action))
+            return
+        units = {index // size for index in actions}
+        for unit in units:
+            if not all(index in actions for index in self._members(unit)):
                 raise ConfigurationError(f"environments {[*self._members(unit)]} are a group: send their actions together")
-        for unit, of_unit in members.items():
-            self._running.start(unit, self._step(unit, [of_unit[index] for index in self._members(unit)]))
+        for unit in sorted(units):
+            self._running.start_phases(unit, self._groups[unit].step([actions[index] for index in self._members(unit)]))
 
     async def receive(self, min_ready: int, timeout: float | None) -> Sequence[int]:
         """Return the numbers of the environments that are ready, when they are so many."""
@@ -96,9 +104,11 @@ class Units:
 
     def _take_ready(self) -> list[int]:
         """Take all units that are ready; of those that failed the first one, which is raised, and no other."""
-        units = sorted(self._running.ready)
-        self._take(next(([unit] for unit in units if self._running.ready[unit] is not None), units))
-        return [index for unit in units for index in self._members(unit)]
+        ready = self._running.ready
+        units = sorted(ready)
+        failed = [unit for unit in units if ready[unit] is not None]
+        self._take(failed[:1] or units)
+        return [index for unit in units for index in self._members(unit)] if self._groups else units
 
     def _take(self, units: Sequence[int]) -> None:
         """Take units that are ready.
@@ -109,14 +119,13 @@ class Units:
         failure: Exception | None = None
         for unit in units:
             error = self._running.ready.pop(unit)
-            for index in self._members(unit):
-                place = self._places[index]
-                if error is not None:
-                    self._needs_reset[index] = f"it raised {error!r}"
-                elif place.is_over and place.resets is AutoresetMode.DISABLED and not self._groups:
-                    self._needs_reset[index] = "its episode is over"
-                else:
+            if error is not None:
+                failure = failure or error
+                self._needs_reset.update(dict.fromkeys(self._members(unit), f"it raised {error!r}"))
+            elif self._needs_reset:
+                for index in self._members(unit):
                     self._needs_reset.pop(index, None)
-            failure = failure or error
+            if not self._groups and (place := self._places[unit]).is_over and place.resets is AutoresetMode.DISABLED:
+                self._needs_reset[unit] = "its episode is over"
         if failure is not None:
             raise failure
