@@ -205,7 +205,7 @@ async def aevaluate(
             return StepPlayer(config, await bridge(replicas.take, defers_scoring=defers_scoring))
 
         done = [] if earlier is None else earlier.rows
-        num_workers = min(n for n in (inputs.num_rollouts - len(done), max_concurrent, replicas.most) if n != -1)
+        num_workers = min(n for n in (inputs.num_rollouts - len(done), replicas.limit_workers(max_concurrent)) if n != -1)
         progress_report = report_progress(
             inputs.num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=done
         )

@@ -44,8 +44,8 @@ class Replicas:
 
     def __init__(self) -> None:
         """Hold none yet."""
-        self.most = -1
-        """How many replicas there can be; -1 for any number."""
+        self.why_one: str | None = None
+        """Why there can be one replica only; None where there can be any number."""
         self._made: list[gym.Env[Any, Any]] = []
         self._ready: list[gym.Env[Any, Any]] = []
         self._taken: list[EpisodeSeat] = []
@@ -72,7 +72,7 @@ class Replicas:
             return self._replicate(self._keep(make_env(source, env_args)))
         if not callable(source):
             raise ConfigurationError(
-                "evaluate takes an id, a spec, an environment, or a function that makes one (without arguments, or with env_args);"
+                "what is played must be an id, a spec, an environment, or a function that makes one (without arguments, or with env_args);"
                 f" got {type(source).__name__}"
             )
         self._make = functools.partial(source, **env_args)
@@ -81,21 +81,33 @@ class Replicas:
 
     def _replicate(self, env: gym.Env[Any, Any]) -> ChatEnv:
         definition = seat_of(env).definition
-        reason = why_not_replicable(env)
-        if reason is None:
+        self.why_one = why_not_replicable(env)
+        if self.why_one is None:
             self._make = functools.partial(replicate, env)
         else:
-            logger.warning("episodes are played one at a time: %s; give a function that makes the environment to play more at once", reason)
-            self.most = 1
             self._ready.append(env)
         return definition
+
+    def limit_workers(self, count: int) -> int:
+        """Return how many of `count` workers (-1 for any number) can have an environment: one, after a warning, where there can be one."""
+        if self.why_one is None:
+            return count
+        logger.warning(
+            "episodes are played one at a time: %s; give a function that makes the environment to play more at once", self.why_one
+        )
+        return 1
 
     def take(self, *, defers_scoring: bool) -> Replica:
         """Return an environment that no other worker has.
 
         Args:
             defers_scoring: Whether its episodes are scored by somebody else (see `EpisodeSeat.defers_scoring`).
+
+        Raises:
+            ConfigurationError: If it cannot be made, or there can be one only.
         """
+        if not self._ready and self.why_one is not None:
+            raise ConfigurationError(f"there can be one of this environment only: {self.why_one}; give a function that makes it")
         env = self._ready.pop() if self._ready else self._keep(self._make())
         seat = seat_of(env)
         seat.defers_scoring = defers_scoring

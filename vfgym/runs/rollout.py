@@ -110,7 +110,7 @@ async def rollout(
             return _GatedPlayer(StepPlayer(config, await bridge(replicas.take, defers_scoring=True)), gate)
 
         run = os.urandom(8).hex()
-        num_workers = max_concurrent if replicas.most == -1 else min(max_concurrent, replicas.most)
+        num_workers = replicas.limit_workers(max_concurrent)
         groups = (engine.Group(example, range(group_size)) for example in examples)
         finished = engine.Engine(new_player, in_groups=True).finished(groups, num_workers, most_waiting=_AHEAD * max_concurrent)
         async with contextlib.aclosing(finished) as done:

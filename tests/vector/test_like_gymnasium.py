@@ -1,0 +1,179 @@
+"""`ChatVectorEnv` gives what Gymnasium's `SyncVectorEnv` gives, for registered ids and for stock wrappers around it.
+
+Each run takes a few ids; ``pytest -m exhaustive`` takes 40 at random.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vfgym
+from tests.environments import AsyncRandomTalk, Brightening, RandomTalk
+from tests.sampling import SEED
+from vfgym.data import textarena_environments
+from vfgym.registration import list_registered_ids
+from vfgym.vector import ChatVectorEnv
+from vfgym.vector.infos import batch_infos
+from vfgym.wrappers.textarena.catalogue import why_not
+
+SOME = ["gymnasium/FrozenLake-v1", "reasoning-gym/leg_counting-v0", "textarena/TicTacToe-v0", "pettingzoo/tictactoe-v3"]
+
+
+def random_ids() -> list[str]:
+    """Return 40 ids that can be made here, of all libraries."""
+    missing = {f"textarena/{game.replace('/', '-')}" for game in textarena_environments() if why_not(game) is not None}
+    ids = [env_id for env_id in list_registered_ids() if env_id not in missing]
+    return random.Random(SEED).sample(ids, 40)
+
+
+def assert_alike(ours: VectorEnv[Any, Any], sync: VectorEnv[Any, Any], steps: int = 10) -> None:
+    """Play both with the same random actions."""
+    try:
+        for envs in (ours, sync):
+            envs.action_space.seed(5)
+        assert data_equivalence(ours.reset(seed=3), sync.reset(seed=3))
+        for _ in range(steps):
+            actions = sync.action_space.sample()
+            stepped, expected = ours.step(actions), sync.step(actions)
+            for part, expected_part in zip(stepped, expected, strict=True):
+                assert data_equivalence(part, expected_part)
+            assert stepped[0] in ours.observation_space
+            over = expected[2] | expected[3]
+            if sync.metadata["autoreset_mode"] is AutoresetMode.DISABLED and over.any():
+                masked = [envs.reset(seed=[1, None, 2], options={"reset_mask": over}) for envs in (ours, sync)]
+                assert data_equivalence(*masked)
+        assert ours.np_random_seed == sync.np_random_seed
+    finally:
+        ours.close()
+        sync.close()
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("env_id", [*SOME, *(pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in random_ids())])
+def test_every_id_plays_as_in_gymnasiums_own_vector(env_id: str, mode: AutoresetMode) -> None:
+    """Observations, rewards, flags and infos are the same, with their types, and so are the samples of the action space."""
+    ours = gym.make_vec(env_id, num_envs=3, autoreset_mode=mode)
+    assert isinstance(ours, ChatVectorEnv)
+    sync = SyncVectorEnv([lambda: gym.make(env_id)] * 3, autoreset_mode=mode)
+    ours.action_space.seed(1)
+    sync.action_space.seed(1)
+    assert ours.action_space.sample() == sync.action_space.sample()
+    assert_alike(ours, sync)
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("kind", [RandomTalk, AsyncRandomTalk])
+def test_forks_factories_and_wrapped_environments_play_so_too(kind: type[RandomTalk], mode: AutoresetMode) -> None:
+    """A limit as a wrapper, plain hooks and hooks that wait."""
+
+    def limited() -> gym.Env[Any, Any]:
+        return gym.wrappers.TimeLimit(kind(max_turns=5), 3)
+
+    for env in (limited(), limited, [limited] * 3):
+        assert_alike(ChatVectorEnv(env, 3, autoreset_mode=mode), SyncVectorEnv([limited] * 3, autoreset_mode=mode))
+    assert_alike(
+        ChatVectorEnv(kind(max_turns=2), 3, autoreset_mode=mode), SyncVectorEnv([lambda: kind(max_turns=2)] * 3, autoreset_mode=mode)
+    )
+
+
+def test_observations_that_are_arrays_are_batched_as_arrays() -> None:
+    """A wrapper makes numbers of the conversations."""
+
+    def counted() -> gym.Env[Any, Any]:
+        space = gym.spaces.Box(0, 100, (1,), np.float32)
+        return gym.wrappers.TransformObservation(RandomTalk(), lambda messages: np.array([len(messages)], np.float32), space)
+
+    assert_alike(ChatVectorEnv(counted, 3), SyncVectorEnv([counted] * 3, autoreset_mode="SameStep"))
+
+
+def test_a_blocking_game_plays_so_on_its_thread() -> None:
+    """The library does not know this game, so it has a thread of its own in a run; its observations are images."""
+    env = vfgym.to_chat(Brightening)
+    assert env.blocking
+    assert_alike(ChatVectorEnv(env, 3), SyncVectorEnv([env.fork] * 3, autoreset_mode="SameStep"), steps=4)
+
+
+def test_make_vec_passes_arguments_on_and_its_spec_survives_json() -> None:
+    """Those of the environment and those of the vector."""
+    envs = gym.make_vec("gymnasium/FrozenLake-v1", num_envs=4, is_slippery=False, autoreset_mode="Disabled", max_episode_steps=2)
+    observations, _ = envs.reset(seed=0)
+    envs.step(["down"] * 4)
+    *_, truncations, _ = envs.step(["down"] * 4)
+    assert truncations.all()
+    spec = envs.spec
+    envs.close()
+    assert spec is not None
+    again = gym.make_vec(EnvSpec.from_json(spec.to_json()))
+    assert (again.num_envs, again.metadata["autoreset_mode"]) == (4, AutoresetMode.DISABLED)
+    assert again.reset(seed=0)[0] == observations
+    again.close()
+    sync = gym.make_vec("gymnasium/FrozenLake-v1", num_envs=2, vectorization_mode="sync")
+    assert isinstance(sync, SyncVectorEnv)
+    sync.close()
+
+
+def test_stock_vector_wrappers_work() -> None:
+    """Statistics of episodes, infos as lists, transformed rewards."""
+    wrappers = gym.wrappers.vector
+    envs = wrappers.DictInfoToList(
+        wrappers.RecordEpisodeStatistics(wrappers.ClipReward(gym.make_vec("gymnasium/FrozenLake-v1", 3), 0, 0.5))
+    )
+    envs.reset(seed=0)
+    ended = 0
+    for _ in range(40):
+        _, rewards, terminations, truncations, infos = envs.step(["right", "down", "down"])
+        assert rewards.max() <= 0.5
+        over = terminations | truncations
+        ended += over.sum()
+        assert ["episode" in info for info in infos] == over.tolist()
+        assert ["final_obs" in info for info in infos] == over.tolist()
+    assert ended > 3
+    envs.close()
+    disabled = wrappers.TransformObservation(ChatVectorEnv(RandomTalk(), 2, autoreset_mode="Disabled"), len)
+    assert disabled.reset(seed=0)[0] == 2
+    disabled.close()
+
+
+def test_attributes_of_the_environments_can_be_read_set_and_called() -> None:
+    envs = ChatVectorEnv(RandomTalk(render_mode="ansi"), 2)
+    envs.reset(seed=0)
+    assert envs.render() == ("[user] ?", "[user] ?")
+    assert [state["example_id"] for state in envs.get_attr("state")] == [0, 0]
+    envs.set_attr("label", ["a", "b"])
+    assert envs.get_attr("label") == ("a", "b")
+    assert len(envs.call("fork")) == 2
+    assert repr(envs) == "ChatVectorEnv(num_envs=2)"
+    envs.close()
+    envs.close()
+
+
+values = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(-9, 9), st.text(max_size=2), st.just([]), st.just(np.float32(2)))
+inner = st.dictionaries(st.sampled_from("xy"), values, max_size=2)
+infos = st.fixed_dictionaries({}, optional={"a": values, "b": values, "final_obs": values, "c": inner})
+
+
+@settings(max_examples=60)
+@given(st.lists(infos, min_size=1, max_size=4))
+def test_infos_are_batched_as_gymnasium_does(several: list[dict[str, Any]]) -> None:
+    """Keys, masks, types, and what becomes of values of several types; where Gymnasium itself fails, nothing is asked."""
+    envs: VectorEnv[Any, Any] = VectorEnv()
+    envs.num_envs = len(several)
+    expected: dict[str, Any] = {}
+    try:
+        for index, info in enumerate(several):
+            expected = envs._add_info(expected, info, index)
+    except (TypeError, ValueError):
+        return
+    batched = batch_infos(several)
+    assert repr(batched) == repr({key: expected[key] for key in batched})
+    assert batched.keys() == expected.keys()

@@ -1,0 +1,370 @@
+"""`ChatVectorEnv.step`, `send` and `recv`: everything waits at once, bad input moves nobody, and nothing that was returned is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import vfgym
+from tests.environments import Echo, Talk
+from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, ResetNeeded
+from vfgym.vector import ChatVectorEnv
+
+
+class Gate(Talk):
+    """Answers once it is let through, by the words of the last message: one gate for each of them."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.gates: dict[str, asyncio.Event] = {}
+
+    async def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:
+        await self.gates.setdefault(messages[-1].content, asyncio.Event()).wait()
+        return [vfgym.UserMessage(f"let through with {messages[-1].content}")]
+
+
+class Together(Talk):
+    """Answers once so many episodes ask at once: otherwise never."""
+
+    def __init__(self, count: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.count = count
+        self.barrier = threading.Barrier(count, timeout=20)
+        self.asking = 0
+
+    async def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:
+        self.asking += 1
+        while self.asking % self.count:
+            await asyncio.sleep(0)
+        return [vfgym.UserMessage("all are here")]
+
+
+class Threads(Together):
+    """The same with a hook that blocks its thread."""
+
+    @vfgym.blocking
+    def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:  # type: ignore[override]
+        self.barrier.wait()
+        return [vfgym.UserMessage("all are here")]
+
+
+class WaitsInPlainCode(Together):
+    """A plain hook that calls an environment whose hook is async."""
+
+    def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:  # type: ignore[override]
+        other = self.other.fork()
+        other.reset(seed=0)
+        return [other.step("?").observation[-1]]
+
+    other: Together
+
+
+def open_gate(env: Gate, *words: str) -> None:
+    """Let episodes through, from whatever thread we are on."""
+
+    async def let_through() -> None:
+        for word in words:
+            env.gates.setdefault(word, asyncio.Event()).set()
+
+    from vfgym.aio.background import wait
+
+    wait(let_through())
+
+
+def turns(envs: ChatVectorEnv) -> list[int]:
+    return [len(state["trajectory"]) for state in envs.get_attr("state")]
+
+
+@pytest.mark.parametrize("kind", [Together, Threads])
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: gym.wrappers.TimeLimit(env, 9)])
+def test_all_environments_of_a_step_wait_at_once(kind: type[Together], wrap: Callable[[Any], Any]) -> None:
+    """Async hooks on the loop and blocking ones on threads, inside wrappers or not: more of them than a pool has by itself."""
+    count = 150 if kind is Threads else 40
+    envs = ChatVectorEnv(wrap(kind(count)), count)
+    envs.reset(seed=0)
+    observations, *_ = envs.step(["?"] * count)
+    assert {conversation[-1].content for conversation in observations} == {"all are here"}
+    envs.close()
+
+
+def test_plain_hooks_may_wait() -> None:
+    """Code that is not async, and calls something that is: others go on meanwhile."""
+    env = WaitsInPlainCode(1)
+    env.other = Together(3)
+    envs = ChatVectorEnv(env, 3)
+    envs.reset(seed=0)
+    observations, *_ = envs.step(["?"] * 3)
+    assert [conversation[-1].content for conversation in observations] == ["all are here"] * 3
+    envs.close()
+
+
+def test_a_vector_plays_inside_a_running_loop() -> None:
+    """As in a notebook."""
+
+    async def play() -> int:
+        with_hook = ChatVectorEnv(Together(2), 2)
+        with_hook.reset(seed=0)
+        observations, *_ = with_hook.step(["?", "?"])
+        with_hook.close()
+        return len(observations)
+
+    assert asyncio.run(play()) == 2
+
+
+@pytest.mark.parametrize(
+    ("actions", "error", "says"),
+    [
+        ("hello", InvalidAction, "actions must be a list with one for each of 3 environments, got one str"),
+        ({"role": "assistant", "content": "a"}, InvalidAction, "got one dict"),
+        (7, InvalidAction, "got one int"),
+        (["a", "b"], InvalidAction, "expected 3, got 2"),
+        (["a", "b", 3], InvalidAction, "environment 2: an action must be an assistant message"),
+        (["a", "b", None], InvalidAction, "environment 2"),
+        (["a", {"role": "user", "content": "b"}, "c"], InvalidAction, "environment 1: .*role 'user'"),
+    ],
+)
+def test_after_a_bad_action_nobody_has_moved(actions: Any, error: type[Exception], says: str) -> None:
+    """A wrong one, a wrong number of them, or what is no list; also where they are sent."""
+    envs = ChatVectorEnv(Echo(), 3)
+    envs.reset(seed=0)
+    envs.step(["a", "b", "c"])
+    with pytest.raises(error, match=says):
+        envs.step(actions)
+    with pytest.raises(error, match=says):
+        envs.send(actions, [0, 1, 2])
+    assert turns(envs) == [1, 1, 1]
+    envs.step(["a", "b", "c"])
+    assert turns(envs) == [2, 2, 2]
+    envs.close()
+
+
+def test_an_environment_that_cannot_be_stepped_keeps_the_others_where_they_are() -> None:
+    """Before the first reset, at the end of an episode that nobody resets, while it is busy, and after closing."""
+    env = Gate(max_turns=2)
+    envs = ChatVectorEnv(env, 2, autoreset_mode="Disabled")
+    with pytest.raises(ResetNeeded, match="environment 0: no episode has begun"):
+        envs.step(["a", "b"])
+    envs.reset(seed=0)
+    envs.send(["a"], [1])
+    with pytest.raises(EpisodeBusy, match="environment 1 was sent an action"):
+        envs.step(["b", "b"])
+    open_gate(env, "a", "b")
+    assert envs.recv()[-1]["env_id"].tolist() == [1]
+    _, _, _, truncations, _ = envs.step(["a", "b"])
+    assert (turns(envs), truncations.tolist()) == ([1, 2], [False, True])
+    with pytest.raises(ResetNeeded, match="environment 1: its episode is over"):
+        envs.step(["a", "b"])
+    assert turns(envs) == [1, 2]
+    envs.reset(options={"reset_mask": np.array([False, True])})
+    envs.step(["a", "b"])
+    assert turns(envs) == [2, 1]
+    envs.close()
+    with pytest.raises(ConfigurationError, match="closed"):
+        envs.step(["a", "b"])
+
+
+def test_those_that_are_ready_are_received_first() -> None:
+    """As many as were asked for, or more; each says which environment it is. What is not ready in time is not lost."""
+    env = Gate()
+    envs = ChatVectorEnv(env, 4)
+    envs.reset(seed=0)
+    with pytest.raises(ConfigurationError, match="recv waits for 1 environments, and none were sent"):
+        envs.recv()
+    envs.send(["a", "b", "c"], np.array([3, 1, 0]))
+    open_gate(env, "a")
+    observations, rewards, terminations, truncations, infos = envs.recv()
+    assert observations[0][-1].content == "let through with a"
+    assert (len(observations), rewards.tolist(), terminations.tolist(), truncations.tolist()) == (1, [0.0], [False], [False])
+    assert (infos["env_id"].tolist(), infos["env_id"].dtype, infos["example_id"].tolist()) == ([3], np.int64, [0])
+    with pytest.raises(ConfigurationError, match="waits for 3 environments, and 2 were sent"):
+        envs.recv(min_ready=3)
+    open_gate(env, "b")
+    with pytest.raises(TimeoutError, match=r"1 of 2 environments were ready within 0\.01 s"):
+        envs.recv(min_ready=2, timeout=0.01)
+    envs.send(["a"], [3])
+    open_gate(env, "c")
+    observations, *_, infos = envs.recv(min_ready=3, timeout=20)
+    assert infos["env_id"].tolist() == [0, 1, 3]
+    assert [conversation[-1].content[-1] for conversation in observations] == ["c", "b", "a"]
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "says"),
+    [
+        ([4, 0], ConfigurationError, "no environment 4: ids are integers from 0 to 3"),
+        ([-1, 0], ConfigurationError, "no environment -1"),
+        ([True, 0], ConfigurationError, "no environment True"),
+        ([0, 0], ConfigurationError, "each environment once"),
+        ([], ConfigurationError, "got none"),
+        (0, ConfigurationError, "ids must be a list"),
+        ([0, 1, 2], InvalidAction, "expected 3, got 2"),
+        ([2, 3], EpisodeBusy, "environment 2 was sent an action"),
+    ],
+)
+def test_unknown_and_busy_ids_are_errors(ids: Any, error: type[Exception], says: str) -> None:
+    """Nobody has moved then."""
+    envs = ChatVectorEnv(Gate(), 4)
+    envs.reset(seed=0)
+    envs.send(["never"], [2])
+    with pytest.raises(error, match=says):
+        envs.send(["a", "b"], ids)
+    assert turns(envs) == [0, 0, 1, 0]
+    for arguments in ({"min_ready": 0}, {"min_ready": 1.5}, {"timeout": -1}, {"timeout": "1"}):
+        with pytest.raises(ConfigurationError, match="must be"):
+            envs.recv(**arguments)
+    envs.reset(seed=0)  # gives up what runs
+    assert turns(envs) == [0, 0, 0, 0]
+    envs.close()
+
+
+class Breaks(Echo):
+    """Fails as an author's code may: with what is not an `Error`."""
+
+    def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:
+        if messages[-1].content == "break":
+            raise OSError("the disk is full")
+        return super().env_response(messages, state)
+
+
+def test_one_environment_that_raises_leaves_the_others_unharmed() -> None:
+    """Its exception is raised once; what the others returned can be received, and it has to be reset."""
+    env = Breaks()
+    envs = ChatVectorEnv(env, 3)
+    envs.reset(seed=0)
+    with pytest.raises(OSError, match="the disk is full"):
+        envs.step(["a", "break", "c"])
+    observations, *_, infos = envs.recv(min_ready=2)
+    assert infos["env_id"].tolist() == [0, 2]
+    assert [conversation[-1].content for conversation in observations] == ["you said a", "you said c"]
+    with pytest.raises(ResetNeeded, match=r"environment 1: it raised OSError\('the disk is full'\)"):
+        envs.step(["a", "b", "c"])
+    envs.reset(options={"reset_mask": np.array([False, True, False])})
+    envs.step(["a", "b", "c"])
+    assert turns(envs) == [2, 1, 2]
+    envs.close()
+    assert env.cleaned == 4
+
+
+def test_closing_gives_up_what_runs_and_cleans_up() -> None:
+    env = Gate()
+    envs = ChatVectorEnv(env, 3)
+    envs.reset(seed=0)
+    envs.send(["never"], [1])
+    envs.close()
+    assert env.cleaned == 3
+
+
+def test_each_environment_can_have_its_own_options_and_seed() -> None:
+    env = Echo(dataset=[{"question": f"question {i}"} for i in range(9)])
+    envs = ChatVectorEnv(env, 3)
+    observations, infos = envs.reset(options=[{"example_id": 4}, None, {"example_id": 8}], seed=[None, 1, 2])
+    assert infos["example_id"].tolist()[::2] == [4, 8]
+    assert observations[1] == env.fork().reset(seed=1)[0]
+    options = {"reset_mask": np.array([True, False, False]), "example_id": 7}
+    observations, infos = envs.reset(options=options)
+    assert (infos["example_id"][0], infos["_example_id"].tolist()) == (7, [True, False, False])
+    assert list(options) == ["reset_mask", "example_id"], "a caller's dict is left as it is"
+    assert observations[2][-1].content == "question 8"
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"seed": [1, 2]}, "expected 3, got 2"),
+        ({"seed": "1"}, "seed must be an integer"),
+        ({"seed": [1, 2, 0.5]}, "seeds must be integers"),
+        ({"options": [None]}, "expected 3, got 1"),
+        ({"options": "a"}, "options must be a dict, or a list"),
+        ({"options": [None, 1, None]}, "environment 1: reset options must be a dict"),
+        ({"options": {"exampel_id": 1}}, "unknown reset option 'exampel_id'"),
+        ({"options": {"reset_mask": [True] * 3}}, "3 booleans, got list"),
+        ({"options": {"reset_mask": np.ones(3)}}, "got float64"),
+        ({"options": {"reset_mask": np.ones(2, bool)}}, "got bool of shape"),
+        ({"options": {"reset_mask": np.zeros(3, bool)}}, "all of it is False"),
+        ({"options": [{"reset_mask": np.ones(3, bool)}, None, None]}, "one dict of options"),
+    ],
+)
+def test_bad_arguments_of_reset(arguments: dict[str, Any], says: str) -> None:
+    envs = ChatVectorEnv(Echo(), 3)
+    with pytest.raises(ConfigurationError, match=says):
+        envs.reset(**arguments)
+    envs.close()
+
+
+class Unrecorded(gym.Wrapper[Any, Any, Any, Any]):
+    """Does not record its arguments, so nobody can make it again."""
+
+    def __init__(self, env: gym.Env[Any, Any], other: int) -> None:
+        super().__init__(env)
+
+
+THE_SAME = Echo()
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ChatVectorEnv(Echo(), 0), "num_envs must be a positive integer"),
+        (lambda: ChatVectorEnv(Echo(), 2.0), "num_envs must be a positive integer"),
+        (lambda: ChatVectorEnv(Echo(), 2, autoreset_mode="Never"), "autoreset_mode must be one of"),
+        (lambda: ChatVectorEnv(Echo(), 5, group_size=2), "multiple of group_size: 5 is not one of 2"),
+        (lambda: ChatVectorEnv(Echo(), 4, group_size=0), "group_size must be a positive integer"),
+        (lambda: ChatVectorEnv(Echo(), 4, group_size=2, autoreset_mode="NextStep"), "needs autoreset_mode=AutoresetMode.SAME_STEP"),
+        (lambda: ChatVectorEnv([Echo, Echo], 3), "num_envs=3, and there are 2 functions"),
+        (lambda: ChatVectorEnv([]), "must not be empty"),
+        (lambda: ChatVectorEnv([Echo()]), "must have functions that make environments, got Echo"),
+        (lambda: ChatVectorEnv([lambda: THE_SAME] * 2), "returned the same one twice"),
+        (lambda: ChatVectorEnv([lambda: 3]), "returned int, no gymnasium.Env"),  # type: ignore[list-item, return-value]
+        (lambda: ChatVectorEnv("gymnasium/CartPol-v1", 2), "CartPole"),
+        (lambda: ChatVectorEnv(gym.make("CartPole-v1"), 2), "not a chat environment"),
+        (lambda: ChatVectorEnv(Unrecorded(Echo(), 1), 2), "Unrecorded does not record its arguments"),
+        (lambda: ChatVectorEnv(7, 2), "an id, a spec, an environment, or a function"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_arguments_of_the_constructor(make: Callable[[], Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        make()
+
+
+def test_one_environment_of_a_kind_that_cannot_be_made_again_can_be_played() -> None:
+    envs = ChatVectorEnv(Unrecorded(Echo(), 1))
+    envs.reset(seed=0)
+    assert envs.step(["a"])[0][0][-1].content == "you said a"
+    envs.close()
+
+
+def test_many_that_are_plain_let_others_have_their_turn() -> None:
+    """A step that computes for long is interrupted now and then, so that what waits elsewhere on the loop goes on."""
+
+    class Computes(Echo):
+        def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:
+            until = time.perf_counter() + 0.003
+            while time.perf_counter() < until:
+                pass
+            return super().env_response(messages, state)
+
+    seen: list[int] = []
+
+    async def count_turns() -> None:
+        while len(seen) < 3:
+            seen.append(1)
+            await asyncio.sleep(0)
+
+    from vfgym.aio.background import background_loop
+
+    envs = ChatVectorEnv(Computes(), 20)
+    envs.reset(seed=0)
+    envs.send(["?"] * 20, range(20))
+    asyncio.run_coroutine_threadsafe(count_turns(), background_loop()).result(20)
+    envs.recv(min_ready=20)
+    assert len(seen) == 3
+    envs.close()
