@@ -136,6 +136,22 @@ def test_a_rubric_of_whole_groups_scores_when_all_have_ended(wrap: Any) -> None:
     envs.close()
 
 
+def test_an_episode_that_is_over_before_its_first_turn_counts_in_its_group() -> None:
+    """Set-up failed, say, or a condition holds at once."""
+
+    class Over(UntilDone):
+        @vfgym.stop
+        def is_over(self, state: vfgym.State) -> bool:
+            return True
+
+    for rubric in (vfgym.Rubric(length), vfgym.Rubric(place_in_group)):
+        envs = ChatVectorEnv(Over(rubric=rubric), 2, group_size=2)
+        envs.reset(seed=0)
+        _, _, terminations, _, infos = envs.step(["a", "a"])
+        assert (terminations.tolist(), infos["group_reward"].tolist()) == ([True, True], [0.0, 0.0])
+        envs.close()
+
+
 @pytest.mark.parametrize(("declared", "counts"), [(None, 1.0), (-2.0, -2.0), (3.0, 1.0)])
 def test_failing_never_pays(declared: float | None, counts: float) -> None:
     """A member that failed counts with the lower of what is declared and the least that another earned."""

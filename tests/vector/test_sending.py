@@ -14,6 +14,8 @@ import pytest
 
 import vfgym
 from tests.environments import Echo, Talk
+from tests.interruptions import ctrl_c
+from vfgym.aio.background import background_loop, wait
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, ResetNeeded
 from vfgym.vector import ChatVectorEnv
 
@@ -72,8 +74,6 @@ def open_gate(env: Gate, *words: str) -> None:
     async def let_through() -> None:
         for word in words:
             env.gates.setdefault(word, asyncio.Event()).set()
-
-    from vfgym.aio.background import wait
 
     wait(let_through())
 
@@ -253,6 +253,26 @@ def test_one_environment_that_raises_leaves_the_others_unharmed() -> None:
     assert env.cleaned == 4
 
 
+def test_ctrl_c_ends_the_waiting_and_loses_nothing() -> None:
+    """A step is interrupted while its environments wait; what they return can be received."""
+
+    class Interrupted(Gate):
+        async def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:
+            if messages[-1].content == "interrupt":
+                interrupt()
+            return await super().env_response(messages, state)
+
+    with ctrl_c() as interrupt:
+        env = Interrupted()
+        envs = ChatVectorEnv(env, 2)
+        envs.reset(seed=0)
+        with pytest.raises(KeyboardInterrupt):
+            envs.step(["a", "interrupt"])
+        open_gate(env, "a", "interrupt")
+        assert envs.recv(min_ready=2)[-1]["env_id"].tolist() == [0, 1]
+        envs.close()
+
+
 def test_closing_gives_up_what_runs_and_cleans_up() -> None:
     env = Gate()
     envs = ChatVectorEnv(env, 3)
@@ -358,8 +378,6 @@ def test_many_that_are_plain_let_others_have_their_turn() -> None:
         while len(seen) < 3:
             seen.append(1)
             await asyncio.sleep(0)
-
-    from vfgym.aio.background import background_loop
 
     envs = ChatVectorEnv(Computes(), 20)
     envs.reset(seed=0)

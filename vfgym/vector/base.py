@@ -14,30 +14,30 @@ from gymnasium.vector.utils import batch_differing_spaces, batch_space
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.aio.bridge import bridge
 from vfgym.errors import ConfigurationError
-from vfgym.vector.places import Place
+from vfgym.vector.members import VectorMember
 
 T = TypeVar("T")
 
 
-class PlacesVectorEnv(VectorEnv[Any, Any, np.ndarray]):
+class InProcessVectorEnv(VectorEnv[Any, Any, np.ndarray]):
     """A vector of environments in one process. Everything that touches them is called on the background event loop."""
 
-    _places: list[Place]
+    _members: list[VectorMember]
 
     @property
     def envs(self) -> list[gym.Env[Any, Any]]:
         """The environments."""
-        return [place.env for place in self._places]
+        return [member.env for member in self._members]
 
     @property
     def single_observation_space(self) -> gym.Space[Any]:  # type: ignore[override]
         """The observation space of the first environment."""
-        return self._places[0].env.observation_space
+        return self._members[0].env.observation_space
 
     @property
     def single_action_space(self) -> gym.Space[Any]:  # type: ignore[override]
         """The action space of the first environment."""
-        return self._places[0].env.action_space
+        return self._members[0].env.action_space
 
     @functools.cached_property
     def observation_space(self) -> gym.Space[Any]:  # type: ignore[override]

@@ -19,7 +19,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.runs.evaluate import check_integer
 from vfgym.runs.replicas import EnvLike, Replicas
 from vfgym.spaces import MessageSpace
-from vfgym.vector.base import PlacesVectorEnv
+from vfgym.vector.base import InProcessVectorEnv
 from vfgym.vector.checks import (
     as_actions,
     as_autoreset_mode,
@@ -31,14 +31,14 @@ from vfgym.vector.checks import (
     check_group_size,
 )
 from vfgym.vector.infos import batch_infos
-from vfgym.vector.places import Place
+from vfgym.vector.members import VectorMember
 from vfgym.vector.units import Units
 
 Stepped: TypeAlias = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]
 """Observations, rewards, terminations, truncations and infos of several environments."""
 
 
-class ChatVectorEnv(PlacesVectorEnv):
+class ChatVectorEnv(InProcessVectorEnv):
     """Chat environments side by side: all that take a step wait together, on one event loop.
 
     Seeds, ``options["reset_mask"]``, observations, infos and autoreset are as in `gymnasium.vector.SyncVectorEnv`. What is plain runs on
@@ -116,14 +116,14 @@ class ChatVectorEnv(PlacesVectorEnv):
         in_groups = self.group_size > 1
         defers = in_groups and (definition.requires_group_rollouts or definition.rubric.provides_advantages)
         replicas = [self._replicas.take(defers_scoring=defers) for _ in range(self.num_envs)]
-        self._places = [Place(replica, AutoresetMode.DISABLED if in_groups else self.autoreset_mode) for replica in replicas]
-        for index, place in enumerate(self._places):
-            self._check_alike(index, place.env)
-        self._units = Units(self._places, self.group_size)
+        self._members = [VectorMember(replica, AutoresetMode.DISABLED if in_groups else self.autoreset_mode) for replica in replicas]
+        for index, member in enumerate(self._members):
+            self._check_alike(index, member.env)
+        self._units = Units(self._members, self.group_size)
 
     def _check_alike(self, index: int, env: gym.Env[Any, Any]) -> None:
         for name in ("observation_space", "action_space"):
-            space, first = getattr(env, name), getattr(self._places[0].env, name)
+            space, first = getattr(env, name), getattr(self._members[0].env, name)
             if not is_space_dtype_shape_equiv(space, first):
                 raise ConfigurationError(f"the environments of a vector must be of one kind: {name} {index} is {space}, the first {first}")
 
@@ -157,8 +157,8 @@ class ChatVectorEnv(PlacesVectorEnv):
         ids = range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist()
         self._on_loop(self._units.reset, ids, seeds, each)
         chosen = set(ids)
-        infos = batch_infos([place.last.info if index in chosen else {} for index, place in enumerate(self._places)])
-        return self._observations(self._places), infos
+        infos = batch_infos([member.last.info if index in chosen else {} for index, member in enumerate(self._members)])
+        return self._observations(self._members), infos
 
     def step(self, actions: Any) -> Stepped:
         """Play an action in each environment, and wait for all of them.
@@ -222,23 +222,23 @@ class ChatVectorEnv(PlacesVectorEnv):
         space = self.single_action_space
         found = as_actions(actions, space if isinstance(space, MessageSpace) else self.action_space, len(ids))
         for index, action in zip(ids, found, strict=True):
-            check_action(index, action, space, is_played=not self._places[index].is_over)
+            check_action(index, action, space, is_played=not self._members[index].is_over)
         return dict(zip(ids, found, strict=True))
 
     def _stepped(self, ids: Sequence[int]) -> Stepped:
-        last = [self._places[index].last for index in ids]
+        last = [self._members[index].last for index in ids]
         return (
-            self._observations([self._places[index] for index in ids]),
+            self._observations([self._members[index] for index in ids]),
             np.array([each.reward for each in last], dtype=np.float64),
             np.array([each.terminated for each in last], dtype=np.bool_),
             np.array([each.truncated for each in last], dtype=np.bool_),
             batch_infos([each.info for each in last]),
         )
 
-    def _observations(self, places: Sequence[Place]) -> Any:
+    def _observations(self, members: Sequence[VectorMember]) -> Any:
         space = self.single_observation_space
-        batch: Any = create_empty_array(space, n=len(places))
-        return concatenate(space, [copy.copy(place.last.observation) for place in places], batch)
+        batch: Any = create_empty_array(space, n=len(members))
+        return concatenate(space, [copy.copy(member.last.observation) for member in members], batch)
 
     def _check_open(self) -> None:
         if self.closed:

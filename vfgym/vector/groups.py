@@ -14,41 +14,41 @@ from vfgym.episode.scoring import score_together
 from vfgym.results.samples import group_advantages, group_rewards
 from vfgym.runs.rollout import as_error
 from vfgym.tasks import TaskStream
-from vfgym.vector.places import Place
+from vfgym.vector.members import VectorMember
 from vfgym.vector.running import Phases
 
 
-class Group:
+class TaskGroup:
     """Environments that play one task after another, each time from one seed."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, members: Sequence[VectorMember]) -> None:
         """Join environments. Each waits at the end of its episode; where they defer scoring, they are scored together."""
-        self._places = places
-        self._seats = [place.seat for place in places]
+        self._members = members
+        self._seats = [member.seat for member in members]
         self._rng: np.random.Generator | None = None
         self._streams: dict[str, TaskStream] = {}
 
     def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Phases:
         """Begin episodes of one task, whether or not those before have ended."""
         seed, options = self._draw(seed, options or {})
-        yield [place.reset(seed, options) for place in self._places]
+        yield [member.reset(seed, options) for member in self._members]
 
     def step(self, actions: Sequence[Any]) -> Phases:
         """Play an action in each environment whose episode has not ended, and begin with the next task once all have."""
         moving = []
-        for place, action in zip(self._places, actions, strict=True):
-            if place.is_over:
-                place.last = place.last._replace(reward=0.0)
+        for member, action in zip(self._members, actions, strict=True):
+            if member.is_over:
+                member.last = member.last._replace(reward=0.0)
             else:
-                moving.append(place.step(action))
+                moving.append(member.step(action))
         yield moving
-        if all(place.is_over for place in self._places):
-            ended = [place.last for place in self._places]
+        if all(member.is_over for member in self._members):
+            ended = [member.last for member in self._members]
             scores: list[dict[str, Any]] = []
             yield [self._score(ended, scores)]
             yield from self.reset(None, None)
-            for place, last, score in zip(self._places, ended, scores, strict=True):
-                place.last = last._replace(observation=place.last.observation, info={**score, **place.last.info})
+            for member, last, score in zip(self._members, ended, scores, strict=True):
+                member.last = last._replace(observation=member.last.observation, info={**score, **member.last.info})
 
     def _draw(self, seed: int | None, options: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
         """Return seed and options with which every member begins: they follow from the last seed that was given."""

@@ -8,26 +8,26 @@ from typing import Any
 from gymnasium.vector import AutoresetMode
 
 from vfgym.errors import ConfigurationError, EpisodeBusy, ResetNeeded
-from vfgym.vector.groups import Group
-from vfgym.vector.places import Place
+from vfgym.vector.groups import TaskGroup
+from vfgym.vector.members import VectorMember
 from vfgym.vector.running import Running
 
 
 class Units:
     """The units of a vector. Everything but the constructor is called on one event loop."""
 
-    def __init__(self, places: Sequence[Place], size: int) -> None:
+    def __init__(self, members: Sequence[VectorMember], size: int) -> None:
         """Let so many environments move as one.
 
         Args:
-            places: The environments.
-            size: How many of them, one after another, are a unit; more than one are a `Group`.
+            members: The environments.
+            size: How many of them, one after another, are a unit; more than one are a `TaskGroup`.
         """
-        self._places = places
+        self._members = members
         self._size = size
-        self._groups = [Group(places[first : first + size]) for first in range(0, len(places), size)] if size > 1 else []
+        self._groups = [TaskGroup(members[first : first + size]) for first in range(0, len(members), size)] if size > 1 else []
         self._running = Running()
-        self._needs_reset = dict.fromkeys(range(len(places)), "no episode has begun")
+        self._needs_reset = dict.fromkeys(range(len(members)), "no episode has begun")
         """The environments that cannot be stepped, and why."""
 
     async def reset(self, ids: Sequence[int], seeds: Sequence[int | None], options: Sequence[Mapping[str, Any] | None]) -> None:
@@ -40,7 +40,7 @@ class Units:
             if self._groups:
                 self._running.start_phases(unit, self._groups[unit].reset(seed, of_unit))
             else:
-                self._running.start(unit, self._places[unit].reset(seed, of_unit))
+                self._running.start(unit, self._members[unit].reset(seed, of_unit))
         try:
             await self._running.begin()
             await self._running.wait_for(units)
@@ -71,14 +71,14 @@ class Units:
                 raise ResetNeeded(f"environment {index}: {self._needs_reset[index]}: call reset() first")
         if not self._groups:
             for index, action in actions.items():
-                self._running.start(index, self._places[index].step(action))
+                self._running.start(index, self._members[index].step(action))
             return
         units = {index // size for index in actions}
         for unit in units:
-            if not all(index in actions for index in self._members(unit)):
-                raise ConfigurationError(f"environments {[*self._members(unit)]} are a group: send their actions together")
+            if not all(index in actions for index in self._ids_of(unit)):
+                raise ConfigurationError(f"environments {[*self._ids_of(unit)]} are a group: send their actions together")
         for unit in sorted(units):
-            self._running.start_phases(unit, self._groups[unit].step([actions[index] for index in self._members(unit)]))
+            self._running.start_phases(unit, self._groups[unit].step([actions[index] for index in self._ids_of(unit)]))
 
     async def receive(self, min_ready: int, timeout: float | None) -> Sequence[int]:
         """Return the numbers of the environments that are ready, when they are so many."""
@@ -97,9 +97,9 @@ class Units:
 
     async def cancel(self) -> None:
         """Give up what all units do."""
-        await self._running.cancel(range(len(self._places) // self._size))
+        await self._running.cancel(range(len(self._members) // self._size))
 
-    def _members(self, unit: int) -> range:
+    def _ids_of(self, unit: int) -> range:
         return range(unit * self._size, (unit + 1) * self._size)
 
     def _take_ready(self) -> list[int]:
@@ -108,7 +108,7 @@ class Units:
         units = sorted(ready)
         failed = [unit for unit in units if ready[unit] is not None]
         self._take(failed[:1] or units)
-        return [index for unit in units for index in self._members(unit)] if self._groups else units
+        return [index for unit in units for index in self._ids_of(unit)] if self._groups else units
 
     def _take(self, units: Sequence[int]) -> None:
         """Take units that are ready.
@@ -121,11 +121,11 @@ class Units:
             error = self._running.ready.pop(unit)
             if error is not None:
                 failure = failure or error
-                self._needs_reset.update(dict.fromkeys(self._members(unit), f"it raised {error!r}"))
+                self._needs_reset.update(dict.fromkeys(self._ids_of(unit), f"it raised {error!r}"))
             elif self._needs_reset:
-                for index in self._members(unit):
+                for index in self._ids_of(unit):
                     self._needs_reset.pop(index, None)
-            if not self._groups and (place := self._places[unit]).is_over and place.resets is AutoresetMode.DISABLED:
+            if not self._groups and (member := self._members[unit]).is_over and member.resets is AutoresetMode.DISABLED:
                 self._needs_reset[unit] = "its episode is over"
         if failure is not None:
             raise failure

@@ -14,7 +14,7 @@ from vfgym.episode import Outcome
 from vfgym.runs.replicas import Replica
 
 
-class Place:
+class VectorMember:
     """One environment of a vector.
 
     A chat environment's own steps are taken. One inside wrappers is called as it is, and so has to be begun inside a
@@ -50,7 +50,13 @@ class Place:
         if self.is_over and self.resets is AutoresetMode.NEXT_STEP:
             yield from self.reset()
             return
-        last = Outcome(*self.env.step(action)) if self._bare is None else (yield from self._bare.step_steps(action))
+        if self.seat.defers_scoring and (episode := self.seat.episode) is not None and episode.is_over:
+            last = episode.outcome()  # it was over before the first action, and is not scored here
+        elif self._bare is None:
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            last = Outcome(observation, float(reward), terminated, truncated, info)
+        else:
+            last = yield from self._bare.step_steps(action)
         if last.terminated or last.truncated:
             self.is_over = True
             if self.resets is AutoresetMode.SAME_STEP:
