@@ -6,14 +6,17 @@ import inspect
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, ClassVar, cast
+from enum import Enum
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from vfgym.aio.steps import Steps, eager, run_async, run_each, run_handlers, run_sync
 from vfgym.aio.threads import is_off_loop, off_loop
 from vfgym.calls import CallPlan
-from vfgym.envs.seat import EpisodeSeat
+from vfgym.copying import ATOMIC
+from vfgym.envs.identity import Identity, digest_arguments
+from vfgym.envs.seat import PLAYERS_OWN, EpisodeSeat
 from vfgym.episode import BaseEpisode
 from vfgym.episode.hooks import Hooks, MarkedMethod, NamedCall
 from vfgym.episode.inversion import InvertedEpisode, made_states
@@ -78,6 +81,8 @@ class ChatEnv(EpisodeSeat):
     """Seconds after which an episode ends (see `vfgym.MultiTurnEnv`)."""
     _is_torn_down = False
     _replaced_hooks: ClassVar[frozenset[str]] = frozenset()
+    _arguments = ""
+    """A digest of what it was made with."""
     _hook_names: ClassVar[tuple[str, ...]] = ("is_completed",)
     """Hooks that may be plain, and so may be marked as `vfgym.blocking`."""
 
@@ -105,6 +110,12 @@ class ChatEnv(EpisodeSeat):
             hook = getattr(cls, name, None)
             if hook is not None and is_blocking(hook) and not is_off_loop(hook):
                 setattr(cls, name, off_loop(hook))
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Note what the environment is made with (see `identity`)."""
+        self = super().__new__(cls)
+        self._arguments = digest_arguments(cls, args, kwargs)
+        return self
 
     def __init__(
         self,
@@ -232,6 +243,28 @@ class ChatEnv(EpisodeSeat):
     def definition(self) -> ChatEnv:
         """The environment itself."""
         return self
+
+    # Going back
+
+    @property
+    def identity(self) -> Identity:
+        """Which environment this is: two of one identity play the same episodes."""
+        cls = type(self)
+        return Identity("" if self.spec is None else self.spec.id, f"{cls.__module__}.{cls.__qualname__}", self._arguments)
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether its episodes can be copied in the middle (see `EpisodeSeat.snapshot`), as far as the environment decides that."""
+        return False
+
+    def shared_parts(self) -> dict[str, Any]:
+        """Return by names what its episodes share. Another environment of its identity has the like under the same names."""
+        parts = {"": self, "message_types": self.message_types, "overridden hooks": self.hooks.overridden}
+        parts |= {f"self.{name}": value for name, value in vars(self).items() if name not in PLAYERS_OWN and _is_shared(value)}
+        parts |= {f"tool {number}": tool for number, tool in enumerate(self.tool_defs)}
+        for number, (function, objects) in enumerate(self.rubric.step_scorers()):
+            parts |= {f"step function {number}": function, f"objects of step function {number}": objects}
+        return parts
 
     # Tasks
 
@@ -537,6 +570,12 @@ class ChatEnv(EpisodeSeat):
         forget_teardown(self)
         handlers = [(name, method) for name, method, _ in discover_decorated(self, "teardown")]
         yield from run_handlers([("teardown of the rubric", self.rubric.teardown), *handlers])
+
+
+def _is_shared(value: Any) -> bool:
+    """Say whether a value that an environment holds is an object of its own, and not one that stands for itself anywhere."""
+    is_empty = isinstance(value, tuple | frozenset) and not value
+    return value.__class__ not in ATOMIC and not isinstance(value, type | Enum) and not is_empty
 
 
 def check_split(split: Any) -> None:

@@ -306,6 +306,16 @@ class EnvGroup(ChatEnv):
         env, task = self.routed(dict(input))
         return await env.init_state(task, client, model, sampling_args)
 
+    @property
+    def can_go_back(self) -> bool:
+        """Whether the episodes of every environment can be copied in the middle."""
+        return all(env.can_go_back for env in self.envs)
+
+    def shared_parts(self) -> dict[str, Any]:
+        """Return what the episodes of its environments share, those of each under its name."""
+        own = {f"{name}: {part}": value for name, env in self.env_map.items() for part, value in env.shared_parts().items()}
+        return {**super().shared_parts(), **own}
+
     def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
         """A group plays none itself: the environment that a task is `routed` to does."""
         raise ConfigurationError("an EnvGroup plays no episode itself: ask the environment that routed(task) gives")

@@ -156,6 +156,11 @@ class MultiTurnEnv(ChatEnv):
             return InvertedEpisode(self, session, rng, self.timeout_seconds)
         return self._episode_type(self, session, rng)
 
+    @property
+    def can_go_back(self) -> bool:
+        """Whether its episodes can be copied in the middle: where nobody overrides `rollout`, whose running code cannot be."""
+        return type(self).rollout is MultiTurnEnv.rollout
+
     # Stop conditions
 
     @stop(priority=100)

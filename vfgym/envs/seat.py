@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import gymnasium as gym
 
 from vfgym.aio.steps import Steps, drive_on, run_async, run_each, run_sync
+from vfgym.envs.going_back import Belongings, Snapshot, copy_belongings
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 Action: TypeAlias = str | Mapping[str, Any] | Response
 """An assistant message: its text, the message itself, or a `Response` that brings usage and token data too."""
+
+PLAYERS_OWN = frozenset(
+    {"_episode", "_streams", "_sessions", "_np_random", "_np_random_seed", "action_space", "_printed", "_picture_shape"}
+)
+"""Attributes of a seat that are its player's, and not the definition's where both are one object."""
 
 RESET_OPTIONS = ("example_id", "split", "task", "game_options")
 """The options that `EpisodeSeat.reset` knows."""
@@ -192,6 +198,52 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         """Return another seat at the same definition, with an episode and random numbers of its own."""
         return Fork(self.definition)
 
+    def snapshot(self) -> Snapshot:
+        """Return the moment in which the episode stands, for `restore` to go back to. The episode goes on as if nothing had been.
+
+        Raises:
+            ResetNeeded: If no episode has begun, or it was broken off.
+            EpisodeBusy: If a step of it is running.
+            EpisodeNotPicklable: If something in it cannot be copied: an item of its state (the text names it), a game that is copied as a
+                new one (`ChatEnv.can_go_back`), or the running code of a `rollout` of the author's own.
+        """
+        return Snapshot(self.definition, copy_belongings(self.definition, self._belongings()))
+
+    def restore(self, snapshot: Snapshot) -> tuple[list[Message], dict[str, Any]]:
+        """Go back to a moment, of this seat or of any other at such an environment; an unfinished episode is cleaned up first.
+
+        All is as it was: the game, the random numbers, the stream of tasks, and the time that was left.
+
+        Returns:
+            Observation and info of that moment.
+
+        Raises:
+            ConfigurationError: If the snapshot is of another environment; the episode stands as it was.
+            EpisodeBusy: If a step of the episode is running.
+        """
+        return run_sync(self._restore(snapshot))
+
+    async def arestore(self, snapshot: Snapshot) -> tuple[list[Message], dict[str, Any]]:
+        """Go back to a moment, from async code (see `restore`)."""
+        return await run_async(self._restore(snapshot))
+
+    def branch(self, seed: int | None = None) -> Fork:
+        """Return another seat in which the same episode goes on, at the same definition.
+
+        Args:
+            seed: Lets every generator of the branch begin anew, those of its game, its opponents and its state, so that it does not foresee
+                what will happen here. With None the same will happen in both, as long as the answers are the same.
+
+        Raises:
+            ConfigurationError: If the seed is not an integer from 0.
+            ResetNeeded: As `snapshot` does, like the others.
+            EpisodeBusy: If a step of the episode is running.
+            EpisodeNotPicklable: If something in the episode cannot be copied.
+        """
+        branch = self.fork()
+        branch._take_belongings(copy_belongings(self.definition, self._belongings(), seed))
+        return branch
+
     def render(self) -> str | Picture | None:
         """Return the conversation as text (``render_mode="ansi"``) or a picture (``"rgb_array"``).
 
@@ -324,6 +376,31 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         if self.render_mode == "human":
             self._print(outcome.observation)
         return outcome
+
+    def _belongings(self) -> Belongings:
+        """Return what this player knows and nobody else."""
+        space = vars(self).get("action_space")
+        numbers = space._np_random if isinstance(space, MessageSpace) else None
+        return Belongings(self._require_begun(), self._sessions, self._streams, self.np_random, self._np_random_seed, numbers)
+
+    def _take_belongings(self, belongings: Belongings) -> None:
+        """Go on with what another player knew."""
+        self._episode, self._sessions, self._streams = belongings.episode, belongings.sessions, belongings.streams
+        self._np_random, self._np_random_seed = belongings.np_random, belongings.np_random_seed
+        if belongings.action_numbers is not None:
+            self.action_space._np_random = belongings.action_numbers
+        self._printed = ()
+
+    def _restore(self, snapshot: Snapshot) -> Steps[tuple[list[Message], dict[str, Any]]]:
+        if not isinstance(snapshot, Snapshot):
+            raise ConfigurationError(f"restore takes what snapshot() returned, got {type(snapshot).__name__}")
+        belongings = snapshot.open(self.definition)
+        if self._episode is not None and self._episode.is_busy:
+            raise EpisodeBusy("a step of this episode is still running: restore it before or after that")
+        yield from run_each([self._abandon(), self._sessions.close()])
+        self._take_belongings(belongings)
+        observation, _, _, _, info = self._copy_outcome(belongings.episode)
+        return observation, info
 
     def _abandon(self) -> Steps[None]:
         if self._episode is not None and not self._episode.is_over:

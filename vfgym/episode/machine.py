@@ -112,6 +112,9 @@ class BaseEpisode:
         """When play has to end, as a time of `time.monotonic`: whoever answers is not waited for any longer. None for never."""
         return None
 
+    def put_off(self, seconds: float) -> None:
+        """Go on as much later: the time that has passed since then does not count."""
+
     def conversation(self) -> list[Message]:
         """Return the whole conversation that the model must answer, or that was had."""
         raise NotImplementedError
@@ -297,6 +300,12 @@ class Episode(BaseEpisode):
     def deadline(self) -> float | None:
         """When play has to end (see `BaseEpisode.deadline`): `timeout_seconds` after it began."""
         return self._deadline
+
+    def put_off(self, seconds: float) -> None:
+        """Go on as much later: its deadline is put off, and the prompt was shown later."""
+        self._shown += seconds
+        if self._deadline is not None:
+            self._deadline += seconds
 
     def conversation(self) -> list[Message]:
         """Return the whole conversation: the prompt to answer, and at the end prompt and completion."""

@@ -189,6 +189,11 @@ class MultiplayerEnv(GameSessionEnv):
         answers = [self.message_of(assistant(move))["content"] for move in moves]
         return answers if all(isinstance(answer, str) for answer in answers) else moves
 
+    def shared_parts(self) -> dict[str, Any]:
+        """Return what its episodes share, the agents at the other seats among it."""
+        agents = self._opponents if isinstance(self._opponents, Mapping) else {}
+        return {**super().shared_parts(), **{f"opponent {player}": agent for player, agent in agents.items()}}
+
     def open_game(self) -> TurnBasedGame:
         """Make a table at which the game is played.
 

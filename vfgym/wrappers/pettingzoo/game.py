@@ -15,6 +15,7 @@ from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_
 from vfgym.foreign import mute_warnings
 from vfgym.messages import AssistantMessage, Message
 from vfgym.output.pictures import Picture
+from vfgym.reseeding import OwnDice, reseed
 from vfgym.wrappers.games.answers import Answers
 from vfgym.wrappers.games.masks import allows, find_mask, mask_of
 from vfgym.wrappers.games.pictures import draw_game, draws_itself
@@ -50,7 +51,7 @@ class _Seat:
     """How the player was told that the game is over."""
 
 
-class PettingZooGame(TurnBasedGame):
+class PettingZooGame(TurnBasedGame, OwnDice):
     """A PettingZoo environment of the AEC kind (agents act in turn), played in words.
 
     Players are the environment's agents, under their own names. A player is shown the rules, who it is, how to answer, and the
@@ -58,7 +59,8 @@ class PettingZooGame(TurnBasedGame):
     player answers with one action. Illegal moves, which end most of PettingZoo's games, are not played: the same player is asked again.
 
     A game follows from its seed and its moves, and that is how a table is pickled and copied in the middle of a game: the copy
-    makes an environment of its own and plays the moves again. A game without a seed is given the next one of the table's own.
+    makes an environment of its own and plays the moves again. Random numbers that began anew (`reseed`) do so again after the same move.
+    A game without a seed is given the next one of the table's own.
 
     >>> table = PettingZooGame("classic/tictactoe_v3")
     >>> table.reset(seed=0, options=None)
@@ -207,8 +209,10 @@ class PettingZooGame(TurnBasedGame):
         self._open()
         if self._seats:
             self._begin()
-            for action in self._actions:
+            for made, action in enumerate(self._actions):
+                self._reseed_after(made)
                 self._play(action)
+            self._reseed_after(len(self._actions))
             self.__dict__.update(state)  # a game that was stopped from outside is over, though its moves leave it open
 
     # One game
@@ -227,6 +231,8 @@ class PettingZooGame(TurnBasedGame):
             self._rng = np.random.default_rng(seed)
         self._begun_with = (seed, None if options is None else dict(options))
         self._actions: list[Any] = []
+        self._reseeded: list[tuple[int, int]] = []
+        """After how many moves the environment's random numbers began anew, and at which seed."""
         self._answered = 0
         self._was_stopped = False
         self._seats = {player: _Seat() for player in self.players}
@@ -242,6 +248,19 @@ class PettingZooGame(TurnBasedGame):
         self._last_shown: dict[Player, str] = {}
         self.was_truncated = False
         self._go_on()
+
+    def reseed(self, seed: int) -> None:
+        """Let the random numbers of the environment, and those of the table, begin anew."""
+        self._rng = np.random.default_rng(seed)
+        if self._seats:
+            self._reseeded.append((len(self._actions), seed))
+            reseed(self.env, seed)
+
+    def _reseed_after(self, moves: int) -> None:
+        """Let the environment's random numbers begin anew, if they did so after that many moves."""
+        for made, seed in self._reseeded:
+            if made == moves:
+                reseed(self.env, seed)
 
     def move(self, message: Message) -> Played:
         """Play the action that a message names, for the player whose turn it is.

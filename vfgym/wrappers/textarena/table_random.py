@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from vfgym.reseeding import OwnDice
+
 
 class _Process:
     """The random numbers of the process."""
@@ -23,7 +25,7 @@ class _Process:
     numpy = np.random
 
 
-class RandomNumbers:
+class RandomNumbers(OwnDice):
     """The random numbers of one table. Games draw from them inside `run`.
 
     Python's generator is seeded as TextArena seeds the process's, so the same seed gives the same game as there. TextArena never seeds
@@ -55,6 +57,10 @@ class RandomNumbers:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._open_context()
+
+    def reseed(self, seed: int) -> None:
+        """Start at a seed, NumPy's numbers too, which nobody may have asked for yet."""
+        self.seed(seed)
 
     def seed(self, seed: int) -> None:
         """Start at a seed."""
