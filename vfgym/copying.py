@@ -1,7 +1,8 @@
 """`deep_copy`: what `copy.deepcopy` makes, in about half the time, for whoever copies episodes again and again.
 
 Both keep the same memo and ask an object in the same way how it is copied (``__deepcopy__``, `copyreg`, ``__reduce_ex__``), so either may
-be called inside the other. What stands in the memo from the start as its own copy is shared.
+be called inside the other. What stands in the memo from the start as its own copy is shared, and so are windows of pygame, which
+`copy.deepcopy` refuses: copies of a game draw with the same.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def deep_copy(value: T, memo: Memo) -> T:
         if made is not value:
             memo[id(value)] = made
         return made  # type: ignore[no-any-return]
+    if cls.__module__.partition(".")[0] == "pygame":  # what a game draws with: a window, a clock; each picture is drawn from scratch
+        return value
     reduce = copyreg.dispatch_table.get(cls)
     reduced = value.__reduce_ex__(4) if reduce is None else reduce(value)
     if isinstance(reduced, str):

@@ -67,22 +67,29 @@ class GymnasiumEpisode(Episode):
 _AS_EZPICKLE = (object.__reduce_ex__, object.__reduce__, EzPickle.__getstate__)
 
 
-def _check_copies(game: Any) -> None:
-    """Raise if a copy of a game, or of a wrapper around it, is a new one that has not begun.
+def find_copied_as_new(game: Any) -> type | None:
+    """Return the class of a game, or of a wrapper around it, whose copy is a new one that has not begun; None where copies go on.
 
     So it is with MuJoCo's, Box2D's and Atari's (Gymnasium 1.4, ale-py 0.12). A game that says itself how it is copied knows best.
     """
     while True:
         cls: Any = type(game)
-        if (cls.__reduce_ex__, cls.__reduce__, cls.__getstate__) == _AS_EZPICKLE:
-            raise EpisodeNotPicklable(
-                f"{cls.__name__} is pickled and copied by the arguments of its constructor only (gymnasium.utils.EzPickle), so what is"
-                " being played would be lost: pickle or copy the environment before its first reset() or after the end of an episode;"
-                " another one that is reset with the same seed and given the same answers gets to the same place"
-            )
+        if (cls.__reduce_ex__, cls.__reduce__, cls.__getstate__) == _AS_EZPICKLE and not hasattr(cls, "__deepcopy__"):
+            return cls  # type: ignore[no-any-return]
         if not isinstance(game, gym.Wrapper | OldGymGame):
-            return
+            return None
         game = game.env if isinstance(game, gym.Wrapper) else game.game
+
+
+def _check_copies(game: Any) -> None:
+    """Raise if a copy of a game is a new one."""
+    cls = find_copied_as_new(game)
+    if cls is not None:
+        raise EpisodeNotPicklable(
+            f"{cls.__name__} is pickled and copied by the arguments of its constructor only (gymnasium.utils.EzPickle), so what is"
+            " being played would be lost: pickle or copy the environment before its first reset() or after the end of an episode;"
+            " another one that is reset with the same seed and given the same answers gets to the same place"
+        )
 
 
 @dataclass
@@ -183,6 +190,7 @@ class GymnasiumGame(GameEnv):
             self._lowest = None if game.spec is None else _lowest_reward(game, game.spec)
             self._most_moves = None if game.spec is None else game.spec.max_episode_steps
             draws = draws_itself(game)
+            self._copies_go_on = find_copied_as_new(game) is None
         finally:
             close_or_log(made)
         self._make_game = make_game
@@ -305,6 +313,11 @@ class GymnasiumGame(GameEnv):
         if terminated or truncated:
             shown = join_contents([shown, _closing_text(count, len(actions))])
         return Turn(self.answers.reply(message, shown), earned, bool(terminated), bool(truncated), kept)
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether its episodes can be copied in the middle: not where a copy of the game is a new one, which Box2D's and MuJoCo's are."""
+        return super().can_go_back and self._copies_go_on
 
     def _lines(self, state: State, reward: float | None, *, is_over: bool = False) -> str:
         """Return what is told below the observation."""
