@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,6 +87,15 @@ class _MoveSampler:
         return move if self._message_of is None else self._message_of(move)  # type: ignore[return-value]
 
 
+def _copy_closure(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
+    """Return a function that goes on alike with variables of its own, which a deep copy of a function shares."""
+    cells = tuple(CellType(copy.deepcopy(cell.cell_contents, memo)) for cell in function.__closure__ or ())
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
 class Opponent:
     """An agent at an opponent's seat, for one game."""
 
@@ -107,9 +117,17 @@ class Opponent:
         """Whether the last answer was cut off by the limit of its length."""
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        # A closure cannot be pickled, and a deep copy would share it. A copy asks the agent for a new one.
+        # A closure cannot be pickled. What comes out of a pickle asks the agent for a new one.
         answering = None if isinstance(self._answering, FunctionType) else self._answering
         return None, {**{name: getattr(self, name) for name in self.__slots__}, "_answering": answering}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Opponent:
+        made = memo[id(self)] = object.__new__(type(self))
+        for name in self.__slots__:
+            setattr(made, name, copy.deepcopy(getattr(self, name), memo))
+        if isinstance(self._answering, FunctionType) and self._answering is not self._agent:
+            made._answering = _copy_closure(self._answering, memo)
+        return made
 
     def answer(self, prompt: Message, view: PlayerView) -> Any:
         """Return the agent's answer to all that it was told; it may have to be awaited.
