@@ -32,12 +32,12 @@ What is here, from the inside out:
 - messages, and what an author writes with: `UserMessage`, `ToolCall`, `Tool`, `Parser`, `Rubric`, and the marks `@reward`, `@stop`, ...
 - environments to subclass: `MultiTurnEnv`, `ToolEnv`, `StatefulToolEnv`; `GameEnv` and `MultiplayerEnv` around games; `EnvGroup` of several
 - who answers: `ModelAgent` with a `ClientConfig` or a `Client`, `RandomAgent`, `OracleAgent`, `ScriptedAgent`, `HumanAgent`
-- runs: `evaluate`, `aevaluate`; `rollout` for training, whose samples `vfgym.training` makes
+- runs: `evaluate`, `aevaluate`; `rollout` for training, whose samples `vfgym.training` makes; `replay` of a saved rollout
 """
 
 from vfgym.agents import HumanAgent, ModelAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client, ClientConfig
-from vfgym.envs import ChatEnv, EnvGroup, MultiTurnEnv, SingleTurnEnv, StatefulToolEnv, ToolEnv
+from vfgym.envs import ChatEnv, EnvGroup, MultiTurnEnv, SingleTurnEnv, Snapshot, StatefulToolEnv, ToolEnv
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.messages import (
     AssistantMessage,
@@ -57,7 +57,7 @@ from vfgym.output.log_records import protect_log_records
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
 from vfgym.rubrics import JudgeRubric, MathRubric, Rubric, RubricGroup
-from vfgym.runs import aevaluate, evaluate, rollout
+from vfgym.runs import Replay, aevaluate, evaluate, replay, rollout
 from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks
@@ -112,6 +112,7 @@ __all__ = [
     "ProceduralTasks",
     "RandomAgent",
     "ReasoningGymEnv",
+    "Replay",
     "Response",
     "ResponseMessage",
     "ResponseTokens",
@@ -119,6 +120,7 @@ __all__ = [
     "RubricGroup",
     "ScriptedAgent",
     "SingleTurnEnv",
+    "Snapshot",
     "State",
     "StatefulToolEnv",
     "SystemMessage",
@@ -144,6 +146,7 @@ __all__ = [
     "metric",
     "plain",
     "register_description",
+    "replay",
     "reward",
     "rollout",
     "setup",

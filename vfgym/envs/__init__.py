@@ -1,6 +1,7 @@
 """Environments: the seat from which episodes are stepped, and the classes that authors subclass."""
 
 from vfgym.envs.chat import ChatEnv
+from vfgym.envs.going_back import Snapshot
 from vfgym.envs.group import EnvGroup
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.envs.seat import Action, Fork
@@ -15,6 +16,7 @@ __all__ = [
     "Fork",
     "MultiTurnEnv",
     "SingleTurnEnv",
+    "Snapshot",
     "StatefulToolEnv",
     "ToolEnv",
 ]

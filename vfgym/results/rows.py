@@ -25,7 +25,9 @@ class RolloutOutput(dict[str, Any]):
     (where handlers that run after the episode failed: what each one raised), ``tool_defs``,
     ``token_usage`` (where any was reported), ``error_chain`` and ``long_error_chain`` (where there is an error), ``rollout``
     (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), ``fingerprint``
-    (which task it is of, see `vfgym.results.fingerprint_of`), then each metric under its own name, then the state columns
+    (which task it is of, see `vfgym.results.fingerprint_of`), ``env_id`` and ``seed`` (the environment, and the seed that its
+    episode began with, for `vfgym.replay`; rows of `verifiers_compat` are without them), then each metric under its own name,
+    then the state columns
     that were asked for. A metric named like one of these keys stands in ``metrics`` only.
     """
 
@@ -34,7 +36,7 @@ STANDARD_KEYS = frozenset(
     {
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
         *("failed", "counted_reward", "task", "stop_condition", "metrics", "metrics_errors", "cleanup_errors", "tool_defs"),
-        *("token_usage", "error_chain", "long_error_chain", "rollout", "return", "fingerprint", "trajectory"),
+        *("token_usage", "error_chain", "long_error_chain", "rollout", "return", "fingerprint", "env_id", "seed", "trajectory"),
     }
 )
 """Keys of a row that no metric overwrites."""
@@ -71,6 +73,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__
 
 
+_NOT_KNOWN: Mapping[str, Any] = {}
+
+
 def rollout_output(
     state: State,
     *,
@@ -79,6 +84,7 @@ def rollout_output(
     error: BaseException | None = None,
     state_columns: Sequence[str] = (),
     fingerprint: str | None = None,
+    began: Mapping[str, Any] = _NOT_KNOWN,
     failure_reward: float | None = None,
     is_counted: bool = True,
     dropped_log: DroppedValueLog | None = None,
@@ -93,6 +99,7 @@ def rollout_output(
         state_columns: Further items of the state to keep. What has no form in JSON in them is replaced by a text that says so.
             The steps of a ``trajectory`` are `vfgym.results.trajectory.KeptStep`.
         fingerprint: That of its task (see `vfgym.results.fingerprint_of`).
+        began: Its ``env_id`` and its ``seed``, as far as they are known.
         failure_reward: What it counts with if it failed, as its environment declares.
         is_counted: Whether the row says what it counts with; without, means are of its ``reward``, whether it failed or not.
         dropped_log: Reports what was replaced, for all rows of a run; this row alone by default.
@@ -133,6 +140,7 @@ def rollout_output(
     row["return"] = reward if seen_return is None else seen_return
     if fingerprint is not None:
         row["fingerprint"] = fingerprint
+    row.update(began)
     for name, value in metrics.items():
         if name not in STANDARD_KEYS:
             row[name] = value

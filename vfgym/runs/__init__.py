@@ -2,6 +2,7 @@
 
 from vfgym.runs.evaluate import aevaluate, evaluate
 from vfgym.runs.progress import Progress
+from vfgym.runs.replay import Difference, Replay, replay
 from vfgym.runs.rollout import Group, rollout
 
-__all__ = ["Group", "Progress", "aevaluate", "evaluate", "rollout"]
+__all__ = ["Difference", "Group", "Progress", "Replay", "aevaluate", "evaluate", "replay", "rollout"]

@@ -50,6 +50,8 @@ class PlayedRollout:
     """Names by which an `EnvGroup` found that environment."""
     fingerprint: str | None = None
     """That of its task (see `vfgym.results.fingerprint_of`)."""
+    seed: int | None = None
+    """With which its episode was reset."""
     rows: Sequence[RolloutOutput] | None = None
     """The rows of it, where an author's own method made them: they are scored, and kept as they are."""
     is_scored: bool = False

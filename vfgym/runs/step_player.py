@@ -81,7 +81,7 @@ class StepPlayer:
             if is_last or played.failure is not None or not is_retryable(played.state):
                 break
             wait(asyncio.sleep(seconds_before_retry(attempt)))
-        played.route, played.fingerprint = route, fingerprint
+        played.route, played.fingerprint, played.seed = route, fingerprint, config.seed_of(example, number)
         return played
 
     def _attempt(self, example: Example, number: int) -> PlayedRollout:
