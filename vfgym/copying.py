@@ -8,7 +8,6 @@ be called inside the other. What stands in the memo from the start as its own co
 from __future__ import annotations
 
 import copyreg
-import functools
 import weakref
 from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, CodeType, EllipsisType, FunctionType, MethodType, NoneType, NotImplementedType
@@ -54,7 +53,9 @@ def deep_copy(value: T, memo: Memo) -> T:
     copy_builtin = _BUILTIN.get(cls)
     if copy_builtin is not None:
         return copy_builtin(value, memo)  # type: ignore[no-any-return]
-    slots = _slots_of_plain(cls)  # type: ignore[arg-type]
+    slots = _SLOTS.get(cls, ...)
+    if slots is ...:
+        slots = _learn(value)
     if slots is not None:
         return _copy_plain(value, memo, slots)  # type: ignore[no-any-return]
     if issubclass(cls, type):
@@ -75,15 +76,27 @@ def deep_copy(value: T, memo: Memo) -> T:
     return _rebuild(value, memo, *reduced)  # type: ignore[no-any-return]
 
 
-@functools.lru_cache(4096)
-def _slots_of_plain(cls: type) -> tuple[str, ...] | None:
-    """Return the slots of a class that says nothing of its own about how its objects are made and copied; None of any other."""
-    is_plain = (
+_SLOTS: dict[type, tuple[str, ...] | None] = {}
+"""The slots of plain classes, which say nothing of their own about how their objects are made and copied; None of any other class."""
+
+_MOST_KNOWN = 4096
+_COPIED_OTHERWISE = ("__deepcopy__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+
+
+def _learn(value: Any) -> tuple[str, ...] | None:
+    """Learn how objects of a class are copied, from one of them, and return its slots (see `_SLOTS`)."""
+    cls = value.__class__
+    says_nothing = (
         all(getattr(cls, name) is getattr(object, name) for name in ("__new__", "__reduce_ex__", "__reduce__", "__getstate__"))
-        and not any(hasattr(cls, name) for name in ("__deepcopy__", "__setstate__", "__getnewargs__", "__getnewargs_ex__"))
+        and not any(hasattr(cls, name) for name in _COPIED_OTHERWISE)
         and cls not in copyreg.dispatch_table
     )
-    return tuple(copyreg._slotnames(cls)) if is_plain else None  # type: ignore[attr-defined]
+    # A class that is written in C may hold more than its slots, and `__reduce_ex__` refuses then.
+    is_plain = says_nothing and value.__reduce_ex__(4)[:2] == (copyreg.__newobj__, (cls,))  # type: ignore[attr-defined]
+    if len(_SLOTS) >= _MOST_KNOWN:
+        _SLOTS.clear()
+    slots = _SLOTS[cls] = tuple(copyreg._slotnames(cls)) if is_plain else None  # type: ignore[attr-defined]
+    return slots
 
 
 def _copy_plain(value: Any, memo: Memo, slots: tuple[str, ...]) -> Any:

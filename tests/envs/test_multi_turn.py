@@ -6,12 +6,12 @@ import asyncio
 import copy
 import functools
 import pickle
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.clocks import later
 from tests.models import InOrder, answer
 from vfgym import MultiTurnEnv, Rubric, SingleTurnEnv, State, cleanup, stop
 from vfgym.errors import ConfigurationError, InfraError, ModelError, OverlongPromptError, ResetNeeded
@@ -825,12 +825,6 @@ async def test_a_model_that_takes_too_long_ends_the_rollout_with_what_was_said_b
     state = await env.rollout({"prompt": PROMPT}, InOrder("a", asyncio.Event()), "m")
     assert (state["stop_condition"], state["timed_out"], state["is_truncated"]) == ("timeout_reached", True, False)
     assert [message["content"] for message in state["completion"]] == ["a"]
-
-
-def later(monkeypatch: pytest.MonkeyPatch, clock: str, seconds: float) -> None:
-    """Let one of the clocks of `time` go on by some seconds."""
-    original = getattr(time, clock)
-    monkeypatch.setattr(time, clock, lambda: original() + seconds)
 
 
 def test_an_answer_that_comes_after_the_deadline_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:

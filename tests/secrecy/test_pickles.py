@@ -98,6 +98,23 @@ async def test_sampling_arguments_of_a_pickle_are_not_sent() -> None:
         assert server.requests == []
 
 
+def test_snapshots_and_branches_hold_no_key_where_anybody_looks() -> None:
+    """Their pickles and texts have none; what a branch asks with is the opponents' own, keys included."""
+    table = {"dataset": [{"question": "?"}], "sampling_args": sampling_args()}
+    talk = vfgym.MultiTurnEnv(**table)
+    against = vfgym.TextArenaEnv("TicTacToe-v0", seat=0, opponents={1: opponents()["literal"]})
+    for env in (talk, against):
+        env.reset(seed=0)
+        assert hits_in_object("snapshot", env.snapshot()) == []
+        assert hits_in_object("snapshot that came out of a pickle", pickle.loads(pickle.dumps(env.snapshot()))) == []
+        assert hits_in_object("branch", env.branch(seed=1)) == []
+        assert hits_in_object("identity", env.identity) == []
+    assert talk.branch().state["sampling_args"] == talk.state["sampling_args"]
+    other = vfgym.TextArenaEnv("TicTacToe-v0", seat=0, opponents={1: opponents()["literal"]})
+    other.restore(pickle.loads(pickle.dumps(against.snapshot())))
+    assert other.state.game_state.opponents[1]._agent is other._opponents["1"]  # type: ignore[index]
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 async def test_copies_in_memory_keep_the_keys(copied: Any) -> None:
     with ModelServer(api_keys=[key("api-key")]) as server:

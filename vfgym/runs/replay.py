@@ -12,7 +12,6 @@ from gymnasium.envs.registration import EnvSpec
 from vfgym.agents.base import seat_of
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.seat import EpisodeSeat
-from vfgym.episode.stops import TRUNCATING_STOPS
 from vfgym.errors import ConfigurationError, ModelError, OverlongPromptError
 from vfgym.messages import Response, as_message
 from vfgym.results import fingerprint_of
@@ -120,7 +119,7 @@ def _end_as_before(row: Mapping[str, Any], seat: EpisodeSeat, turns: int) -> Dif
         seat.fail(ModelError(str(row["error"].get("error_chain_repr"))))
     else:
         seat.truncate()
-        if stop_condition not in TRUNCATING_STOPS:
+        if stop_condition != "truncated" and row.get("trajectory") is not None:  # without, the limit of tokens is not met again
             return Difference(turns, f"the episode goes on, and that of the row was over ({stop_condition})")
     return None
 

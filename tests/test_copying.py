@@ -1,0 +1,142 @@
+"""`deep_copy` makes what `copy.deepcopy` makes, and shares what its memo says."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import random
+import sys
+import threading
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vfgym import UserMessage
+from vfgym.copying import deep_copy, new_memo
+
+
+class Colour(Enum):
+    red = 1
+
+
+@dataclass
+class Plain:
+    items: list[Any] = field(default_factory=list)
+
+    def count(self) -> int:
+        return len(self.items)
+
+
+class Slotted:
+    __slots__ = ("empty", "items")
+
+    def __init__(self) -> None:
+        self.items = [1, [2]]
+
+
+class Own:
+    """Says itself how it is copied."""
+
+    def __init__(self) -> None:
+        self.copies = 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Own:
+        made = Own()
+        made.copies = self.copies + 1
+        return made
+
+
+class Restored:
+    """Says itself what is kept of it."""
+
+    def __init__(self, value: int) -> None:
+        self.value, self.lock = value, threading.Lock()
+
+    def __getstate__(self) -> int:
+        return self.value
+
+    def __setstate__(self, value: int) -> None:
+        self.__init__(value)  # type: ignore[misc]
+
+
+class Heap(list[int]):
+    pass
+
+
+def everything() -> dict[str, Any]:
+    shared = [1, "a"]
+    return {
+        "atoms": (None, True, 1, 2.5, 1j, "text", b"bytes", ..., int, len, Colour.red),
+        "twice": [shared, shared, (shared, 1)],
+        "containers": {1: {2, 3}, "q": collections.deque([shared]), "o": collections.OrderedDict(a=shared), "f": frozenset({4})},
+        "array": np.arange(4).reshape(2, 2),
+        "heap": Heap([3, 1]),
+        "message": UserMessage("hi"),
+        "plain": Plain([shared]),
+    }
+
+
+def test_it_makes_what_deepcopy_makes() -> None:
+    value = everything()
+    made = deep_copy(value, new_memo())
+    assert str(made) == str(copy.deepcopy(value)) == str(value)
+    assert type(made["heap"]) is Heap
+    assert made["twice"][0] is made["twice"][1] is made["twice"][2][0] is made["containers"]["q"][0] is made["plain"].items[0]
+    assert made["twice"][0] is not value["twice"][0]
+    assert made["array"] is not value["array"]
+    assert made["message"] is value["message"]
+    assert made["atoms"] is value["atoms"]
+
+
+def test_objects_that_say_how_they_are_copied_are_asked() -> None:
+    own, restored, slotted = deep_copy((Own(), Restored(3), Slotted()), new_memo())
+    assert (own.copies, restored.value, slotted.items) == (1, 3, [1, [2]])
+    assert not hasattr(slotted, "empty")
+
+
+def test_a_method_is_that_of_the_copy() -> None:
+    plain = Plain([1])
+    made, count = deep_copy((plain, plain.count), new_memo())
+    made.items.append(2)
+    assert (count(), plain.count()) == (2, 1)
+
+
+def test_what_holds_itself_is_copied_once() -> None:
+    ring: list[Any] = []
+    pair = (ring, 1)
+    ring.append(pair)
+    made = deep_copy(pair, new_memo())
+    assert made[0][0] is made
+    assert made[0] is not ring
+
+
+def test_what_is_shared_is_left_as_it_is() -> None:
+    shared = Plain([1])
+    made = deep_copy({"a": shared, "b": [shared.count]}, new_memo([shared]))
+    assert made["a"] is shared
+    assert made["b"][0].__self__ is shared
+
+
+@pytest.mark.parametrize("value", [threading.Lock(), (number for number in ()), sys.stderr, memoryview(b"")], ids=type)
+def test_what_cannot_be_copied_is_refused_as_deepcopy_refuses_it(value: Any) -> None:
+    with pytest.raises(TypeError) as expected:
+        copy.deepcopy(value)
+    for _ in range(2):
+        with pytest.raises(TypeError, match=str(expected.value)):
+            deep_copy([value], new_memo())
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64])
+def test_generators_go_on_alike_and_apart(bits: Any) -> None:
+    """Their next numbers and what they spawn are the same; one that two things hold stays one."""
+    original = np.random.Generator(bits(7))
+    original.random(3)
+    original.spawn(2)
+    made, again, legacy, python = deep_copy((original, [original], np.random.RandomState(3), random.Random(3)), new_memo())
+    assert again[0] is made
+    assert made.bit_generator is not original.bit_generator
+    assert [*made.random(3), made.spawn(1)[0].random()] == [*original.random(3), original.spawn(1)[0].random()]
+    assert (legacy.random_sample(), python.random()) == (np.random.RandomState(3).random_sample(), random.Random(3).random())

@@ -1,0 +1,277 @@
+"""Going back in games: of every library, with every generator that there is, and only where copies of a game go on."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections import Counter
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import vfgym
+from vfgym import Message
+from vfgym.agents.base import seat_of
+from vfgym.envs.seat import EpisodeSeat
+from vfgym.errors import EpisodeNotPicklable, Error
+from vfgym.registration import list_registered_ids
+from vfgym.runs.replicas import make_env
+
+FAMILIES = (
+    "gymnasium/FrozenLake-v1",
+    "textarena/LiarsDice-v0",
+    "textarena/TicTacToe-v0-train",
+    "pettingzoo/tictactoe-v3",
+    "pettingzoo/hanabi-v5",
+    "reasoning-gym/leg_counting-v0",
+)
+MOST_TURNS = 8
+
+
+def answer(seat: EpisodeSeat) -> Any:
+    """Return an answer that follows from the turn alone: a random move, or text."""
+    rng = np.random.default_rng(len(seat.state["trajectory"]))
+    definition: Any = seat.episode.definition
+    return definition.random_action(seat.state, rng) or definition.action_sampler().sample(rng)
+
+
+def play(seat: EpisodeSeat) -> list[Any]:
+    """Play a few turns on."""
+    outcomes = []
+    while not seat.episode.is_over and len(outcomes) < MOST_TURNS:
+        outcomes.append(seat.step(answer(seat)))
+    return outcomes
+
+
+def begun(env_id: str) -> EpisodeSeat:
+    seat = seat_of(make_env(env_id, {}))
+    seat.reset(seed=1)
+    return seat
+
+
+def check_going_back(env_id: str) -> None:
+    """Branches without a seed, snapshots and pickles of them go on alike, also at another environment of the id."""
+    env = begun(env_id)
+    other = make_env(env_id, {}).unwrapped
+    snapshot, branch, forked = env.snapshot(), env.branch(), env.branch(seed=5).branch()
+    observation, info = env.episode.outcome()[0], env.episode.info()
+    if not env.episode.is_over:
+        expected, again = play(env), play(forked)
+        assert play(branch) == expected
+        for restored, kept in ((env, snapshot), (other, snapshot), (other, pickle.loads(pickle.dumps(snapshot)))):
+            assert restored.restore(kept) == (observation, info)
+            assert play(restored) == expected
+        env.restore(snapshot)
+        assert play(env.branch(seed=5)) == again
+    for each in (env, other):
+        each.close()
+
+
+@pytest.mark.parametrize("env_id", FAMILIES)
+def test_games_go_on_alike_from_a_moment(env_id: str) -> None:
+    check_going_back(env_id)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("env_id", list_registered_ids())
+def test_every_id_goes_back_or_says_that_it_cannot(env_id: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            env = begun(env_id)
+        except Error as error:
+            pytest.skip(str(error))
+        if env.definition.can_go_back:
+            check_going_back(env_id)
+            return
+        with pytest.raises(EpisodeNotPicklable, match="copied"):
+            env.snapshot()
+
+
+# Seeds
+
+
+def test_seeded_branches_of_slippery_ice_go_three_ways_equally_often() -> None:
+    """Right leads up, right or down, with a third of the chance each: 200 branches are within what chance allows (chi-squared, 0.1 %)."""
+    env = vfgym.to_chat("FrozenLake-v1")
+    env.reset(seed=0)
+    counts: Counter[int] = Counter()
+    for seed in range(200):
+        branch = env.branch(seed)
+        branch.step("right")
+        counts[int(branch.state["observation"])] += 1
+    assert counts.keys() == {0, 1, 4}
+    assert sum((count - 200 / 3) ** 2 / (200 / 3) for count in counts.values()) < 13.8
+    assert {int(env.branch().step("right").info["game_info"]["prob"] * 3) for _ in range(3)} == {1}
+
+
+@pytest.mark.parametrize("env_id", ["textarena/TicTacToe-v0", "pettingzoo/tictactoe-v3"])
+def test_a_random_opponent_answers_otherwise_in_seeded_branches_and_alike_in_others(env_id: str) -> None:
+    env = begun(env_id)
+    move = answer(env)
+
+    def replies(seeds: list[int | None]) -> set[str]:
+        return {str(env.branch(seed).step(move).observation[-1].content) for seed in seeds}
+
+    assert len(replies([*range(20)])) > 3
+    assert replies([None] * 3) == {str(env.step(move).observation[-1].content)}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "moves"),
+    [("textarena/PigDice-v0", ["[roll]"] * 4), ("pettingzoo/hanabi-v5", None), ("textarena/2048-v0", ["[up]", "[left]", "[right]"])],
+)
+def test_the_dice_of_a_table_fall_otherwise_in_seeded_branches(env_id: str, moves: list[str] | None) -> None:
+    env = begun(env_id)
+
+    def future(seed: int | None) -> str:
+        branch = env.branch(seed)
+        outcomes = play(branch) if moves is None else [branch.step(move) for move in moves if not branch.episode.is_over]
+        return str([outcome.observation for outcome in outcomes])
+
+    futures = [future(seed) for seed in (None, None, 1, 1, 2)]
+    assert futures[0] == futures[1]
+    assert futures[2] == futures[3]
+    assert len(set(futures)) == 3
+
+
+def test_a_table_that_is_copied_by_its_moves_keeps_what_a_seed_changed() -> None:
+    """A branch of a branch, and a pickle of it, go on with the numbers that began anew in the first."""
+    env = begun("pettingzoo/hanabi-v5")
+    branch = env.branch(seed=3)
+    play(branch)
+    deeper = branch.branch()
+    unpickled = env.fork()
+    unpickled.restore(pickle.loads(pickle.dumps(branch.snapshot())))
+    assert play(branch) == play(deeper) == play(unpickled)
+
+
+# Opponents
+
+
+class Moody:
+    """Remembers, in a closure, how often it was asked, and draws numbers of its own."""
+
+    def for_episode(self, env: gym.Env[Any, Any]) -> Any:
+        rng, asked = env.unwrapped.np_random.spawn(1)[0], 0
+
+        def move(observation: list[Message], info: dict[str, Any]) -> str:
+            nonlocal asked
+            asked += 1
+            legal: list[str] = info["legal_actions"]
+            return legal[(int(rng.integers(100)) + asked) % len(legal)]
+
+        return move
+
+
+@pytest.mark.parametrize("opponents", [Moody(), {"player_2": Moody()}])
+def test_an_opponent_goes_on_with_what_it_remembers(opponents: Any) -> None:
+    env = vfgym.PettingZooEnv("classic/tictactoe_v3", opponents=opponents)
+    env.reset(seed=1)
+    env.step(answer(env))
+    branches = [env.branch(), env.branch().branch()]
+    expected = play(env)
+    assert [play(branch) for branch in branches] == [expected, expected]
+    assert branches[0].state.game_state.opponents["player_2"]._agent is env.state.game_state.opponents["player_2"]._agent
+
+
+def test_self_play_goes_back() -> None:
+    env = vfgym.TextArenaEnv("TicTacToe-v0", opponents="self")
+    env.reset(seed=1)
+    env.step("[4]")
+    snapshot, branch = env.snapshot(), env.branch()
+    expected = play(env)
+    env.restore(snapshot)
+    assert play(env) == play(branch) == expected
+
+
+# Games whose copies do not go on
+
+
+@pytest.mark.parametrize("env_id", ["gymnasium/LunarLander-v3", "gymnasium/InvertedPendulum-v5"])
+def test_a_game_whose_copy_is_a_new_one_says_so(env_id: str) -> None:
+    env = begun(env_id)
+    assert not env.definition.can_go_back
+    for call in (env.snapshot, env.branch):
+        with pytest.raises(EpisodeNotPicklable, match="the arguments of its constructor only"):
+            call()
+    env.close()
+
+
+class Steps(gym.Env[int, int], gym.utils.EzPickle):
+    """A game that says itself how it is copied, which it then knows best."""
+
+    action_space = observation_space = gym.spaces.Discrete(9)
+
+    def __init__(self) -> None:
+        gym.utils.EzPickle.__init__(self)
+        self.steps = 0
+
+    def reset(self, **kwargs: Any) -> Any:
+        self.steps = 0
+        return 0, {}
+
+    def step(self, action: int) -> Any:
+        self.steps += 1
+        return self.steps, 0.0, self.steps == 8, False, {}
+
+
+class CopiedSteps(Steps):
+    def __deepcopy__(self, memo: Any) -> CopiedSteps:
+        made = CopiedSteps()
+        made.steps = self.steps
+        return made
+
+
+def test_a_games_own_declaration_counts() -> None:
+    assert not vfgym.to_chat(Steps, rules="Go on.").can_go_back
+    env = vfgym.to_chat(CopiedSteps, rules="Go on.")
+    assert env.can_go_back
+    env.reset(seed=0)
+    env.step("1")
+    branch = env.branch(seed=1)
+    branch.step("1")
+    assert (env.state["observation"], branch.state["observation"]) == (1, 2)
+
+
+def test_a_game_that_cannot_be_copied_is_named() -> None:
+    class Generating(Steps):
+        def __getstate__(self) -> Any:
+            return vars(self)
+
+        def __setstate__(self, state: Any) -> None:
+            vars(self).update(state)
+
+        def reset(self, **kwargs: Any) -> Any:
+            self.dealt = (card for card in range(9))
+            return super().reset(**kwargs)
+
+    env = vfgym.to_chat(Generating, rules="Go on.")
+    env.reset(seed=0)
+    with pytest.raises(EpisodeNotPicklable, match=r"its game is a Generating, which cannot be \(cannot pickle 'generator'"):
+        env.branch()
+
+
+def test_a_game_that_has_drawn_itself_goes_back() -> None:
+    env = vfgym.to_chat("CartPole-v1", render_mode="rgb_array")
+    env.reset(seed=0)
+    before = env.render()
+    branch = env.branch()
+    assert np.array_equal(branch.render(), before)  # type: ignore[arg-type]
+    for _ in range(5):
+        branch.step("0")
+    assert not np.array_equal(branch.render(), before)  # type: ignore[arg-type]
+    assert np.array_equal(env.render(), before)  # type: ignore[arg-type]
+
+
+async def test_a_game_on_a_thread_of_its_own_goes_back() -> None:
+    env = vfgym.to_chat("FrozenLake-v1", blocking=True)
+    await env.areset(seed=0)
+    await env.astep("right")
+    branches = [env.branch(), env.branch()]
+    first, second = [await branch.astep("down") for branch in branches]
+    assert first == second == await env.astep("down")
+    for seat in (*branches, env):
+        await seat.aclose()
