@@ -32,6 +32,7 @@ class Row:
     players: str = ""
     actions: str = ""
     observations: str = ""
+    goes_back: str = ""
     why_not: str = ""
     since: str = ""
     """The Python from which on it runs (``"Python 3.12"``); empty for every one that vfgym runs on."""
@@ -41,7 +42,7 @@ class Row:
     def cells(self) -> list[str]:
         """Return the row's cells."""
         runs = self.why_not or (f"from {self.since}" if self.since else "yes")
-        return [f"`{self.env_id}`", self.players, self.actions, self.observations, runs, self.oracle, self.random]
+        return [f"`{self.env_id}`", self.players, self.actions, self.observations, self.goes_back, runs, self.oracle, self.random]
 
 
 def described(env_id: str) -> Row:
@@ -64,6 +65,7 @@ def described(env_id: str) -> Row:
         row.why_not = f"no: {error}" if isinstance(error, Error) else f"no: {error!r}"
         return row
     row.players, row.actions, row.observations = "1", "text", "text"
+    row.goes_back = "yes" if definition.can_go_back else "no"
     if isinstance(definition, GymnasiumGame):
         row.actions, row.observations = _kind(definition.game_action_space), _kind(definition.game_observation_space)
     if isinstance(definition, MultiplayerEnv):
@@ -130,7 +132,8 @@ def page(described_rows: list[Row], python: str) -> str:
         "",
         f"*Random* and *oracle* are mean rewards of {EPISODES} episodes of at most {MOST_TURNS} turns: of an agent that makes random moves"
         " (legal ones where the game lets them be found) and, where the environment knows right answers, of one that gives them. In games"
-        " for several players, the other seats are taken by random agents too.",
+        " for several players, the other seats are taken by random agents too. *Goes back* says whether an episode can be copied in the"
+        " middle, for [snapshots and branches](environments.md#going-back).",
         "",
         "TextArena's ids come in three variants each (`-train` shows what TextArena shows in training, `-raw` leaves moves as they are);"
         " they play the same game, so one line stands for the three. Other environments can be made from any Gymnasium or PettingZoo id"
@@ -144,8 +147,8 @@ def page(described_rows: list[Row], python: str) -> str:
             "",
             f"## {title}",
             "",
-            "| id | players | actions | observations | runs offline | oracle | random |",
-            "|---|---|---|---|---|---|---|",
+            "| id | players | actions | observations | goes back | runs offline | oracle | random |",
+            "|---|---|---|---|---|---|---|---|",
         ]
         lines += ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row.cells()) + " |" for row in own]
     return "\n".join(lines) + "\n"

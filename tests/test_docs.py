@@ -15,10 +15,12 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import gymnasium as gym
 import pytest
 
 from scripts import catalogue
 from scripts.markdown_blocks import Block, markdown_blocks
+from vfgym.cli.environments import description
 from vfgym.registration import list_registered_ids
 from vfgym.wrappers.textarena import textarena_games
 
@@ -64,16 +66,27 @@ def test_the_catalogue_has_every_id() -> None:
 def test_the_catalogue_says_which_games_need_a_later_python() -> None:
     """It is made with a Python that has them all; those who read it may have an earlier one."""
     lines = [line.split(" | ") for line in (ROOT / "docs" / "catalogue.md").read_text().splitlines() if line.startswith("| `")]
-    said = {cells[0].strip("| `"): cells[4] for cells in lines if "Python" in cells[4]}
+    said = {cells[0].strip("| `"): cells[5] for cells in lines if "Python" in cells[5]}
     games = [game for game in textarena_games().values() if game["variant"] == "default" and (game["missing"] or "").startswith("Python")]
     assert said == {f"textarena/{game['id']}": f"from {game['missing']}" for game in games}
     assert said["textarena/Chess-v0"] == "from Python 3.12"
 
 
+def test_the_catalogue_and_the_list_say_which_ids_go_back() -> None:
+    """What a game itself answers once it is made, every id of it, is a test of its own (`tests/wrappers/games/test_going_back.py`)."""
+    lines = [line.split(" | ") for line in (ROOT / "docs" / "catalogue.md").read_text().splitlines() if line.startswith("| `")]
+    said = {cells[0].strip("| `"): cells[4] for cells in lines if cells[4]}
+    listed = {env_id: "no" if "cannot go back" in description(env_id) else "yes" for env_id in said}
+    assert said == listed
+    assert {env_id.partition("/")[0] for env_id, goes_back in said.items() if goes_back == "no"} == {"gymnasium"}
+    for env_id in ("gymnasium/CartPole-v1", "gymnasium/BipedalWalker-v3", "gymnasium/Hopper-v5"):
+        assert gym.make(env_id).unwrapped.can_go_back is (said[env_id] == "yes")  # type: ignore[attr-defined]
+
+
 def test_a_row_of_the_catalogue_says_whether_its_game_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("textarena", reason="needs the extra textarena")
     monkeypatch.setattr(catalogue, "EPISODES", 1)
-    runs = {name: catalogue.described(f"textarena/{name}").cells()[4] for name in ("TicTacToe-v0", "ReverseTicTacToe-v0", "Klondike-v0")}
+    runs = {name: catalogue.described(f"textarena/{name}").cells()[5] for name in ("TicTacToe-v0", "ReverseTicTacToe-v0", "Klondike-v0")}
     assert runs["TicTacToe-v0"] == "yes"
     assert runs["ReverseTicTacToe-v0"].startswith("from Python 3.12" if sys.version_info >= (3, 12) else "no: ReverseTicTacToe-v0 cannot")
     assert runs["Klondike-v0"].startswith("no: Klondike-v0 cannot be played here: it needs a repair")

@@ -54,6 +54,7 @@ def description(env_id: str) -> str:
     if spec.namespace == "gymnasium" and name in gymnasium_environments():
         game = gymnasium_environments()[name]
         what, extra = f"game of Gymnasium's {game['group']}, {game['action_space'].lower()} actions", game["group"]
+        what += ", cannot go back in an episode" if extra in _COPIED_AS_NEW else ""
     elif spec.namespace == "textarena" and name in textarena_environments():
         what, missing = _textarena_description(textarena_environments()[name]), why_not(name)
     elif spec.namespace == "pettingzoo" and name in pettingzoo_environments():
@@ -66,6 +67,9 @@ def description(env_id: str) -> str:
         missing = f"pip install 'vfgym[{extra}]'"
     return what if missing is None else f"{what} (cannot run here: {missing})"
 
+
+_COPIED_AS_NEW = ("box2d", "mujoco")
+"""Groups of Gymnasium whose games are copied as new ones: `ChatEnv.can_go_back` says so of each, once it is made."""
 
 _PACKAGES = {"box2d": "Box2D", "mujoco": "mujoco", "pettingzoo": "pettingzoo", "reasoning-gym": "reasoning_gym", "textarena": "textarena"}
 """What an extra brings, without which none of its environments can run."""

@@ -43,6 +43,7 @@ def print_info(env_id: str, env_args: dict[str, Any]) -> None:
             "arguments": str(env.spec.kwargs if env.spec is not None else env_args),
             "evaluation tasks": "endless" if tasks.is_endless else str(len(tasks)),
             "turns": _turns(getattr(definition, "max_turns", None)),
+            "goes back": "yes" if definition.can_go_back else "no",
             **_game_facts(definition),
             "observations": str(env.observation_space),
             "actions": str(env.action_space),

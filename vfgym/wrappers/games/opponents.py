@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable
 from types import CellType, FunctionType
@@ -15,6 +14,7 @@ from vfgym.agents.random import RandomAgent
 from vfgym.aio.background import in_event_loop
 from vfgym.aio.threads import on_thread
 from vfgym.calls import is_async
+from vfgym.copying import deep_copy
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.seat import Fork, as_response
 from vfgym.errors import Error, InfraError, ModelError
@@ -89,7 +89,7 @@ class _MoveSampler:
 
 def _copy_closure(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
     """Return a function that goes on alike with variables of its own, which a deep copy of a function shares."""
-    cells = tuple(CellType(copy.deepcopy(cell.cell_contents, memo)) for cell in function.__closure__ or ())
+    cells = tuple(CellType(deep_copy(cell.cell_contents, memo)) for cell in function.__closure__ or ())
     made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__dict__.update(function.__dict__)
@@ -122,9 +122,10 @@ class Opponent:
         return None, {**{name: getattr(self, name) for name in self.__slots__}, "_answering": answering}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Opponent:
+        memo.setdefault(id(memo), [])
         made = memo[id(self)] = object.__new__(type(self))
         for name in self.__slots__:
-            setattr(made, name, copy.deepcopy(getattr(self, name), memo))
+            setattr(made, name, deep_copy(getattr(self, name), memo))
         if isinstance(self._answering, FunctionType) and self._answering is not self._agent:
             made._answering = _copy_closure(self._answering, memo)
         return made
