@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import random
 from collections.abc import Collection
@@ -56,19 +55,18 @@ def find_generators(root: Any, shared: Collection[int]) -> list[Any]:
     found: list[Any] = []
     level = [root]
     while level:
-        met.update(map(id, level))
-        # Whatever holds a generator is tracked; tuples of numbers and text are not. Each level at once takes a third of the time.
-        fresh = {id(value): value for value in filter(gc.is_tracked, gc.get_referents(*level))}
+        # Whatever holds a generator is tracked; numbers, text, and most tuples of them are not.
+        fresh = filter(gc.is_tracked, gc.get_referents(*level))
         level = []
-        for key, value in fresh.items():
-            kind = _kind_of(value.__class__)
-            if key in met or kind is _Kind.closed:
+        for value in fresh:
+            kind = _KINDS.get(value.__class__) or _learn(value.__class__)
+            if kind is _Kind.closed or id(value) in met:
                 continue
+            met.add(id(value))
             if kind is _Kind.open:
                 level.append(value)
                 continue
             found.append(value)
-            met.add(key)
             if isinstance(value, np.random.Generator):
                 met.add(id(value.bit_generator))
     return found
@@ -82,11 +80,21 @@ class _Kind(Enum):
     generator = "generator"
 
 
-@functools.lru_cache(4096)
-def _kind_of(cls: type) -> _Kind:
+_KINDS: dict[type, _Kind] = {}
+_MOST_KNOWN = 4096
+
+
+def _learn(cls: type) -> _Kind:
+    """Learn what objects of a class are, and return it."""
+    kind = _Kind.open
     if issubclass(cls, np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random | OwnDice):
-        return _Kind.generator
-    return _Kind.closed if cls in ATOMIC or issubclass(cls, type | ModuleType | Message) else _Kind.open
+        kind = _Kind.generator
+    elif cls in ATOMIC or issubclass(cls, type | ModuleType | Message):
+        kind = _Kind.closed
+    if len(_KINDS) >= _MOST_KNOWN:
+        _KINDS.clear()
+    _KINDS[cls] = kind
+    return kind
 
 
 def _begin_anew(bits: Any, sequence: np.random.SeedSequence) -> None:
