@@ -259,7 +259,7 @@ class ChatEnv(EpisodeSeat):
 
     def shared_parts(self) -> dict[str, Any]:
         """Return by names what its episodes share. Another environment of its identity has the like under the same names."""
-        parts = {"": self, "message_types": self.message_types, "overridden hooks": self.hooks.overridden}
+        parts: dict[str, Any] = {"": self, "message_types": self.message_types}
         parts |= {f"self.{name}": value for name, value in vars(self).items() if name not in PLAYERS_OWN and _is_shared(value)}
         parts |= {f"tool {number}": tool for number, tool in enumerate(self.tool_defs)}
         for number, (function, objects) in enumerate(self.rubric.step_scorers()):
