@@ -291,6 +291,8 @@ def test_each_environment_can_have_its_own_options_and_seed() -> None:
     options = {"reset_mask": np.array([True, False, False]), "example_id": 7}
     observations, infos = envs.reset(options=options)
     assert (infos["example_id"][0], infos["_example_id"].tolist()) == (7, [True, False, False])
+    observations[1].append("written by the caller")
+    assert len(envs.reset(options={"reset_mask": np.array([True, False, False])})[0][1]) == 1
     assert list(options) == ["reset_mask", "example_id"], "a caller's dict is left as it is"
     assert observations[2][-1].content == "question 8"
     envs.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -157,8 +156,9 @@ class ChatVectorEnv(InProcessVectorEnv):
         ids = range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist()
         self._on_loop(self._units.reset, ids, seeds, each)
         chosen = set(ids)
-        infos = batch_infos([member.last.info if index in chosen else {} for index, member in enumerate(self._members)])
-        return self._observations(self._members), infos
+        members = [(member, index in chosen) for index, member in enumerate(self._members)]
+        infos = batch_infos([member.last.info if is_new else {} for member, is_new in members])
+        return self._batch([member.last.observation if is_new else member.observe_again() for member, is_new in members]), infos
 
     def step(self, actions: Any) -> Stepped:
         """Play an action in each environment, and wait for all of them.
@@ -228,17 +228,17 @@ class ChatVectorEnv(InProcessVectorEnv):
     def _stepped(self, ids: Sequence[int]) -> Stepped:
         last = [self._members[index].last for index in ids]
         return (
-            self._observations([self._members[index] for index in ids]),
+            self._batch([each.observation for each in last]),
             np.array([each.reward for each in last], dtype=np.float64),
             np.array([each.terminated for each in last], dtype=np.bool_),
             np.array([each.truncated for each in last], dtype=np.bool_),
             batch_infos([each.info for each in last]),
         )
 
-    def _observations(self, members: Sequence[VectorMember]) -> Any:
+    def _batch(self, observations: Sequence[Any]) -> Any:
         space = self.single_observation_space
-        batch: Any = create_empty_array(space, n=len(members))
-        return concatenate(space, [copy.copy(member.last.observation) for member in members], batch)
+        batch: Any = create_empty_array(space, n=len(observations))
+        return concatenate(space, observations, batch)
 
     def _check_open(self) -> None:
         if self.closed:

@@ -38,7 +38,7 @@ class TaskGroup:
         moving = []
         for member, action in zip(self._members, actions, strict=True):
             if member.is_over:
-                member.last = member.last._replace(reward=0.0)
+                member.last = member.last._replace(reward=0.0, observation=member.observe_again())
             else:
                 moving.append(member.step(action))
         yield moving

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,6 +65,11 @@ class VectorMember:
                 last = last._replace(observation=observation, info={"final_obs": last.observation, "final_info": last.info, **info})
                 self.is_over = False
         self.last = last
+
+    def observe_again(self) -> Any:
+        """Return the last observation once more; what a caller did to the list that was returned is not in it, but for wrappers."""
+        episode = None if self._bare is None else self._bare.episode
+        return copy.copy(self.last.observation) if episode is None else episode.conversation()
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Steps[tuple[Any, dict[str, Any]]]:
         if self._bare is None:

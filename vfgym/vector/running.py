@@ -98,6 +98,8 @@ class Running:
         Raises:
             TimeoutError: If they are not within `timeout` seconds. Nothing is lost by it.
         """
+        if len(self.ready) >= count:
+            return
         async with asyncio.timeout(timeout):
             while len(self.ready) < count <= len(self):
                 future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -26,6 +26,8 @@ class Units:
         self._members = members
         self._size = size
         self._groups = [TaskGroup(members[first : first + size]) for first in range(0, len(members), size)] if size > 1 else []
+        self._ends_for_good = size == 1 and members[0].resets is AutoresetMode.DISABLED
+        """Whether nobody resets an environment whose episode has ended but the caller."""
         self._running = Running()
         self._needs_reset = dict.fromkeys(range(len(members)), "no episode has begun")
         """The environments that cannot be stepped, and why."""
@@ -64,7 +66,7 @@ class Units:
     def _start(self, actions: Mapping[int, Any]) -> None:
         """Start the steps of environments, once it is known that all of them can take one."""
         size = self._size
-        for index in actions:
+        for index in actions if len(self._running) or self._needs_reset else ():
             if self._running.is_busy(index // size):
                 raise EpisodeBusy(f"environment {index} was sent an action that was not received yet: recv() or reset() first")
             if index in self._needs_reset:
@@ -106,8 +108,8 @@ class Units:
         """Take all units that are ready; of those that failed the first one, which is raised, and no other."""
         ready = self._running.ready
         units = sorted(ready)
-        failed = [unit for unit in units if ready[unit] is not None]
-        self._take(failed[:1] or units)
+        failed = next((unit for unit, error in ready.items() if error is not None), None)
+        self._take(units if failed is None else [failed])
         return [index for unit in units for index in self._ids_of(unit)] if self._groups else units
 
     def _take(self, units: Sequence[int]) -> None:
@@ -116,16 +118,17 @@ class Units:
         Raises:
             Exception: What the first of them raised that failed.
         """
-        failure: Exception | None = None
+        failures: list[Exception] = []
         for unit in units:
             error = self._running.ready.pop(unit)
             if error is not None:
-                failure = failure or error
+                failures.append(error)
                 self._needs_reset.update(dict.fromkeys(self._ids_of(unit), f"it raised {error!r}"))
             elif self._needs_reset:
                 for index in self._ids_of(unit):
                     self._needs_reset.pop(index, None)
-            if not self._groups and (member := self._members[unit]).is_over and member.resets is AutoresetMode.DISABLED:
-                self._needs_reset[unit] = "its episode is over"
-        if failure is not None:
-            raise failure
+        if self._ends_for_good:
+            over = [unit for unit in units if self._members[unit].is_over]
+            self._needs_reset.update(dict.fromkeys(over, "its episode is over"))
+        if failures:
+            raise failures[0]
