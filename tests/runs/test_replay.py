@@ -109,6 +109,20 @@ def test_the_task_is_found_in_the_split_that_was_played(split: Any, tmp_path: Pa
         vfgym.replay(rows[0], Echo(dataset=[{"question": "other"}]))
 
 
+def test_a_task_that_has_another_answer_each_time_is_found_by_its_prompt(tmp_path: Path) -> None:
+    """As some of reasoning-gym's, whose answer depends on the hashes of the process."""
+    rubric = Rubric(lambda completion: 1.0)
+    rows = saved(Echo(dataset=[{"question": "?", "answer": "a"}] * 2, max_turns=1, rubric=rubric), "random", tmp_path)
+    assert differences(rows, Echo(dataset=[{"question": "?", "answer": "b"}] * 2, max_turns=1, rubric=rubric)) == []
+
+
+def test_a_game_that_is_over_before_the_first_turn_is_scored(tmp_path: Path) -> None:
+    """The opponent folds at once, which earns the policy the blind."""
+    rows = saved("pettingzoo/texas_holdem-v4", "random", tmp_path, num_examples=8, state_columns=TRAJECTORY)
+    assert any(not row["trajectory"] and row["reward"] for row in rows)
+    assert differences(rows, "pettingzoo/texas_holdem-v4") == []
+
+
 def test_a_turn_that_earns_something_else_is_named(tmp_path: Path) -> None:
     env = Rolls()
     [row] = saved(env, "random", tmp_path, num_examples=1, state_columns=TRAJECTORY)

@@ -85,6 +85,7 @@ def _play(row: Mapping[str, Any], actions: Sequence[Response], seat: EpisodeSeat
             seat.step(action)
         if not _is_over(seat):
             difference = _end_as_before(row, seat, len(actions))
+        seat.truncate()  # scores an episode that was over before its first turn, and changes no other
     except ConfigurationError:
         raise
     except Exception as error:  # whatever the environment's code raises
@@ -142,22 +143,27 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 
 def _split_of(row: Mapping[str, Any], definition: ChatEnv) -> str:
-    """Return in which split the task of a row is: its fingerprint says so where the row has one."""
-    fingerprint = row.get("fingerprint")
-    if fingerprint is None:
-        return "eval"
-    for split in ("eval", "train"):
-        tasks = definition.tasks_of(split)
-        try:
-            task = tasks.input(tasks.index_of(row["example_id"]))
-        except ConfigurationError:  # there is none of this id
-            continue
-        if fingerprint_of(task) == fingerprint:
+    """Return in which split the task of a row is: its fingerprint says so, or its prompt (some tasks have another answer each time)."""
+    tasks = {split: _task_of(row, definition, split) for split in ("eval", "train")}
+    for split, task in tasks.items():
+        if task is not None and row.get("fingerprint") in (None, fingerprint_of(task)):
+            return split
+    for split, task in tasks.items():
+        if task is not None and task["prompt"] == row["prompt"]:
             return split
     raise ConfigurationError(
-        f"the row is of another task than example {row['example_id']} of this {type(definition).__name__} (their fingerprints differ):"
-        f" replay it with the environment that it is of ({row.get('env_id')}), made with the same arguments"
+        f"the row is of another task than example {row['example_id']} of this {type(definition).__name__}: replay it with the environment"
+        f" that it is of ({row.get('env_id')}), made with the same arguments"
     )
+
+
+def _task_of(row: Mapping[str, Any], definition: ChatEnv, split: str) -> dict[str, Any] | None:
+    """Return the task that a split has under the id of a row's; None if it has none."""
+    tasks = definition.tasks_of(split)
+    try:
+        return tasks.input(tasks.index_of(row["example_id"]))
+    except ConfigurationError:
+        return None
 
 
 def _actions_of(row: Mapping[str, Any]) -> list[Response]:
