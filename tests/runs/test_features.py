@@ -17,7 +17,7 @@ from vfgym.errors import InfraError
 from vfgym.messages import AssistantMessage, Response
 from vfgym.results import load_results
 from vfgym.runs import retries
-from vfgym.runs.engine import Engine, Group, PlayedRollout
+from vfgym.runs.engine import Engine, GroupJob, PlayedRollout
 from vfgym.runs.inputs import Example
 
 ROWS = [{"question": f"question {number}", "answer": str(number)} for number in range(4)]
@@ -270,7 +270,7 @@ class Numbers:
     def __init__(self, played: list[int]) -> None:
         self.played = played
 
-    async def play(self, group: Group, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
         self.played.append(group.example.example_id)
         await asyncio.sleep(0)
         return PlayedRollout(number, None, vfgym.State(), rows=[])  # type: ignore[arg-type]
@@ -281,7 +281,7 @@ class Numbers:
 def endless() -> Any:
     place = 0
     while True:
-        yield Group(Example(place, place, 2, place), range(2))
+        yield GroupJob(Example(place, place, 2, place), range(2))
         place += 1
 
 
@@ -292,7 +292,7 @@ async def test_groups_without_end_are_given_as_they_finish_and_nobody_plays_far_
         return Numbers(played)
 
     engine = Engine(new_player, in_groups=True)
-    finished: AsyncIterator[Group] = engine.finished(endless(), num_workers=3, most_waiting=2)
+    finished: AsyncIterator[GroupJob] = engine.finished(endless(), num_workers=3, most_waiting=2)
     taken = []
     async for group in finished:
         taken.append(group.example.example_id)
@@ -311,7 +311,7 @@ async def test_groups_without_end_are_given_as_they_finish_and_nobody_plays_far_
 
 async def test_what_a_player_raises_comes_out_of_the_groups() -> None:
     class Broken(Numbers):
-        async def play(self, group: Group, number: int) -> PlayedRollout:
+        async def play(self, group: GroupJob, number: int) -> PlayedRollout:
             if group.example.example_id == 3:
                 raise LookupError("a bug")
             return await super().play(group, number)

@@ -8,7 +8,7 @@ from typing import Any
 from vfgym.calls import rollout_failure
 from vfgym.results import RolloutOutput, rollout_output
 from vfgym.runs.client_player import ClientPlayerConfig
-from vfgym.runs.engine import Group, PlayedRollout
+from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.remaining import task_fingerprint
 from vfgym.state import make_placeholder_state
 
@@ -22,7 +22,7 @@ class AuthoredPlayer:
         self._config = config
         self._state_columns = list(state_columns)
 
-    async def play(self, group: Group, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
         """Call the method for the rollouts of an example (for one rollout, where they are scored alone)."""
         config, example = self._config, group.example
         numbers = range(example.num_rollouts) if config.in_groups else [number]

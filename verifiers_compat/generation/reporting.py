@@ -15,7 +15,7 @@ from vfgym.runs.inputs import Example, Inputs
 from vfgym.runs.progress import report_progress
 
 if TYPE_CHECKING:
-    from vfgym.runs.engine import Group
+    from vfgym.runs.engine import GroupJob
 
 logger = logging.getLogger("verifiers_compat")
 
@@ -87,7 +87,7 @@ class RunReporter:
         self._call(self._settings.on_log or logger.info, message)
 
     @contextlib.contextmanager
-    def report_start(self, inputs: Inputs, groups: Sequence[Group], run: Run, *, in_groups: bool) -> Iterator[None]:
+    def report_start(self, inputs: Inputs, groups: Sequence[GroupJob], run: Run, *, in_groups: bool) -> Iterator[None]:
         """Report that a run begins, and show a progress bar inside a ``with``.
 
         Args:

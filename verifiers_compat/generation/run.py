@@ -13,7 +13,7 @@ from vfgym.clients import Client
 from vfgym.envs.chat import ChatEnv
 from vfgym.results import GenerateOutputs, Run
 from vfgym.runs.client_player import ClientPlayer, ClientPlayerConfig
-from vfgym.runs.engine import Engine, Group, Player
+from vfgym.runs.engine import Engine, GroupJob, Player
 from vfgym.runs.inputs import Inputs, Seeds
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import find_remaining, task_fingerprint
@@ -46,7 +46,7 @@ async def generate(
         vfgym.results.ResultsError: If results cannot be written; its ``outputs`` are what was finished.
     """
     in_groups = not settings.independent_scoring
-    groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
+    groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
     path, earlier = run.path_to_save, None
     if path is not None:
         groups, earlier = find_remaining(
@@ -82,7 +82,7 @@ async def generate(
     engine = Engine(new_player, in_groups=in_groups, max_concurrent_scoring=settings.max_concurrent_scoring, strict=settings.strict)
     jobs, most = groups, settings.max_concurrent
     if authors_method is not None and in_groups:  # it plays a group at once
-        jobs = [Group(group.example, group.numbers[:1]) for group in groups]
+        jobs = [GroupJob(group.example, group.numbers[:1]) for group in groups]
         most = most if most <= 0 else max(1, most // inputs.rollouts_per_example)
     left = sum(len(group.numbers) for group in jobs)
     with Recorder(run, earlier) as recorder:

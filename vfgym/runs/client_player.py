@@ -28,7 +28,7 @@ from vfgym.episode.stops import note_end
 from vfgym.errors import Error
 from vfgym.overrides import is_replaced
 from vfgym.results import fingerprint_of
-from vfgym.runs.engine import Group, PlayedRollout
+from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.inputs import Inputs, Seeds
 from vfgym.runs.retries import is_retryable, seconds_before_retry
 from vfgym.state import State, make_placeholder_state
@@ -162,7 +162,7 @@ class ClientPlayerConfig:
     """Those of the rollouts' random numbers; fresh ones without them."""
     _turns: int = 0
 
-    def client_of(self, group: Group) -> Client:
+    def client_of(self, group: GroupJob) -> Client:
         """Return who is asked for a rollout of a group."""
         if group.client is None or not self.in_groups:
             group.client = self.clients[self._turns % len(self.clients)]
@@ -178,7 +178,7 @@ class ClientPlayer:
         self._config = config
         self._rollouts = Rollouts()
 
-    async def play(self, group: Group, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
         """Play one rollout, again where what ended it may go away by itself."""
         config, example = self._config, group.example
         fingerprint = None

@@ -59,7 +59,7 @@ class PlayedRollout:
 
 
 @dataclass(slots=True)
-class Group:
+class GroupJob:
     """The rollouts of one example that are played in this run."""
 
     example: Example
@@ -72,7 +72,7 @@ class Group:
 class Player(Protocol):
     """Plays one rollout after another, for one worker."""
 
-    async def play(self, group: Group, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
         """Play one rollout to its end. What is raised ends the run."""
         ...
 
@@ -101,7 +101,7 @@ class Engine:
         self._strict = strict
         self._failures = FailureLog()
 
-    async def play(self, groups: Iterable[Group], num_workers: int, finish: Callable[[Group], Awaitable[None] | None]) -> None:
+    async def play(self, groups: Iterable[GroupJob], num_workers: int, finish: Callable[[GroupJob], Awaitable[None] | None]) -> None:
         """Play and score all rollouts of all groups.
 
         Args:
@@ -114,7 +114,7 @@ class Engine:
         with watch_loop():
             await all_of([self._work(rollouts, finish) for _ in range(num_workers)])
 
-    async def finished(self, groups: Iterable[Group], num_workers: int, most_waiting: int = 1) -> AsyncGenerator[Group, None]:
+    async def finished(self, groups: Iterable[GroupJob], num_workers: int, most_waiting: int = 1) -> AsyncGenerator[GroupJob, None]:
         """Play and score groups, and give each as soon as it is done.
 
         Args:
@@ -122,9 +122,9 @@ class Engine:
             num_workers: Most rollouts at once.
             most_waiting: How many groups may be done and not taken yet: with more, workers wait.
         """
-        done: asyncio.Queue[Group] = asyncio.Queue(most_waiting)
+        done: asyncio.Queue[GroupJob] = asyncio.Queue(most_waiting)
         playing = asyncio.ensure_future(self.play(groups, num_workers, done.put))
-        taking: asyncio.Future[Group] | None = None
+        taking: asyncio.Future[GroupJob] | None = None
         try:
             while not (playing.done() and done.empty()):
                 taking = asyncio.ensure_future(done.get())
@@ -138,7 +138,7 @@ class Engine:
             playing.cancel()
             await asyncio.wait({playing})
 
-    async def _work(self, rollouts: Iterator[tuple[Group, int]], finish: Callable[[Group], Awaitable[None] | None]) -> None:
+    async def _work(self, rollouts: Iterator[tuple[GroupJob, int]], finish: Callable[[GroupJob], Awaitable[None] | None]) -> None:
         player = await self._new_player()
         try:
             turn_began = time.monotonic()
@@ -147,7 +147,7 @@ class Engine:
                 group.played.append(played)
                 del played  # nothing but the group holds on to it while the next one is played
                 if not self._in_groups or len(group.played) == len(group.numbers):
-                    done = Group(group.example, group.numbers, sorted(group.played, key=lambda each: each.number))
+                    done = GroupJob(group.example, group.numbers, sorted(group.played, key=lambda each: each.number))
                     group.played = []
                     await self._score(done)
                     finishing = finish(done)
@@ -161,7 +161,7 @@ class Engine:
         finally:
             await player.close()
 
-    async def _play_one(self, player: Player, group: Group, number: int) -> PlayedRollout:
+    async def _play_one(self, player: Player, group: GroupJob, number: int) -> PlayedRollout:
         played = await player.play(group, number)
         failure = played.failure
         if failure is not None and (self._strict or is_permanent_refusal(failure)):
@@ -171,7 +171,7 @@ class Engine:
             self._failures.note(group.example.example_id, number, error)
         return played
 
-    async def _score(self, group: Group) -> None:
+    async def _score(self, group: GroupJob) -> None:
         """Score the rollouts that were played to their end; one whose scoring fails is a failed one."""
         whole = [played for played in group.played if played.failure is None and played.rows is None]
         if not whole:

@@ -23,7 +23,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
-from vfgym.runs.engine import Engine, Group
+from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Seeds, TaskInputs
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
@@ -190,7 +190,7 @@ async def aevaluate(
         )
         declared = FailureRewards(definition, split)
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
-        groups = [Group(example, range(example.num_rollouts)) for example in inputs.examples()]
+        groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
         earlier = None
         if resume and run.path_to_save is not None:
             load = functools.partial(find_remaining, run.path_to_save, run, groups, lambda example, number: fingerprint(example))

@@ -13,7 +13,7 @@ from vfgym.results import EarlierRun, GenerateOutputs, ResultsError, ResultsWrit
 from vfgym.results.counting import settle
 from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.rows import STANDARD_KEYS
-from vfgym.runs.engine import Group, PlayedRollout
+from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.state import State
 
@@ -75,7 +75,7 @@ class Recorder:
         except ResultsError:  # what ended the run is what is raised
             logger.exception("the metadata of the run that broke off could not be written")
 
-    def add(self, group: Group) -> None:
+    def add(self, group: GroupJob) -> None:
         """Record the rollouts of a group that are done.
 
         Raises:

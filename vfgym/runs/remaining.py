@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vfgym.messages import MessageTypes
 from vfgym.results import EarlierRun, Run, Slot, fingerprint_of
-from vfgym.runs.engine import Group
+from vfgym.runs.engine import GroupJob
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example, Inputs
 
@@ -23,14 +23,14 @@ def task_fingerprint(inputs: Inputs, example: Example, number: int = 0) -> str |
 def find_remaining(
     path: Path,
     run: Run,
-    groups: list[Group],
+    groups: list[GroupJob],
     fingerprint: Callable[[Example, int], str | None],
     *,
     in_groups: bool,
     redo_errors: bool,
     types: MessageTypes,
     declared: FailureRewards | None = None,
-) -> tuple[list[Group], EarlierRun | None]:
+) -> tuple[list[GroupJob], EarlierRun | None]:
     """Return the groups that are to be played, each with the numbers that are missing, and what was played before; None if nothing was.
 
     Args:

@@ -111,7 +111,7 @@ async def rollout(
 
         run = os.urandom(8).hex()
         num_workers = replicas.limit_workers(max_concurrent)
-        groups = (engine.Group(example, range(group_size)) for example in examples)
+        groups = (engine.GroupJob(example, range(group_size)) for example in examples)
         finished = engine.Engine(new_player, in_groups=True).finished(groups, num_workers, most_waiting=_AHEAD * max_concurrent)
         async with contextlib.aclosing(finished) as done:
             async for group in done:
@@ -128,7 +128,7 @@ class _GatedPlayer:
     def __init__(self, player: StepPlayer, gate: asyncio.Semaphore) -> None:
         self._player, self._gate = player, gate
 
-    async def play(self, group: engine.Group, number: int) -> engine.PlayedRollout:
+    async def play(self, group: engine.GroupJob, number: int) -> engine.PlayedRollout:
         await self._gate.acquire()
         return await self._player.play(group, number)
 
@@ -161,7 +161,7 @@ def _examples(
     return (Example(tasks.example_id_of(position), position, group_size, place) for place, position in enumerate(positions))
 
 
-def _as_group(group: engine.Group, run: str, declared: FailureRewards) -> Group:
+def _as_group(group: engine.GroupJob, run: str, declared: FailureRewards) -> Group:
     example = group.example
     states = [played.state for played in group.played]
     errors: list[BaseException | None] = []

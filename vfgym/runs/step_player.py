@@ -24,7 +24,7 @@ from vfgym.episode import BaseEpisode
 from vfgym.errors import Error, InvalidAction, ModelError
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
-from vfgym.runs.engine import Group, PlayedRollout
+from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example
 from vfgym.runs.replicas import Replica
@@ -62,7 +62,7 @@ class StepPlayer:
         self._config = config
         self._env, self._seat = replica
 
-    async def play(self, group: Group, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
         """Play one rollout, again where what ended it may go away by itself."""
         return await bridge(self._play, group.example, number)
 
