@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -275,3 +278,12 @@ async def test_a_game_on_a_thread_of_its_own_goes_back() -> None:
     assert first == second == await env.astep("down")
     for seat in (*branches, env):
         await seat.aclose()
+
+
+@pytest.mark.exhaustive
+def test_the_example_of_a_search_beats_random_moves_by_far() -> None:
+    example = Path(__file__).parents[3] / "examples" / "tree_search.py"
+    printed = subprocess.run([sys.executable, example], capture_output=True, text=True, check=True).stdout
+    won = {line.partition(":")[0]: int(line.split()[1]) for line in printed.splitlines()}
+    assert won["search"] >= won["random"] + 2
+    assert len([line for line in example.read_text().splitlines() if line.strip() and not line.lstrip().startswith("#")]) <= 40
