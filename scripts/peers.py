@@ -14,10 +14,17 @@ import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-FOLDER = Path(__file__).parent.parent / ".peers"
+OURS = str(Path(__file__).parent.parent)
+FOLDER = Path(OURS, ".peers")
 
 REQUIREMENTS: Mapping[str, Sequence[str]] = {
     "verifiers": ["verifiers==0.1.14", "datasets<4.7"],
+    # Trainers run beside this library, which is installed as it stands here. torch is named first: what asks for it brings CUDA.
+    "trl": ["torch==2.13.0", "trl==1.16.0", "jmespath", "-e", OURS],
+    "skyrl": ["skyrl-gym==0.4.0", "-e", OURS],
+    "gem": ["gem-llm==0.1.0", "-e", OURS],
+    "tinker": ["torch==2.13.0", "tinker-cookbook==0.5.8", "-e", OURS],
+    "torchrl": ["torch==2.13.0", "torchrl==0.14.0", "stable-baselines3==2.9.2", "-e", OURS],
 }
 """What is installed for each."""
 

@@ -1,0 +1,69 @@
+"""Environments that trainers play in tests, each with what is answered to it: the nth rollout of a task answers as the nth player."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import Any
+
+import vfgym
+
+
+class Unit(Enum):
+    ones = "ones"
+    tens = "tens"
+
+
+def add(a: int, b: int, unit: Unit = Unit.ones) -> int:
+    """Add two numbers.
+
+    Args:
+        a: The first.
+        b: The second.
+        unit: What they count.
+    """
+    return (a + b) * (10 if unit is Unit.tens else 1)
+
+
+async def is_right(completion: Any, answer: str) -> float:
+    return float(completion[-1].content == answer)
+
+
+def make_sums(**arguments: Any) -> vfgym.ToolEnv:
+    """Sums, with a tool: the last answer counts, and a little each call."""
+    rubric = vfgym.Rubric([is_right, lambda state: 0.125 * sum(bool(step["completion"][0].get("tool_calls")) for step in state["trajectory"])])
+    rows = [{"question": f"{n} + 2?", "answer": str(n + 2)} for n in range(3)]
+    return vfgym.ToolEnv(tools=[add], dataset=rows, rubric=rubric, **arguments)
+
+
+def make_guess(**arguments: Any) -> vfgym.SingleTurnEnv:
+    """One answer each."""
+    rows = [{"question": f"{n} + 2?", "answer": str(n + 2)} for n in range(3)]
+    return vfgym.SingleTurnEnv(dataset=rows, rubric=vfgym.Rubric(is_right), **arguments)
+
+
+def make_lake(**arguments: Any) -> Any:
+    """A game of several turns, some of whose moves fall into a hole."""
+    return vfgym.to_chat("FrozenLake-v1", is_slippery=False, **arguments)
+
+
+def call(name: str, **arguments: Any) -> str:
+    """Return the text of a call."""
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+ACROSS = ["down", "down", "right", "right", "down", "right"]
+"""The way over the lake."""
+INTO_A_HOLE = ["down", "right"]
+
+
+def answers_to_sums(example_id: int, number: int) -> list[str]:
+    """Call the tool `number` times, and be right where that is odd."""
+    calls = [call("add", a=example_id, b=2, unit="ones")] * number
+    return [*calls, str(example_id + 2) if number % 2 else "no idea"]
+
+
+def answers_to_lake(example_id: int, number: int) -> list[str]:
+    """Reach the other side, fall into a hole, or give up in the middle."""
+    moves = [ACROSS, INTO_A_HOLE, ACROSS[:3], ACROSS][number % 4]
+    return [call("act", action=move) for move in moves]

@@ -1,0 +1,138 @@
+"""Runs TRL's `GRPOTrainer` on environments, with a tiny model whose answers are scripted or sampled, and prints what was rewarded."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from typing import Any
+
+os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: E402
+from trl import GRPOConfig, GRPOTrainer  # noqa: E402
+from trl.chat_template_utils import qwen3_chat_template  # noqa: E402
+
+from tests.training.trainers import environments  # noqa: E402
+from vfgym.training.trl import dataset, environment_factory, reward_funcs, rollout_func  # noqa: E402
+
+SPECIAL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>", "<tool_call>", "</tool_call>"]
+GROUP = 4
+
+
+def make_tokenizer() -> Any:
+    """A tokenizer of bytes, with the template of Qwen 3."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({token: index for index, token in enumerate([*alphabet, *SPECIAL])}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", additional_special_tokens=SPECIAL[:1]
+    )
+    made.chat_template = qwen3_chat_template
+    made.padding_side = "left"
+    return made
+
+
+def make_model(tokenizer: Any) -> Any:
+    return Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=len(tokenizer),
+            hidden_size=16,
+            intermediate_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            max_position_embeddings=16384,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+
+
+class Recorder(GRPOTrainer):
+    """Keeps what was rewarded; where there are scripts, they answer instead of the model."""
+
+    scripts: Any = None
+
+    def __init__(self, **arguments: Any) -> None:
+        self.rewarded: list[list[float]] = []
+        super().__init__(**arguments)
+
+    def _calculate_rewards(self, inputs: Any, *args: Any) -> Any:
+        rewards = super()._calculate_rewards(inputs, *args)
+        self.rewarded += [[row.get("example_id"), float(total)] for row, total in zip(inputs, rewards.nansum(-1), strict=True)]
+        return rewards
+
+    def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.scripts is None:
+            return super()._generate_single_turn(prompt_ids, *args, **kwargs)
+        texts = [self._tokenizer.decode(ids) for ids in prompt_ids]
+        turns = [text.count("<tool_response>\n") for text in texts]
+        if not any(turns):
+            self.running = list(range(len(texts)))
+        scripts = [self.scripts(text, number) for text, number in zip(texts, self.running, strict=True)]
+        answers = [script[turn] if turn < len(script) else "done" for script, turn in zip(scripts, turns, strict=True)]
+        self.running = [number for number, answer in zip(self.running, answers, strict=True) if "<tool_call>" in answer]
+        return [[*self._tokenizer(answer)["input_ids"], self._tokenizer.eos_token_id] for answer in answers], None
+
+
+def train(env: Any, scripts: Any, *, use: str, **config: Any) -> dict[str, Any]:
+    tokenizer = make_tokenizer()
+    model = make_model(tokenizer)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = {
+            "output_dir": folder,
+            "report_to": "none",
+            "use_cpu": True,
+            "bf16": False,
+            "per_device_train_batch_size": GROUP,
+            "num_generations": GROUP,
+            "max_completion_length": 4096,
+            "max_steps": 3,
+            "shuffle_dataset": False,
+            "disable_tqdm": True,
+            "logging_strategy": "no",
+            "save_strategy": "no",
+            "chat_template_kwargs": {"enable_thinking": False},
+        }
+        environment = {"environment_factory": environment_factory(env)} if use == "environment_factory" else {}
+        if use == "rollout_func":
+            environment = {"rollout_func": rollout_func(env, tokenizer)}
+        before = model.lm_head.weight.detach().clone()
+        trainer = Recorder(
+            model=model,
+            args=GRPOConfig(**{**arguments, **config}),
+            reward_funcs=reward_funcs(env),
+            train_dataset=dataset(env, num_examples=3),
+            processing_class=tokenizer,
+            **environment,
+        )
+        trainer.scripts = scripts
+        trainer.train()
+        return {"rewarded": trainer.rewarded, "learned": bool((before != model.lm_head.weight).any())}
+
+
+def sums_of(text: str, number: int) -> list[str]:
+    """Return what the nth rollout answers to the sum in a prompt."""
+    return environments.answers_to_sums(int(re.findall(r"(\d) \+ 2\?", text)[-1]), number)
+
+
+def main() -> None:
+    which = sys.argv[1]
+    if which == "sums":
+        found = train(environments.make_sums(), sums_of, use="environment_factory")
+    elif which == "lake":
+        lake = environments.make_lake(as_tool=True)
+        found = train(lake, lambda text, number: environments.answers_to_lake(0, number), use="environment_factory")
+    elif which == "guess":
+        found = train(environments.make_guess(), sums_of, use="reward_funcs")
+    else:
+        found = train(environments.make_sums(max_turns=2), None, use="rollout_func", max_completion_length=24)
+    print(json.dumps(found))
+
+
+main()

@@ -1,0 +1,205 @@
+"""Environments for TRL's `GRPOTrainer` (trl 1.16), in one of three ways.
+
+- TRL plays: ``GRPOTrainer(environment_factory=environment_factory(env), reward_funcs=reward_funcs(env), train_dataset=dataset(env))``.
+  It calls tools as methods and ends a rollout with the first answer that calls none.
+- The library plays, turn by turn: ``GRPOTrainer(rollout_func=rollout_func(env, tokenizer), reward_funcs=reward_funcs(env),
+  train_dataset=dataset(env))``. Anything can be played that way.
+- One answer each: ``GRPOTrainer(reward_funcs=reward_funcs(env), train_dataset=dataset(env))``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vfgym.agents.base import seat_of
+from vfgym.agents.model import ModelAgent
+from vfgym.aio.background import run_to_end
+from vfgym.errors import ConfigurationError
+from vfgym.messages import AssistantMessage, plain
+from vfgym.results.dataset import rows_dataset
+from vfgym.results.samples import Sample, samples
+from vfgym.runs.rollout import Group, rollout
+from vfgym.training.adapters import Env, fork_env, refuse_short_history, require_trainer
+from vfgym.training.local_policy import LocalPolicy
+from vfgym.training.tool_methods import ToolEpisodes, make_class
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+require_trainer("trl", "trl>=1.16")
+
+_MOST_ENDLESS = 1000
+"""How many tasks `dataset` takes of those that have no end."""
+
+
+def dataset(env: str | Env, *, split: str = "train", num_examples: int | None = None) -> Dataset:
+    """Return the tasks as TRL's data set: ``prompt``, and which task it is (``example_id``, ``split``).
+
+    A task begins with its ``example_id`` as seed, so that the rollouts of a group begin alike.
+
+    Args:
+        env: A chat environment, or the id of one.
+        split: ``"train"`` or ``"eval"``.
+        num_examples: Take the first so many; None for all, or for 1,000 of tasks that have no end (the seeds of a game).
+    """
+    env = fork_env(env)
+    tasks = seat_of(env).definition.tasks_of(split)
+    most = num_examples if num_examples is not None else _MOST_ENDLESS if tasks.is_endless else len(tasks)
+    rows = []
+    for index in range(most if tasks.is_endless else min(most, len(tasks))):
+        example_id = tasks.example_id_of(index)
+        task = {"example_id": example_id, "split": split}
+        observation, _ = env.reset(seed=example_id, options=dict(task))
+        prompt = plain(observation)
+        rows.append({"prompt": [*prompt[:-1], {**prompt[-1], "task": task}], **task})
+    env.close()
+    return rows_dataset(rows, free=("prompt",))
+
+
+class _Factory:
+    """Makes instances of one class. It can be pickled: TRL's asynchronous trainer sends it to another process."""
+
+    def __init__(self, env: str | Env) -> None:
+        self._env = env
+        first = fork_env(env)
+        refuse_short_history(first, "TRL")
+        self._class = make_class(first, "TRL")
+
+    def __call__(self) -> ToolEpisodes:
+        return self._class(fork_env(self._env))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Factory, (self._env,)
+
+
+def environment_factory(env: str | Env) -> Callable[[], ToolEpisodes]:
+    """Return what `GRPOTrainer` takes as ``environment_factory``: its instances have a method for each tool, `reset` and `get_reward`.
+
+    Several calls of one answer are played one after the other. The answer that ends a rollout is seen by `reward_funcs` only: give that
+    too where it counts.
+
+    Args:
+        env: A chat environment with tools (a game that was made with ``as_tool=True``, say), or the id of one.
+
+    Raises:
+        ConfigurationError: If it has no tools, or shows a part of its conversation only.
+    """
+    return _Factory(env)
+
+
+def reward_funcs(env: str | Env) -> list[Callable[..., list[float]]]:
+    """Return what `GRPOTrainer` takes as ``reward_funcs``.
+
+    With `rollout_func` the rewards are those of the rollouts. With `environment_factory` the last answer is played, and the environment
+    rewards it (so that these are 0). Else completions are played as the one answer to their row of `dataset`.
+
+    Args:
+        env: A chat environment, or the id of one.
+    """
+    own = fork_env(env)
+
+    def reward(completions: Sequence[Any], reward: Sequence[float] | None = None, environments: Any = None, **columns: Any) -> list[float]:
+        if reward is not None:
+            return list(reward)
+        if environments is not None:
+            for environment, completion in zip(environments, completions, strict=True):
+                environment._read_last_answer(completion)
+            return [0.0] * len(completions)
+        if "example_id" not in columns:
+            raise ConfigurationError("to reward completions, their tasks must be known: train on vfgym.training.trl.dataset(env)")
+        tasks = zip(columns["example_id"], columns["split"], strict=True)
+        return [_play_one(own, example_id, split, completion) for (example_id, split), completion in zip(tasks, completions, strict=True)]
+
+    return [reward]
+
+
+def _play_one(env: Env, example_id: int, split: str, completion: Any) -> float:
+    """Return what one answer to a task earns."""
+    env.reset(seed=example_id, options={"example_id": example_id, "split": split})
+    answer = completion if isinstance(completion, str) else completion[-1]["content"]
+    _, reward, terminated, truncated, _ = env.step(AssistantMessage(answer or ""))
+    if not (terminated or truncated):
+        raise ConfigurationError(
+            f"{type(seat_of(env).definition).__name__} goes on after one answer: train with environment_factory, where it has tools, or"
+            " with rollout_func"
+        )
+    return float(reward)
+
+
+def rollout_func(env: str | Env, tokenizer: Any) -> Callable[[list[Any], Any], dict[str, list[Any]]]:
+    """Return what `GRPOTrainer` takes as ``rollout_func``: rollouts that this library plays with the trainer's model.
+
+    The trainer's temperature, ``top_p`` and ``top_k`` hold, and ``max_completion_length`` for each answer. Token ids are those that were
+    sampled, and what the environment put between them has an ``env_mask`` of 0. vLLM is not used.
+
+    Args:
+        env: A chat environment, or the id of one.
+        tokenizer: That of the model, with a chat template.
+
+    Raises:
+        ConfigurationError: If the environment shows a part of its conversation only.
+    """
+    own = fork_env(env)
+    refuse_short_history(own, "TRL")
+
+    def play(prompts: list[Any], trainer: Any) -> dict[str, list[Any]]:
+        if trainer.use_vllm:
+            raise ConfigurationError("rollout_func samples from the trainer's model in this process: set use_vllm=False")
+        policy = LocalPolicy(trainer.accelerator.unwrap_model(trainer.model), tokenizer, max_batch=len(prompts))
+        sampling = {"temperature": trainer.temperature, "top_p": trainer.top_p, "top_k": trainer.top_k or 0}
+        agent = ModelAgent(policy, "policy", {**sampling, "max_tokens": trainer.max_completion_length})
+        groups = run_to_end(_play_groups(own, agent, [_task_of(prompt) for prompt in prompts], int(trainer.state.global_step)))
+        rows = [row for group in groups for row in _rows_of(group, tokenizer.eos_token_id)]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    return play
+
+
+def _task_of(prompt: Any) -> tuple[int, Any]:
+    task = prompt[-1].get("task") if isinstance(prompt, list) else None
+    if not isinstance(task, Mapping):
+        raise ConfigurationError("rollout_func plays the prompts of vfgym.training.trl.dataset(env), which say which task they are of")
+    return task["example_id"], task["split"]
+
+
+async def _play_groups(env: Env, agent: ModelAgent, tasks: Sequence[tuple[int, Any]], seed: int) -> list[Group]:
+    """Play each task; those of one task that follow each other are a group."""
+
+    async def play(example_id: int, split: Any, size: int) -> Group:
+        groups = rollout(env, agent, split=split, example_ids=[example_id], group_size=size, seed=seed, max_concurrent=size)
+        async with contextlib.aclosing(groups):
+            return await anext(groups)
+
+    try:
+        return await asyncio.gather(*(play(*task, len(list(same))) for task, same in itertools.groupby(tasks)))
+    finally:
+        await agent.close()
+
+
+def _rows_of(group: Group, end: int) -> list[dict[str, Any]]:
+    """Return what TRL is given of each rollout."""
+    found: list[list[Sample]] = [[] for _ in group.states]
+    for sample in samples(group.states, advantage=None):
+        found[sample.rollout].append(sample)
+    return [_row_of(each, reward, end) for each, reward in zip(found, group.rewards, strict=True)]
+
+
+def _row_of(found: Sequence[Sample], reward: float, end: int) -> dict[str, Any]:
+    if len(found) > 1:
+        raise ConfigurationError(
+            f"TRL trains on one sequence of tokens a rollout, and example {found[0].example_id} gave {len(found)}: {found[1].fork}"
+        )
+    if not found:  # it failed before the model answered: a token that nothing is learned from
+        return {"prompt_ids": [end], "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], "reward": reward}
+    sample, first = found[0], found[0].num_prompt_ids
+    return {
+        "prompt_ids": sample.ids[:first],
+        "completion_ids": sample.ids[first:],
+        "logprobs": sample.logprobs[first:],
+        "env_mask": sample.mask[first:],
+        "reward": reward,
+    }
