@@ -134,14 +134,15 @@ def rollout_func(env: str | Env, tokenizer: Any) -> Callable[[list[Any], Any], d
     """Return what `GRPOTrainer` takes as ``rollout_func``: rollouts that this library plays with the trainer's model.
 
     The trainer's temperature, ``top_p`` and ``top_k`` hold, and ``max_completion_length`` for each answer. Token ids are those that were
-    sampled, and what the environment put between them has an ``env_mask`` of 0. vLLM is not used.
+    sampled, and what the environment put between them has an ``env_mask`` of 0. A rollout that is not one sequence (the chat template
+    dropped thoughts, or there was no answer) counts in its group, and nothing is learned from its tokens. vLLM is not used.
 
     Args:
         env: A chat environment, or the id of one.
         tokenizer: That of the model, with a chat template.
 
     Raises:
-        ConfigurationError: If the environment shows a part of its conversation only.
+        ConfigurationError: If the environment shows a part of its conversation only; while training, if no rollout is one sequence.
     """
     own = fork_env(env)
     refuse_short_history(own, "TRL")
@@ -153,7 +154,9 @@ def rollout_func(env: str | Env, tokenizer: Any) -> Callable[[list[Any], Any], d
         sampling = {"temperature": trainer.temperature, "top_p": trainer.top_p, "top_k": trainer.top_k or 0}
         agent = ModelAgent(policy, "policy", {**sampling, "max_tokens": trainer.max_completion_length})
         groups = run_to_end(_play_groups(own, agent, [_task_of(prompt) for prompt in prompts], int(trainer.state.global_step)))
-        rows = [row for group in groups for row in _rows_of(group, tokenizer.eos_token_id)]
+        rows = [_row_of(*rollout, tokenizer.eos_token_id) for group in groups for rollout in _rollouts_of(group)]
+        if not any(map(any, (row["env_mask"] for row in rows))):
+            raise ConfigurationError(f"TRL trains on one sequence of tokens a rollout, and none of {len(rows)} is one: {_why_not(groups)}")
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     return play
@@ -180,20 +183,23 @@ async def _play_groups(env: Env, agent: ModelAgent, tasks: Sequence[tuple[int, A
         await agent.close()
 
 
-def _rows_of(group: Group, end: int) -> list[dict[str, Any]]:
-    """Return what TRL is given of each rollout."""
+def _rollouts_of(group: Group) -> list[tuple[list[Sample], float]]:
+    """Return the samples of each rollout, and what it counts with."""
     found: list[list[Sample]] = [[] for _ in group.states]
     for sample in samples(group.states, advantage=None):
         found[sample.rollout].append(sample)
-    return [_row_of(each, reward, end) for each, reward in zip(found, group.rewards, strict=True)]
+    return list(zip(found, group.rewards, strict=True))
+
+
+def _why_not(groups: Sequence[Group]) -> str:
+    forks = [sample.fork for group in groups for sample in samples(group.states, advantage=None) if sample.fork is not None]
+    errors = [str(error) for group in groups for error in group.errors if error is not None]
+    return [*forks, *errors, "no answer has tokens"][0]
 
 
 def _row_of(found: Sequence[Sample], reward: float, end: int) -> dict[str, Any]:
-    if len(found) > 1:
-        raise ConfigurationError(
-            f"TRL trains on one sequence of tokens a rollout, and example {found[0].example_id} gave {len(found)}: {found[1].fork}"
-        )
-    if not found:  # it failed before the model answered: a token that nothing is learned from
+    """Return what TRL is given of a rollout. One that is not one sequence counts in its group, but nothing is learned from it."""
+    if len(found) != 1:
         return {"prompt_ids": [end], "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], "reward": reward}
     sample, first = found[0], found[0].num_prompt_ids
     return {

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 import vfgym
+from tests.environments import Talk
 
 
 class Unit(Enum):
@@ -36,15 +37,29 @@ def make_sums(**arguments: Any) -> vfgym.ToolEnv:
     return vfgym.ToolEnv(tools=[add], dataset=rows, rubric=rubric, **arguments)
 
 
+class Counting(Talk):
+    """Rewards small letters in the answers, and keeps each episode's answers with what they earned."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(dataset=[{"question": f"{n}?"} for n in range(3)], rubric=vfgym.Rubric(self.count_letters), **arguments)
+        self.played: list[Any] = []
+
+    def count_letters(self, state: Any) -> float:
+        answers = [step["completion"][0].content for step in state["trajectory"]]
+        reward = sum(character.islower() for character in "".join(answers)) / 16
+        self.played.append([state["example_id"], reward, len(answers)])
+        return reward
+
+
 def make_guess(**arguments: Any) -> vfgym.SingleTurnEnv:
     """One answer each."""
     rows = [{"question": f"{n} + 2?", "answer": str(n + 2)} for n in range(3)]
     return vfgym.SingleTurnEnv(dataset=rows, rubric=vfgym.Rubric(is_right), **arguments)
 
 
-def make_lake(**arguments: Any) -> Any:
+def make_lake(is_slippery: bool = False, **arguments: Any) -> Any:
     """A game of several turns, some of whose moves fall into a hole."""
-    return vfgym.to_chat("FrozenLake-v1", is_slippery=False, **arguments)
+    return vfgym.to_chat("FrozenLake-v1", is_slippery=is_slippery, **arguments)
 
 
 def call(name: str, **arguments: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: E402
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed  # noqa: E402
 from trl import GRPOConfig, GRPOTrainer  # noqa: E402
 from trl.chat_template_utils import qwen3_chat_template  # noqa: E402
 
@@ -23,8 +23,14 @@ SPECIAL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>",
 GROUP = 4
 
 
-def make_tokenizer() -> Any:
-    """A tokenizer of bytes, with the template of Qwen 3."""
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or '' }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def make_tokenizer(template: str) -> Any:
+    """A tokenizer of bytes."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE({token: index for index, token in enumerate([*alphabet, *SPECIAL])}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -32,7 +38,7 @@ def make_tokenizer() -> Any:
     made = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", additional_special_tokens=SPECIAL[:1]
     )
-    made.chat_template = qwen3_chat_template
+    made.chat_template = template
     made.padding_side = "left"
     return made
 
@@ -81,7 +87,8 @@ class Recorder(GRPOTrainer):
 
 
 def train(env: Any, scripts: Any, *, use: str, **config: Any) -> dict[str, Any]:
-    tokenizer = make_tokenizer()
+    set_seed(0)
+    tokenizer = make_tokenizer(CHATML if use == "rollout_func" else qwen3_chat_template)
     model = make_model(tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         arguments = {
@@ -129,9 +136,11 @@ def main() -> None:
         lake = environments.make_lake(as_tool=True)
         found = train(lake, lambda text, number: environments.answers_to_lake(0, number), use="environment_factory")
     elif which == "guess":
-        found = train(environments.make_guess(), sums_of, use="reward_funcs")
+        found = train(environments.make_guess(), lambda text, number: sums_of(text, number)[-1:], use="reward_funcs")
     else:
-        found = train(environments.make_sums(max_turns=2), None, use="rollout_func", max_completion_length=24)
+        talk = environments.Counting(max_turns=2)
+        found = train(talk, None, use="rollout_func", max_completion_length=24)
+        found["played"] = talk.played
     print(json.dumps(found))
 
 
