@@ -30,9 +30,13 @@ async def is_right(completion: Any, answer: str) -> float:
     return float(completion[-1].content == answer)
 
 
+def credit_calls(state: Any) -> float:
+    return 0.125 * sum(bool(step["completion"][0].get("tool_calls")) for step in state["trajectory"])
+
+
 def make_sums(**arguments: Any) -> vfgym.ToolEnv:
     """Sums, with a tool: the last answer counts, and a little each call."""
-    rubric = vfgym.Rubric([is_right, lambda state: 0.125 * sum(bool(step["completion"][0].get("tool_calls")) for step in state["trajectory"])])
+    rubric = vfgym.Rubric([is_right, credit_calls])
     rows = [{"question": f"{n} + 2?", "answer": str(n + 2)} for n in range(3)]
     return vfgym.ToolEnv(tools=[add], dataset=rows, rubric=rubric, **arguments)
 

@@ -43,9 +43,7 @@ def main() -> None:
     lake, sums = environments.make_lake(), environments.make_sums()
     texts = [[f"<action>{move}</action>" for move in moves] for moves in (environments.ACROSS, environments.INTO_A_HOLE)]
     played = [play("vfgym", lake, 0, answers) for answers in texts]
-    played += [
-        play("vfgym", sums, 0, environments.answers_to_sums(1, number), options={"example_id": 1}) for number in range(3)
-    ]
+    played += [play("vfgym", sums, 0, environments.answers_to_sums(1, number), options={"example_id": 1}) for number in range(3)]
     by_id = play("vfgym", "gymnasium/FrozenLake-v1", 0, texts[0][:1], max_turns=1)
     refused = [
         refusal(env_config={"env": environments.make_lake(history=2)}, extras={"seed": 0}),

@@ -11,36 +11,15 @@ from typing import Any
 
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed  # noqa: E402
-from trl import GRPOConfig, GRPOTrainer  # noqa: E402
-from trl.chat_template_utils import qwen3_chat_template  # noqa: E402
+from transformers import Qwen2Config, Qwen2ForCausalLM, set_seed
+from trl import GRPOConfig, GRPOTrainer
+from trl.chat_template_utils import qwen3_chat_template
 
-from tests.training.trainers import environments  # noqa: E402
-from vfgym.training.trl import dataset, environment_factory, reward_funcs, rollout_func  # noqa: E402
+from tests.training.trainers import environments
+from tests.training.trainers.tokenizer import CHATML, make_tokenizer
+from vfgym.training.trl import dataset, environment_factory, reward_funcs, rollout_func
 
-SPECIAL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>", "<tool_call>", "</tool_call>"]
 GROUP = 4
-
-
-CHATML = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or '' }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-
-
-def make_tokenizer(template: str) -> Any:
-    """A tokenizer of bytes."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE({token: index for index, token in enumerate([*alphabet, *SPECIAL])}, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", additional_special_tokens=SPECIAL[:1]
-    )
-    made.chat_template = template
-    made.padding_side = "left"
-    return made
 
 
 def make_model(tokenizer: Any) -> Any:
