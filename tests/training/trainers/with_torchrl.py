@@ -6,7 +6,7 @@ import json
 import warnings
 from typing import Any
 
-from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
 from torchrl.envs import GymEnv, GymWrapper, check_env_specs
 
 from tests.training.trainers import environments
@@ -14,22 +14,21 @@ from vfgym.training.torchrl import register
 
 
 class Scripted:
-    """A policy that plays a script, whatever it sees."""
+    """A policy that plays a script, whatever it sees, and notes how long the conversation was."""
 
     def __init__(self, answers: list[str]) -> None:
         self.answers = iter(answers)
         self.seen: list[int] = []
 
-    def __call__(self, data: TensorDict) -> TensorDict:
-        self.seen.append(len(data["observation"]))
-        data["action"] = next(self.answers)
-        return data
+    def __call__(self, observation: list[Any]) -> str:
+        self.seen.append(len(observation))
+        return next(self.answers)
 
 
 def play(env: Any, answers: list[str]) -> dict[str, Any]:
     """Play one episode in torchrl's own loop."""
     policy = Scripted(answers)
-    played = env.rollout(100, policy)
+    played = env.rollout(100, TensorDictModule(policy, in_keys=["observation"], out_keys=["action"]))
     return {"rewards": played["next", "reward"].flatten().tolist(), "done": bool(played["next", "done"][-1]), "seen": policy.seen}
 
 

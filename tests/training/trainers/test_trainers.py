@@ -1,0 +1,133 @@
+"""Trainers' own loops, each in an environment of its own, reach the rewards that `evaluate` reports for the same answers.
+
+``python scripts/peers.py trl skyrl gem tinker torchrl`` makes the environments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import vfgym
+from scripts.peers import python_of
+from tests.programs import run_module
+from tests.training.trainers import environments
+from vfgym.training.adapters import read_answer
+
+pytestmark = pytest.mark.peers
+
+MOVES = [[f"<action>{move}</action>" for move in moves] for moves in (environments.ACROSS, environments.INTO_A_HOLE)]
+
+
+def run_trainer(trainer: str, *arguments: str, peer: str = "") -> Any:
+    """Run the program of a trainer with its Python, and return what it printed last."""
+    python = python_of(peer or trainer)
+    assert python.exists(), f"there is no {trainer} to play with: python scripts/peers.py {peer or trainer}"
+    return json.loads(run_module(f"tests.training.trainers.with_{trainer}", *arguments, python=str(python)).stdout.splitlines()[-1])
+
+
+def evaluate(env: Any, answers: Sequence[str], example_id: int = 0) -> float:
+    """Return what `evaluate` reports for these answers."""
+
+    def agent(observation: Any, info: Any) -> Any:
+        turn = sum(message["role"] == "assistant" for message in observation)
+        if turn == len(answers):
+            raise vfgym.errors.ModelError("the model says no more")
+        return read_answer(answers[turn], info["tools"])
+
+    [row] = vfgym.evaluate(env, agent, example_ids=[example_id], progress=False)["outputs"]
+    return float(row["reward"])
+
+
+def sums(numbers: int, example_id: int) -> list[float]:
+    return [evaluate(environments.make_sums(), environments.answers_to_sums(example_id, number), example_id) for number in range(numbers)]
+
+
+def test_trl_calls_tools_as_methods() -> None:
+    """The last answer counts too, and each instance plays the task of its row."""
+    found = run_trainer("trl", "sums")
+    assert found["rewarded"] == [[example_id, reward] for example_id in range(3) for reward in sums(4, example_id)]
+    assert found["learned"]
+
+
+def test_trl_plays_games_by_their_tool() -> None:
+    """A rollout that ends in the middle of a game counts with what it earned until then."""
+    found = run_trainer("trl", "lake")
+    lake = environments.make_lake(as_tool=True)
+    rewards = [evaluate(lake, environments.answers_to_lake(0, number)) for number in range(4)]
+    assert rewards == [1.0, 0.0, 0.0, 1.0]
+    assert found["rewarded"] == [[seed, reward] for seed in range(3) for reward in rewards]
+
+
+def test_trl_rewards_single_answers() -> None:
+    found = run_trainer("trl", "guess")
+    answers = ["no idea", "{}", "no idea", "{}"]
+    expected = [[n, evaluate(environments.make_guess(), [answer.format(n + 2)], n)] for n in range(3) for answer in answers]
+    assert found["rewarded"] == expected
+
+
+def test_trl_trains_on_rollouts_that_are_sampled_here() -> None:
+    """Each group has one task, its rewards are those of its episodes, and the model learns from them."""
+    found = run_trainer("trl", "rollout")
+    assert [example_id for example_id, _ in found["rewarded"]] == [0] * 4 + [1] * 4 + [2] * 4
+    assert sorted(found["rewarded"]) == sorted([example_id, reward] for example_id, reward, _ in found["played"])
+    assert {turns for _, _, turns in found["played"]} == {2}
+    assert found["learned"]
+
+
+def test_skyrl_plays_conversations() -> None:
+    found = run_trainer("skyrl")
+    lake = environments.make_lake()
+    assert [played["reward"] for played in found["played"]] == [evaluate(lake, MOVES[0]), evaluate(lake, MOVES[1]), *sums(3, 1)]
+    assert found["played"][3]["roles"] == ["user", "assistant", "tool", "assistant"]
+    assert found["by_id"]["metadata"] == {"terminated": False, "truncated": True}, "max_turns truncates"
+    assert found["combined"]["add_calls"] == 1.0
+    history, seed, env = found["refused"]
+    assert "SkyRL puts what an environment answers behind the conversation so far" in history
+    assert "must have a seed" in seed
+    assert "what to play" in env
+
+
+def test_gem_plays_text() -> None:
+    found = run_trainer("gem")
+    lake = environments.make_lake()
+    assert found["vector"] == [evaluate(lake, MOVES[0]), evaluate(lake, MOVES[1])]
+    example_id = int(found["tools"][0]["observations"][0][0])
+    assert [played["reward"] for played in found["tools"]] == sums(3, example_id)
+    assert found["tools"][1]["observations"][1] == str(example_id + 2), "what the tool returned"
+    assert found["joined"].count("<action>down</action>\n") == 4, "the example of the prompt, and three moves"
+    assert found["random"] in ("left", "down", "right", "up")
+
+
+def test_gem_spawns_in_the_middle_of_an_episode() -> None:
+    """A copy of a game of chance meets the same chances, and leaves the original alone."""
+    first, second = run_trainer("gem")["branches"]
+    assert first == second
+
+
+def test_tinker_plays_groups_in_tokens() -> None:
+    """Builders go through pickle. What extends the turn before is one datum; a short history is one a turn, as far as it differs."""
+    found = run_trainer("tinker")
+    assert found["sums"]["rewards"] == sums(3, 1)
+    assert found["sums"]["data"] == [1, 1, 1]
+    assert found["sums"]["says_tools"]
+    assert found["sums"]["stops"] == ["no_tools_called"] * 3
+    lake = environments.make_lake()
+    assert found["lake"]["rewards"] == [evaluate(lake, MOVES[0]), evaluate(lake, MOVES[1]), evaluate(lake, MOVES[0])]
+    assert found["lake"]["turns"] == [6, 2, 6]
+    assert found["alike"], "members of a group begin alike"
+
+
+def test_torchrl_rolls_out_messages() -> None:
+    lake = environments.make_lake()
+    for played, moves in zip(run_trainer("torchrl"), MOVES, strict=True):
+        assert sum(played["rewards"]) == evaluate(lake, moves)
+        assert played["done"]
+        assert played["seen"] == list(range(1, 2 * len(moves), 2))
+
+
+def test_stable_baselines_learns_the_same_weights_through_a_conversation() -> None:
+    assert run_trainer("sb3", peer="torchrl") == {"PPO": True, "DQN": True}
