@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib.util
 import json
@@ -62,6 +63,19 @@ def fork_env(env: str | Env) -> Env:
 @functools.cache
 def _make_once(env_id: str) -> Env:
     return make_env(env_id, {})
+
+
+def copy_running(env: Env) -> Env:
+    """Return a copy of an environment in the middle of its episode, which goes on alike. What all episodes share stays shared.
+
+    Raises:
+        ConfigurationError: If it cannot be copied.
+    """
+    definition = seat_of(env).definition
+    try:
+        return copy.deepcopy(env, {id(definition): definition})
+    except Exception as error:
+        raise ConfigurationError(f"the running episode of {type(definition).__name__} cannot be copied: {error}") from error
 
 
 def refuse_short_history(env: Env, trainer: str) -> None:

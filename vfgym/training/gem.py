@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-from vfgym.agents.base import Answering, seat_of
+from vfgym.agents.base import Answering
 from vfgym.agents.random import RandomAgent
 from vfgym.envs.seat import new_since
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
 from vfgym.training import adapters
-from vfgym.training.adapters import fork_env, read_answer, require_trainer, write_text
+from vfgym.training.adapters import copy_running, fork_env, read_answer, require_trainer, write_text
 
 require_trainer("gem", "gem-llm>=0.1")
 
@@ -79,13 +78,5 @@ class GemEnv(gem.Env):  # type: ignore[misc]
         """
         spawned = GemEnv(self._source, **kwargs)
         if same_state:
-            spawned._env, spawned._seen, spawned._info = self._copy_env(), list(self._seen), self._info
+            spawned._env, spawned._seen, spawned._info = copy_running(self._env), list(self._seen), self._info
         return spawned
-
-    def _copy_env(self) -> adapters.Env:
-        """Return a copy of the environment in the middle of its episode; what all episodes share stays shared."""
-        definition = seat_of(self._env).definition
-        try:
-            return copy.deepcopy(self._env, {id(definition): definition})
-        except Exception as error:
-            raise ConfigurationError(f"the running episode of {type(definition).__name__} cannot be copied: {error}") from error

@@ -1,8 +1,7 @@
 """Environments for SkyRL (skyrl-gym 0.4), whose environments answer text with messages.
 
->>> import skyrl_gym  # doctest: +SKIP
->>> skyrl_gym.register(id="lake", entry_point="vfgym.training.skyrl:TextEnv")  # doctest: +SKIP
->>> env = skyrl_gym.make("lake", env_config={"env": "gymnasium/FrozenLake-v1"}, extras={"seed": 3})  # doctest: +SKIP
+Register `TextEnv` (``skyrl_gym.register(id="lake", entry_point="vfgym.training.skyrl:TextEnv")``), say in the configuration what it
+plays (``{"env": "gymnasium/FrozenLake-v1"}``), and give each row of the data set a ``seed``.
 """
 
 from __future__ import annotations

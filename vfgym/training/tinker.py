@@ -53,12 +53,14 @@ class TinkerEnv(types.Env):  # type: ignore[misc]
         is_cut_off = not termination.is_clean or (extra or {}).get("stop_reason") == "length"
         message = _as_answer(read, is_truncated=is_cut_off)
         observation, reward, terminated, truncated, info = await bridge(self._env.step, Response("", 0, "", message=message))
-        recorded = seat_of(self._env).state["trajectory"][-1]["completion"][0]
-        self._said[id(recorded)] = recorded, read
+        state = seat_of(self._env).state
+        if state is not None and state["trajectory"]:
+            recorded = state["trajectory"][-1]["completion"][0]
+            self._said[id(recorded)] = recorded, read
         is_over = terminated or truncated
-        metrics: dict[str, float] = {}
-        if is_over:
-            metrics = {**info["metrics"], f"{types.STOP_METRIC_PREFIX}{info['stop_condition']}": 1.0}
+        metrics: dict[str, float] = dict(info["metrics"]) if is_over else {}
+        if is_over and info["stop_condition"] is not None:
+            metrics[f"{types.STOP_METRIC_PREFIX}{info['stop_condition']}"] = 1.0
         return types.StepResult(
             reward=float(reward),
             episode_done=is_over,

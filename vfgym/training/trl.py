@@ -2,7 +2,7 @@
 
 - TRL plays: ``GRPOTrainer(environment_factory=environment_factory(env), reward_funcs=reward_funcs(env), train_dataset=dataset(env))``.
   It calls tools as methods and ends a rollout with the first answer that calls none.
-- The library plays, turn by turn: ``GRPOTrainer(rollout_func=rollout_func(env, tokenizer), reward_funcs=reward_funcs(env),
+- This library plays, turn by turn: ``GRPOTrainer(rollout_func=rollout_func(env, tokenizer), reward_funcs=reward_funcs(env),
   train_dataset=dataset(env))``. Anything can be played that way.
 - One answer each: ``GRPOTrainer(reward_funcs=reward_funcs(env), train_dataset=dataset(env))``.
 """
@@ -22,6 +22,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, plain
 from vfgym.results.dataset import rows_dataset
 from vfgym.results.samples import Sample, samples
+from vfgym.runs.evaluate import check_integer
 from vfgym.runs.rollout import Group, rollout
 from vfgym.training.adapters import Env, fork_env, refuse_short_history, require_trainer
 from vfgym.training.local_policy import LocalPolicy
@@ -45,7 +46,12 @@ def dataset(env: str | Env, *, split: str = "train", num_examples: int | None = 
         env: A chat environment, or the id of one.
         split: ``"train"`` or ``"eval"``.
         num_examples: Take the first so many; None for all, or for 1,000 of tasks that have no end (the seeds of a game).
+
+    Raises:
+        ConfigurationError: If there are no tasks, or an argument does not fit.
     """
+    if num_examples is not None:
+        num_examples = check_integer("num_examples", num_examples, "a positive integer, or None", least=1)
     env = fork_env(env)
     tasks = seat_of(env).definition.tasks_of(split)
     most = num_examples if num_examples is not None else _MOST_ENDLESS if tasks.is_endless else len(tasks)
@@ -57,6 +63,8 @@ def dataset(env: str | Env, *, split: str = "train", num_examples: int | None = 
         prompt = plain(observation)
         rows.append({"prompt": [*prompt[:-1], {**prompt[-1], "task": task}], **task})
     env.close()
+    if not rows:
+        raise ConfigurationError(f"{type(seat_of(env).definition).__name__} has no tasks to train on: its {split} dataset is empty")
     return rows_dataset(rows, free=("prompt",))
 
 
@@ -102,9 +110,11 @@ def reward_funcs(env: str | Env) -> list[Callable[..., list[float]]]:
     """
     own = fork_env(env)
 
-    def reward(completions: Sequence[Any], reward: Sequence[float] | None = None, environments: Any = None, **columns: Any) -> list[float]:
-        if reward is not None:
-            return list(reward)
+    def reward(
+        completions: Sequence[Any], episode_reward: Sequence[float] | None = None, environments: Any = None, **columns: Any
+    ) -> list[float]:
+        if episode_reward is not None:
+            return list(episode_reward)
         if environments is not None:
             for environment, completion in zip(environments, completions, strict=True):
                 environment._read_last_answer(completion)
@@ -200,12 +210,12 @@ def _why_not(groups: Sequence[Group]) -> str:
 def _row_of(found: Sequence[Sample], reward: float, end: int) -> dict[str, Any]:
     """Return what TRL is given of a rollout. One that is not one sequence counts in its group, but nothing is learned from it."""
     if len(found) != 1:
-        return {"prompt_ids": [end], "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], "reward": reward}
+        return {"prompt_ids": [end], "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], "episode_reward": reward}
     sample, first = found[0], found[0].num_prompt_ids
     return {
         "prompt_ids": sample.ids[:first],
         "completion_ids": sample.ids[first:],
         "logprobs": sample.logprobs[first:],
         "env_mask": sample.mask[first:],
-        "reward": reward,
+        "episode_reward": reward,
     }
