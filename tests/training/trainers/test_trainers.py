@@ -51,6 +51,10 @@ def test_trl_calls_tools_as_methods() -> None:
     found = run_trainer("trl", "sums")
     assert found["rewarded"] == [[example_id, reward] for example_id in range(3) for reward in sums(4, example_id)]
     assert found["learned"]
+    assert found["schema"]["description"] == "Add two numbers."
+    assert found["schema"]["parameters"]["required"] == ["a", "b"]
+    unit = {"type": "string", "enum": ["ones", "tens"], "description": "What they count."}
+    assert found["schema"]["parameters"]["properties"]["unit"] == unit
 
 
 def test_trl_plays_games_by_their_tool() -> None:
@@ -118,6 +122,8 @@ def test_tinker_plays_groups_in_tokens() -> None:
     lake = environments.make_lake()
     assert found["lake"]["rewards"] == [evaluate(lake, MOVES[0]), evaluate(lake, MOVES[1]), evaluate(lake, MOVES[0])]
     assert found["lake"]["turns"] == [6, 2, 6]
+    assert found["thoughts"] == 1, "thoughts are written as they came, so six turns are one datum"
+    assert found["tags"] == ["gymnasium/FrozenLake-v1"]
     assert found["alike"], "members of a group begin alike"
 
 

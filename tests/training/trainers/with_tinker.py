@@ -13,7 +13,7 @@ from typing import Any
 from tinker_cookbook import renderers
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
 from tinker_cookbook.rl.data_processing import trajectory_to_data
-from tinker_cookbook.rl.rollouts import do_group_rollout
+from tinker_cookbook.rl.rollouts import do_group_rollout, do_single_rollout
 from transformers import AutoTokenizer
 
 from tests.training.trainers import environments
@@ -72,12 +72,18 @@ async def main() -> None:
             ChatEnvGroupBuilder(environments.make_lake(history=1), renderer, GROUP, seed=4),
             Scripted(tokenizer, lambda text, number: [f"<action>{move}</action>" for move in moves[number]]),
         )
+        thinking = renderers.get_renderer("qwen3", tokenizer, model_name=folder)
+        thinking.strip_thinking_from_history = False
+        answers = [f"<think>\nI go {move}.\n</think>\n\n<action>{move}</action>" for move in environments.ACROSS]
+        made = await ChatEnvGroupBuilder(environments.make_lake(), thinking, 1, seed=4).make_envs()
+        trajectory = await do_single_rollout(Scripted(tokenizer, lambda text, number: answers), made[0])
+        thoughts = len(trajectory_to_data(trajectory, 1.0))
         by_id = ChatEnvGroupBuilder("gymnasium/FrozenLake-v1", renderer, 2)
         tags = by_id.logging_tags()
         made = await by_id.make_envs()
         begun = [tokenizer.decode((await env.initial_observation())[0].to_ints()) for env in made]
         await by_id.cleanup()
-    print(json.dumps({"sums": sums, "lake": lake, "tags": tags, "alike": begun[0] == begun[1]}))
+    print(json.dumps({"sums": sums, "lake": lake, "tags": tags, "thoughts": thoughts, "alike": begun[0] == begun[1]}))
 
 
 asyncio.run(main())

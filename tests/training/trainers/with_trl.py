@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from typing import Any
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 
 from transformers import Qwen2Config, Qwen2ForCausalLM, set_seed
+from transformers.utils import get_json_schema
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_chat_template
 
@@ -111,6 +113,8 @@ def main() -> None:
     which = sys.argv[1]
     if which == "sums":
         found = train(environments.make_sums(), sums_of, use="environment_factory")
+        factory = pickle.loads(pickle.dumps(environment_factory(environments.make_sums())))
+        found["schema"] = get_json_schema(factory().add)["function"]
     elif which == "lake":
         lake = environments.make_lake(as_tool=True)
         found = train(lake, lambda text, number: environments.answers_to_lake(0, number), use="environment_factory")
