@@ -85,7 +85,7 @@ def refuse_short_history(env: Env, trainer: str) -> None:
         ConfigurationError: It says why this cannot be.
     """
     definition = seat_of(env).definition
-    if isinstance(definition, GameSessionEnv) and definition.hooks.overridden["get_prompt_messages"]:
+    if isinstance(definition, GameSessionEnv) and "get_prompt_messages" in definition.replaced_hooks():
         raise ConfigurationError(
             f"{trainer} puts what an environment answers behind the conversation so far, so a conversation of which a part is left out"
             " (history=, images=, max_prompt_tokens=) cannot be played: make the environment without these, or train on"
