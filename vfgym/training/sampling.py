@@ -55,6 +55,8 @@ class Completion:
     """Of each id, in the distribution that it was sampled from (nats)."""
     has_ended: bool = False
     """Whether its last id ends it; else it was cut off."""
+    is_over: bool = False
+    """Whether nothing more is sampled."""
 
 
 def sample_completions(model: Any, rows: Sequence[tuple[list[int], Sampling]], ends: Collection[int]) -> list[Completion]:
@@ -78,31 +80,35 @@ def sample_completions(model: Any, rows: Sequence[tuple[list[int], Sampling]], e
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
     generators = [_generator(torch, how.seed) for _, how in rows]
     completions = [Completion() for _ in rows]
-    running = set(range(len(rows)))
     cache: Any = None
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
-            while running:
+            while not all(each.is_over for each in completions):
                 out = model(input_ids=shown, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
                 cache = out.past_key_values
                 logits = out.logits[:, -1].float().cpu()
-                chosen = [0] * len(rows)
-                for row in sorted(running):
-                    how, completion = rows[row][1], completions[row]
-                    chosen[row], logprob = _choose(torch, logits[row], how, generators[row])
-                    completion.ids.append(chosen[row])
-                    completion.logprobs.append(logprob)
-                    completion.has_ended = chosen[row] in ends
-                    if completion.has_ended or len(completion.ids) == how.max_tokens:
-                        running.discard(row)
+                chosen = [
+                    0 if completion.is_over else _append(torch, completion, logits[row], rows[row][1], generators[row], ends)
+                    for row, completion in enumerate(completions)
+                ]
                 shown = torch.tensor(chosen, dtype=torch.long, device=device)[:, None]
                 mask = torch.cat([mask, mask.new_ones((len(rows), 1))], dim=-1)
                 positions = positions[:, -1:] + 1
     finally:
         model.train(was_training)
     return completions
+
+
+def _append(torch: Any, completion: Completion, logits: Any, how: Sampling, generator: Any, ends: Collection[int]) -> int:
+    """Choose the next token of a completion, and return it."""
+    token, logprob = _choose(torch, logits, how, generator)
+    completion.ids.append(token)
+    completion.logprobs.append(logprob)
+    completion.has_ended = token in ends
+    completion.is_over = completion.has_ended or len(completion.ids) == how.max_tokens
+    return token
 
 
 def _generator(torch: Any, seed: int | None) -> Any:
