@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from vfgym.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,6 +77,23 @@ def _check_hook(cls: type, name: str, own: Any, original: Callable[..., Any]) ->
         signature.bind(*parameters[isinstance(own, staticmethod) :])
     except TypeError as error:
         raise ConfigurationError(f"{cls.__name__} must have {wanted}, got {name}{signature}: {error}") from None
+
+
+def warn_of_hidden(cls: type) -> None:
+    """Warn of private methods of the library that a class of somebody else's hides by accident: the library would call that one instead."""
+    if _is_of_library(cls):
+        return
+    for name, method in vars(cls).items():
+        is_private = name.startswith("_") and not name.endswith("__") and callable(getattr(method, "__func__", method))
+        base = next((base for base in cls.__mro__[1:] if name in vars(base)), None) if is_private else None
+        if base is not None and _is_of_library(base):
+            logger.warning(
+                "%s.%s hides a private method of %s, which the library calls: give it another name", cls.__name__, name, base.__name__
+            )
+
+
+def _is_of_library(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in ("vfgym", "verifiers_compat")
 
 
 def is_replaced(obj: object, name: str, own: object) -> bool:

@@ -750,3 +750,17 @@ async def test_two_steps_of_one_episode_at_once_are_refused() -> None:
     assert isinstance(second, EpisodeBusy)
     assert [message.content for message in first.observation] == ["?", "a", "on"]
     assert [message.content for message in (await env.astep("c")).observation] == ["?", "a", "on", "c", "on"]
+
+
+def test_a_private_method_that_hides_one_of_the_library_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """Authors cannot know the private names of the library, and would otherwise be called in its place."""
+
+    class Packaged(ToolEnv):
+        def _call(self, *args: Any) -> str:
+            return "mine"
+
+        def _of_my_own(self) -> None: ...
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "Packaged._call hides a private method of ToolEnv, which the library calls: give it another name"
+    ]

@@ -35,7 +35,7 @@ from vfgym.lifecycle import (
 from vfgym.messages import MESSAGE_TYPES, MessageTypes, Response, as_messages
 from vfgym.output.pictures import Picture
 from vfgym.output.redaction import with_secrets
-from vfgym.overrides import check_hooks, find_put_on, find_replaced, hook, inline_hook, items_of, kind_of
+from vfgym.overrides import check_hooks, find_put_on, find_replaced, hook, inline_hook, items_of, kind_of, warn_of_hidden
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import find_marked_functions
@@ -89,6 +89,7 @@ class ChatEnv(EpisodeSeat):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         check_hooks(cls)
+        warn_of_hidden(cls)
         cls._replaced_hooks = find_replaced(cls)
         if not cls._may_shadow_face:
             for name in _HOOK_FOR:
