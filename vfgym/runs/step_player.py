@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import gymnasium as gym
+import numpy as np
 
 from vfgym.agents.base import Answering
 from vfgym.agents.human import HumanAnswers
@@ -100,7 +101,7 @@ class StepPlayer:
                 number, seat.definition, make_placeholder_state({"example_id": example.example_id}), failure, seen_return=0.0
             )
         if config.members_begin_alike:
-            seat.np_random.spawn(number)  # what an agent spawns for itself comes after
+            _pass_over_children(seat.np_random, number)  # what an agent spawns for itself comes after
         answer = config.begin(env)
         episode = cast(BaseEpisode, seat.episode)
         played = PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
@@ -145,6 +146,16 @@ def _note_version(state: State, version: Any) -> None:
     """Keep with the last turn which policy answered."""
     if state["trajectory"]:
         state["trajectory"][-1]["extras"]["policy_version"] = version
+
+
+def _pass_over_children(rng: np.random.Generator, number: int) -> None:
+    """Let a generator spawn as if it had spawned so many already. To spawn them would cost 20 µs each."""
+    bits: Any = rng.bit_generator
+    seeds = bits.seed_seq
+    later = np.random.SeedSequence(
+        seeds.entropy, spawn_key=seeds.spawn_key, pool_size=seeds.pool_size, n_children_spawned=seeds.n_children_spawned + number
+    )
+    bits.__setstate__((bits.state, later))
 
 
 def ask_in_time(answer: Answering, observation: list[Message], info: dict[str, Any], deadline: float | None) -> Any:
