@@ -16,7 +16,7 @@ from vfgym.messages import Response, ResponseMessage
 ROWS = [{"question": f"{number} + {number}?", "answer": str(2 * number)} for number in range(2)]
 OF_ONE_PLAY = frozenset({"timing", "trajectory_id", "response", "usage", "token_usage", "group_key"})
 """Times, ids, and what a provider says of an answer and nobody who steps can."""
-OF_STEPPING = frozenset({"counted_reward", "fingerprint", "return"})
+OF_STEPPING = frozenset({"counted_reward", "env_id", "fingerprint", "return", "seed"})
 """What rows have of a stepped play only (``return`` is what `step` returned, which knows nothing of a group yet)."""
 
 

@@ -147,10 +147,10 @@ def test_subclasses_and_what_they_override(check: Callable[..., Report]) -> None
 def test_methods_that_hide_private_ones_of_this_library_are_named(check: Callable[..., Report]) -> None:
     """They would be called in their place. Those that packages are known to override are no trouble."""
     report = check(
-        "import verifiers as vf\nclass Mine(vf.ToolEnv):\n    def _reset(self): ...\n    def _mine(self): ...\n"
+        "import verifiers as vf\nclass Mine(vf.ToolEnv):\n    def _score(self): ...\n    def _mine(self): ...\n"
         "class Scores(vf.Rubric):\n    def _get_reward_funcs(self): ...\n"
     )
-    assert [(each.name, each.places) for each in report.absent] == [("verifiers.ToolEnv._reset", ["word_count.py:3"])]
+    assert [(each.name, each.places) for each in report.absent] == [("verifiers.ToolEnv._score", ["word_count.py:3"])]
     assert "rename it" in report.absent[0].reason
 
 
@@ -352,7 +352,7 @@ def run_install(*arguments: str) -> int:
 
 def test_the_report_for_people(write: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     """It fits 80 columns, and the exit code says whether anything is missing. Nothing of the package runs."""
-    code = "import verifiers as vf\nimport agents_of_mine\nfrom datasets import load_dataset\n1 / 0\nclass Game(vf.GymEnv):\n    pass\n"
+    code = "import verifiers as vf\nimport library_of_mine\nfrom datasets import load_dataset\n1 / 0\nclass Game(vf.GymEnv):\n    pass\n"
     write("word-count", {"word_count.py": code + "vf.ensure_keys(['MY_VARIABLE'])\nload_dataset('org/data')\nvf.SandboxEnv" + LOADER})
     assert run_install("--check", "word-count") == 1
     out = capsys.readouterr().out
@@ -363,7 +363,7 @@ def test_the_report_for_people(write: Callable[..., Path], capsys: pytest.Captur
         "SandboxEnv (word_count.py:9): it runs commands in a sandbox",
         "word_count.Game refines GymEnv",
         "Here: a model call is a move.",
-        "agents_of_mine (word_count.py:2): not installed, and the package does not require it. Run: pip install agents_of_mine",
+        "library_of_mine (word_count.py:2): not installed, and the package does not require it. Run: pip install library_of_mine",
         "MY_VARIABLE: not set (word_count.py:7)",
         "org/data (word_count.py:8)",
         "Something that it uses is missing",
