@@ -10,7 +10,7 @@ import vfgym
 from vfgym.training import samples
 
 ACTIONS = ["left", "down", "right", "up"]
-UPDATES, GROUPS, GROUP_SIZE, RATE = 40, 12, 6, 0.25
+UPDATES, GROUPS, GROUP_SIZE, RATE = 30, 12, 6, 0.25
 
 
 class TablePolicy:
@@ -53,7 +53,7 @@ def place_of(messages):
 
 def held_out(env, policy):
     """Return the mean reward of fresh episodes."""
-    results = vfgym.evaluate(env, policy, num_examples=300, split="eval", seed=1_000_003, progress=False)
+    results = vfgym.evaluate(env, policy, num_examples=200, split="eval", seed=1_000_003, progress=False)
     return results["metadata"]["avg_reward"]
 
 
