@@ -36,7 +36,14 @@ def total_of(state):
 
 
 def write_curve(arguments, train, held_out, **more):
-    """Write the mean rewards of training, and those of fresh episodes before and after it, as data and as a picture."""
+    """Write the mean rewards of training, and those of fresh episodes before and after it, as data and as a picture.
+
+    Args:
+        arguments: Those of the command.
+        train: The mean reward of each update.
+        held_out: The mean reward of fresh episodes, ``before`` and ``after``.
+        more: What the data hold besides. ``without`` has the ``train`` and ``held_out`` of what this is compared with.
+    """
     from matplotlib.figure import Figure
 
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -44,8 +51,11 @@ def write_curve(arguments, train, held_out, **more):
     (arguments.out / "curve.json").write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    axes.plot(range(1, len(train) + 1), train, label="training")
-    axes.plot([1, len(train)], [held_out["before"], held_out["after"]], "o", label="fresh episodes")
+    for part, label in ((curve, ""), (curve.get("without"), ", without")):
+        if part:
+            [line] = axes.plot(range(1, len(part["train"]) + 1), part["train"], label=f"training{label}")
+            ends, fresh = [1, len(part["train"])], [part["held_out"]["before"], part["held_out"]["after"]]
+            axes.plot(ends, fresh, "o", color=line.get_color(), label=f"fresh episodes{label}")
     axes.set_xlabel("update")
     axes.set_ylabel("mean reward")
     axes.legend()

@@ -14,7 +14,7 @@ UPDATES, GROUPS, GROUP_SIZE, RATE = 30, 12, 6, 0.25
 
 
 class TablePolicy:
-    """A preference for each action in each place; a place is the drawing that the environment shows."""
+    """A preference for each action in each place."""
 
     def __init__(self):
         self.preferences = defaultdict(lambda: np.zeros(len(ACTIONS)))
@@ -46,9 +46,9 @@ class TablePolicy:
 
 
 def place_of(messages):
-    """Return the drawing in the newest observation: the four rows of the lake."""
-    lines = messages[-1]["content"].splitlines()
-    return "\n".join(line for line in lines if set(line) <= set("SFHG[]") and line)
+    """Return the row and the column in the newest observation: where the brackets are in the drawing of the lake."""
+    rows = [line for line in messages[-1]["content"].splitlines() if line and set(line) <= set("SFHG[]")]
+    return next((row, line.index("[")) for row, line in enumerate(rows) if "[" in line)
 
 
 def held_out(env, policy):
