@@ -10,7 +10,7 @@ import vfgym
 from vfgym.training import samples
 
 ACTIONS = ["left", "down", "right", "up"]
-UPDATES, GROUPS, GROUP_SIZE, RATE = 30, 12, 6, 0.25
+UPDATES, GROUPS, GROUP_SIZE, RATE = 30, 12, 6, 0.35
 
 
 class TablePolicy:
