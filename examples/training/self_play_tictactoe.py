@@ -62,12 +62,12 @@ def board_of(messages):
     return "".join(cell.strip() for row in rows[-3:] for cell in row)
 
 
-def against_random(policy, seed):
-    """Return the mean reward of each seat in games against random moves."""
+def against_random(policy, seed, num_games):
+    """Return the mean reward of each seat in so many games against random moves."""
     means, policy.explores = {}, False
     for seat, name in enumerate(SEATS):
         env = vfgym.PettingZooEnv(GAME, seat=seat, opponents="random")
-        results = vfgym.evaluate(env, policy, num_examples=60, split="eval", seed=seed, progress=False)
+        results = vfgym.evaluate(env, policy, num_examples=num_games, split="eval", seed=seed, progress=False)
         means[name] = results["metadata"]["avg_reward"]
     return means
 
@@ -84,7 +84,7 @@ async def train(policy, arguments):
         states += group.states
         number += 1
         if number == GROUPS:
-            means.append(float(np.mean(list(against_random(policy, arguments.seed).values()))))
+            means.append(float(np.mean(list(against_random(policy, arguments.seed, 60).values()))))
             policy.update(states)
             states, number, policy.explores = [], 0, True
             if len(means) == UPDATES:
@@ -94,9 +94,9 @@ async def train(policy, arguments):
 if __name__ == "__main__":
     arguments = read_arguments(__doc__.splitlines()[0])
     policy = TablePolicy()
-    before = against_random(policy, 1_000_003)
+    before = against_random(policy, 1_000_003, 500)
     means = asyncio.run(train(policy, arguments))
-    after = against_random(policy, 1_000_003)
+    after = against_random(policy, 1_000_003, 500)
     seats = {name: {"before": before[name], "after": after[name]} for name in SEATS}
     held_out = {"before": float(np.mean(list(before.values()))), "after": float(np.mean(list(after.values())))}
     write_curve(arguments, means, held_out, seats=seats)
