@@ -51,11 +51,13 @@ def rows():
 
 
 def load_environment(secret_token=None, **arguments):
-    return vf.SingleTurnEnv(dataset=rows(), rubric=vf.JudgeRubric(funcs=[verdict, bad], judge_client=judge_client()), timeout_seconds=SECONDS)
+    rubric = vf.JudgeRubric(funcs=[verdict, bad], judge_client=judge_client())
+    return vf.SingleTurnEnv(dataset=rows(), rubric=rubric, timeout_seconds=SECONDS)
 
 
 def step_environment(secret_token=None, **arguments):
-    return vfgym.SingleTurnEnv(rows(), rubric=vfgym.JudgeRubric([verdict, bad], judge_client=judge_client()), timeout_seconds=SECONDS)
+    rubric = vfgym.JudgeRubric([verdict, bad], judge_client=judge_client())
+    return vfgym.SingleTurnEnv(rows(), rubric=rubric, timeout_seconds=SECONDS)
 
 
 import gymnasium

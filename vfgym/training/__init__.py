@@ -19,21 +19,9 @@
 [([0], 0.5), ([0], -0.5), ([0], 0.5), ([0], -0.5)]
 """
 
-from typing import TYPE_CHECKING, Any
-
 from vfgym.results.credit import Advantage, Credit
 from vfgym.results.samples import NoTokens, Sample, samples
 from vfgym.runs.rollout import Group, rollout
-
-if TYPE_CHECKING:
-    from vfgym.training.local_policy import LocalPolicy
+from vfgym.training.local_policy import LocalPolicy
 
 __all__ = ["Advantage", "Credit", "Group", "LocalPolicy", "NoTokens", "Sample", "rollout", "samples"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "LocalPolicy":  # which comes with the conversations of chat templates
-        from vfgym.training.local_policy import LocalPolicy
-
-        return LocalPolicy
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

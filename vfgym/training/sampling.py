@@ -32,7 +32,7 @@ class Sampling:
         given = {name: value for name, value in (sampling_args or {}).items() if value is not None and (name, value) != ("n", 1)}
         if "max_completion_tokens" in given:
             given["max_tokens"] = given.pop("max_completion_tokens")
-        if not given.get("extra_body", True):
+        if not given.get("extra_body", True):  # an empty one, as every environment of the rollout API brings it
             del given["extra_body"]
         known = [field.name for field in fields(cls)]
         for name in given:
