@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.envs.tool_env import as_tool_content
-from verifiers_compat.v1.plain import message_of, plain_message, plain_messages
+from verifiers_compat.v1.plain import plain_message, plain_messages
 from vfgym.calls import rollout_failure
+from vfgym.interception.wire import message_of
 from vfgym.messages import Message, ToolCall, ToolMessage, as_messages
 
 if TYPE_CHECKING:

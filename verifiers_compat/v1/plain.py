@@ -7,21 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from vfgym.errors import ConfigurationError
-from vfgym.messages import MESSAGE_TYPES, Message, Response, as_message, as_messages
-from vfgym.messages.responses import for_conversation
+from vfgym.interception.wire import plain_data
+from vfgym.messages import as_message, as_messages
 
 
 class NotSerializable(ConfigurationError, TypeError):
     """A value that must survive the process has no form in JSON."""
-
-
-def plain_data(value: Any) -> Any:
-    """Return dicts and lists of any kind as fresh plain ones, all the way down."""
-    if isinstance(value, Mapping):
-        return {key: plain_data(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_data(item) for item in value]
-    return value
 
 
 def check_json(value: Mapping[str, Any], what: str) -> None:
@@ -69,8 +60,3 @@ def system_messages(value: Any, name: str = "system_prompt") -> list[dict[str, A
         if message["role"] != "system":
             raise ConfigurationError(f"{name} must be text, or system messages only; got a message with the role {message['role']!r}")
     return messages
-
-
-def message_of(response: Response) -> Message:
-    """Return the message of a response as it goes into a conversation, without what belongs to this one answer."""
-    return for_conversation(response.message, MESSAGE_TYPES)

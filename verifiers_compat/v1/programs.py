@@ -1,7 +1,7 @@
 """Programs: what plays a rollout instead of the base loop, and reaches its model over HTTP.
 
 A program is a Python function of ``task`` and ``state`` (a plain one runs on a thread of its own), or a command. Both find
-the rollout's model at an address on this machine (see `verifiers_compat.v1.interception`).
+the rollout's model at an address on this machine (see `vfgym.interception`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from verifiers_compat.v1.base_loop import run_base_loop
 from verifiers_compat.v1.bindings import Bindings
 from verifiers_compat.v1.config import refuse_sandbox, resolve_function
 from verifiers_compat.v1.handlers import required_names
-from verifiers_compat.v1.plain import plain_data
 from verifiers_compat.v1.state import PROTECTED, State
 from vfgym.aio.threads import on_thread
 from vfgym.calls import CallPlan, is_async, is_awaitable
 from vfgym.errors import ConfigurationError, InfraError, did_you_mean
+from vfgym.interception.wire import plain_data
 
 if TYPE_CHECKING:
     from verifiers_compat.v1.runtime import Runtime
@@ -180,7 +180,7 @@ async def _run_command(command: Sequence[Any], options: Mapping[str, Any], runni
     argv = [str(part) for part in (await Bindings(running.harness, sources).values("argv", running.task, state)).values()]
     given = {f"env.{name}": source for name, source in options["env"].items()}
     own = {name: str(value) for name, value in (await Bindings(running.harness, given).values("env", running.task, state)).items()}
-    env = {**os.environ, **_addresses(state), **own}
+    env = {**os.environ, **running.program_variables(), **own}
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -213,18 +213,6 @@ async def _run_command(command: Sequence[Any], options: Mapping[str, Any], runni
         state["completion"] = [{"role": "assistant", "content": stdout.strip()}]
         state["prompt"] = plain_data(state.get("prompt") or [])
     state.complete("command_completed")
-
-
-def _addresses(state: State) -> dict[str, str]:
-    """Return the environment variables by which a command finds the rollout's model."""
-    openai, anthropic = state.get_endpoint_config("chat_completions"), state.get_endpoint_config("messages")
-    return {
-        "OPENAI_BASE_URL": openai["base_url"],
-        "OPENAI_API_KEY": openai["api_key"],
-        "OPENAI_MODEL": openai["model"],
-        "ANTHROPIC_BASE_URL": anthropic["base_url"],
-        "ANTHROPIC_API_KEY": anthropic["api_key"],
-    }
 
 
 def _kill_group(process: asyncio.subprocess.Process) -> None:

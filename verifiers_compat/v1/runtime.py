@@ -9,17 +9,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import vfgym.state
-from verifiers_compat.v1 import interception
 from verifiers_compat.v1.bindings import Scope
-from verifiers_compat.v1.plain import message_of, plain_data
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task, check_visibility
 from verifiers_compat.v1.tools import RolloutTool, merge_tools
 from verifiers_compat.v1.toolset import Toolset, as_named_toolset, visible
 from verifiers_compat.v1.user import User
-from vfgym.calls import maybe_await
+from vfgym.calls import maybe_await, rollout_failure
 from vfgym.clients import Client, resolve_client
 from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.interception import Endpoint, Request, check_api, open_endpoint
+from vfgym.interception.wire import message_of, plain_data
 from vfgym.messages import Message, Response, as_messages
 from vfgym.state import MessagesView, step_tokens
 from vfgym.tools import Tool
@@ -54,7 +54,7 @@ class Runtime:
         self.system_prompt = harness.resolve_system_prompt(task)
         self.failure: Exception | None = None
         """What a model call that came through the endpoint failed with last."""
-        self._endpoint: interception.InterceptionEndpoint | None = None
+        self._endpoint: Endpoint | None = None
         self._rollout_scope = Scope()
 
         controls = {key: plain_data(task[key]) for key in ("max_turns", "tools") if task.get(key) is not None}
@@ -191,18 +191,32 @@ class Runtime:
     async def open_endpoint(self) -> None:
         """Make the rollout's model reachable over HTTP, for programs that ask it that way."""
         if self._endpoint is None:
-            self._endpoint = await interception.open_endpoint(self)
+            self._endpoint = await open_endpoint(self._answer_program)
+
+    async def _answer_program(self, request: Request) -> Response:
+        """Ask the model for a program, and keep what that failed with last."""
+        try:
+            response = await self.ask(request.messages, request.tools, request.sampling_args)
+        except (Exception, SystemExit) as error:
+            self.failure = failure = rollout_failure(error)
+            raise failure from failure.__cause__
+        self.failure = None
+        return response
 
     def endpoint_config(self, api: str) -> dict[str, str]:
         """Return how the endpoint is reached (see `State.get_endpoint_config`)."""
         return self._open_endpoint(api).config(api, self.state.get_model())
 
+    def program_variables(self) -> dict[str, str]:
+        """Return the environment variables by which a command finds the model."""
+        return self._open_endpoint("chat_completions").variables(self.state.get_model())
+
     def sdk_client(self, api: str, *, sync: bool) -> Any:
         """Return a client of an SDK for the endpoint (see `State.get_client`)."""
         return self._open_endpoint(api).sdk_client(api, sync=sync)
 
-    def _open_endpoint(self, api: str) -> interception.InterceptionEndpoint:
-        interception.check_api(api)
+    def _open_endpoint(self, api: str) -> Endpoint:
+        check_api(api)
         if self._endpoint is None:
             raise ConfigurationError("the model is reachable over HTTP only while the program of the rollout runs")
         return self._endpoint

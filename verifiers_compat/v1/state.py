@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from verifiers_compat import types
-from verifiers_compat.v1.plain import check_json, plain_data
+from verifiers_compat.v1.plain import check_json
 from verifiers_compat.v1.task import Task
 from vfgym.errors import ConfigurationError, Error, OverlongPromptError
+from vfgym.interception.wire import plain_data
 from vfgym.results.rows import ErrorInfo
 
 if TYPE_CHECKING:

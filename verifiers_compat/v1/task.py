@@ -9,8 +9,9 @@ from typing import Any, NoReturn, Self
 from pydantic import ValidationError
 
 from verifiers_compat.v1.config import SandboxConfig
-from verifiers_compat.v1.plain import check_json, plain_data, plain_messages, system_messages
+from verifiers_compat.v1.plain import check_json, plain_messages, system_messages
 from vfgym.errors import ConfigurationError
+from vfgym.interception.wire import plain_data
 
 
 class InvalidTask(ConfigurationError):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from verifiers_compat.v1.config import TasksetConfig, resolve_reference
 from verifiers_compat.v1.participant import Participant
-from verifiers_compat.v1.plain import plain_data
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import InvalidTask, Task
 from vfgym.errors import ConfigurationError
+from vfgym.interception.wire import plain_data
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verifiers_compat.loading import create_getattr
-from verifiers_compat.v1.interception import check_api
 from verifiers_compat.v1.state import State
+from vfgym.interception import check_api
 
 
 def client_from_state(state: State, api: str = "chat_completions", *, sync: bool = False) -> Any:

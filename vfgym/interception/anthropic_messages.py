@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from verifiers_compat.v1.plain import message_of, plain_data
-from verifiers_compat.v1.wire_openai import Request, Wire, finish_reason, request_fields
+from vfgym.interception.wire import Request, Wire, finish_reason, message_of, plain_data, request_fields
 from vfgym.messages import Response, as_messages, content_text
 from vfgym.tools import Tool
 

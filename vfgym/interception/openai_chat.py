@@ -3,44 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from verifiers_compat.v1.plain import message_of, plain_data
-from vfgym.messages import Message, Response, TextMessage, as_messages, content_text
-from vfgym.tools import Tool, as_tool
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a program asks the model."""
-
-    messages: list[Message]
-    tools: list[Tool]
-    sampling_args: dict[str, Any]
-    stream: bool
-
-
-@dataclass(frozen=True)
-class Wire:
-    """One format: how a request is read, and how an answer is written, whole or as a stream of events."""
-
-    parse: Callable[[Mapping[str, Any]], Request]
-    answer: Callable[[Response], dict[str, Any]]
-    events: Callable[[Response], Iterator[str]]
-
-
-def request_fields(body: Any, *own: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields of a request that a format knows, and the others, which are generation parameters.
-
-    Raises:
-        ValueError: If the request is not a JSON object.
-    """
-    if not isinstance(body, Mapping):
-        raise ValueError(f"expected a JSON object, got {type(body).__name__}")
-    known = {"model", "stream", "stream_options", "metadata", "user", *own}
-    return {key: body[key] for key in own if key in body}, {key: value for key, value in body.items() if key not in known}
+from vfgym.interception.wire import Request, Wire, finish_reason, message_of, plain_data, request_fields
+from vfgym.messages import Response, TextMessage, as_messages, content_text
+from vfgym.tools import as_tool
 
 
 def _parse_chat(body: Mapping[str, Any]) -> Request:
@@ -49,12 +17,6 @@ def _parse_chat(body: Mapping[str, Any]) -> Request:
         raise ValueError("n must be 1: each answer is a turn of the rollout")
     tools = [as_tool(tool) for tool in fields.get("tools") or []]
     return Request(as_messages(fields["messages"]), tools, sampling_args, bool(body.get("stream")))
-
-
-def finish_reason(response: Response) -> str:
-    """Return why the model stopped, in the words of chat completions."""
-    message = response.message
-    return message.get("finish_reason") or ("tool_calls" if message.get("tool_calls") else "stop")
 
 
 def _usage(response: Response) -> dict[str, int] | None:

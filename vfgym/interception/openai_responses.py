@@ -9,9 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from verifiers_compat.v1.plain import message_of
-from verifiers_compat.v1.wire_openai import Request, Wire, finish_reason, request_fields
 from vfgym.clients.formats.openai_responses import read_items
+from vfgym.interception.wire import Request, Wire, finish_reason, message_of, request_fields
 from vfgym.messages import Response, as_messages, content_text
 from vfgym.tools import Tool, as_tool
 

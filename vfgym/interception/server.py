@@ -1,0 +1,169 @@
+"""The one server of the process: it reads what programs ask, has the endpoint of their secret path answer, and writes the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Protocol
+
+from vfgym.aio.background import on_background_loop, wait
+from vfgym.clients import is_permanent_refusal
+from vfgym.errors import Error, OverlongPromptError
+from vfgym.interception import anthropic_messages, openai_chat, openai_responses
+from vfgym.lifecycle import register_teardown
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from vfgym.interception.wire import Request, Wire
+    from vfgym.messages import Response
+
+logger = logging.getLogger(__name__)
+
+_WIRES = {
+    "chat/completions": openai_chat.CHAT,
+    "completions": openai_chat.TEXT,
+    "responses": openai_responses.RESPONSES,
+    "messages": anthropic_messages.MESSAGES,
+}
+_REFUSALS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
+"""What a provider refuses for good (the key, the model), by the HTTP status that it says so with."""
+_LARGEST_BODY = 256 * 2**20
+
+
+class Answering(Protocol):
+    """What the server asks of an endpoint."""
+
+    async def answer(self, request: Request) -> Response:
+        """Have a request answered; cancelling us cancels that."""
+        ...
+
+
+class Server:
+    """Serves all endpoints of the process, on the background loop: at a port of loopback, and on a unix socket."""
+
+    def __init__(self) -> None:
+        """Make a server that does not serve yet."""
+        self.endpoints: dict[str, Answering] = {}
+        """Who answers, by the first part of the path."""
+        self.port = 0
+        self.socket_path = ""
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Begin to serve, until the process ends."""
+        from aiohttp import web
+
+        app = web.Application(client_max_size=_LARGEST_BODY)
+        app.router.add_post("/{key}/{path:.*}", self._serve)
+        # A program that goes away takes its request with it.
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+        await self._runner.setup()
+        self.socket_path = os.path.join(tempfile.mkdtemp(prefix="vfgym-"), "model.sock")
+        await web.UnixSite(self._runner, self.socket_path).start()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.port = self._runner.addresses[1][1]
+        register_teardown(self)
+
+    def run_teardown(self) -> None:
+        """Stop serving."""
+        global _server
+        if _server is self:
+            _server = None
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            wait(runner.cleanup())
+            shutil.rmtree(os.path.dirname(self.socket_path), ignore_errors=True)
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        from aiohttp import web
+
+        endpoint = self.endpoints.get(request.match_info["key"])
+        if endpoint is None:
+            return _problem(404, "not_found_error", "there is no such rollout, or it is over")
+        path = request.match_info["path"].removeprefix("v1/")
+        wire = _WIRES.get(path)
+        if wire is None:
+            return _problem(404, "not_found_error", f"the endpoint of a rollout serves {', '.join(_WIRES)}; got {path!r}")
+        try:
+            parsed = wire.parse(await request.json())
+        except (ValueError, TypeError, LookupError) as error:
+            return _problem(400, "invalid_request_error", f"the request could not be read: {error}")
+        answer = await _ask(endpoint, parsed)
+        if isinstance(answer, web.Response):
+            return answer
+        if not parsed.stream:
+            return web.json_response(wire.answer(answer))
+        return await _stream(request, wire, answer)
+
+
+async def _ask(endpoint: Answering, request: Request) -> Response | web.Response:
+    """Return what an endpoint answers, or what the program is told instead."""
+    try:
+        return await endpoint.answer(request)
+    except OverlongPromptError as error:
+        return _problem(400, "invalid_request_error", f"prompt is too long: {error}", code="context_length_exceeded")
+    except Error as error:
+        return _problem(424, "model_error", str(error))
+    except asyncio.CancelledError:
+        if asyncio.current_task().cancelling():  # type: ignore[union-attr]
+            raise
+        return _problem(410, "rollout_cancelled", "the rollout was cancelled")
+    except Exception as error:
+        if is_permanent_refusal(error):
+            status: int = error.status_code  # type: ignore[attr-defined] # it is an SDK's
+            return _problem(status, _REFUSALS[status], str(error))
+        logger.exception("a model call of a rollout failed")
+        return _problem(500, "internal_error", f"{type(error).__name__}: {error}")
+
+
+async def _stream(request: web.Request, wire: Wire, answer: Response) -> web.StreamResponse:
+    """Write an answer as the events of its format, one after the other."""
+    from aiohttp import web
+
+    stream = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    await stream.prepare(request)
+    for event in wire.events(answer):
+        await stream.write(event.encode())
+    await stream.write_eof()
+    return stream
+
+
+def _problem(status: int, kind: str, message: str, code: str | None = None) -> web.Response:
+    """Return an error in a form that both SDKs read."""
+    from aiohttp import web
+
+    body = {"type": "error", "error": {"type": kind, "message": message, "code": code, "param": None}}
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json", headers={"x-should-retry": "false"})
+
+
+_server: Server | None = None
+_starting = asyncio.Lock()
+
+
+def _forget_server() -> None:
+    # A forked child inherits the object, but neither the loop nor the socket that it answers on.
+    global _server, _starting
+    _server, _starting = None, asyncio.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_server)
+
+
+async def running_server() -> Server:
+    """Return the server of this process, started on first use."""
+    return await on_background_loop(_start_server)
+
+
+async def _start_server() -> Server:
+    global _server
+    async with _starting:
+        if _server is None:
+            server = Server()
+            await server.start()
+            _server = server
+        return _server
