@@ -1,0 +1,299 @@
+"""What every sandbox does, whatever its backend: commands, cells, files, copies, snapshots, ports, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sandboxes.making import need, opened
+from vfgym.errors import ConfigurationError, SandboxError
+from vfgym.sandboxes import Sandbox, SandboxSpec, create
+
+BACKENDS = ("bwrap", "unsafe")
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with opened(request.param, env={"COLOUR": "green"}) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    need(request.param)
+    return str(request.param)
+
+
+# Commands
+
+
+async def test_a_command_gives_its_exit_code_and_both_streams(sandbox: Sandbox) -> None:
+    result = await sandbox.exec("echo out; echo err >&2; exit 3")
+    assert (result.exit_code, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    assert not result.timed_out
+    assert not result.truncated
+
+
+async def test_a_list_is_a_program_with_its_arguments(sandbox: Sandbox) -> None:
+    assert (await sandbox.exec(["printf", "%s|", "a b", "$HOME"])).stdout == "a b|$HOME|"
+    missing = await sandbox.exec(["no-such-program"])
+    assert missing.exit_code == 127
+    assert missing.stderr == "no-such-program: No such file or directory\n"
+
+
+async def test_input_environment_and_working_directory(sandbox: Sandbox) -> None:
+    assert (await sandbox.exec("cat", input="text\n")).stdout == "text\n"
+    assert (await sandbox.exec("cat")).stdout == ""
+    big = "0123456789" * 30_000
+    assert (await sandbox.exec("cat", input=big)).stdout == big
+    assert (await sandbox.exec("echo $COLOUR $SIZE", env={"SIZE": "large"})).stdout == "green large\n"
+    await sandbox.exec("mkdir -p deep/er")
+    assert (await sandbox.exec("pwd", working_dir="deep/er")).stdout.endswith("/workspace/deep/er\n")
+    assert (await sandbox.exec("pwd", working_dir="nowhere")).exit_code == 127
+
+
+async def test_the_environment_of_the_host_is_not_there(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {line.partition("=")[0] for line in (await sandbox.exec("env")).stdout.splitlines()}
+    assert names <= {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "COLOUR", "PWD", "SHLVL", "_", "OLDPWD"}
+
+
+async def test_a_command_is_killed_at_its_time_limit_with_all_that_it_started(sandbox: Sandbox) -> None:
+    result = await sandbox.exec("echo begun; sleep 1000 & sleep 1000", timeout=0.2)
+    assert result.timed_out
+    assert (result.exit_code, result.stdout) == (137, "begun\n")
+    assert "sleep" not in await _running(sandbox)
+
+
+async def test_what_a_command_leaves_ends_with_it(sandbox: Sandbox) -> None:
+    result = await sandbox.exec("(setsid sleep 1000 >/dev/null 2>&1 &); nohup sleep 1000 >/dev/null 2>&1 & echo done")
+    assert result.stdout == "done\n"
+    assert "sleep" not in await _running(sandbox)
+
+
+async def test_a_cancelled_command_is_killed_and_others_go_on(sandbox: Sandbox) -> None:
+    other = asyncio.ensure_future(sandbox.exec("read line; echo $line", input="x" * 200_000 + "\n"))
+    task = asyncio.ensure_future(sandbox.exec("echo $$ > started; sleep 1000"))
+    while b"\n" not in await _read(sandbox, "started"):
+        await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert len((await other).stdout) == 200_001
+    assert "sleep" not in await _running(sandbox)
+
+
+async def test_commands_run_at_once(sandbox: Sandbox) -> None:
+    await sandbox.exec("mkfifo meeting")
+    writer, reader = sandbox.exec("echo hello > meeting"), sandbox.exec("cat meeting")
+    assert [result.stdout for result in await asyncio.gather(writer, reader)] == ["", "hello\n"]
+
+
+async def test_output_beyond_the_limit_is_dropped(sandbox: Sandbox) -> None:
+    result = await sandbox.exec("head -c 5000000 /dev/zero | tr '\\0' x; echo end >&2")
+    assert result.truncated
+    assert (len(result.stdout), result.stderr, result.exit_code) == (1 << 20, "end\n", 0)
+
+
+async def _read(sandbox: Sandbox, path: str) -> bytes:
+    try:
+        return await sandbox.read_file(path)
+    except FileNotFoundError:
+        return b""
+
+
+async def _running(sandbox: Sandbox) -> str:
+    """Return the command lines of what runs in a sandbox, or below its agent."""
+    script = (
+        "import os\n"
+        "for pid in filter(str.isdigit, os.listdir('/proc')):\n"
+        "    try:\n"
+        "        if os.environ['HOME'].encode() in open(f'/proc/{pid}/environ', 'rb').read():\n"
+        "            print(open(f'/proc/{pid}/cmdline').read())\n"
+        "    except OSError:\n"
+        "        pass\n"
+    )
+    return (await sandbox.exec(["python3", "-c", script])).stdout.replace(script, "")
+
+
+# Cells
+
+
+async def test_cells_keep_what_they_define(sandbox: Sandbox) -> None:
+    first = await sandbox.python("import os\nx = 6\nprint('printed')\nos.system('echo by a child')\nx * 7")
+    assert (first.stdout, first.value, first.traceback, first.stderr) == ("printed\nby a child\n", "42", None, "")
+    second = await sandbox.python("x + 1")
+    assert (second.value, second.count) == ("7", first.count + 1)
+    assert (await sandbox.python("x = 1")).value is None
+    assert (await sandbox.python("None")).value is None
+
+
+async def test_an_error_is_a_traceback_of_the_cell(sandbox: Sandbox) -> None:
+    result = await sandbox.python("def fail():\n    return 1 / 0\nfail()")
+    assert result.traceback is not None
+    assert result.traceback.startswith('Traceback (most recent call last):\n  File "<cell ')
+    assert "return 1 / 0" in result.traceback
+    assert result.traceback.endswith("ZeroDivisionError: division by zero")
+    assert "SyntaxError" in str((await sandbox.python("1 +")).traceback)
+    assert "SystemExit" in str((await sandbox.python("raise SystemExit(3)")).traceback)
+    assert (await sandbox.python("1")).value == "1"
+
+
+async def test_an_endless_cell_is_interrupted_and_its_state_is_kept(sandbox: Sandbox) -> None:
+    await sandbox.python("kept = 1")
+    result = await sandbox.python("print('begun')\nwhile True: pass", timeout=0.2)
+    assert (result.timed_out, result.state_is_lost, result.stdout) == (True, False, "begun\n")
+    assert "KeyboardInterrupt" in str(result.traceback)
+    assert (await sandbox.python("kept")).value == "1"
+
+
+@pytest.mark.parametrize("code", ["while True:\n    try:\n        sum(range(9999))\n    except BaseException: pass", "sum(iter(int, 1))"])
+async def test_a_cell_that_can_not_be_interrupted_loses_the_state(sandbox: Sandbox, code: str) -> None:
+    await sandbox.python("kept = 1")
+    result = await sandbox.python(code, timeout=0.2)
+    assert (result.timed_out, result.state_is_lost) == (True, True)
+    assert "NameError" in str((await sandbox.python("kept")).traceback)
+
+
+async def test_an_interpreter_that_ends_loses_the_state(sandbox: Sandbox) -> None:
+    result = await sandbox.python("import os; print('last words'); os._exit(3)")
+    assert (result.state_is_lost, result.timed_out, result.stdout) == (True, False, "last words\n")
+    assert result.traceback == "The interpreter of the cells has ended: exit code 3."
+    following = await sandbox.python("1 + 1")
+    assert (following.value, following.count) == ("2", result.count + 1)
+
+
+async def test_cells_wait_for_those_before_them(sandbox: Sandbox) -> None:
+    results = await asyncio.gather(*(sandbox.python(f"order = [*globals().get('order', []), {n}]\norder") for n in range(5)))
+    assert [result.value for result in results] == [str(list(range(n + 1))) for n in range(5)]
+
+
+async def test_what_a_cell_defines_can_be_pickled(sandbox: Sandbox) -> None:
+    result = await sandbox.python("import pickle\nclass A:\n    x = 3\npickle.loads(pickle.dumps(A())).x")
+    assert result.value == "3", result.traceback
+
+
+async def test_a_long_value_is_cut(sandbox: Sandbox) -> None:
+    result = await sandbox.python("'x' * 3_000_000")
+    assert result.truncated
+    assert len(str(result.value)) == 1 << 20
+    assert not (await sandbox.python("1")).truncated
+
+
+# Files
+
+
+async def test_files_are_written_and_read(sandbox: Sandbox) -> None:
+    await sandbox.write_file("made/parents/text.txt", "grün")
+    assert await sandbox.read_file("/workspace/made/parents/text.txt") == "grün".encode()
+    data = os.urandom(3_000_000)
+    await sandbox.write_file("/elsewhere/data.bin", data)
+    assert await sandbox.read_file("/elsewhere/data.bin") == data
+    await sandbox.write_file("/elsewhere/data.bin", b"")
+    assert await sandbox.read_file("/elsewhere/data.bin") == b""
+
+
+async def test_a_file_that_can_not_be_read_is_the_error_that_says_so(sandbox: Sandbox) -> None:
+    with pytest.raises(FileNotFoundError, match="missing"):
+        await sandbox.read_file("missing.txt")
+    with pytest.raises(IsADirectoryError):
+        await sandbox.read_file(".")
+    await sandbox.exec("mkfifo pipe")
+    with pytest.raises(OSError, match="Not a regular file"):
+        await sandbox.read_file("pipe")
+    with pytest.raises(FileNotFoundError):
+        await sandbox.upload("no/such/folder", "here")
+    with pytest.raises(FileNotFoundError):
+        await sandbox.download("no/such/folder", "here")
+
+
+async def test_folders_are_copied_in_both_directions_and_links_lead_nowhere(sandbox: Sandbox, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "sub").mkdir(parents=True)
+    (source / "run.sh").write_text("echo ran")
+    (source / "run.sh").chmod(0o755)
+    (source / "sub" / "text.txt").write_text("text")
+    (source / "inner").symlink_to("sub/text.txt")
+    (source / "outer").symlink_to("/etc/passwd")
+    (source / "sub" / "up").symlink_to("../..")
+    (source / "again").symlink_to("sub")
+    assert sorted(await sandbox.upload(source, "tree")) == ["again", "outer", "sub/up"]
+    assert (await sandbox.exec("./run.sh; cat inner; ls", working_dir="tree")).stdout == "ran\ntextinner\nrun.sh\nsub\n"
+    await sandbox.exec(
+        "ln -s /etc/passwd outer; ln -s /etc folder; ln -s ../../../../../../etc/passwd sub/outer; mkfifo p", working_dir="tree"
+    )
+    target = tmp_path / "target"
+    assert sorted(await sandbox.download("tree", target)) == ["folder", "outer", "sub/outer"]
+    found = {str(path.relative_to(target)): path.read_text() for path in target.rglob("*") if path.is_file()}
+    assert found == {"run.sh": "echo ran", "inner": "text", "sub/text.txt": "text"}
+    assert os.access(target / "run.sh", os.X_OK)
+    await sandbox.upload(source / "run.sh", "single.sh")
+    await sandbox.download("single.sh", tmp_path / "back" / "single.sh")
+    assert (tmp_path / "back" / "single.sh").read_text() == "echo ran"
+
+
+async def test_a_tree_is_restored_as_it_was(sandbox: Sandbox) -> None:
+    await sandbox.exec("rm -rf * && mkdir a && echo 1 > a/file && chmod 600 a/file && ln -s file a/link")
+    snapshot = await sandbox.snapshot()
+    await sandbox.exec("echo 2 > a/file; touch new; rm a/link; mkdir -p b/c; chmod 000 b/c")
+    await sandbox.restore(snapshot)
+    listing = await sandbox.exec("find . | sort; cat a/link; stat -c %a a/file")
+    assert listing.stdout == ".\n./a\n./a/file\n./a/link\n1\n600\n"
+
+
+# Ports
+
+
+async def test_a_port_is_forwarded_to_a_socket_of_the_host(backend: str, tmp_path: Path, unused_tcp_port: int) -> None:
+    async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            writer.write(line.upper())
+        writer.write(b"x" * 1_000_000)
+        writer.close()
+
+    path = tmp_path / "socket"
+    code = (
+        "import socket, sys\n"
+        "s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+        "s.sendall(b'hello\\nworld\\n'); s.shutdown(socket.SHUT_WR)\n"
+        "data = b''.join(iter(lambda: s.recv(65536), b''))\n"
+        "print(data[:12], len(data))\n"
+    )
+    spec = SandboxSpec(forwards={unused_tcp_port: path})
+    async with await asyncio.start_unix_server(shout, path), await create(spec, backend) as sandbox:
+        commands = [sandbox.exec(["python3", "-c", code, str(unused_tcp_port)]) for _ in range(3)]
+        for result in await asyncio.gather(*commands):
+            assert result.stdout == "b'HELLO\\nWORLD\\n' 1000012\n", result
+    async with await create(SandboxSpec(forwards={unused_tcp_port: tmp_path / "nobody"}), backend) as sandbox:
+        assert (await sandbox.exec(["python3", "-c", code, str(unused_tcp_port)])).stdout in ("", "b'' 0\n")  # it may be reset
+
+
+# The end
+
+
+async def test_a_closed_sandbox_refuses_everything(backend: str) -> None:
+    sandbox = await create(SandboxSpec(), backend)
+    running = asyncio.ensure_future(sandbox.exec("sleep 1000"))
+    await sandbox.python("1")
+    assert sandbox.is_alive
+    await sandbox.close()
+    await sandbox.close()
+    assert not sandbox.is_alive
+    with pytest.raises(SandboxError, match="closed"):
+        await running
+    for attempt in (sandbox.exec("true"), sandbox.python("1"), sandbox.read_file("x"), sandbox.write_file("x", b""), sandbox.snapshot()):
+        with pytest.raises(SandboxError, match="closed"):
+            await attempt
+
+
+async def test_a_request_that_can_not_be_meant_is_refused(sandbox: Sandbox) -> None:
+    with pytest.raises(ConfigurationError, match="timeout must be a number of seconds above 0"):
+        await sandbox.exec("true", timeout=0)
+    with pytest.raises(ConfigurationError, match="a command must be"):
+        await sandbox.exec([])
+    with pytest.raises(ConfigurationError, match="env must map"):
+        await sandbox.exec("true", env={"A": 1})  # type: ignore[dict-item]

@@ -1,0 +1,166 @@
+"""The backend ``bwrap``: bubblewrap's namespaces around an agent. No daemon and no image: the host's programs, read-only.
+
+What is in ``/usr`` can be read, and little of ``/etc``; all that can be written lies in a ``tmpfs`` of a limited size. The agent is the
+first process of its namespace: with it, all others end. Started by root, a sandbox has a user id of its own, whose processes are counted;
+started by a plain user, it has a user namespace of its own. System calls that go around limits are refused (`seccomp`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from vfgym.errors import ConfigurationError
+from vfgym.sandboxes import seccomp
+from vfgym.sandboxes.base import Backend, Probe
+from vfgym.sandboxes.local import ProcessSandbox, agent_command, agent_settings, find_interpreter, search_path
+from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec
+
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_CONFIGURATION = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "ssl/certs")
+_NETWORK_CONFIGURATION = ("resolv.conf", "hosts", "services")
+_INSTALL = "apt-get install bubblewrap (or your system's package bubblewrap), version 0.5 or newer"
+
+_PROTECTS = {
+    "files": "the host's programs read-only, nothing else",
+    "network": "none, not even the host's loopback",
+    "processes": "a namespace of their own, and a limit of their number",
+    "memory": "each process limited, all together watched",
+    "disk": "one tmpfs of a limited size",
+    "kernel": "a filter of system calls; the kernel is the host's",
+}
+
+
+class BwrapBackend(Backend):
+    """Makes sandboxes of bubblewrap."""
+
+    name = "bwrap"
+
+    def probe(self) -> Probe:
+        """Say whether bubblewrap works here: it is tried once."""
+        problem = _find_problem()
+        return Probe(works=problem is None, protects=_PROTECTS, problem=problem, install=None if problem is None else _INSTALL)
+
+    def check(self, spec: SandboxSpec) -> None:
+        """Refuse images, which there are none of.
+
+        Raises:
+            ConfigurationError: If the spec asks for one.
+        """
+        asked = [name for name in ("image", "dockerfile") if getattr(spec, name) is not None]
+        if asked:
+            raise ConfigurationError(f"the backend bwrap has no images, so it can't keep {asked[0]}: use the backend container")
+        top = spec.working_dir.split("/")[1]
+        if top in ("usr", "proc", "dev", *(path[1:] for path in _SYSTEM)):
+            raise ConfigurationError(f"working_dir can't be below /{top}, which is the host's; use a folder such as /workspace or /app")
+
+    async def create(self, spec: SandboxSpec) -> ProcessSandbox:
+        """Start a sandbox."""
+        sandbox = ProcessSandbox(spec, self.name)
+        interpreter = find_interpreter()
+        uid = pick_user_id() if os.geteuid() == 0 else None
+        env = {
+            "PATH": search_path(spec, interpreter, "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
+            "HOME": "/home/sandbox",
+            "LANG": "C.UTF-8",
+        }
+        settings = agent_settings(
+            spec,
+            processes=spec.processes or DEFAULT_PROCESSES,
+            disk_mb=spec.disk_mb or DEFAULT_DISK_MB,
+            folders=["/home/sandbox"],
+            uid=uid,
+        )
+        rules = seccomp.open_filter()
+        try:
+            command = [shutil.which("bwrap") or "bwrap", *_arguments(spec, interpreter, rules), *agent_command(interpreter)]
+            await sandbox.start(command, env, settings, pass_fds=[rules], cwd="/")
+        finally:
+            os.close(rules)
+        return sandbox
+
+
+def _arguments(spec: SandboxSpec, interpreter: str, rules: int) -> list[str]:
+    size = str((spec.disk_mb or DEFAULT_DISK_MB) << 20)
+    arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--die-with-parent"]
+    arguments += ["--hostname", "sandbox", "--seccomp", str(rules)]
+    if os.geteuid() == 0:  # so much as the agent needs to become another user
+        arguments += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        arguments += ["--unshare-user"]
+    if not spec.network:
+        arguments += ["--unshare-net"]
+    arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/"]
+    readable = [str(path) for path in spec.readable_paths]
+    if spec.python is not None:
+        readable += _parts_of_environment(str(spec.python))
+    base = str(Path(interpreter).parents[1])
+    if not base.startswith("/usr"):
+        readable.append(base)
+    for folder in _parents(["/etc/ssl", "/tmp", "/var/tmp", *map(os.path.dirname, readable)]):
+        mode = "1777" if folder.endswith("/tmp") else "0755"
+        arguments += ["--perms", mode, "--dir", folder]
+    arguments += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
+    # In it only /dev/shm can be written.
+    arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            arguments += ["--symlink", os.readlink(path), path]
+        elif os.path.isdir(path):
+            arguments += ["--ro-bind", path, path]
+    for name in (*_CONFIGURATION, *(_NETWORK_CONFIGURATION if spec.network else ())):
+        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for path in readable:
+        arguments += ["--ro-bind", path, path]
+    return arguments
+
+
+def _parts_of_environment(folder: str) -> list[str]:
+    """Return the folders of a virtual environment and of the interpreter that it stands on."""
+    base = str(Path(os.path.realpath(f"{folder}/bin/python")).parents[1])
+    return [folder] if base.startswith("/usr") else [folder, base]
+
+
+def _parents(paths: list[str]) -> Iterator[str]:
+    """Return folders with those above them, from the top."""
+    found = set()
+    for path in paths:
+        while path != "/":
+            found.add(path)
+            path = os.path.dirname(path)
+    return iter(sorted(each for each in found if not each.startswith("/usr")))
+
+
+def pick_user_id() -> int:
+    """Return a user id that nobody else has, in the upper half of those that this system (or the container that we are in) knows."""
+    ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    first, _, count = max(ranges, key=lambda each: each[2])
+    count = min(count, (1 << 31) - first)
+    return random.SystemRandom().randrange(first + count // 2, first + count - 2)
+
+
+@functools.cache
+def _find_problem() -> str | None:
+    """Return why bubblewrap can't be used here; None if it can."""
+    if platform.system() != "Linux":
+        return f"bubblewrap needs Linux, this is {platform.system()}"
+    if not seccomp.is_known(platform.machine()):
+        return f"its filter of system calls is not written for {platform.machine()}"
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bubblewrap (bwrap) is not installed"
+    rules = seccomp.open_filter()
+    try:
+        command = [program, *_arguments(SandboxSpec(), find_interpreter(), rules), "/bin/sh", "-c", "exit 0"]
+        tried = subprocess.run(command, capture_output=True, text=True, pass_fds=[rules], env={}, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not work here: {error}"
+    finally:
+        os.close(rules)
+    return None if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip() or tried.returncode}"

@@ -1,0 +1,229 @@
+"""The agent: the one process that lives as long as its sandbox, and does what its caller asks for.
+
+Frames of a length and JSON come in at descriptor 0 and go out at descriptor 1; bytes are base64. It is one loop without threads. As the
+first process of a sandbox it can't be killed from inside, and nothing outlives it. Limits are those of its children, never its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import selectors
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from vfgym.sandboxes.inside.files import Files
+from vfgym.sandboxes.inside.forwarding import Forwards
+from vfgym.sandboxes.inside.jobs import CellWorker, Command, Job
+from vfgym.sandboxes.inside.processes import find_processes, kill_strays, memory_in_use, protect_this_process, share_of_memory
+
+_TICK = 0.1
+"""Seconds between two looks at memory and CPU time."""
+
+
+class Agent:
+    """What the agent knows: its settings, what runs, and what waits."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        """Set things up as the caller says."""
+        self.settings = settings
+        self.files = Files(settings["root"], settings["working_dir"], settings["folders"])
+        self.env: dict[str, str] = dict(os.environ, **settings["env"])
+        self.python: str = settings["python"] or sys.executable
+        self.shell = next(path for path in ("/bin/bash", "/usr/bin/bash", "/bin/sh") if path == "/bin/sh" or os.path.exists(path))
+        self.cells_source: str = settings["cells_source"]
+        self.limits = [(name, most) for name, most in settings["limits"]]
+        self.worker_limits = [(name, most) for name, most in self.limits if name != "CPU"]
+        self.most_output: int = settings["most_output"]
+        self.most_memory: int = settings["most_memory"]
+        self.most_cpu_seconds: float | None = settings["cpu_seconds"]
+        self.jobs: set[Job] = set()
+        self.worker: CellWorker | None = None
+        self.cells: deque[dict[str, Any]] = deque()
+        self.count = 0
+        self._selector = selectors.DefaultSelector()
+        self._received = bytearray()
+        self._looks_at = 0.0
+        self._forwards = Forwards(self._selector, self.send)
+        for port in settings["ports"]:
+            self._forwards.listen(port)
+
+    # The caller
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send the caller a message."""
+        data = json.dumps(message).encode()
+        left = memoryview(len(data).to_bytes(4, "big") + data)
+        while left:
+            left = left[os.write(1, left) :]
+
+    def answer(self, number: int, result: dict[str, Any]) -> None:
+        """Answer a request."""
+        self.send({"id": number, "result": result})
+
+    def _receive(self) -> None:
+        data = os.read(0, 1 << 18)
+        if not data:
+            self.leave()
+        self._received += data
+        while len(self._received) >= 4:
+            size = int.from_bytes(self._received[:4], "big")
+            if len(self._received) < 4 + size:
+                break
+            message = json.loads(bytes(self._received[4 : 4 + size]))
+            del self._received[: 4 + size]
+            self._handle(message)
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        if "stream" in message:
+            self._forwards.receive(message)
+        elif "cancelled" in message:
+            self._cancel(message["cancelled"])
+        else:
+            try:
+                result = getattr(self, "do_" + message["do"])(message)
+            except OSError as error:
+                named = [error.errno or errno.EIO, error.strerror or str(error), error.filename]
+                self.send({"id": message["id"], "error": named})
+            else:
+                if result is not None:
+                    self.answer(message["id"], result)
+
+    def _cancel(self, number: int) -> None:
+        for job in list(self.jobs):
+            if isinstance(job, Command) and job.number == number:
+                job.process.kill()
+        self.cells = deque(cell for cell in self.cells if cell["id"] != number)
+        if self.worker is not None and self.worker.cell is not None and self.worker.cell["id"] == number:
+            self.worker.interrupt(time.monotonic())
+
+    # What it does
+
+    def do_exec(self, request: dict[str, Any]) -> None:
+        """Run a command; it is answered when it ends."""
+        command = request["command"]
+        request["command"] = [self.shell, "-c", command] if isinstance(command, str) else command
+        self.jobs.add(Command(self, request))
+
+    def do_cell(self, request: dict[str, Any]) -> None:
+        """Run a cell, when those before it are done."""
+        self.cells.append(request)
+        self.run_next_cell()
+
+    def run_next_cell(self) -> None:
+        """Run a cell that waits, if none runs."""
+        if not self.cells or (self.worker is not None and self.worker.cell is not None):
+            return
+        if self.worker is None:
+            self.worker = CellWorker(self)
+            self.jobs.add(self.worker)
+        self.count += 1
+        self.worker.run(dict(self.cells.popleft(), count=self.count))
+
+    def do_read(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Read a part of a file."""
+        return self.files.read(request["path"], request["offset"], request["size"])
+
+    def do_write(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write a part of a file."""
+        return self.files.write(request["path"], request["data"], request["append"], request["mode"])
+
+    def do_make_folder(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Make a folder."""
+        return self.files.make_folder(request["path"], request["mode"])
+
+    def do_make_link(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Make a symbolic link."""
+        return self.files.make_link(request["path"], request["target"])
+
+    def do_walk(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say what is in a folder."""
+        return self.files.walk(request["path"])
+
+    def do_clear(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Empty the working directory."""
+        return self.files.clear()
+
+    # The loop
+
+    def watch(self, descriptor: int, call: Callable[[], None], events: int = selectors.EVENT_READ) -> None:
+        """Have a function called when there is something to read."""
+        self._selector.register(descriptor, events, call)
+
+    def unwatch(self, descriptor: int) -> None:
+        """Undo `watch`, if it was done."""
+        if descriptor >= 0 and descriptor in self._selector.get_map():
+            self._selector.unregister(descriptor)
+
+    def kill_strays(self) -> None:
+        """Kill what belongs to no job."""
+        kill_strays(job.process.keeper for job in self.jobs)
+
+    def run(self) -> None:
+        """Do what is asked, until nobody asks any more."""
+        self.watch(0, self._receive)
+        self.send({"ready": {"python": sys.version.split()[0], "pid": os.getpid()}})
+        while True:
+            for key, _ in self._selector.select(self._timeout()):
+                if self._selector.get_map().get(key.fd) is key:  # what came before may have ended it
+                    key.data()
+            now = time.monotonic()
+            for job in list(self.jobs):
+                job.look(now)
+            if self.jobs and now >= self._looks_at:
+                self._looks_at = now + _TICK
+                self._bound_memory()
+
+    def _is_busy(self) -> bool:
+        return any(not isinstance(job, CellWorker) or job.cell is not None for job in self.jobs)
+
+    def _timeout(self) -> float | None:
+        """Return for how long there is nothing to do, if nothing comes in."""
+        if not self._is_busy():
+            return 1.0 if self.jobs else None  # what a cell has left running may still grow
+        now = time.monotonic()
+        deadlines = [job.deadline for job in self.jobs if isinstance(job, (Command, CellWorker)) and job.deadline is not None]
+        return max(0.0, min([*deadlines, now + _TICK]) - now)
+
+    def _bound_memory(self) -> None:
+        """Kill the largest process, as often as all together have too much."""
+        used = memory_in_use(find_processes(job.process.keeper for job in self.jobs))
+        if sum(used.values()) <= self.most_memory:
+            return
+        for pid, seen in used.items():  # without what they share
+            share = share_of_memory(pid)
+            used[pid] = seen if share is None else share
+        while used and sum(used.values()) > self.most_memory:
+            largest = max(used, key=lambda pid: used[pid])
+            del used[largest]
+            try:
+                os.kill(largest, signal.SIGKILL)
+            except OSError:
+                pass
+
+    def leave(self) -> None:
+        """End everything, and itself."""
+        kill_strays(())
+        os._exit(0)
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Set the sandbox up, and serve."""
+    if settings["uid"] is not None:
+        os.setgroups([])
+        os.setgid(settings["uid"])
+        os.setuid(settings["uid"])
+    protect_this_process()
+    os.umask(0o022)
+    try:
+        agent = Agent(settings)
+    except OSError as error:
+        data = json.dumps({"failed": str(error)}).encode()
+        os.write(1, len(data).to_bytes(4, "big") + data)
+        os._exit(1)
+    agent.run()

@@ -1,0 +1,281 @@
+"""Programs that the agent starts: each below a keeper, with limits, and ended together with whatever it started.
+
+A keeper is a fork of the agent that adopts what a program leaves (a daemon by a double fork), so that a process always belongs to one
+program. Once the keeper has ended, the system gives those to the agent, which kills whatever is below no keeper.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterable
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_KILLED = 128 + signal.SIGKILL
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def protect_this_process() -> None:
+    """Adopt what keepers leave, and let no process of the same user trace this one or read its memory."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+class Process:
+    """A running program: the ends of its pipes that are ours, and how it ended."""
+
+    def __init__(
+        self,
+        argv: list[str],
+        env: dict[str, str],
+        folder: str,
+        limits: list[tuple[str, int]],
+        channel: int | None = None,
+        stdin: bool = False,
+    ) -> None:
+        """Start a program.
+
+        Args:
+            argv: The program and its arguments.
+            env: Its environment.
+            folder: Its working directory.
+            limits: What it may use, and each process that it starts: names of `resource` without ``RLIMIT_``.
+            channel: A descriptor that it gets as number 3.
+            stdin: Whether it is sent input; else it reads ``/dev/null``.
+        """
+        theirs_in, self.stdin = os.pipe() if stdin else (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1)
+        self.stdout, theirs_out = os.pipe()
+        self.stderr, theirs_err = os.pipe()
+        self.status, theirs_status = os.pipe()
+        self.main = 0
+        """Its process id, which is the one of its process group and session too; 0 before `read_status` had it."""
+        self.exit_code = _KILLED
+        """As shells have it: 128 and the number of the signal that ended it."""
+        self._said = b""
+        self.keeper = os.fork()
+        if self.keeper == 0:
+            try:
+                _keep(argv, env, folder, limits, (theirs_in, theirs_out, theirs_err), channel, theirs_status)
+            finally:
+                os._exit(1)
+        for descriptor in (theirs_in, theirs_out, theirs_err, theirs_status):
+            os.close(descriptor)
+        for descriptor in (self.stdout, self.stderr, self.status):
+            os.set_blocking(descriptor, False)
+        if stdin:
+            os.set_blocking(self.stdin, False)
+
+    def read_status(self) -> bool:
+        """Read what the keeper says; return whether the program, or its keeper, has ended."""
+        said = os.read(self.status, 64)
+        self._said += said
+        numbers = self._said.split(b"\n")[:-1]
+        if numbers:
+            self.main = int(numbers[0])
+        if said:
+            return False
+        if len(numbers) > 1:
+            self.exit_code = int(numbers[1])
+        _reap()
+        return True
+
+    def kill(self) -> None:
+        """Kill the keeper and the program's process group. What else the program started is then below no keeper."""
+        for kill, pid in ((os.kill, self.keeper), (os.killpg, self.main)):
+            try:
+                if pid:
+                    kill(pid, signal.SIGKILL)
+            except OSError:  # it has just ended
+                pass
+
+    def interrupt(self) -> None:
+        """Send the program's process group what Ctrl-C sends."""
+        try:
+            os.killpg(self.main, signal.SIGINT)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """Close the pipes of a program that has ended."""
+        for descriptor in (self.stdout, self.stderr, self.status):
+            os.close(descriptor)
+        self.close_stdin()
+
+    def close_stdin(self) -> None:
+        """Let the program read the end of its input."""
+        if self.stdin >= 0:
+            os.close(self.stdin)
+            self.stdin = -1
+
+
+def _keep(
+    argv: list[str],
+    env: dict[str, str],
+    folder: str,
+    limits: list[tuple[str, int]],
+    streams: tuple[int, int, int],
+    channel: int | None,
+    status: int,
+) -> None:
+    """Start the program, adopt what it leaves, and write its process id and its exit code: what a keeper does."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    main = os.fork()
+    if main == 0:
+        try:
+            _execute(argv, env, folder, limits, streams, channel)
+        finally:
+            os._exit(126)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.closerange(3, status)
+    os.closerange(status + 1, 4096)
+    os.write(status, b"%d\n" % main)
+    while True:
+        pid, how = os.wait()
+        if pid == main:
+            break
+    os.write(status, b"%d\n" % (128 + os.WTERMSIG(how) if os.WIFSIGNALED(how) else os.WEXITSTATUS(how)))
+    os._exit(0)
+
+
+def _execute(
+    argv: list[str], env: dict[str, str], folder: str, limits: list[tuple[str, int]], streams: tuple[int, int, int], channel: int | None
+) -> None:
+    try:
+        os.setsid()
+        for number, descriptor in enumerate(streams):
+            os.dup2(descriptor, number)
+        if channel is not None:
+            os.dup2(channel, 3)
+            os.set_inheritable(3, True)
+        for signal_number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(signal_number, signal.SIG_DFL)
+        os.umask(0o022)
+        os.chdir(folder)
+        for name, most in limits:
+            _limit(getattr(resource, "RLIMIT_" + name, None), most)
+        os.execvpe(argv[0], argv, env)
+    except OSError as error:
+        os.write(2, f"{error.filename if error.filename == folder else argv[0]}: {error.strerror}\n".encode("utf-8", "replace"))
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def _limit(kind: int | None, most: int) -> None:
+    if kind is None:  # not on this system
+        return
+    hard = resource.getrlimit(kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
+
+
+# All processes
+
+
+def _parents() -> dict[int, int]:
+    """Return the parent of every process that has not ended; of none where there is no ``/proc``."""
+    found = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    state, parent = file.read().rpartition(b")")[2].split()[:2]
+            except OSError:
+                continue  # it has just ended
+            if state != b"Z":
+                found[int(name)] = int(parent)
+    return found
+
+
+def _below(pids: Iterable[int], parents: dict[int, int]) -> set[int]:
+    """Return all processes below some."""
+    found: set[int] = set()
+    below = set(pids)
+    while below:
+        below = {child for child, parent in parents.items() if parent in below} - found
+        found |= below
+    return found
+
+
+def kill_strays(keepers: Iterable[int]) -> None:
+    """Kill all processes below this one that are below none of the keepers, however quickly they start others.
+
+    They are stopped first, until no new ones are found: those that are stopped count to the limit of processes, so no more can start.
+    """
+    keepers = set(keepers)
+    stopped: set[int] = set()
+    while True:
+        parents = _parents()
+        strays = _below([os.getpid()], parents) - _below(keepers, parents) - keepers - stopped
+        if not strays:
+            break
+        _signal(strays, signal.SIGSTOP)
+        stopped |= strays
+    _signal(stopped, signal.SIGKILL)
+    until = time.monotonic() + 1
+    while any(os.path.exists(f"/proc/{pid}") for pid in stopped) and time.monotonic() < until:  # each when its parent has ended
+        _reap()
+        time.sleep(0.0005)
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:  # it has just ended
+            pass
+
+
+def _reap() -> None:
+    """Take note of adopted processes that have ended: until then they count to the limit of processes."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except OSError:  # there are none
+        pass
+
+
+def find_processes(keepers: Iterable[int]) -> set[int]:
+    """Return the processes that programs below keepers are running."""
+    return _below(keepers, _parents())
+
+
+def memory_in_use(pids: Iterable[int]) -> dict[int, int]:
+    """Return the bytes that each process has in memory; what several share counts for each."""
+    found = {}
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/statm", "rb") as file:
+                found[pid] = int(file.read().split()[1]) * _PAGE
+        except (OSError, IndexError):
+            continue
+    return found
+
+
+def share_of_memory(pid: int) -> int | None:
+    """Return the bytes that a process has in memory, of what several share its part; None where this is not to be known."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            return int(file.read().partition(b"\nPss:")[2].split()[0]) * 1024
+    except (OSError, IndexError):
+        return None
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process and of what it has waited for; 0.0 where this is not to be known."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
