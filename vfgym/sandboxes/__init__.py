@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vfgym.sandboxes.base import Backend, Probe, Sandbox
     from vfgym.sandboxes.creation import backends, check_spec, create, find_backend, what_to_install
+    from vfgym.sandboxes.pool import SandboxPool
     from vfgym.sandboxes.spec import CellResult, ExecResult, SandboxSpec, TreeSnapshot
 
 _PLACES = {
     "base": ("Backend", "Probe", "Sandbox"),
     "creation": ("backends", "check_spec", "create", "find_backend", "what_to_install"),
+    "pool": ("SandboxPool",),
     "spec": ("CellResult", "ExecResult", "SandboxSpec", "TreeSnapshot"),
 }
 
@@ -31,6 +33,7 @@ __all__ = [
     "ExecResult",
     "Probe",
     "Sandbox",
+    "SandboxPool",
     "SandboxSpec",
     "TreeSnapshot",
     "backends",

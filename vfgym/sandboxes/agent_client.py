@@ -20,7 +20,7 @@ from vfgym.sandboxes.forwarding import Forwarding
 
 _MOST_FRAME = 64 << 20
 _INSIDE = "vfgym.sandboxes.inside."
-_MODULES = ("processes", "files", "forwarding", "jobs", "agent")
+_MODULES = ("processes", "files", "pristine", "forwarding", "jobs", "agent")
 """In the order in which they import each other."""
 
 BOOTSTRAP = """

@@ -16,6 +16,7 @@ from typing import Any
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import transfer
 from vfgym.sandboxes.agent_client import AgentClient, decode, encode
+from vfgym.sandboxes.registry import Record
 from vfgym.sandboxes.spec import CellResult, Entry, ExecResult, SandboxSpec, TreeSnapshot, _check_env
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,6 @@ class Sandbox(ABC):
         """Give it an id."""
         self.id = f"vfgym-{secrets.token_hex(8)}"
         self.spec = spec
-        self._cells = 0
 
     @property
     @abstractmethod
@@ -139,6 +139,14 @@ class Sandbox(ABC):
             SandboxError: If the backend can't.
         """
         raise SandboxError(f"sandboxes of the backend {self.backend} can't be restored")
+
+    async def reset(self) -> None:
+        """End all that runs in it, and make its files what they were when it was created, for another lease.
+
+        Raises:
+            SandboxError: If the backend can't, or something was changed that can't be made good.
+        """
+        raise SandboxError(f"sandboxes of the backend {self.backend} can't be reset")
 
     @abstractmethod
     async def close(self) -> None:
@@ -282,6 +290,12 @@ class AgentSandbox(Sandbox):
             else:
                 await self._write(entry.path, data, entry.mode)
 
+    async def reset(self) -> None:
+        """Make it as it was when it was created: see `Sandbox.reset`."""
+        problem = (await self._ask("reset"))["problem"]
+        if problem is not None:
+            raise SandboxError(f"the sandbox can't be reset: {problem}")
+
     async def _ask(self, do: str, **fields: Any) -> dict[str, Any]:
         return await self.agent.ask(do, within=_ANSWERS_WITHIN, **fields)
 
@@ -342,6 +356,10 @@ class Backend(ABC):
         Raises:
             ConfigurationError: If it does; the text names it.
         """
+
+    @abstractmethod
+    def remove(self, record: Record) -> None:
+        """Remove what there still is of a sandbox that was closed, or whose owner has ended."""
 
     @abstractmethod
     async def create(self, spec: SandboxSpec) -> Sandbox:

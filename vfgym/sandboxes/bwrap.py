@@ -20,6 +20,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import seccomp
 from vfgym.sandboxes.base import Backend, Probe
 from vfgym.sandboxes.local import ProcessSandbox, agent_command, agent_settings, find_interpreter, search_path
+from vfgym.sandboxes.registry import Record, remove_local
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -60,9 +61,13 @@ class BwrapBackend(Backend):
         if top in ("usr", "proc", "dev", *(path[1:] for path in _SYSTEM)):
             raise ConfigurationError(f"working_dir can't be below /{top}, which is the host's; use a folder such as /workspace or /app")
 
+    def remove(self, record: Record) -> None:
+        """Kill what may still run, and remove its folder."""
+        remove_local(record)
+
     async def create(self, spec: SandboxSpec) -> ProcessSandbox:
         """Start a sandbox."""
-        sandbox = ProcessSandbox(spec, self.name)
+        sandbox = ProcessSandbox(spec, self)
         interpreter = find_interpreter()
         uid = pick_user_id() if os.geteuid() == 0 else None
         env = {
@@ -75,6 +80,7 @@ class BwrapBackend(Backend):
             processes=spec.processes or DEFAULT_PROCESSES,
             disk_mb=spec.disk_mb or DEFAULT_DISK_MB,
             folders=["/home/sandbox"],
+            resets=["/", "/dev/shm"] if spec.reusable else [],
             uid=uid,
         )
         rules = seccomp.open_filter()

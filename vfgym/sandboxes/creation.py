@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from importlib.metadata import entry_points
 
+from vfgym.aio.threads import on_thread
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.sandboxes.base import Backend, Sandbox
 from vfgym.sandboxes.bwrap import BwrapBackend
+from vfgym.sandboxes.registry import remove_left
 from vfgym.sandboxes.spec import SandboxSpec
 from vfgym.sandboxes.unsafe import UnsafeBackend
 
@@ -79,4 +81,11 @@ async def create(spec: SandboxSpec | None = None, backend: str | None = None) ->
         SandboxError: If the sandbox can't be started.
     """
     spec = SandboxSpec() if spec is None else spec
-    return await check_spec(spec, backend).create(spec)
+    chosen = check_spec(spec, backend)
+    await on_thread(_remove_left_once)
+    return await chosen.create(spec)
+
+
+@functools.cache
+def _remove_left_once() -> None:
+    remove_left(dict(backends()))

@@ -14,8 +14,9 @@ from typing import Any
 from vfgym.aio.background import on_background_loop
 from vfgym.aio.threads import on_thread
 from vfgym.errors import SandboxError
+from vfgym.sandboxes import registry
 from vfgym.sandboxes.agent_client import BOOTSTRAP, AgentClient
-from vfgym.sandboxes.base import AgentSandbox
+from vfgym.sandboxes.base import AgentSandbox, Backend
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, SandboxSpec
 
 _STARTS_WITHIN = 60.0
@@ -55,6 +56,7 @@ def agent_settings(spec: SandboxSpec, *, processes: int | None, disk_mb: int | N
         "env": dict(spec.env),
         "working_dir": spec.working_dir,
         "folders": [],
+        "resets": [],
         "root": "/",
         "uid": None,
         "python": None if spec.python is None else f"{spec.python}/bin/python",
@@ -107,12 +109,15 @@ class ProcessPipe:
 class ProcessSandbox(AgentSandbox):
     """A sandbox that is a process of this machine, and ends with it."""
 
-    def __init__(self, spec: SandboxSpec, backend: str) -> None:
-        """Make one that was not started."""
+    def __init__(self, spec: SandboxSpec, backend: Backend, folder: str | None = None) -> None:
+        """Make one that was not started, with a folder of its own that is removed with it."""
         super().__init__(spec)
-        self.backend = backend
+        self.backend = backend.name
+        self._remover = backend
+        self._record = registry.Record(self.id, backend.name, registry.identify(os.getpid()), folder=folder)
         self.most_bytes = (spec.disk_mb or DEFAULT_DISK_MB) << 20
         self._is_closed = False
+        self._process: subprocess.Popen[bytes] | None = None
 
     async def start(
         self, command: Sequence[str], env: dict[str, str], settings: dict[str, Any], pass_fds: Sequence[int] = (), cwd: str | None = None
@@ -122,9 +127,10 @@ class ProcessSandbox(AgentSandbox):
         Raises:
             SandboxError: If it can't be started.
         """
-        # By the thread of the background loop, which lives as long as we do: bubblewrap ends its sandbox with the thread that started it.
-        await on_background_loop(self._start, command, env, settings, pass_fds, cwd)
+        registry.add(self._record, self._remover)
         try:
+            # By the thread of the background loop, which does not end before us: bubblewrap ends with the thread that started it.
+            await on_background_loop(self._start, command, env, settings, pass_fds, cwd)
             await self.agent.ready(_STARTS_WITHIN)
         except BaseException:
             await self.close()
@@ -140,6 +146,8 @@ class ProcessSandbox(AgentSandbox):
             )
         except OSError as error:
             raise SandboxError(f"the sandbox could not be started: {error}") from error
+        self._record.process = registry.identify(self._process.pid)
+        registry.add(self._record, self._remover)
         forwards = {port: os.fspath(path) for port, path in self.spec.forwards.items()}
         self.agent = AgentClient(ProcessPipe(self._process), settings, forwards)
 
@@ -148,12 +156,17 @@ class ProcessSandbox(AgentSandbox):
         if self._is_closed:
             return
         self._is_closed = True
-        self.agent.end("the sandbox is closed")
+        if self._process is not None:
+            self.agent.end("the sandbox is closed")
         await on_thread(self._wait)
 
     def _wait(self) -> None:
         try:
-            self._process.wait(_ENDS_WITHIN)
+            if self._process is not None:
+                self._process.wait(_ENDS_WITHIN)
         except subprocess.TimeoutExpired:
+            assert self._process is not None
             self._process.kill()
             self._process.wait()
+        finally:
+            registry.remove(self._record, self._remover)

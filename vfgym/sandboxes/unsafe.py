@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes.base import Backend, Probe
 from vfgym.sandboxes.local import ProcessSandbox, agent_command, agent_settings, find_interpreter, search_path
+from vfgym.sandboxes.registry import Record, remove_local
 from vfgym.sandboxes.spec import SandboxSpec
 
 
@@ -34,28 +34,23 @@ class UnsafeBackend(Backend):
         if asked:
             raise ConfigurationError(f"the backend unsafe can't keep {', '.join(asked)}: leave that at its default, or use another backend")
 
+    def remove(self, record: Record) -> None:
+        """Kill what may still run, and remove its folder."""
+        remove_local(record)
+
     async def create(self, spec: SandboxSpec) -> ProcessSandbox:
         """Start a process."""
-        sandbox = _UnsafeSandbox(spec, self.name)
+        folder = tempfile.mkdtemp(prefix="vfgym-sandbox-")
+        sandbox = ProcessSandbox(spec, self, folder)
         interpreter = find_interpreter()
         env = {
             "PATH": search_path(spec, interpreter, os.environ.get("PATH", os.defpath)),
-            "HOME": f"{sandbox.folder}/home",
-            "TMPDIR": f"{sandbox.folder}/tmp",
+            "HOME": f"{folder}/home",
+            "TMPDIR": f"{folder}/tmp",
             "LANG": "C.UTF-8",
         }
-        settings = agent_settings(spec, processes=None, disk_mb=None, folders=["/home", "/tmp"], root=sandbox.folder)
-        await sandbox.start(agent_command(interpreter), env, settings, cwd=sandbox.folder)
+        settings = agent_settings(
+            spec, processes=None, disk_mb=None, folders=["/home", "/tmp"], root=folder, resets=[folder] if spec.reusable else []
+        )
+        await sandbox.start(agent_command(interpreter), env, settings, cwd=folder)
         return sandbox
-
-
-class _UnsafeSandbox(ProcessSandbox):
-    def __init__(self, spec: SandboxSpec, backend: str) -> None:
-        super().__init__(spec, backend)
-        self.folder = tempfile.mkdtemp(prefix="vfgym-")
-
-    async def close(self) -> None:
-        try:
-            await super().close()
-        finally:
-            shutil.rmtree(self.folder, ignore_errors=True)

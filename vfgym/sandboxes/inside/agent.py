@@ -20,6 +20,7 @@ from typing import Any
 from vfgym.sandboxes.inside.files import Files
 from vfgym.sandboxes.inside.forwarding import Forwards
 from vfgym.sandboxes.inside.jobs import CellWorker, Command, Job
+from vfgym.sandboxes.inside.pristine import Pristine
 from vfgym.sandboxes.inside.processes import find_processes, kill_strays, memory_in_use, protect_this_process, share_of_memory
 
 _TICK = 0.1
@@ -49,6 +50,7 @@ class Agent:
         self._selector = selectors.DefaultSelector()
         self._received = bytearray()
         self._looks_at = 0.0
+        self._pristine = Pristine(settings["resets"]) if settings["resets"] else None
         self._forwards = Forwards(self._selector, self.send)
         for port in settings["ports"]:
             self._forwards.listen(port)
@@ -148,6 +150,18 @@ class Agent:
     def do_clear(self, request: dict[str, Any]) -> dict[str, Any]:
         """Empty the working directory."""
         return self.files.clear()
+
+    def do_reset(self, request: dict[str, Any]) -> dict[str, Any]:
+        """End all that runs, and make the files what they were when the sandbox was created."""
+        self.cells.clear()
+        for job in list(self.jobs):
+            job.end()
+        self.count = 0
+        try:
+            problem = "it was not made to be reset" if self._pristine is None else self._pristine.restore()
+        except OSError as error:
+            problem = str(error)
+        return {"problem": problem}
 
     # The loop
 

@@ -1,0 +1,86 @@
+"""What a process that was killed has left is removed when another creates a sandbox; one that ends by itself leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sandboxes.making import need
+from tests.workers.processes import descendants, end_of
+from vfgym.sandboxes import SandboxSpec, backends, create
+from vfgym.sandboxes.registry import remove_left
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+
+OWNER = """
+import asyncio, sys
+from vfgym.sandboxes import SandboxSpec, backends, create
+from vfgym.sandboxes.registry import remove_left
+
+async def main():
+    sandbox = await create(SandboxSpec(), sys.argv[1])
+    asyncio.ensure_future(sandbox.exec("setsid sleep 1000 & sleep 1000"))
+    await sandbox.python("import subprocess; child = subprocess.Popen(['sleep', '1000'])")
+    if sys.argv[2] == "agent":  # what a command of an unsafe sandbox may do
+        await asyncio.wait([asyncio.ensure_future(sandbox.exec("kill -9 $(ps -o ppid= -p $PPID)"))], timeout=5)
+    print(sandbox.id, flush=True)
+    if sys.argv[2] != "exit":
+        await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+def _started(backend: str, how: str, folder: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen([sys.executable, "-c", OWNER, backend, how], stdout=subprocess.PIPE, text=True, env=environment)
+
+
+@pytest.mark.parametrize(("backend", "how"), [("bwrap", "killed"), ("unsafe", "killed"), ("unsafe", "agent")])
+async def test_after_a_kill_the_next_create_leaves_nothing(backend: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need(backend)
+    with _started(backend, how, tmp_path) as owner:
+        assert owner.stdout is not None
+        name = owner.stdout.readline().strip()
+        assert name
+        running = [*descendants(owner.pid), *_running_in(tmp_path)]
+        owner.send_signal(signal.SIGKILL)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    remove_left(dict(backends()))  # as the first `create` of a process does
+    await end_of(running)
+    assert _running_in(tmp_path) == []
+    assert [path.name for path in tmp_path.rglob("*")] == [f"vfgym-sandboxes-{os.geteuid()}"]
+
+
+def _running_in(folder: Path) -> list[int]:
+    """Return the processes whose environment names a sandbox below a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"{folder}/vfgym-sandbox-".encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_process_that_ends_by_itself_leaves_nothing(tmp_path: Path) -> None:
+    with _started("unsafe", "exit", tmp_path) as owner:
+        assert owner.wait(60) == 0
+    assert [path.name for path in tmp_path.rglob("*")] == [f"vfgym-sandboxes-{os.geteuid()}"]
+    assert _running_in(tmp_path) == []
+
+
+async def test_another_fork_can_not_use_a_sandbox_and_does_not_end_it() -> None:
+    need("bwrap")
+    async with await create(SandboxSpec()) as sandbox:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert (await sandbox.exec("echo alive")).stdout == "alive\n"

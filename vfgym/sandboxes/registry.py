@@ -1,0 +1,150 @@
+"""The sandboxes that exist: a small file for each, so that what a killed process left is removed by the next one that creates some.
+
+A file says who owns the sandbox (a process, by its id and the time when it started) and what there is to remove.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import shutil
+import signal
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from vfgym.errors import SandboxError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Record:
+    """A sandbox that exists, and what is to be removed of it."""
+
+    id: str
+    backend: str
+    owner: list[Any]
+    """The process that created it: its id, and when it started."""
+    process: list[Any] | None = None
+    """The process that it is: as the owner."""
+    folder: str | None = None
+    """A folder of the host that belongs to it; the environment of its processes names it."""
+    container: str | None = None
+    """A container."""
+
+
+class Remover(Protocol):
+    """A backend, which knows how to remove what its sandboxes leave behind."""
+
+    def remove(self, record: Record) -> None:
+        """Remove a sandbox whose owner has ended; what is not there any more is not looked for."""
+        ...
+
+
+_own: dict[str, tuple[Record, Remover]] = {}
+"""What this process has created."""
+os.register_at_fork(after_in_child=_own.clear)
+
+
+def identify(pid: int) -> list[Any]:
+    """Return a process by its id and the time when it started; the id alone may be used again."""
+    try:
+        return [pid, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]]
+    except OSError:
+        return [pid, None]
+
+
+def _is_running(process: list[Any]) -> bool:
+    if process[1] is not None:
+        return identify(process[0]) == process
+    try:  # on a system without /proc
+        os.kill(process[0], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return not Path("/proc/self").exists()
+
+
+def _folder() -> Path:
+    """Return this user's folder of records, which nobody else can write to.
+
+    Raises:
+        SandboxError: If it belongs to somebody else.
+    """
+    folder = Path(tempfile.gettempdir(), f"vfgym-sandboxes-{os.geteuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    about = folder.lstat()
+    if folder.is_symlink() or about.st_uid != os.geteuid() or about.st_mode & 0o022:
+        raise SandboxError(f"{folder} must be a folder that belongs to you and that nobody else can write to; remove it, and try again")
+    return folder
+
+
+def add(record: Record, remover: Remover) -> None:
+    """Write down a sandbox, before there is anything to remove, or anew when there is more."""
+    if not _own:
+        atexit.register(_remove_own)
+    _own[record.id] = record, remover
+    path = _folder() / f"{record.id}.json"
+    path.with_suffix(".new").write_text(json.dumps(asdict(record)))
+    path.with_suffix(".new").replace(path)
+
+
+def remove(record: Record, remover: Remover) -> None:
+    """Remove a sandbox of this process, and forget it."""
+    remover.remove(record)
+    _own.pop(record.id, None)
+    (_folder() / f"{record.id}.json").unlink(missing_ok=True)
+
+
+def _remove_own() -> None:
+    for record, remover in list(_own.values()):
+        try:
+            remove(record, remover)
+        except Exception:
+            logger.exception("%s could not be removed", record.id)
+
+
+def remove_left(removers: dict[str, Any]) -> None:
+    """Remove what processes left that have ended."""
+    for path in _folder().glob("*.json"):
+        try:
+            record = Record(**json.loads(path.read_text()))
+            if record.backend not in removers or _is_running(record.owner):
+                continue
+            removers[record.backend].remove(record)
+            path.unlink(missing_ok=True)
+        except Exception:
+            logger.exception("what %s names could not be removed", path)
+
+
+def remove_local(record: Record) -> None:
+    """Kill the process of a sandbox, and all that name its folder in their environment; remove the folder."""
+    if record.process is not None and _is_running(record.process):
+        _kill(record.process[0])
+    if record.folder is not None:
+        for pid in _find_by_environment(record.folder):
+            _kill(pid)
+        shutil.rmtree(record.folder, ignore_errors=True)
+
+
+def _find_by_environment(text: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if text.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
