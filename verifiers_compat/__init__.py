@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from verifiers_compat.clients.openai_chat_completions_client import OpenAIChatCompletionsClient as OpenAIChatCompletionsClient
     from verifiers_compat.clients.openai_completions_client import OpenAICompletionsClient as OpenAICompletionsClient
     from verifiers_compat.clients.openai_responses_client import OpenAIResponsesClient as OpenAIResponsesClient
+    from verifiers_compat.envs.experimental.cli_agent_env import CliAgentEnv as CliAgentEnv
     from verifiers_compat.envs.experimental.gym_env import GymEnv as GymEnv
+    from verifiers_compat.envs.experimental.harbor_env import HarborEnv as HarborEnv
     from verifiers_compat.envs.experimental.mcp_env import MCPEnv as MCPEnv
     from verifiers_compat.envs.integrations.reasoninggym_env import ReasoningGymEnv as ReasoningGymEnv
     from verifiers_compat.envs.integrations.textarena_env import TextArenaEnv as TextArenaEnv
@@ -62,7 +64,9 @@ _LAZY = {
     "verifiers_compat.clients.openai_chat_completions_client": ["OpenAIChatCompletionsClient"],
     "verifiers_compat.clients.openai_completions_client": ["OpenAICompletionsClient"],
     "verifiers_compat.clients.openai_responses_client": ["OpenAIResponsesClient"],
+    "verifiers_compat.envs.experimental.cli_agent_env": ["CliAgentEnv"],
     "verifiers_compat.envs.experimental.gym_env": ["GymEnv"],
+    "verifiers_compat.envs.experimental.harbor_env": ["HarborEnv"],
     "verifiers_compat.envs.experimental.mcp_env": ["MCPEnv"],
     "verifiers_compat.envs.integrations.reasoninggym_env": ["ReasoningGymEnv"],
     "verifiers_compat.envs.integrations.textarena_env": ["TextArenaEnv"],

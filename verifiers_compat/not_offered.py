@@ -18,13 +18,11 @@ _PYTHON = (
     " code where you want it"
 )
 _AGENT = (
-    "it runs an agent's program in a sandbox, and there are no sandboxes here yet. Use verifiers.v1.Harness, whose program may be"
-    " a function or a command of this machine"
+    "it is the command line of one agent. Use vf.CliAgentEnv with that as its run_command, or verifiers.v1.Harness, whose program may be"
+    " a command of this machine"
 )
-_HARBOR = (
-    "Harbor's tasks are container images, and there are no sandboxes here yet. Use verifiers.v1.Taskset for the instructions, and"
-    " a Harness whose program is a command of this machine"
-)
+_HARBOR = "Harbor's tasks are not part of verifiers.v1 here. Use vf.HarborEnv with their folder"
+_HARBOR_MCP = "tasks of Harbor's that bring MCP servers are not offered. Use vf.MCPEnv with the servers"
 _RLM = (
     "the model's session of code runs in a sandbox, and there are no sandboxes here yet. Use vf.StatefulToolEnv with tools of"
     " yours that run code, and that ask other models"
@@ -79,10 +77,8 @@ REASONS: Mapping[str, str] = {
     **_at("envs.experimental", "sandbox_mixin SandboxMixin", _SANDBOX),
     **_at("", "PythonEnv", _PYTHON),
     **_at("envs", "python_env", _PYTHON),
-    **_at("", "CliAgentEnv", _AGENT),
-    **_at("envs.experimental", "cli_agent_env opencode_env opencode_qa_env CliAgentEnv", _AGENT),
-    **_at("", "HarborEnv", _HARBOR),
-    **_at("envs.experimental", "harbor_env HarborEnv", _HARBOR),
+    **_at("envs.experimental", "opencode_env opencode_qa_env", _AGENT),
+    **_at("envs.experimental.harbor_env", "HarborMCPHealthcheck HarborMCPMixin HarborMCPServer", _HARBOR_MCP),
     **_at("", "RLMEnv", _RLM),
     **_at("envs.experimental", "rlm_env opencode_rlm_env RLMEnv", _RLM),
     **_at("", "SWEDebugEnv", _SWE),

@@ -58,6 +58,10 @@ class SandboxError(InfraError):
     """A sandbox could not be made, reached or used."""
 
 
+class AgentError(InfraError):
+    """The program of an agent failed, or ended without asking its model."""
+
+
 class BrowserSandboxError(SandboxError):
     """A browser sandbox could not be made, reached or used."""
 

@@ -26,7 +26,7 @@ _APIS = {**{api: api for api in _CLIENT_TYPES}, **{kind: api for api, kind in _C
 """What each name of an API stands for: its own, that of the client that speaks it, or a short one."""
 _ELSEWHERE = set(CLIENT_TYPES) - _APIS.keys()
 
-PROGRAM_VARIABLES: Mapping[str, tuple[str, str]] = {
+_ADDRESSES: Mapping[str, tuple[str, str]] = {
     "OPENAI_BASE_URL": ("chat_completions", "base_url"),
     "OPENAI_API_KEY": ("chat_completions", "api_key"),
     "OPENAI_MODEL": ("chat_completions", "model"),
@@ -34,6 +34,10 @@ PROGRAM_VARIABLES: Mapping[str, tuple[str, str]] = {
     "ANTHROPIC_API_KEY": ("messages", "api_key"),
 }
 """The environment variables by which a program finds its model: the API of each, and what of its configuration (`Endpoint.config`)."""
+_TIMEOUTS = ("OPENAI_TIMEOUT", "OPENAI_REQUEST_TIMEOUT", "HTTPX_TIMEOUT")
+"""Those by which programs know how many seconds they may wait for an answer."""
+PROGRAM_VARIABLES = frozenset({*_ADDRESSES, *_TIMEOUTS})
+"""The environment variables that an endpoint gives a program."""
 
 
 def check_api(api: str) -> str:
@@ -83,8 +87,9 @@ class Endpoint:
         return {**config, "base_url": root} if api == "messages" else {**config, "base_url": f"{root}/v1", "api_base": f"{root}/v1"}
 
     def variables(self, model: str, port: int | None = None) -> dict[str, str]:
-        """Return the environment variables by which a program finds the model (see `config`)."""
-        return {name: self.config(api, model, port)[field] for name, (api, field) in PROGRAM_VARIABLES.items()}
+        """Return the environment variables by which a program finds the model (see `config`), and waits for it as long as it takes."""
+        addresses = {name: self.config(api, model, port)[field] for name, (api, field) in _ADDRESSES.items()}
+        return {**addresses, **dict.fromkeys(_TIMEOUTS, "3600")}
 
     def sdk_client(self, api: str, *, sync: bool) -> Any:
         """Return a client of an SDK, which is closed with the endpoint."""

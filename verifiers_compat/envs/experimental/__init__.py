@@ -2,4 +2,10 @@
 
 from verifiers_compat.loading import create_getattr
 
-__getattr__ = create_getattr(__name__)
+__getattr__ = create_getattr(
+    __name__,
+    {
+        "verifiers_compat.envs.experimental.cli_agent_env": ["CliAgentEnv"],
+        "verifiers_compat.envs.experimental.harbor_env": ["HarborEnv"],
+    },
+)

@@ -1,0 +1,171 @@
+"""Tasks in Harbor's format: their own tests reward what a program did, and nothing that it wrote itself does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vfgym.sandboxes import SandboxSpec
+
+import vfgym
+from tests.agent_programs import LIBRARY, needs_sandbox
+from tests.harbor_tasks import TASKS, make_task, make_tasks
+from vfgym import sandboxes
+from vfgym.envs.harbor import HarborEnv
+from vfgym.errors import ConfigurationError, InfraError, SandboxError
+from vfgym.state import State
+from vfgym.testing import ScriptedClient
+
+pytestmark = needs_sandbox
+
+WITHOUT_ENGINE: dict[str, Any] = {"backend": "bwrap"}
+
+
+async def roll_out(env: HarborEnv, *answers: Any) -> State:
+    state = await env.rollout(env.tasks.input(0), ScriptedClient(answers), "m")
+    await env.rubric.score_rollout(state)
+    return state
+
+
+@pytest.mark.parametrize(("agent", "reward"), [("oracle", 1.0), ("nop", 0.0)])
+async def test_the_oracle_solves_every_task_and_doing_nothing_solves_none(agent: str, reward: float, tmp_path: Path) -> None:
+    env = HarborEnv(dataset_path=make_tasks(tmp_path), agent=agent, **WITHOUT_ENGINE)
+    results = await vfgym.aevaluate(env, lambda observation, info: "not asked", progress=False)
+    assert {row["info"]["task_name"]: (row["reward"], row["error"]) for row in results["outputs"]} == {
+        name: (reward, None) for name in TASKS
+    }
+
+
+async def test_a_program_solves_a_task_stepped_and_rolled_out_alike(tmp_path: Path) -> None:
+    task = make_tasks(tmp_path, "repair")
+    agent = tmp_path / "agent.py"
+    agent.write_text(
+        LIBRARY
+        + """
+import subprocess
+messages = [user(read_task())]
+while True:
+    messages.append(chat(messages))
+    command = messages[-1]["content"]
+    if command == "done":
+        break
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True)
+    messages.append(user(ran.stdout + ran.stderr))
+"""
+    )
+    commands = ("cat double.py", "sed -i 's/x + 2/x * 2/' double.py", "done")
+    env = HarborEnv(f"python3 {agent}", task, readable_paths=[str(agent)], **WITHOUT_ENGINE)
+    observation, _ = await env.areset(seed=0)
+    assert observation[0].content == TASKS["repair"][0]
+    observation, *_ = await env.astep(commands[0])
+    assert "x + 2" in observation[-1].content
+    await env.astep(commands[1])
+    *_, reward, terminated, _, info = await env.astep(commands[2])
+    assert (reward, terminated, info["stop_condition"]) == (1.0, True, "agent_completed")
+    state = await roll_out(env, *commands)
+    assert (state["reward"], state["completion"]) == (1.0, env.episode.state["completion"])
+
+
+async def test_a_reward_that_the_program_wrote_does_not_count(tmp_path: Path) -> None:
+    """Neither one from before the tests, nor one of a process that it left behind, nor tests of its own."""
+    cheat = (
+        "mkdir -p /logs/verifier /tests; echo 1 > /logs/verifier/reward.txt; echo 'echo 1 > /logs/verifier/reward.txt' > /tests/test.sh;"
+        " setsid sh -c 'while :; do echo 1 > /logs/verifier/reward.txt; sleep 0.01; done' >/dev/null 2>&1 &"
+    )
+    task = make_task(
+        tmp_path, "hard", tests="sleep 0.3; test -e /logs/verifier/reward.txt || echo '{\"reward\": 0.25}' > /logs/verifier/reward.json"
+    )
+    (task / "solution" / "solve.sh").write_text(cheat)
+    assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["reward"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("tests", "reward"),
+    [
+        ("echo 0.5 > /logs/verifier/reward.txt; echo '{\"reward\": 0.1}' > /logs/verifier/reward.json", 0.5),
+        ("echo '{\"only\": 0.7}' > /logs/verifier/rewards.json", 0.7),
+        ('pwd > where; test "$(cat where)" = /app && cat /tests/more.txt > /logs/verifier/reward.txt', 3.0),
+    ],
+)
+async def test_rewards_are_read_from_either_file(tests: str, reward: float, tmp_path: Path) -> None:
+    task = make_task(tmp_path, "any", tests=tests)
+    (task / "tests" / "more.txt").write_text("3")
+    assert (await roll_out(HarborEnv(None, tmp_path, agent="nop", **WITHOUT_ENGINE)))["reward"] == reward
+
+
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        ("echo oh no >&2; exit 4", "ended with exit code 4 and wrote no reward to /logs/verifier/reward.txt: oh no"),
+        ("echo much > /logs/verifier/reward.txt", "the tests wrote no number as their reward to reward.txt: 'much"),
+        ('echo \'{"a": 1, "b": 2}\' > /logs/verifier/reward.json', "wrote no number as their reward to reward.json"),
+        ("sleep 60", "did not end within 0.2 s"),
+    ],
+)
+async def test_tests_that_give_no_reward_are_an_error_of_the_episode(tests: str, said: str, tmp_path: Path) -> None:
+    task = make_task(tmp_path, "odd", tests=tests)
+    if "sleep" in tests:
+        (task / "task.toml").write_text((task / "task.toml").read_text().replace("timeout_sec = 60.0", "timeout_sec = 0.2"))
+    state = await roll_out(HarborEnv(None, task, agent="nop", **WITHOUT_ENGINE))
+    assert isinstance(state["error"], InfraError)
+    assert said in str(state["error"])
+    assert state["reward"] == 0.0
+
+
+@pytest.mark.parametrize("name", ["task.toml", "instruction.md", "tests/test.sh"])
+def test_a_task_folder_with_a_missing_file_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
+    (make_task(tmp_path, "half") / name).unlink()
+    with pytest.raises(ConfigurationError, match=f"the task 'half' has no {name}"):
+        HarborEnv("agent", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "takes a run_command, or agent="),
+        ({"run_command": "a", "agent": "nop"}, "takes a run_command, or agent="),
+        ({"agent": "orcale"}, "Did you mean `oracle`"),
+        ({"run_command": "a", "tasks": ["gret"]}, "no task 'gret'.*Did you mean `greet`"),
+        ({"run_command": "a", "tasks": "greet"}, "must be a list of names"),
+        ({"run_command": "a", "dataset_path": "/no/such"}, "there is no folder /no/such"),
+        ({"run_command": "a", "dataset_path": "tests"}, "there is no task in"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_construction(arguments: dict[str, Any], said: str, tmp_path: Path) -> None:
+    make_tasks(tmp_path, "greet")
+    with pytest.raises(ConfigurationError, match=said):
+        HarborEnv(**{"dataset_path": tmp_path, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("RUN apt-get install -y gcc", "needs a build of its Dockerfile, for it has the line 'RUN apt-get install -y gcc', and"),
+        ("[environment]\ndocker_image = 'acme/tools:1'", "needs the image acme/tools:1, and"),
+        ("[environment]\ngpus = 1", "asks for GPUs \\(environment.gpus in task.toml\\)"),
+        ("[[environment.mcp_servers]]\nname = 'tools'", "asks for MCP servers"),
+    ],
+)
+async def test_a_task_that_cannot_run_here_says_why(change: str, said: str, tmp_path: Path) -> None:
+    task = make_task(tmp_path, "demanding")
+    if change.startswith("RUN"):
+        (task / "environment" / "Dockerfile").write_text(f"FROM ubuntu:24.04\n{change}\n")
+    else:
+        (task / "task.toml").write_text(change)
+    env = HarborEnv("agent", task, **WITHOUT_ENGINE)
+    with pytest.raises(SandboxError, match=said):
+        await env.areset(seed=0)
+
+
+async def test_tasks_name_their_own_limits_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[SandboxSpec] = []
+    create = sandboxes.create
+    monkeypatch.setattr(sandboxes, "create", lambda spec, **how: made.append(spec) or create(spec, **how))
+    monkeypatch.setenv("FROM_OUTSIDE", "outside")
+    task = make_task(tmp_path, "own", solution='echo "$WITH$KEY" > /app/said', check='test "$(cat /app/said)" = outsideelse')
+    (task / "task.toml").write_text(
+        "[environment]\nmemory_mb = 300\nstorage_mb = 40\n[environment.env]\nWITH = '${FROM_OUTSIDE}'\n[solution.env]\nKEY = '${NOT_THERE:-else}'\n"
+    )
+    state = await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE))
+    assert (state["reward"], made[0].memory_mb, made[0].disk_mb) == (1.0, 300, 40)

@@ -1,0 +1,116 @@
+"""`CliAgentEnv` with the rollout API and the documented arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from verifiers_compat.envs.awaitables import awaitable_stop
+from verifiers_compat.envs.multiturn_env import MultiTurnEnv
+from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, spec_of_arguments
+from verifiers_compat.loading import create_getattr
+from vfgym.calls import maybe_await
+from vfgym.envs import cli_agent
+from vfgym.envs.cli_agent import CliAgentMonitorRubric
+from vfgym.errors import AgentError, ConfigurationError
+from vfgym.interception import PROGRAM_VARIABLES
+from vfgym.sandboxes import SandboxSpec
+from vfgym.state import State
+
+
+class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
+    """`vfgym.envs.cli_agent.CliAgentEnv` with the rollout API: a program in a sandbox of this machine, each of whose requests is a turn.
+
+    The hooks `get_docker_image` and `get_sandbox_resources` say what the sandbox of a rollout is like. ``state["sandbox_id"]`` names it.
+    Arguments of the hosted service (``poll_interval``, ``max_retries``, ``labels``, ...) become attributes and change nothing.
+    """
+
+    PROTECTED_ENV_VARS: ClassVar[frozenset[str]] = PROGRAM_VARIABLES
+    agent_completed = awaitable_stop(cli_agent.CliAgentEnv.agent_completed)
+
+    def __init__(
+        self,
+        run_command: str,
+        interception_port: int | None = None,
+        interception_url: str | None = None,
+        max_turns: int = -1,
+        poll_interval: float = 5.0,
+        docker_image: str = DEFAULT_IMAGE,
+        start_command: str = "tail -f /dev/null",
+        cpu_cores: int = 1,
+        memory_gb: float = 2,
+        disk_size_gb: float = 5,
+        gpu_count: int = 0,
+        environment_vars: Mapping[str, str] | None = None,
+        team_id: str | None = None,
+        advanced_configs: Any = None,
+        *,
+        readable_paths: Sequence[str] = (),
+        sandbox: SandboxSpec | None = None,
+        backend: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            run_command: The line that a shell of the sandbox runs.
+            interception_port: Accepted; a free port is taken.
+            interception_url: None: programs reach their model without a tunnel.
+            max_turns: Most answers of the model in one rollout; unlimited where it is not positive.
+            poll_interval: Accepted; requests are noticed at once.
+            docker_image: The image of the sandbox. As the next two, it is used by the backend ``container`` only, and any other value than
+                the default needs that.
+            start_command: Accepted.
+            cpu_cores: Accepted.
+            memory_gb: Memory of the sandbox.
+            disk_size_gb: Size of all its files.
+            gpu_count: 0.
+            environment_vars: Environment variables of the program.
+            team_id: Accepted, as the next one, with the backend ``container``.
+            advanced_configs: Accepted.
+            readable_paths: Files and folders of this machine that the program may read, at the same places.
+            sandbox: Other limits, and the working directory (``/app``).
+            backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
+            **kwargs: Passed to `MultiTurnEnv`.
+
+        Raises:
+            ConfigurationError: If something asks for the hosted service, or for what sandboxes do not offer.
+        """
+        if interception_url is not None:
+            raise ConfigurationError("interception_url must be None: programs reach their model on this machine, without a tunnel")
+        self._resources = {"cpu_cores": cpu_cores, "memory_gb": memory_gb, "disk_size_gb": disk_size_gb, "gpu_count": gpu_count}
+        of_the_service = {"start_command": start_command, "team_id": team_id, "advanced_configs": advanced_configs}
+        base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
+        spec = spec_of_arguments(base, backend, docker_image=docker_image, **self._resources, **of_the_service)
+        self.docker_image = docker_image
+        self.interception_port = interception_port
+        self.poll_interval = poll_interval
+        super().__init__(
+            run_command=run_command,
+            max_turns=max_turns,
+            environment_vars=environment_vars,
+            readable_paths=readable_paths,
+            sandbox=spec,
+            backend=backend,
+            **kwargs,
+        )
+
+    async def get_docker_image(self, state: State) -> str:
+        """Return the image of a rollout's sandbox."""
+        return self.docker_image
+
+    async def get_sandbox_resources(self, state: State) -> dict[str, Any]:
+        """Return what the sandbox of a rollout is given beside its image: ``memory_gb``, ``disk_size_gb``, ..."""
+        return dict(self._resources)
+
+    async def get_sandbox_spec(self, state: State) -> SandboxSpec:
+        """Return what the sandbox of a rollout is like, as the two hooks above say where they were written anew."""
+        spec: SandboxSpec = await maybe_await(super().get_sandbox_spec, state)
+        given = {"docker_image": await maybe_await(self.get_docker_image, state), **await maybe_await(self.get_sandbox_resources, state)}
+        known = {"docker_image": spec.image, **self._resources}
+        return spec_of_arguments(spec, self.backend, **{name: value for name, value in given.items() if value != known.get(name)})
+
+
+__all__ = ["AgentError", "CliAgentEnv", "CliAgentMonitorRubric"]
+
+__getattr__ = create_getattr(__name__)

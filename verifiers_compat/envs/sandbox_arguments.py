@@ -1,0 +1,61 @@
+"""The documented arguments about sandboxes, as what a sandbox of this machine is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from vfgym.sandboxes import SandboxSpec
+
+from vfgym.errors import ConfigurationError
+
+logger = logging.getLogger("verifiers_compat")
+
+DEFAULT_IMAGE = "python:3.11-slim"
+_OF_CONTAINERS: Mapping[str, Any] = {
+    "docker_image": DEFAULT_IMAGE,
+    "start_command": "tail -f /dev/null",
+    "cpu_cores": 1,
+    "team_id": None,
+    "advanced_configs": None,
+}
+"""Arguments that mean nothing without a container engine, with the documented values at which they are taken all the same."""
+
+
+def spec_of_arguments(spec: SandboxSpec, backend: str | None, **arguments: Any) -> SandboxSpec:
+    """Return a spec with what documented arguments say.
+
+    Args:
+        spec: What else the sandbox is asked for.
+        backend: What makes the sandboxes.
+        **arguments: ``memory_gb`` and ``disk_size_gb`` are limits, ``docker_image`` is the image; ``start_command``, ``cpu_cores``,
+            ``team_id`` and ``advanced_configs`` change nothing, and at any other value than the documented default need the backend
+            ``container``. Others change nothing.
+
+    Raises:
+        ConfigurationError: If one asks for what sandboxes do not offer.
+    """
+    if arguments.get("gpu_count"):
+        raise ConfigurationError(f"gpu_count must be 0, since sandboxes have no GPUs; got {arguments['gpu_count']!r}")
+    for name, default in _OF_CONTAINERS.items():
+        if backend != "container" and arguments.get(name, default) != default:
+            raise ConfigurationError(
+                f"{name}={arguments[name]!r} needs backend='container'; only {name}={default!r} goes without an engine"
+            )
+    changes: dict[str, Any] = {}
+    for name, field in (("memory_gb", "memory_mb"), ("disk_size_gb", "disk_mb")):
+        if arguments.get(name) is not None:
+            changes[field] = int(arguments[name] * 1024)
+    if backend == "container" and spec.dockerfile is None and spec.image is None:
+        changes["image"] = arguments.get("docker_image")
+    elif backend != "container":
+        _tell_what_is_not_used()
+    return dataclasses.replace(spec, **changes)
+
+
+@functools.cache
+def _tell_what_is_not_used() -> None:
+    logger.info("sandboxes without an image do not use %s", ", ".join(_OF_CONTAINERS))

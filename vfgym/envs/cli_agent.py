@@ -1,0 +1,243 @@
+"""`CliAgentEnv`: an agent's own program plays the episode, and each question that it asks its model is a turn."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vfgym import sandboxes
+from vfgym.calls import Ready, maybe_await
+from vfgym.envs.agent_program import AgentProgram, free_port
+from vfgym.envs.multi_turn import MultiTurnEnv
+from vfgym.errors import AgentError, ConfigurationError
+from vfgym.interception import PROGRAM_VARIABLES, Request
+from vfgym.lifecycle import cleanup, stop, update
+from vfgym.messages import Message, Response, as_messages, content_text
+from vfgym.overrides import hook
+from vfgym.rubrics import Rubric
+from vfgym.sandboxes import ExecResult, Sandbox, SandboxSpec
+from vfgym.state import State
+from vfgym.tools import Tool, as_tool
+
+INSTRUCTION_PATH = "/task/instruction.md"
+"""Where a program finds what it is to do, as a file of its sandbox."""
+_MOST_QUOTED = 2000
+"""Characters of a program's last words that an error has."""
+
+
+class CliAgentMonitorRubric(Rubric):
+    """Measures how programs ended: ``agent_error`` and ``agent_timeout``."""
+
+    def __init__(self) -> None:
+        """Make the rubric."""
+        super().__init__()
+        self.add_metric(self.agent_error)
+        self.add_metric(self.agent_timeout)
+
+    def agent_error(self, state: State) -> float:
+        """Say whether the program failed."""
+        return float(isinstance(state.get("error"), AgentError))
+
+    def agent_timeout(self, state: State) -> float:
+        """Say whether the program was ended because its time was up."""
+        return float("timed_out" in state)
+
+
+class CliAgentEnv(MultiTurnEnv):
+    """An environment that a program plays: any command that speaks OpenAI's or Anthropic's protocol to an address of its environment.
+
+    The program runs in a sandbox, and ``OPENAI_BASE_URL``, ``ANTHROPIC_BASE_URL`` and the keys beside them lead to the model of its
+    episode. Each of its requests is an observation, with the request's tools as ``info["tools"]``; the action is what it is answered.
+    Requests at once wait in order. The text of the task is in the file that ``AGENT_INSTRUCTION_PATH`` names.
+
+    The state has ``agent_exit_code``, ``agent_stdout`` and ``agent_stderr`` once the program has ended by itself, ``raw_prompt`` (the
+    task's), and while it plays ``sandbox``. ``prompt`` is what the program asked first, ``completion`` how that conversation went on; the
+    turns of all conversations are in ``trajectory``. An exit code other than 0, or an end without a question, is an `AgentError`.
+    """
+
+    _must_ask = True
+    """Whether a program that ends without a question has failed."""
+
+    def __init__(
+        self,
+        run_command: str,
+        *,
+        readable_paths: Sequence[str] = (),
+        environment_vars: Mapping[str, str] | None = None,
+        sandbox: SandboxSpec | None = None,
+        backend: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            run_command: The line that a shell of the sandbox runs, in its working directory.
+            readable_paths: Files and folders of this machine that the program may read, at the same places.
+            environment_vars: Environment variables of the program.
+            sandbox: Limits and working directory of the sandbox; the default works in ``/app``, without network.
+            backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
+            **kwargs: Passed to `MultiTurnEnv` (``dataset``, ``rubric``, ``max_turns``, ``timeout_seconds``, ...).
+
+        Raises:
+            ConfigurationError: If the command is not a line of text, a variable is one that leads to the model, or no sandbox can be made
+                here: the text says what to install.
+        """
+        if not isinstance(run_command, str) or not run_command.strip():
+            raise ConfigurationError(f"run_command must be a line for a shell, got {run_command!r}")
+        if taken := PROGRAM_VARIABLES & (environment_vars or {}).keys():
+            raise ConfigurationError(f"environment_vars may not have {min(taken)}: it leads the program to the model of its episode")
+        super().__init__(**kwargs)
+        self.run_command = run_command
+        self.environment_vars = dict(environment_vars or {})
+        base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
+        self.sandbox_spec = dataclasses.replace(base, readable_paths=(*base.readable_paths, *readable_paths))
+        self.backend = backend
+        sandboxes.check_spec(self.sandbox_spec, self._backend_for(self.sandbox_spec))
+        self.add_rubric(CliAgentMonitorRubric())
+
+    # Hooks
+
+    @hook
+    def get_sandbox_spec(self, state: State) -> Any:
+        """Return what the sandbox of an episode is like. Plain or async."""
+        return Ready(self.sandbox_spec)
+
+    @hook
+    def post_sandbox_setup(self, state: State) -> Any:
+        """Prepare ``state["sandbox"]`` before the program starts: upload files, install what it needs. Plain or async."""
+        return Ready()
+
+    @hook
+    def build_env_vars(self, state: State) -> Any:
+        """Return the environment variables of the program, beside those that lead it to its model. Plain or async."""
+        return Ready({**self.environment_vars, "AGENT_INSTRUCTION_PATH": INSTRUCTION_PATH, "AGENT_WORKDIR": self.sandbox_spec.working_dir})
+
+    @hook
+    def post_rollout(self, state: State) -> Any:
+        """Look at ``state["sandbox"]`` after an episode that was played to its end: keep what rewards need. Plain or async.
+
+        The program was stopped. An `Error` is the episode's.
+        """
+        return Ready()
+
+    # The episode
+
+    @hook
+    async def setup_state(self, state: State) -> State:
+        """Make the sandbox, and start the program in it."""
+        program = state["agent_program"] = AgentProgram()
+        endpoint = await program.open()
+        port = free_port()
+        addresses = endpoint.variables(state["model"] or "model", port)
+        state["interception_base_url"] = addresses["OPENAI_BASE_URL"]
+        spec: SandboxSpec = await maybe_await(self.get_sandbox_spec, state)
+        spec = dataclasses.replace(spec, forwards={**spec.forwards, port: endpoint.socket_path})
+        sandbox: Sandbox = await sandboxes.create(spec, backend=self._backend_for(spec))
+        state["sandbox"] = sandbox
+        await sandbox.write_file(INSTRUCTION_PATH, self.instruction(state))
+        await maybe_await(self.post_sandbox_setup, state)
+        await program.start(sandbox.exec(self.run_command, env={**await maybe_await(self.build_env_vars, state), **addresses}))
+        return state
+
+    def _backend_for(self, spec: SandboxSpec) -> str | None:
+        """Return what makes a sandbox: where nothing was chosen, an image needs a container engine."""
+        has_image = spec.image is not None or spec.dockerfile is not None
+        return "container" if has_image and self.backend is None else self.backend
+
+    def instruction(self, state: State) -> str:
+        """Return what the program is told to do: the text of the task's user messages."""
+        messages = as_messages(state["prompt"], self.message_types, name="prompt")
+        return "\n\n".join(content_text(message.get("content")) for message in messages if message["role"] in ("user", "text"))
+
+    async def get_prompt_messages(self, state: State) -> list[Message]:
+        """Answer the program's last question with the last turn, and wait for its next one, or for its end."""
+        program: AgentProgram = state["agent_program"]
+        trajectory = state["trajectory"]
+        asked = await program.next_request(trajectory[-1]["response"] if trajectory else None)
+        if isinstance(asked, ExecResult):
+            self._note_end(state, asked)
+            state["final_env_response"] = []
+            last = trajectory[-1] if trajectory else {"prompt": state["prompt"], "completion": []}
+            return [*last["prompt"], *last["completion"]]
+        messages = as_messages(asked.messages, self.message_types, name="prompt")
+        if not trajectory:
+            state["raw_prompt"], state["prompt"] = state["prompt"], messages
+        state["tool_defs"] = [as_tool(tool, self.tool_type) for tool in asked.tools]
+        return messages
+
+    def _note_end(self, state: State, result: ExecResult) -> None:
+        """Record how the program ended.
+
+        Raises:
+            AgentError: If it failed, or asked nothing.
+        """
+        state["agent_completed"] = True
+        state["agent_exit_code"], state["agent_stdout"], state["agent_stderr"] = result.exit_code, result.stdout, result.stderr
+        if result.exit_code == 0 and (state["trajectory"] or not self._must_ask):
+            return
+        said = (result.stderr.strip() or result.stdout.strip())[-_MOST_QUOTED:] or "it printed nothing"
+        failed = f"the program {self.run_command!r} ended with exit code {result.exit_code}"
+        if not state["trajectory"] and self._must_ask:
+            failed += " before it asked its model anything, which it finds at OPENAI_BASE_URL and ANTHROPIC_BASE_URL"
+        raise AgentError(f"{failed}: {said}")
+
+    async def get_model_response(
+        self,
+        state: State,
+        prompt: Any,
+        client: Any = None,
+        model: str | None = None,
+        tool_defs: Sequence[Tool] | None = None,
+        sampling_args: dict[str, Any] | None = None,
+    ) -> Response:
+        """Ask a client for an answer to the program (see `ChatEnv`). The rollout's generation parameters win over the program's."""
+        request: Request | None = state["agent_program"].request
+        asked = {} if request is None else request.sampling_args
+        given = state["sampling_args"] if sampling_args is None else sampling_args
+        return await super().get_model_response(state, prompt, client, model, tool_defs, {**asked, **(given or {})})
+
+    @hook
+    def env_response(self, messages: list[Message], state: State) -> Any:
+        """Return nothing: what comes next is the program's next question."""
+        return Ready([])
+
+    @hook
+    def render_completion(self, state: State) -> Any:
+        """Set ``state["completion"]``: how the conversation went on that the program began with."""
+        opening = list(state["prompt"])
+        turns = [step for step in state["trajectory"] if list(step["prompt"][: len(opening)]) == opening]
+        state["completion"] = [*turns[-1]["prompt"][len(opening) :], *turns[-1]["completion"]] if turns else []
+        return Ready()
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether its episodes can be copied in the middle: never, since a program runs."""
+        return False
+
+    # The end
+
+    @stop
+    def agent_completed(self, state: State) -> bool:
+        """Stop when the program has ended."""
+        return bool(state.get("agent_completed"))
+
+    @cleanup
+    async def stop_agent(self, state: State) -> None:
+        """Kill what still runs of the program, and close its address."""
+        program = state.pop("agent_program", None)
+        if program is not None:
+            await program.stop()
+
+    @update
+    async def destroy_sandbox(self, state: State) -> None:
+        """Call `post_rollout`, then close the sandbox."""
+        sandbox = state.get("sandbox")
+        if sandbox is None:
+            return
+        try:
+            if state["is_completed"]:
+                await maybe_await(self.post_rollout, state)
+        finally:
+            state.pop("sandbox", None)
+            await sandbox.close()

@@ -1,0 +1,211 @@
+"""`HarborEnv`: tasks in Harbor's format, which a program solves in their sandbox and their own tests reward."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from vfgym import sandboxes
+from vfgym.calls import Ready, maybe_await
+from vfgym.envs.cli_agent import INSTRUCTION_PATH, CliAgentEnv
+from vfgym.envs.dockerfiles import Layout, NeedsBuild, read_layout
+from vfgym.envs.harbor_tasks import HarborTask, read_reward, read_tasks
+from vfgym.errors import ConfigurationError, InfraError, SandboxError, did_you_mean
+from vfgym.overrides import hook
+from vfgym.rubrics import Rubric
+from vfgym.sandboxes import Sandbox, SandboxSpec
+from vfgym.state import State
+
+AGENTS = {"oracle": "bash /solution/solve.sh", "nop": "true"}
+"""Programs that ask no model: the solution that a task brings, and one that does nothing."""
+_REWARD_FILES = ("reward.txt", "reward.json", "rewards.json")
+_TEST_SECONDS = 600.0
+"""How long tests may take that name no limit."""
+
+
+class HarborEnv(CliAgentEnv):
+    """Tasks in Harbor's format: a folder each, with an instruction, an environment, tests and a solution.
+
+    A program works on a task in its sandbox, and each question that it asks its model is a turn (see `CliAgentEnv`). Then what is left of
+    the program is killed, the tests are copied in and run, and the reward is what they write to ``/logs/verifier/reward.txt`` or
+    ``reward.json``; what a program wrote there before is removed.
+    """
+
+    def __init__(
+        self,
+        run_command: str | None = None,
+        dataset_path: str | os.PathLike[str] = "",
+        tasks: Iterable[str] | None = None,
+        agent_workdir: str = "/app",
+        *,
+        agent: str | None = None,
+        rubric: Rubric | None = None,
+        sandbox: SandboxSpec | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            run_command: The line that a shell of the sandbox runs in the working directory. ``HARBOR_INSTRUCTION_PATH`` names the file of
+                the instruction, ``HARBOR_TASK_NAME`` the task, ``AGENT_WORKDIR`` the working directory.
+            dataset_path: A folder of task folders, or one of these.
+            tasks: Which tasks, by the names of their folders; None for all.
+            agent_workdir: Where the program works, unless a task names another folder.
+            agent: In place of a command: ``"oracle"`` runs the solution of each task, ``"nop"`` does nothing. They ask no model.
+            rubric: Scores episodes; the default gives what the tests gave.
+            sandbox: Limits of the sandboxes, where a task does not name its own.
+            **kwargs: Passed to `CliAgentEnv` (``backend``, ``max_turns``, ``timeout_seconds``, ...).
+
+        Raises:
+            ConfigurationError: If there is neither a command nor an agent, or a task folder is not complete.
+        """
+        if agent is not None and agent not in AGENTS:
+            raise ConfigurationError(f"agent must be one of {', '.join(AGENTS)}, or None with a run_command.{did_you_mean(agent, AGENTS)}")
+        if (run_command is None) == (agent is None):
+            raise ConfigurationError(f"HarborEnv takes a run_command, or agent= one of {', '.join(AGENTS)}: give one of the two")
+        self._must_ask = agent is None
+        self.harbor_tasks = {task.name: task for task in read_tasks(dataset_path, tasks)}
+        self.agent = agent
+        super().__init__(
+            run_command=run_command or AGENTS[agent or "nop"],
+            dataset=[self._row(task) for task in self.harbor_tasks.values()],
+            rubric=Rubric(self.harbor_reward) if rubric is None else rubric,
+            sandbox=dataclasses.replace(sandbox or SandboxSpec(), working_dir=agent_workdir),
+            **kwargs,
+        )
+
+    @staticmethod
+    def _row(task: HarborTask) -> dict[str, Any]:
+        info = {
+            "task_name": task.name,
+            "task_dir": str(task.folder),
+            "docker_image": task.get("environment.docker_image"),
+            "config": task.config,
+        }
+        return {"prompt": [{"role": "user", "content": task.instruction}], "answer": "", "info": info}
+
+    def task_of(self, state: State) -> HarborTask:
+        """Return the task of an episode."""
+        return self.harbor_tasks[state["info"]["task_name"]]
+
+    # Hooks
+
+    @hook
+    def get_sandbox_spec(self, state: State) -> Any:
+        """Return what the sandbox of a task is like: its image, or what its Dockerfile is built to, and its limits.
+
+        Raises:
+            SandboxError: If the task cannot run here: it needs an image, and no container engine answers, or something that is not offered.
+        """
+        task = self.task_of(state)
+        missing = task.what_is_not_offered()
+        if missing is not None:
+            raise SandboxError(f"the task {task.name!r} cannot run: it asks for {missing}, which is not offered")
+        spec = dataclasses.replace(
+            self.sandbox_spec,
+            working_dir=task.get("environment.workdir", self.sandbox_spec.working_dir),
+            memory_mb=task.get("environment.memory_mb", self.sandbox_spec.memory_mb),
+            disk_mb=task.get("environment.storage_mb", self.sandbox_spec.disk_mb),
+            env={**self.sandbox_spec.env, **task.variables("environment.env")},
+        )
+        image, layout = task.get("environment.docker_image"), self._layout(task)
+        if layout is not None:
+            return Ready(dataclasses.replace(spec, env={**layout.env, **spec.env}))
+        return Ready(dataclasses.replace(spec, image=image) if image else dataclasses.replace(spec, dockerfile=task.environment))
+
+    def _layout(self, task: HarborTask) -> Layout | None:
+        """Return what goes where in a sandbox without an image; None where the task gets an image."""
+        has_dockerfile = (task.environment / "Dockerfile").exists()
+        needs = f"the image {task.get('environment.docker_image')}" if task.get("environment.docker_image") else None
+        if needs is None and not has_dockerfile:
+            return Layout()
+        engine_problem = self._engine_problem()
+        if engine_problem is None:
+            return None
+        if needs is None:
+            try:
+                return read_layout(task.environment)
+            except NeedsBuild as error:
+                needs = f"a build of its Dockerfile, for {error}"
+        raise SandboxError(f"the task {task.name!r} cannot run here: it needs {needs}, and {engine_problem}")
+
+    def _engine_problem(self) -> str | None:
+        """Return why no image can be built or run; None where one can."""
+        if self.backend not in (None, "container"):
+            return f"backend={self.backend!r} has no images"
+        try:
+            sandboxes.find_backend("container")
+        except ConfigurationError as error:
+            return str(error)
+        return None
+
+    @hook
+    async def post_sandbox_setup(self, state: State) -> None:
+        """Copy in what the task's Dockerfile would, where there is no image, and the solution for the oracle."""
+        sandbox, task = state["sandbox"], self.task_of(state)
+        await sandbox.exec(["mkdir", "-p", "/logs/agent", "/logs/verifier", "/logs/artifacts"])
+        layout = self._layout(task)
+        for local, inside in () if layout is None else layout.copies:
+            await sandbox.upload(local, inside)
+        if self.agent == "oracle":
+            if not (task.solution / "solve.sh").is_file():
+                raise SandboxError(f"the task {task.name!r} has no solution/solve.sh for the oracle to run")
+            await sandbox.upload(task.solution, "/solution")
+
+    @hook
+    async def build_env_vars(self, state: State) -> dict[str, str]:
+        """Return the environment variables of the program (see `CliAgentEnv`), with those of Harbor."""
+        task = self.task_of(state)
+        return {
+            **await maybe_await(super().build_env_vars, state),
+            **(task.variables("solution.env") if self.agent == "oracle" else {}),
+            "HARBOR_TASK_NAME": task.name,
+            "HARBOR_TASK_DIR": os.path.dirname(INSTRUCTION_PATH),
+            "HARBOR_INSTRUCTION_PATH": INSTRUCTION_PATH,
+        }
+
+    @hook
+    async def post_rollout(self, state: State) -> None:
+        """Run the tests, unless the episode failed; their reward is ``state["harbor_reward"]``."""
+        if state["error"] is None:
+            state["harbor_reward"] = await self.compute_reward(state)
+
+    async def compute_reward(self, state: State) -> float:
+        """Copy the tests in, run them, and return the reward that they wrote.
+
+        Raises:
+            InfraError: If they wrote none, or did not end in time.
+        """
+        sandbox, task = state["sandbox"], self.task_of(state)
+        await sandbox.exec(["rm", "-rf", "/tests", "/logs/verifier"])
+        await sandbox.exec(["mkdir", "-p", "/logs/verifier"])
+        await sandbox.upload(task.folder / "tests", "/tests")
+        seconds = float(task.get("verifier.timeout_sec", _TEST_SECONDS))
+        result = await sandbox.exec(["bash", "/tests/test.sh"], timeout=seconds, env=task.variables("verifier.env"))
+        state["test_exit_code"], state["test_stdout"], state["test_stderr"] = result.exit_code, result.stdout, result.stderr
+        if result.timed_out:
+            raise InfraError(f"the tests of the task {task.name!r} did not end within {seconds:g} s")
+        text = await _first_file(sandbox)
+        if text is None:
+            said = (result.stderr.strip() or result.stdout.strip())[-2000:] or "they printed nothing"
+            raise InfraError(
+                f"the tests of the task {task.name!r} ended with exit code {result.exit_code} and wrote no reward to"
+                f" /logs/verifier/{_REWARD_FILES[0]}: {said}"
+            )
+        return read_reward(*text)
+
+    def harbor_reward(self, state: State) -> float:
+        """Return what the tests gave; 0.0 where they did not run."""
+        return float(state.get("harbor_reward", 0.0))
+
+
+async def _first_file(sandbox: Sandbox) -> tuple[str, str] | None:
+    """Return name and text of the file that the tests wrote their reward to."""
+    for name in _REWARD_FILES:
+        try:
+            return name, (await sandbox.read_file(f"/logs/verifier/{name}")).decode("utf-8", "replace")
+        except FileNotFoundError:
+            pass
+    return None
