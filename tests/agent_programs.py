@@ -31,8 +31,8 @@ def chat(messages, **more):
     return json.load(post("/chat/completions", {"messages": messages, **more}))["choices"][0]["message"]
 
 def chat_stream(messages):
-    deltas = [choice["delta"] for event in events(post("/chat/completions", {"messages": messages, "stream": True})) for choice in event["choices"]]
-    return {"role": "assistant", "content": "".join(delta.get("content") or "" for delta in deltas)}
+    found = events(post("/chat/completions", {"messages": messages, "stream": True}))
+    return {"role": "assistant", "content": "".join(choice["delta"].get("content") or "" for event in found for choice in event["choices"])}
 
 def anthropic(messages):
     answer = json.load(post("/v1/messages", {"messages": messages, "max_tokens": 9}, "ANTHROPIC"))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vfgym.sandboxes import SandboxSpec
 
 import vfgym
 from tests.agent_programs import LIBRARY, needs_sandbox
@@ -14,6 +13,7 @@ from tests.harbor_tasks import TASKS, make_task, make_tasks
 from vfgym import sandboxes
 from vfgym.envs.harbor import HarborEnv
 from vfgym.errors import ConfigurationError, InfraError, SandboxError
+from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
 
@@ -165,7 +165,8 @@ async def test_tasks_name_their_own_limits_and_variables(tmp_path: Path, monkeyp
     monkeypatch.setenv("FROM_OUTSIDE", "outside")
     task = make_task(tmp_path, "own", solution='echo "$WITH$KEY" > /app/said', check='test "$(cat /app/said)" = outsideelse')
     (task / "task.toml").write_text(
-        "[environment]\nmemory_mb = 300\nstorage_mb = 40\n[environment.env]\nWITH = '${FROM_OUTSIDE}'\n[solution.env]\nKEY = '${NOT_THERE:-else}'\n"
+        "[environment]\nmemory_mb = 300\nstorage_mb = 40\n[environment.env]\nWITH = '${FROM_OUTSIDE}'\n"
+        "[solution.env]\nKEY = '${NOT_THERE:-else}'\n"
     )
     state = await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE))
     assert (state["reward"], made[0].memory_mb, made[0].disk_mb) == (1.0, 300, 40)

@@ -64,6 +64,15 @@ NAMES: dict[str, list[str]] = {
     "envs.tool_env": ["ToolMonitorRubric", "ToolEnv"],
     "envs.stateful_tool_env": ["StatefulToolEnv"],
     "envs.env_group": ["ENV_GROUP_INFO_KEY", "EnvGroupRubric", "EnvGroup"],
+    "envs.experimental": ["CliAgentEnv", "HarborEnv"],
+    "envs.experimental.cli_agent_env": [
+        *("AgentError", "CliAgentMonitorRubric"),
+        "CliAgentEnv(run_command, interception_port, interception_url, max_turns, poll_interval, docker_image, start_command, cpu_cores)",
+        "CliAgentEnv(memory_gb, disk_size_gb, gpu_count, environment_vars, team_id, advanced_configs)",
+    ],
+    "envs.experimental.harbor_env": [
+        "HarborEnv(run_command, dataset_path, tasks, agent_workdir, docker_image, mcp_launch_commands, mcp_healthcheck)",
+    ],
     "envs.experimental.gym_env": [
         *("StepResetEnv", "normalize_reset(out)", "normalize_step(out)", "sum_step_rewards(state)", "EpisodicSumRubric(weight)"),
         "GymEnv(env_cls, env_kwargs, action_parser, obs_to_text, num_train_episodes, num_eval_episodes, max_episode_steps, seed)",

@@ -8,9 +8,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from vfgym.sandboxes import SandboxSpec
-
 from vfgym.errors import ConfigurationError
+from vfgym.sandboxes import SandboxSpec
 
 logger = logging.getLogger("verifiers_compat")
 

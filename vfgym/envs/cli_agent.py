@@ -134,7 +134,7 @@ class CliAgentEnv(MultiTurnEnv):
         spec: SandboxSpec = await maybe_await(self.get_sandbox_spec, state)
         spec = dataclasses.replace(spec, forwards={**spec.forwards, port: endpoint.socket_path})
         sandbox: Sandbox = await sandboxes.create(spec, backend=self._backend_for(spec))
-        state["sandbox"] = sandbox
+        state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id
         await sandbox.write_file(INSTRUCTION_PATH, self.instruction(state))
         await maybe_await(self.post_sandbox_setup, state)
         await program.start(sandbox.exec(self.run_command, env={**await maybe_await(self.build_env_vars, state), **addresses}))
