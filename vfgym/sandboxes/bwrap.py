@@ -19,7 +19,7 @@ from pathlib import Path
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import seccomp
 from vfgym.sandboxes.base import Backend, Probe
-from vfgym.sandboxes.local import ProcessSandbox, agent_command, agent_settings, find_interpreter, search_path
+from vfgym.sandboxes.local import ProcessSandbox, agent_command, agent_settings, find_interpreter, parts_of_environment, search_path
 from vfgym.sandboxes.registry import Record, remove_local
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec
 
@@ -105,7 +105,7 @@ def _arguments(spec: SandboxSpec, interpreter: str, rules: int) -> list[str]:
     arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/"]
     readable = [str(path) for path in spec.readable_paths]
     if spec.python is not None:
-        readable += _parts_of_environment(str(spec.python))
+        readable += parts_of_environment(str(spec.python))
     base = str(Path(interpreter).parents[1])
     if not base.startswith("/usr"):
         readable.append(base)
@@ -125,12 +125,6 @@ def _arguments(spec: SandboxSpec, interpreter: str, rules: int) -> list[str]:
     for path in readable:
         arguments += ["--ro-bind", path, path]
     return arguments
-
-
-def _parts_of_environment(folder: str) -> list[str]:
-    """Return the folders of a virtual environment and of the interpreter that it stands on."""
-    base = str(Path(os.path.realpath(f"{folder}/bin/python")).parents[1])
-    return [folder] if base.startswith("/usr") else [folder, base]
 
 
 def _parents(paths: list[str]) -> Iterator[str]:

@@ -9,18 +9,19 @@ from vfgym.aio.threads import on_thread
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.sandboxes.base import Backend, Sandbox
 from vfgym.sandboxes.bwrap import BwrapBackend
+from vfgym.sandboxes.container import ContainerBackend
 from vfgym.sandboxes.registry import remove_left
 from vfgym.sandboxes.spec import SandboxSpec
 from vfgym.sandboxes.unsafe import UnsafeBackend
 
-_CHOSEN = ("bwrap",)
+_CHOSEN = ("bwrap", "container")
 """Backends that are chosen where none is named, the first that works."""
 
 
 @functools.cache
 def backends() -> dict[str, Backend]:
     """Return the known backends by name: those of this library, and those that are registered as entry points."""
-    found: dict[str, Backend] = {"bwrap": BwrapBackend(), "unsafe": UnsafeBackend()}
+    found: dict[str, Backend] = {"bwrap": BwrapBackend(), "container": ContainerBackend(), "unsafe": UnsafeBackend()}
     for point in entry_points(group="vfgym.sandboxes"):
         found.setdefault(point.name, point.load()())
     return found

@@ -70,6 +70,12 @@ def search_path(spec: SandboxSpec, interpreter: str, rest: str) -> str:
     return ":".join([*first, os.path.dirname(interpreter), rest])
 
 
+def parts_of_environment(folder: str) -> list[str]:
+    """Return the folders of a virtual environment and of the interpreter that it stands on."""
+    base = str(Path(os.path.realpath(f"{folder}/bin/python")).parents[1])
+    return [folder] if base.startswith("/usr") else [folder, base]
+
+
 class ProcessPipe:
     """The standard streams of a child process."""
 
