@@ -1439,7 +1439,7 @@ Harness(program=None, system_prompt=None, user=None, sandbox=None, client=None, 
 Harness.run(task, state=None)
 Env(taskset, harness=None)
 MCPTool(command, args=None, env=None, cwd=None)
-Toolset(show=None, hide=None, bindings=None, objects=None, sandbox=None, config=None)
+Toolset(show=None, hide=None, bindings=None, objects=None, write=False, scope='rollout', sandbox=None, config=None)
 """
 """Calls with all documented arguments: those without a default by position, the others with their defaults."""
 

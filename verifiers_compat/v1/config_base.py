@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from vfgym.errors import ConfigurationError, did_you_mean
+
+_P = ParamSpec("_P")
+_S = TypeVar("_S")
 
 
 class WrongConfig(ConfigurationError, TypeError):
@@ -115,6 +119,25 @@ class Config(BaseModel):
         copied.__dict__.update(values)  # unlike update=, this leaves unset fields unset, and it may be a frozen model
         copied.__pydantic_fields_set__.update(merged)
         return copied
+
+
+def none_unless_given(constructor: Callable[Concatenate[_S, _P], None]) -> Callable[Concatenate[_S, _P], None]:
+    """Let a constructor see None for each argument that the caller left out, whatever default its signature documents.
+
+    So one that was given wins over the configuration even where its value is the documented default, and one that was left out
+    does not (see `Config.with_arguments`, which leaves out what is None).
+    """
+    _, *parameters = inspect.signature(constructor).parameters.values()
+    names = [parameter.name for parameter in parameters]
+    optional = [parameter.name for parameter in parameters if parameter.default is not parameter.empty]
+
+    @functools.wraps(constructor)
+    def call(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        given = {*names[: len(args)], *kwargs}
+        left_out: Any = {name: None for name in optional if name not in given}
+        constructor(self, *args, **kwargs, **left_out)
+
+    return call
 
 
 def fields_of(config: object | None, cls: type[Config]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.v1.bindings import Bindings, ScopeName
 from verifiers_compat.v1.config import MCPToolConfig, ToolsetConfig, refuse_sandbox, resolve_function, resolve_reference
-from verifiers_compat.v1.config_base import as_list
+from verifiers_compat.v1.config_base import as_list, none_unless_given
 from verifiers_compat.v1.handlers import Handler, collect_handlers
 from verifiers_compat.v1.tools import RolloutTool, merge_tools, server_function, tool_function
 from vfgym.calls import function_name, is_awaitable
@@ -56,6 +56,7 @@ class Toolset:
     rollout.
     """
 
+    @none_unless_given
     def __init__(
         self,
         tools: Iterable[Any] = (),
@@ -63,8 +64,8 @@ class Toolset:
         hide: Iterable[str] | None = None,
         bindings: Mapping[str, Any] | None = None,
         objects: Mapping[str, Any] | None = None,
-        write: bool | None = None,
-        scope: ScopeName | None = None,
+        write: bool = False,
+        scope: ScopeName = "rollout",
         sandbox: object | None = None,
         stops: Iterable[Any] = (),
         setups: Iterable[Any] = (),
@@ -86,8 +87,8 @@ class Toolset:
             bindings: ``{"function.argument": source}``: hidden arguments of tools and handlers (see
                 `verifiers_compat.v1.bindings`).
             objects: Functions without arguments that make what ``objects.*`` bindings refer to.
-            write: Whether the tools change something (False), for whoever asks the toolset.
-            scope: How long objects and tool servers live: as long as one rollout (the default), one group, or until
+            write: Whether the tools change something, for whoever asks the toolset.
+            scope: How long objects and tool servers live: as long as one rollout, one group, or until
                 `Harness.teardown` (``"global"``).
             sandbox: Refused: there are no sandboxes here.
             stops: Stop conditions.

@@ -7,6 +7,7 @@ from typing import Any
 
 from verifiers_compat.v1.bindings import Bindings, ScopeName
 from verifiers_compat.v1.config import UserConfig, refuse_sandbox, resolve_function, resolve_reference
+from verifiers_compat.v1.config_base import none_unless_given
 from verifiers_compat.v1.handlers import required_names
 from verifiers_compat.v1.plain import plain_messages
 from verifiers_compat.v1.state import State
@@ -22,10 +23,11 @@ _NAMES = frozenset({"task", "state", "transcript"})
 class User:
     """A function that answers in the user's place: messages to go on with, or None to end the rollout."""
 
+    @none_unless_given
     def __init__(
         self,
         fn: Any = None,
-        scope: ScopeName | None = None,
+        scope: ScopeName = "rollout",
         bindings: Mapping[str, Any] | None = None,
         objects: Mapping[str, Any] | None = None,
         sandbox: object | None = None,

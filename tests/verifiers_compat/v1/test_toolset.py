@@ -437,3 +437,15 @@ def test_an_argument_of_a_toolset_wins_whatever_its_value_is() -> None:
     assert toolset.bindings.bound_arguments("add") == {"a", "b"}
     with pytest.raises(ConfigurationError, match="an argument does not fit ToolsetConfig: scope: Input should be 'rollout', 'group' or"):
         vf.Toolset(scope="session")  # type: ignore[arg-type]
+
+
+def test_the_documented_default_wins_over_config_only_where_it_is_given() -> None:
+    """By name or by position."""
+    config = {"write": True, "scope": "global"}
+    assert [(each.write, each.scope) for each in (vf.Toolset(), vf.Toolset(config=config))] == [(False, "rollout"), (True, "global")]
+    by_position = vf.Toolset([add], None, None, None, None, False, "rollout", config=config)
+    assert (by_position.write, by_position.scope) == (False, "rollout")
+    of_user = {"fn": lambda transcript: None, "scope": "group"}
+    assert [vf.User(config=of_user, **given).bindings.scope for given in ({}, {"scope": "rollout"})] == ["group", "rollout"]
+    with pytest.raises(TypeError, match=r"Toolset.__init__\(\) got an unexpected keyword argument 'writes'"):
+        vf.Toolset(writes=True)  # type: ignore[call-arg]
