@@ -122,14 +122,29 @@ async def test_what_agents_spawn_is_what_follows_on_the_rollouts_before() -> Non
     assert drawn == [(child.random(), drawn[0][1]) for child in children]
 
 
-async def test_rubrics_of_groups_and_their_own_advantages_are_computed() -> None:
-    def shortest(completions: list[Any]) -> list[float]:
-        lengths = [len(completion[-1]["content"]) for completion in completions]
-        return [float(length == min(lengths)) for length in lengths]
+def shortest(completions: list[Any]) -> list[float]:
+    lengths = [len(completion[-1]["content"]) for completion in completions]
+    return [float(length == min(lengths)) for length in lengths]
 
+
+async def test_rubrics_of_groups_and_their_own_advantages_are_computed() -> None:
     [group] = await take(1, quiz(rubric=vfgym.Rubric(shortest)), by_answers("long", "a", "longer"), group_size=3, max_concurrent=1)
     assert group.rewards == [0.0, 1.0, 0.0]
     assert group.advantages == [pytest.approx(each - 1 / 3) for each in group.rewards]
+
+
+async def test_a_group_is_scored_together_where_each_of_it_has_an_environment_of_its_own() -> None:
+    """As from a function that makes one for each rollout at once."""
+    made: list[Any] = []
+
+    def make() -> Any:
+        made.append(quiz(rubric=vfgym.Rubric(shortest)))
+        return made[-1]
+
+    [group] = await take(1, make, by_answers("long", "a", "longer"), group_size=3, example_ids=[0])
+    assert len(made) >= 3
+    assert sorted(group.rewards) == [0.0, 0.0, 1.0]
+    assert group.errors == [None] * 3
 
 
 async def test_a_client_answers_with_its_model_and_its_version_is_kept() -> None:
