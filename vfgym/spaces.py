@@ -22,6 +22,9 @@ from vfgym.errors import InvalidMessage
 from vfgym.messages import AssistantMessage, Message, Response, ToolCall, UserMessage, as_message, as_messages
 from vfgym.tools import Tool, sample_arguments
 
+_ASSISTANTS = (str, AssistantMessage, Response)
+"""What is an assistant message whatever it says."""
+
 WORDS = ("yes", "no", "maybe", "left", "right", "one", "two", "three", "red", "blue", "0", "1", "7", "42", "the", "answer", "is")
 """What random text is made of."""
 
@@ -147,7 +150,7 @@ class MessageSpace(_MessagesSpace):
 
     def contains(self, x: Any) -> bool:
         """Say whether `x` is an assistant message, whatever it says."""
-        if isinstance(x, str | AssistantMessage | Response):
+        if isinstance(x, _ASSISTANTS):
             return True
         if not isinstance(x, Mapping):
             return False

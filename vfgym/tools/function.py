@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from math import isfinite
 from typing import Any
 
 from pydantic import ValidationError
@@ -122,7 +123,9 @@ class ToolFunction:
                 return self.bind({**arguments, **decoded})
             raise self._wrong(arguments, error) from error
         for name, value in arguments.items():
-            if type(value) not in _PLAIN_TYPES or (type(value) is str and name in plan.never_text):
+            kind = type(value)
+            is_plain = isfinite(value) if kind is float else kind in _PLAIN_TYPES and not (kind is str and name in plan.never_text)
+            if not is_plain:
                 if no_json_numbers(arguments, self.definition.parameters):
                     raise self._wrong(arguments, None)
                 break

@@ -63,9 +63,9 @@ def as_actions(actions: Any, space: gym.Space[Any], count: int) -> list[Any]:
     return found
 
 
-def check_action(index: int, action: Any, space: gym.Space[Any], *, is_played: bool) -> None:
-    """Raise if an environment cannot play an action. One that plays none in this step takes None, too."""
-    if space.contains(action) or (action is None and not is_played):
+def refuse_action(index: int, action: Any, space: gym.Space[Any], *, is_played: bool) -> None:
+    """Raise what is wrong with an action that is not in the space. An environment that plays none in this step takes None, too."""
+    if action is None and not is_played:
         return
     if not isinstance(space, MessageSpace):
         raise InvalidAction(f"environment {index}: the action must be a member of {space}, got {action!r}")

@@ -25,9 +25,9 @@ from vfgym.vector.checks import (
     as_ids,
     as_options,
     as_seeds,
-    check_action,
     check_factories,
     check_group_size,
+    refuse_action,
 )
 from vfgym.vector.infos import batch_infos
 from vfgym.vector.members import VectorMember
@@ -222,7 +222,8 @@ class ChatVectorEnv(InProcessVectorEnv):
         space = self.single_action_space
         found = as_actions(actions, space if isinstance(space, MessageSpace) else self.action_space, len(ids))
         for index, action in zip(ids, found, strict=True):
-            check_action(index, action, space, is_played=not self._members[index].is_over)
+            if not space.contains(action):
+                refuse_action(index, action, space, is_played=not self._members[index].is_over)
         return dict(zip(ids, found, strict=True))
 
     def _stepped(self, ids: Sequence[int]) -> Stepped:

@@ -34,21 +34,22 @@ def _batch(ids: Sequence[int], infos: Sequence[Mapping[str, Any]], count: int) -
             values = [info[key] for info in infos if key in info]
         batch[key] = _column(key, having, values, count)
         batch[f"_{key}"] = mask = np.zeros(count, dtype=np.bool_)
-        mask[having] = True
+        mask[_places(having, count)] = True
     return batch
 
 
 def _column(key: str, ids: Sequence[int], values: list[Any], count: int) -> Any:
     """Return a value of some environments as an array of all, or as a dict of arrays."""
-    first, kind = values[0], type(values[0])
+    first, kinds = values[0], {*map(type, values)}
+    kind = type(first)
     if key == "final_obs":
         column = np.full(count, fill_value=None, dtype=object)
-    elif all(isinstance(value, dict) for value in values):
+    elif all(issubclass(each, dict) for each in kinds):
         return _batch(ids, values, count)
     elif kind in (int, float, bool) or isinstance(first, np.number):
         column = np.zeros(count, dtype=kind)
-        if all(type(value) is kind for value in values):
-            column[ids] = values
+        if len(kinds) == 1:
+            column[_places(ids, count)] = values
             return column
     elif isinstance(first, np.ndarray):
         column = np.zeros((count, *first.shape), dtype=first.dtype)
@@ -57,3 +58,8 @@ def _column(key: str, ids: Sequence[int], values: list[Any], count: int) -> Any:
     for index, value in zip(ids, values, strict=True):
         column[index] = value
     return column
+
+
+def _places(ids: Sequence[int], count: int) -> Any:
+    """Return what stands for some of `count` places in an array: an index for all is faster than one for each."""
+    return slice(None) if len(ids) == count else ids

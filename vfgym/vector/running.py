@@ -14,7 +14,7 @@ from contextvars import copy_context
 from typing import TypeAlias
 
 from vfgym.aio.bridge import BridgeRunner
-from vfgym.aio.steps import Pending, Steps, begin
+from vfgym.aio.steps import Pending, Steps, begin_to_end
 from vfgym.calls import rollout_failure
 
 Phases: TypeAlias = Iterator[list[Steps[None]]]
@@ -137,14 +137,14 @@ class Running:
             unit, steps = self._queue.popleft()
             begun.append(unit)
             try:
-                result = copy_context().run(begin, steps)
+                pending = copy_context().run(begin_to_end, steps)
             except BaseException as error:
                 self._settle(unit, rollout_failure(error))
                 continue
-            if result.__class__ is Pending:
-                self._job_of(unit).tasks.append(asyncio.get_running_loop().create_task(self._go_on(unit, result)))
-            else:
+            if pending is None:
                 self._settle(unit)
+            else:
+                self._job_of(unit).tasks.append(asyncio.get_running_loop().create_task(self._go_on(unit, pending)))
 
     async def _go_on(self, unit: int, pending: Pending) -> None:
         try:
