@@ -25,7 +25,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
-from vfgym.wrappers.games.session import game_reward
+from vfgym.wrappers.games.turns import game_reward
 
 SIDE_BY_SIDE = 8
 PATIENCE = 20

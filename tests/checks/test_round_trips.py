@@ -20,8 +20,8 @@ from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.state import State
 from vfgym.testing import check_environment
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
-from vfgym.wrappers.games.session import Turn
 from vfgym.wrappers.games.turn_based import Played, Player
+from vfgym.wrappers.games.turns import Turn
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
 from vfgym.wrappers.pettingzoo import PettingZooGame
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv

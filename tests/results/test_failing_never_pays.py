@@ -23,7 +23,7 @@ from vfgym.results.statistics import pass_all, pass_at
 from vfgym.runs import evaluate
 from vfgym.state import State
 from vfgym.wrappers.games.game import GameEnv
-from vfgym.wrappers.games.session import Turn
+from vfgym.wrappers.games.turns import Turn
 
 MOVES = 3
 """Moves of a game."""

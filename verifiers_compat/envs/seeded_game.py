@@ -16,13 +16,13 @@ from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
 from vfgym.state import State
 from vfgym.tasks import Row, Tasks, as_integer
-from vfgym.wrappers.games.session import GameSessionEnv
+from vfgym.wrappers.games.turns import GameTurnsEnv
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 
-class SeededGameEnv(MultiTurnEnv, GameSessionEnv):
+class SeededGameEnv(MultiTurnEnv, GameTurnsEnv):
     """A game whose tasks are consecutive seeds: those for training, then those for evaluation.
 
     They are numbered from 0, as the rows of any dataset are; the seed stands in their ``answer``. `reset` with a seed plays the game of

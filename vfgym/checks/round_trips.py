@@ -28,7 +28,7 @@ from vfgym.checks.table_round_trips import (
 from vfgym.envs import ChatEnv
 from vfgym.wrappers.games.answers import Answers
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
-from vfgym.wrappers.games.session import game_reward
+from vfgym.wrappers.games.turns import game_reward
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.reasoning_gym.items import ItemRows

@@ -16,7 +16,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.runs.replicas import make_env, replicate, why_not_replicable
 from vfgym.training.local_policy import parse_text
-from vfgym.wrappers.games.session import GameSessionEnv
+from vfgym.wrappers.games.turns import GameTurnsEnv
 
 Env = gym.Env[Any, Any]
 
@@ -85,7 +85,7 @@ def refuse_short_history(env: Env, trainer: str) -> None:
         ConfigurationError: It says why this cannot be.
     """
     definition = seat_of(env).definition
-    if isinstance(definition, GameSessionEnv) and "get_prompt_messages" in definition.replaced_hooks():
+    if isinstance(definition, GameTurnsEnv) and "get_prompt_messages" in definition.replaced_hooks():
         raise ConfigurationError(
             f"{trainer} puts what an environment answers behind the conversation so far, so a conversation of which a part is left out"
             " (history=, images=, max_prompt_tokens=) cannot be played: make the environment without these, or train on"

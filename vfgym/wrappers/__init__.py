@@ -35,8 +35,9 @@ module `to_*.py` is a converter, and any other module here a wrapper.
 
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
-from vfgym.wrappers.games.session import GameSessionEnv, Turn
+from vfgym.wrappers.games.session import GameSessionEnv
 from vfgym.wrappers.games.turn_based import Played, TurnBasedGame
+from vfgym.wrappers.games.turns import Turn
 from vfgym.wrappers.gymnasium.registered import register_description
 from vfgym.wrappers.new_messages import NewMessages
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv

@@ -17,7 +17,7 @@ import vfgym
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
 from vfgym.testing import ScriptedClient, check_environment
-from vfgym.wrappers.games.session import Turn, copy_info
+from vfgym.wrappers.games.turns import Turn, copy_info
 
 
 class Game:

@@ -22,7 +22,7 @@ from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
 from vfgym.wrappers.games.history import EARLIER_MOVES, OLDER_PICTURE, PICTURE_TOKENS, PromptLimits, estimate_tokens
-from vfgym.wrappers.games.session import Turn
+from vfgym.wrappers.games.turns import Turn
 
 
 def tokens_of(conversation: list[Any], count: Callable[[str], int] = estimate_tokens) -> int:

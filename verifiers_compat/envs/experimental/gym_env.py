@@ -19,7 +19,7 @@ from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.wrappers.games.game import GameEnv
-from vfgym.wrappers.games.session import Turn
+from vfgym.wrappers.games.turns import Turn
 from vfgym.wrappers.gymnasium.game import FAST_GAMES, GymnasiumEpisode
 from vfgym.wrappers.gymnasium.old_gym import normalize_reset as normalize_reset
 from vfgym.wrappers.gymnasium.old_gym import normalize_step as normalize_step

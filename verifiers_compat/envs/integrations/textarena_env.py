@@ -19,7 +19,7 @@ from vfgym.rubrics import Rubric
 from vfgym.state import State
 from vfgym.tasks import Row
 from vfgym.wrappers.games.multiplayer import SELF
-from vfgym.wrappers.games.session import Turn, game_reward
+from vfgym.wrappers.games.turns import Turn, game_reward
 from vfgym.wrappers.textarena import env
 
 

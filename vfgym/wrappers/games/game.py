@@ -15,7 +15,8 @@ from vfgym.messages import Message
 from vfgym.output.pictures import Picture
 from vfgym.state import State
 from vfgym.wrappers.games.pictures import draw_game, draws_itself
-from vfgym.wrappers.games.session import GameSession, GameSessionEnv, GameState, Turn
+from vfgym.wrappers.games.session import GameSession, GameSessionEnv
+from vfgym.wrappers.games.turns import GameState, Turn
 
 
 class GameEnv(GameSessionEnv):

@@ -29,8 +29,9 @@ from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
 from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, PlayerView
-from vfgym.wrappers.games.session import GameSessionEnv, GameState, Turn, close_or_log, game_reward
+from vfgym.wrappers.games.session import GameSessionEnv, close_or_log
 from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
+from vfgym.wrappers.games.turns import GameState, Turn, game_reward
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
 """Who takes the other seats: an agent or its name for all of them, or one for each; ``"self"`` is the policy itself."""

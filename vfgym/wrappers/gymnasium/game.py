@@ -31,7 +31,8 @@ from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import find_mask, mask_of
 from vfgym.wrappers.games.pictures import draws_itself
-from vfgym.wrappers.games.session import GameState, Turn, close_or_log, copy_info
+from vfgym.wrappers.games.session import close_or_log
+from vfgym.wrappers.games.turns import GameState, Turn, copy_info
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
 from vfgym.wrappers.gymnasium.old_gym import OldGymGame, has_old_interface
 from vfgym.wrappers.gymnasium.playability import find_prompt_problems

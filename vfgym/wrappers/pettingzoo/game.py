@@ -19,8 +19,9 @@ from vfgym.reseeding import OwnDice, reseed
 from vfgym.wrappers.games.answers import Answers
 from vfgym.wrappers.games.masks import allows, find_mask, mask_of
 from vfgym.wrappers.games.pictures import draw_game, draws_itself
-from vfgym.wrappers.games.session import close_or_log, copy_info
+from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
+from vfgym.wrappers.games.turns import copy_info
 from vfgym.wrappers.gymnasium.rendering import check_readable, drawing_text
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.go_board import keep_board_size

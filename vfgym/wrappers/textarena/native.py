@@ -10,7 +10,7 @@ from vfgym.envs.seat import EpisodeSeat, as_response, new_since
 from vfgym.errors import ConfigurationError, Error, ResetNeeded
 from vfgym.messages import Message, content_text
 from vfgym.state import State
-from vfgym.wrappers.games.session import Turn
+from vfgym.wrappers.games.turns import Turn
 from vfgym.wrappers.textarena.catalogue import describe, number_of_players
 from vfgym.wrappers.textarena.env import TextArenaEnv
 from vfgym.wrappers.textarena.match import TextArenaGame
