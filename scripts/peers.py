@@ -25,6 +25,7 @@ REQUIREMENTS: Mapping[str, Sequence[str]] = {
     "gem": ["gem-llm==0.1.0", "-e", OURS],
     "tinker": ["torch==2.13.0", "tinker-cookbook==0.5.8", "-e", OURS],
     "torchrl": ["torch==2.13.0", "torchrl==0.14.0", "stable-baselines3==2.9.2", "-e", OURS],
+    "openenv": ["openenv==0.10.0"],  # it needs mcp below 2
 }
 """What is installed for each."""
 

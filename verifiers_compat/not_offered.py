@@ -39,10 +39,6 @@ _BROWSER = (
     "it drives browsers of a hosted service. Use vf.ToolEnv with tools that drive a browser of yours, or vf.MCPEnv with an MCP"
     " server for one"
 )
-_OPENENV = (
-    "it starts OpenEnv servers in sandboxes, which are not here yet. Use vf.GymEnv with a class whose reset and step ask a server"
-    " that you start"
-)
 _SERVER = "environments run in the process that plays them, without a server between. Use env.generate or env.evaluate"
 _PROCESSES = "it belongs to the environment server, which is not here: environments run in the process that plays them"
 _INTERCEPTION = "calls of an agent's program are taken by verifiers.v1.Harness itself, on this machine, without a tunnel. Use that"
@@ -86,8 +82,6 @@ REASONS: Mapping[str, str] = {
     **_at("envs.experimental", "composable", _COMPOSABLE),
     **_at("", "BrowserEnv", _BROWSER),
     **_at("envs.integrations", "browser_env", _BROWSER),
-    **_at("", "OpenEnvEnv", _OPENENV),
-    **_at("envs.integrations", "openenv_env", _OPENENV),
     **_at("envs.experimental", "utils", _INSIDE),
     **_at("envs.experimental.mcp_env", "MCPServerConnection MCPToolWrapper", "vf.MCPEnv connects to servers and calls tools itself"),
     **_at("envs.integrations.reasoninggym_env", "SYSTEM_PROMPTS DEFAULT_SYSTEM_PROMPT", "system prompts are reasoning-gym's own, by name"),

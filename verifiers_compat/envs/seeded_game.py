@@ -56,7 +56,11 @@ class SeededGameEnv(MultiTurnEnv, GameTurnsEnv):
         end = seed + num_train
         for split, seeds in (("train", range(seed, end)), ("eval", range(end, end + num_eval))):
             if seeds:
-                self.set_tasks(split, SeedRows(seeds))
+                self.set_tasks(split, SeedRows(seeds, self.row_of))
+
+    def row_of(self, seed: int) -> dict[str, Any]:
+        """Return the task that stands for a seed."""
+        return {"prompt": [], "seed": seed}
 
     def seed_of(self, row: Row) -> int | None:
         """Return the seed of a row that does not name it: its ``answer``; None if there is none."""
@@ -91,7 +95,7 @@ class SeededGameEnv(MultiTurnEnv, GameTurnsEnv):
             raise ConfigurationError(f"the reset option 'game_options' must be a dict, got {type(game_options).__name__}")
         task = ChatEnv.choose_task(self, seed, {name: option for name, option in options.items() if name != "game_options"})
         if task is None and seed is not None:
-            task = {**seed_row(seed), "example_id": self._number_of(seed)}
+            task = {**self.row_of(seed), "example_id": self._number_of(seed)}
         if game_options is None:
             return task
         if task is None:
@@ -131,18 +135,26 @@ class SeededGameEnv(MultiTurnEnv, GameTurnsEnv):
         session = None
         try:
             for seed in seeds:
-                state = self.initial_state(seed_row(seed), None, "", None)
+                state = self.initial_state(self.row_of(seed), None, "", None)
                 state.begin(session, None)
-                # The library's own hook: an author's runs when the task is played.
-                result = SeededGameEnv.setup_state(self, state)
-                if is_awaitable(result):
-                    yield result
+                try:
+                    # The library's own hook: an author's runs when the task is played.
+                    result = SeededGameEnv.setup_state(self, state)
+                    if is_awaitable(result):
+                        yield result
+                finally:
+                    yield from self._leave(state)
                 session = state.session
                 rows.append({"question": state["input"]["question"], **state["input"]})
         finally:
             if session is not None and is_awaitable(closing := self.close_session(session)):
                 yield closing
         return rows
+
+    def _leave(self, state: State) -> Steps[None]:
+        """Release what belongs to one episode, and not to its player, of an episode that was begun and is not played."""
+        return
+        yield  # makes this a generator, as those are that have something to release
 
     @eager
     def setup_state(self, state: State) -> Steps[State]:
@@ -168,9 +180,10 @@ class SeededGameEnv(MultiTurnEnv, GameTurnsEnv):
 class SeedRows:
     """Tasks that are seeds, by position. What a game shows first is not known before it is played."""
 
-    def __init__(self, seeds: range) -> None:
-        """Take the seeds."""
+    def __init__(self, seeds: range, row_of: Callable[[int], Row]) -> None:
+        """Take the seeds, and what makes a task of one."""
         self.seeds = seeds
+        self._row_of = row_of
 
     def __len__(self) -> int:
         """Number of tasks."""
@@ -178,12 +191,7 @@ class SeedRows:
 
     def __getitem__(self, index: int) -> Row:
         """Return a task."""
-        return seed_row(self.seeds[index])
-
-
-def seed_row(seed: int) -> dict[str, Any]:
-    """Return the task that stands for a seed."""
-    return {"prompt": [], "seed": seed}
+        return self._row_of(self.seeds[index])
 
 
 class GameTasks(Tasks):

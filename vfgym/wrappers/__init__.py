@@ -29,10 +29,13 @@ What changes chat environments is a `gymnasium.Wrapper`, such as `NewMessages`, 
 
 >>> wrapped = vfgym.NewMessages(env)
 
-A folder holds what belongs to one library (`gymnasium/`, `textarena/`, `pettingzoo/`, `reasoning_gym/`), `games/` what games share; a
-module `to_*.py` is a converter, and any other module here a wrapper.
+`from_openenv` makes a chat environment of any OpenEnv server that runs, given its URL.
+
+A folder holds what belongs to one library (`gymnasium/`, `textarena/`, `pettingzoo/`, `reasoning_gym/`, `openenv/`), `games/` what games
+share; a module `to_*.py` or `from_*.py` is a converter, and any other module here a wrapper.
 """
 
+from vfgym.wrappers.from_openenv import from_openenv
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
 from vfgym.wrappers.games.session import GameSessionEnv
@@ -60,6 +63,7 @@ __all__ = [
     "TextArenaEnv",
     "Turn",
     "TurnBasedGame",
+    "from_openenv",
     "register_description",
     "to_chat",
     "to_gym",

@@ -98,7 +98,7 @@ def test_init_tells_what_to_do_next(workspace: Path) -> None:
     done = run_module(f"{COMMANDS}.init", "word-count", "-p", "envs", "--multi-file")
     assert "vf-install word-count -p envs" in done.stdout
     assert (workspace / "envs" / "word_count" / "word_count" / "word_count.py").is_file()
-    assert "no sandboxes here yet" in run_module(f"{COMMANDS}.init", "word-count", "--openenv", exit_code=2).stderr
+    assert "openenv init" in run_module(f"{COMMANDS}.init", "word-count", "--openenv", exit_code=2).stderr
     assert "letters, digits" in run_module(f"{COMMANDS}.init", "word count", exit_code=2).stderr
 
 

@@ -51,12 +51,14 @@ def init(
     ),
     rewrite_readme: Annotated[bool, typer.Option("--rewrite-readme", help="Write README.md anew; other files are never replaced.")] = False,
     multi_file: Annotated[bool, typer.Option("--multi-file", help="Make a package instead of one module.")] = False,
-    openenv: Annotated[bool, typer.Option("--openenv", help="Refused: OpenEnv projects need sandboxes, which are not here yet.")] = False,
+    openenv: Annotated[bool, typer.Option("--openenv", help="Refused: `openenv init` makes such projects.")] = False,
     debug: Debug = False,
 ) -> None:
     """Make the project of a new environment."""
     if openenv:
-        raise ConfigurationError("--openenv makes a project that runs in a sandbox, and there are no sandboxes here yet: leave it out")
+        raise ConfigurationError(
+            "--openenv is not offered: `openenv init` makes the project of a server, which vf.OpenEnvEnv(url=...) plays once it runs"
+        )
     folder = write_project(module_of(env), path, is_package=multi_file, rewrites_readme=rewrite_readme)
     name = folder.name.replace("_", "-")
     echo(f"\nnext: vf-install {name} -p {path}\n      vf-eval {name}")

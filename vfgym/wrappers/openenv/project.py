@@ -1,0 +1,95 @@
+"""Projects of OpenEnv: a folder with a ``.build.json``, of which servers are started."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.wrappers.openenv.rendering import Contract
+from vfgym.wrappers.openenv.servers import ServerSource
+from vfgym.wrappers.openenv.starting import StartedServers, start_process
+
+MANIFEST = ".build.json"
+
+_DEFAULT_PORT = 8000
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a project's manifest says."""
+
+    folder: Path
+    image: str | None
+    """The container image in which a server runs."""
+    port: int
+    """The port that a server listens at."""
+    start_command: str | None
+    """Starts a server, in a shell."""
+    contract: Contract | None
+    """How a server is played; None to go by its schema of actions."""
+
+
+def read_project(folder: str | Path) -> Project:
+    """Read the manifest of a project.
+
+    Args:
+        folder: The project's folder.
+
+    Raises:
+        ConfigurationError: If there is no manifest, or it is malformed.
+    """
+    path = Path(folder).expanduser() / MANIFEST
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise ConfigurationError(
+            f"an OpenEnv project is a folder with a {MANIFEST} (image, port, start_command, contract);"
+            f" {path} cannot be read: {error.strerror}"
+        ) from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise ConfigurationError(f"{path} must be an object with image, port, start_command and contract, got {type(data).__name__}")
+    contract = _field(path, data, "contract", str)
+    if contract is not None and contract not in get_args(Contract):
+        raise ConfigurationError(f"{path}: contract must be 'gym' or 'mcp', got {contract!r}.{did_you_mean(contract, get_args(Contract))}")
+    port = _field(path, data, "port", int)
+    return Project(
+        path.parent,
+        _field(path, data, "image", str),
+        _DEFAULT_PORT if port is None else port,
+        _field(path, data, "start_command", str),
+        contract,
+    )
+
+
+def servers_of(project: Project, backend: str | None, *, start_timeout: float, request_timeout: float) -> ServerSource:
+    """Return what starts the servers of a project.
+
+    Raises:
+        ConfigurationError: If nothing can start them here; the text says what can.
+    """
+    if backend != "unsafe":
+        wanted = f"There is no backend {backend!r} here. " if backend is not None else ""
+        raise ConfigurationError(
+            f"{wanted}The servers of the OpenEnv project {project.folder} are not started in containers here. Start one yourself"
+            f" (docker run -p {project.port}:{project.port} {project.image or 'IMAGE'}) and give url='http://127.0.0.1:{project.port}',"
+            " or give backend='unsafe', which runs the project's start_command as a process of this machine that nothing holds back"
+        )
+    if project.start_command is None:
+        raise ConfigurationError(f"{project.folder / MANIFEST} has no start_command, which backend='unsafe' runs: add it, or give url=")
+    start = functools.partial(
+        start_process, project.start_command, project.folder, project.port, start_timeout=start_timeout, request_timeout=request_timeout
+    )
+    return StartedServers(start)
+
+
+def _field(path: Path, data: dict[str, Any], name: str, kind: type) -> Any:
+    value = data.get(name)
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+        raise ConfigurationError(f"{path}: {name} must be {'text' if kind is str else 'a whole number'}, got {value!r}")
+    return value

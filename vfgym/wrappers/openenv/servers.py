@@ -1,0 +1,170 @@
+"""Servers: what plays episodes at a URL, and where one comes from. All of it lives on the process's background event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from vfgym.errors import ConfigurationError
+from vfgym.wrappers.openenv.links import HttpLink, Link, Request, StatusError, WebSocketLink
+from vfgym.wrappers.openenv.protocol import ServerError, ServerFull, ServerReply
+
+_PAUSE = 1.0
+"""Seconds after which a server that was full is asked again."""
+
+
+class OpenEnvServer:
+    """A server that runs.
+
+    A server with ``/ws`` plays each episode in a session of its own. One without has a single environment behind ``/reset`` and
+    ``/step``, so it plays one episode at a time.
+
+    Whoever finds the server full waits: it is asked again when an episode here ends, and every second besides, by those who wait in
+    the order in which they came. They give up once no episode here has made a step for `timeout` seconds.
+    """
+
+    def __init__(self, url: str, timeout: float) -> None:
+        """Describe a server; nothing is sent yet.
+
+        Args:
+            url: Where it is, checked by `check_url`.
+            timeout: Seconds that it has for each answer.
+        """
+        self.url = url
+        self.timeout = timeout
+        self._has_websockets = True
+        self._is_taken = False
+        """Whether an episode is played over HTTP."""
+        self._moved_at = 0.0
+        self._line = asyncio.Lock()
+        self._has_ended = asyncio.Event()
+
+    def __reduce__(self) -> tuple[type[OpenEnvServer], tuple[str, float]]:
+        return type(self), (self.url, self.timeout)
+
+    async def begin(self, request: Request, data: Mapping[str, Any]) -> tuple[Link, ServerReply]:
+        """Open a link, and make the first request of an episode.
+
+        Raises:
+            ServerError: If that fails, or the server was full for too long.
+        """
+        since = time.monotonic()
+        if not self._line.locked():
+            with contextlib.suppress(ServerFull):
+                return await self._try(request, data)
+        async with self._line:
+            while True:
+                self._has_ended.clear()
+                try:
+                    return await self._try(request, data)
+                except ServerFull:
+                    if time.monotonic() - max(since, self._moved_at) >= self.timeout:
+                        raise
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._has_ended.wait(), min(_PAUSE, self.timeout))
+
+    async def _try(self, request: Request, data: Mapping[str, Any]) -> tuple[Link, ServerReply]:
+        link = await self._open()
+        try:
+            reply = await link.ask(request, data)
+        except BaseException:
+            await self._close(link)
+            raise
+        self.note_move()
+        return link, reply
+
+    async def _open(self) -> Link:
+        if self._has_websockets:
+            link = await WebSocketLink.open(self.url, self.timeout)
+            if link is not None:
+                return link
+            self._has_websockets = False
+        if self._is_taken:
+            raise ServerFull(self.url, "has no /ws, so it plays one episode at a time, and another one is being played")
+        self._is_taken = True
+        return HttpLink(self.url, self.timeout)
+
+    def note_move(self) -> None:
+        """Note that an episode goes on."""
+        self._moved_at = time.monotonic()
+
+    async def end(self, link: Link) -> None:
+        """End an episode."""
+        try:
+            await self._close(link)
+        finally:
+            self.note_move()
+            self._has_ended.set()
+
+    async def _close(self, link: Link) -> None:
+        try:
+            await link.close()
+        finally:
+            if isinstance(link, HttpLink):
+                self._is_taken = False
+
+    async def read_action_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of actions; an empty one where the server has no ``/schema``.
+
+        Raises:
+            ServerError: If the server cannot be reached, or answers with something else.
+        """
+        link = HttpLink(self.url, self.timeout)
+        try:
+            schema = (await link.exchange("GET", "/schema")).get("action")
+        except StatusError as error:
+            if error.status != 404:
+                raise
+            return {}
+        finally:
+            await link.close()
+        if not isinstance(schema, dict):
+            raise ServerError(self.url, "has no schema of actions in its /schema")
+        return schema
+
+
+class ServerSource(Protocol):
+    """Where the server of an episode comes from. Its methods are called on the background loop."""
+
+    async def lease(self) -> OpenEnvServer:
+        """Return a server that plays one more episode."""
+
+    async def give_back(self, server: OpenEnvServer) -> None:
+        """Take a server back whose episode has ended."""
+
+    async def close(self) -> None:
+        """End what was started. A second call does nothing."""
+
+
+@dataclass(frozen=True)
+class GivenServer:
+    """A server that somebody else started: every episode is played there."""
+
+    server: OpenEnvServer
+
+    async def lease(self) -> OpenEnvServer:
+        """Return the server."""
+        return self.server
+
+    async def give_back(self, server: OpenEnvServer) -> None:
+        """Do nothing: the server is its owner's."""
+
+    async def close(self) -> None:
+        """Do nothing: the server is its owner's."""
+
+
+def check_url(url: object) -> str:
+    """Return the URL of a server, without a slash at its end.
+
+    Raises:
+        ConfigurationError: If it is not one.
+    """
+    parts = urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(f"url must be where the server is, such as 'http://127.0.0.1:8000' (http or https), got {url!r}")
+    return str(url).rstrip("/")
