@@ -77,6 +77,14 @@ async def test_nothing_is_sent_again_when_the_deadline_is_near(kind: str, monkey
     assert count == 1
 
 
+@pytest.mark.parametrize("kind", ["openai_chat_completions", "openai_responses", "anthropic_messages"])
+async def test_redirects_without_an_end_are_followed_once(kind: str) -> None:
+    """They are an answer, not a broken connection: the next one would be the same."""
+    said, count = await error_of(kind, Canned({}, 307, {"Location": "/round/and/round"}))
+    assert "APIConnectionError: Connection error" in said
+    assert count < 30
+
+
 async def test_after_the_rollout_its_deadline_is_forgotten() -> None:
     from vfgym.aio.deadlines import rollout_deadline
 

@@ -104,7 +104,8 @@ class JsonRoute:
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 failure = error
             if failure is not None:
-                if not await repeats(retries, config.max_retries):
+                # Redirects without an end are an answer, and would be the same again.
+                if isinstance(failure, aiohttp.TooManyRedirects) or not await repeats(retries, config.max_retries):
                     # Not from `failure`: what aiohttp raises holds the headers of the request, and its `repr` shows them.
                     raise await _connection_error(str(url), failure)
             else:
