@@ -138,9 +138,9 @@ async def test_what_a_program_prints_is_bounded() -> None:
 
 async def test_a_limit_ends_the_program_and_all_that_it_started() -> None:
     started = "import subprocess; subprocess.Popen(['sh', '-c', 'sleep 600; : vfgym-agent-test'], start_new_session=True)\n"
-    env = ProgramEnv(started + TALK, max_turns=1)
+    env = ProgramEnv(started + "print('begun', flush=True)\n" + TALK, max_turns=1)
     state = await roll_out(env, "one")
-    assert (state["stop_condition"], state.get("agent_exit_code")) == ("max_turns_reached", None)
+    assert (state["stop_condition"], state["agent_exit_code"], state["agent_stdout"]) == ("max_turns_reached", None, "begun\n")
     assert running("vfgym-agent-test") == []
 
 

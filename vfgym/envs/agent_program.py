@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vfgym.aio.background import on_background_loop
-from vfgym.errors import AgentError, EpisodeNotPicklable
+from vfgym.errors import AgentError, EpisodeNotPicklable, Error
 from vfgym.interception import Endpoint, Request, open_endpoint
 from vfgym.messages import Response
 
 if TYPE_CHECKING:
-    from vfgym.sandboxes import ExecResult
+    from vfgym.sandboxes import ExecResult, Sandbox
+
+_PID_FILE = "/task/program.pid"
+_ENDS_WITHIN = 5.0
+"""Seconds within which a program that is killed has ended."""
 
 
 class _Question:
@@ -39,7 +43,7 @@ class AgentProgram:
         """The question that is to be answered next."""
         self._changed = asyncio.Event()
         self._endpoint: Endpoint | None = None
-        self._run: asyncio.Task[ExecResult] | None = None
+        self._running: tuple[Sandbox, asyncio.Task[ExecResult]] | None = None
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise EpisodeNotPicklable("a running program cannot be pickled or copied: reset() or close() the environment first")
@@ -54,9 +58,9 @@ class AgentProgram:
         self._endpoint = await on_background_loop(open_endpoint, self._ask)
         return self._endpoint
 
-    async def start(self, run: Coroutine[Any, Any, ExecResult]) -> None:
-        """Start the program: `run` runs it, and ends with it."""
-        await on_background_loop(self._start, run)
+    async def start(self, sandbox: Sandbox, command: str, env: Mapping[str, str]) -> None:
+        """Start the program: a line for the shell of its sandbox."""
+        await on_background_loop(self._start, sandbox, command, env)
 
     async def next_request(self, answer: Response | None) -> Request | ExecResult:
         """Answer the last question, and wait for the next one.
@@ -72,9 +76,13 @@ class AgentProgram:
         """
         return await on_background_loop(self._next_request, answer)
 
-    async def stop(self) -> None:
-        """Kill the program, if it still runs, and refuse what it may still ask. A second call does nothing."""
-        await on_background_loop(self._stop)
+    async def stop(self) -> ExecResult | None:
+        """Kill the program, if it still runs, and refuse what it may still ask. A second call does nothing.
+
+        Returns:
+            What it printed until it was killed; None where it had ended before, or its sandbox has.
+        """
+        return await on_background_loop(self._stop)
 
     async def _ask(self, request: Request) -> Response:
         question = _Question(request)
@@ -86,17 +94,18 @@ class AgentProgram:
             if question in self._waiting:  # the program gave up waiting
                 self._waiting.remove(question)
 
-    async def _start(self, run: Coroutine[Any, Any, ExecResult]) -> None:
-        self._run = asyncio.create_task(run)
-        self._run.add_done_callback(lambda _: self._changed.set())
+    async def _start(self, sandbox: Sandbox, command: str, env: Mapping[str, str]) -> None:
+        run = asyncio.create_task(sandbox.exec(f"echo $$ > {_PID_FILE}\n{command}", env=env))
+        run.add_done_callback(lambda _: self._changed.set())
+        self._running = sandbox, run
 
     async def _next_request(self, answer: Response | None) -> Request | ExecResult:
         asked, self._asked = self._asked, None
         if asked is not None and answer is not None and not asked.answer.done():
             asked.answer.set_result(answer)
-        run = self._run
-        if run is None:
+        if self._running is None:
             raise AgentError("the program was not started, or it was stopped")
+        _, run = self._running
         while not self._waiting and not run.done():
             self._changed.clear()
             await self._changed.wait()
@@ -105,16 +114,27 @@ class AgentProgram:
         self._asked = self._waiting.popleft()
         return self._asked.request
 
-    async def _stop(self) -> None:
+    async def _stop(self) -> ExecResult | None:
         endpoint, self._endpoint = self._endpoint, None
-        run, self._run = self._run, None
+        running, self._running = self._running, None
         try:
             if endpoint is not None:
                 await endpoint.close()
         finally:
-            if run is not None:
-                run.cancel()
-                await asyncio.wait([run])
+            killed = None if running is None or running[1].done() else await self._kill(*running)
+        return killed
+
+    async def _kill(self, sandbox: Sandbox, run: asyncio.Task[ExecResult]) -> ExecResult | None:
+        """Kill the program's shell, so that what it printed is kept: with its command, a sandbox ends all that the command has started."""
+        try:
+            await sandbox.exec(f"kill -9 $(cat {_PID_FILE})", timeout=_ENDS_WITHIN)
+            await asyncio.wait([run], timeout=_ENDS_WITHIN)
+        except (Error, OSError):  # its sandbox has ended
+            pass
+        finally:
+            run.cancel()
+            await asyncio.wait([run])
+        return None if run.cancelled() or run.exception() is not None else run.result()
 
 
 def free_port() -> int:

@@ -51,9 +51,10 @@ class CliAgentEnv(MultiTurnEnv):
     episode. Each of its requests is an observation, with the request's tools as ``info["tools"]``; the action is what it is answered.
     Requests at once wait in order. The text of the task is in the file that ``AGENT_INSTRUCTION_PATH`` names.
 
-    The state has ``agent_exit_code``, ``agent_stdout`` and ``agent_stderr`` once the program has ended by itself, ``raw_prompt`` (the
-    task's), and while it plays ``sandbox``. ``prompt`` is what the program asked first, ``completion`` how that conversation went on; the
-    turns of all conversations are in ``trajectory``. An exit code other than 0, or an end without a question, is an `AgentError`.
+    The state has ``agent_exit_code`` (None where it was killed), ``agent_stdout`` and ``agent_stderr`` once the program has ended,
+    ``raw_prompt`` (the task's), and while it plays ``sandbox``. ``prompt`` is what the program asked first, ``completion`` how that
+    conversation went on; the turns of all conversations are in ``trajectory``. An exit code other than 0, or an end without a question, is
+    an `AgentError`.
     """
 
     _must_ask = True
@@ -137,7 +138,7 @@ class CliAgentEnv(MultiTurnEnv):
         state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id
         await sandbox.write_file(INSTRUCTION_PATH, self.instruction(state))
         await maybe_await(self.post_sandbox_setup, state)
-        await program.start(sandbox.exec(self.run_command, env={**await maybe_await(self.build_env_vars, state), **addresses}))
+        await program.start(sandbox, self.run_command, {**await maybe_await(self.build_env_vars, state), **addresses})
         return state
 
     def _backend_for(self, spec: SandboxSpec) -> str | None:
@@ -226,8 +227,9 @@ class CliAgentEnv(MultiTurnEnv):
     async def stop_agent(self, state: State) -> None:
         """Kill what still runs of the program, and close its address."""
         program = state.pop("agent_program", None)
-        if program is not None:
-            await program.stop()
+        killed = None if program is None else await program.stop()
+        if killed is not None:
+            state["agent_exit_code"], state["agent_stdout"], state["agent_stderr"] = None, killed.stdout, killed.stderr
 
     @update
     async def destroy_sandbox(self, state: State) -> None:
