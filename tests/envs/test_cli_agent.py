@@ -204,6 +204,9 @@ async def test_the_generation_parameters_of_the_rollout_win_over_those_of_the_pr
     await env.rollout(env.tasks.input(0), client, "m", {"temperature": 1.0})
     assert client.asked[0]["sampling_args"] == {"temperature": 1.0, "max_tokens": 7}
     assert client.asked[0]["model"] == "m"
+    agent = InOrder("yes")
+    await vfgym.aevaluate(env, vfgym.ModelAgent(agent, "m", {"temperature": 1.0}), progress=False)
+    assert agent.asked[0]["sampling_args"] == {"temperature": 1.0, "max_tokens": 7}
 
 
 async def test_hooks_prepare_the_sandbox_and_look_at_it_at_the_end() -> None:

@@ -36,8 +36,13 @@ class _Question:
 class AgentProgram:
     """A program that asks, from when its address is opened until it is stopped."""
 
-    def __init__(self) -> None:
-        """Make a program that was not started yet."""
+    def __init__(self, sampling_args: Mapping[str, Any]) -> None:
+        """Make a program that was not started yet.
+
+        Args:
+            sampling_args: Generation parameters of its rollout, which win over those of its requests.
+        """
+        self.sampling_args = sampling_args
         self._waiting: deque[_Question] = deque()
         self._asked: _Question | None = None
         """The question that is to be answered next."""
@@ -47,11 +52,6 @@ class AgentProgram:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise EpisodeNotPicklable("a running program cannot be pickled or copied: reset() or close() the environment first")
-
-    @property
-    def request(self) -> Request | None:
-        """What is to be answered next; None before the first question and after the last."""
-        return None if self._asked is None else self._asked.request
 
     async def open(self) -> Endpoint:
         """Return the address at which the program will ask."""
@@ -96,8 +96,13 @@ class AgentProgram:
 
     async def _start(self, sandbox: Sandbox, command: str, env: Mapping[str, str]) -> None:
         run = asyncio.create_task(sandbox.exec(f"echo $$ > {_PID_FILE}\n{command}", env=env))
-        run.add_done_callback(lambda _: self._changed.set())
+        run.add_done_callback(self._note_end)
         self._running = sandbox, run
+
+    def _note_end(self, run: asyncio.Task[ExecResult]) -> None:
+        if not run.cancelled():
+            run.exception()  # else asyncio reports that nobody asked for it, where the episode ends otherwise
+        self._changed.set()
 
     async def _next_request(self, answer: Response | None) -> Request | ExecResult:
         asked, self._asked = self._asked, None

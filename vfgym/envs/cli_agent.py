@@ -11,14 +11,14 @@ from vfgym.calls import Ready, maybe_await
 from vfgym.envs.agent_program import AgentProgram, free_port
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import AgentError, ConfigurationError
-from vfgym.interception import PROGRAM_VARIABLES, Request
+from vfgym.interception import PROGRAM_VARIABLES
 from vfgym.lifecycle import cleanup, stop, update
-from vfgym.messages import Message, Response, as_messages, content_text
+from vfgym.messages import Message, as_messages, content_text
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
 from vfgym.sandboxes import ExecResult, Sandbox, SandboxSpec
 from vfgym.state import State
-from vfgym.tools import Tool, as_tool
+from vfgym.tools import as_tool
 
 INSTRUCTION_PATH = "/task/instruction.md"
 """Where a program finds what it is to do, as a file of its sandbox."""
@@ -49,7 +49,8 @@ class CliAgentEnv(MultiTurnEnv):
 
     The program runs in a sandbox, and ``OPENAI_BASE_URL``, ``ANTHROPIC_BASE_URL`` and the keys beside them lead to the model of its
     episode. Each of its requests is an observation, with the request's tools as ``info["tools"]``; the action is what it is answered.
-    Requests at once wait in order. The text of the task is in the file that ``AGENT_INSTRUCTION_PATH`` names.
+    Requests at once wait in order. While one is answered, ``tool_defs`` and ``sampling_args`` of the state are those of the request, under the
+    generation parameters of the rollout. The text of the task is in the file that ``AGENT_INSTRUCTION_PATH`` names.
 
     The state has ``agent_exit_code`` (None where it was killed), ``agent_stdout`` and ``agent_stderr`` once the program has ended,
     ``raw_prompt`` (the task's), and while it plays ``sandbox``. ``prompt`` is what the program asked first, ``completion`` how that
@@ -127,7 +128,7 @@ class CliAgentEnv(MultiTurnEnv):
     @hook
     async def setup_state(self, state: State) -> State:
         """Make the sandbox, and start the program in it."""
-        program = state["agent_program"] = AgentProgram()
+        program = state["agent_program"] = AgentProgram(state["sampling_args"] or {})
         endpoint = await program.open()
         port = free_port()
         addresses = endpoint.variables(state["model"] or "model", port)
@@ -165,6 +166,7 @@ class CliAgentEnv(MultiTurnEnv):
         if not trajectory:
             state["raw_prompt"], state["prompt"] = state["prompt"], messages
         state["tool_defs"] = [as_tool(tool, self.tool_type) for tool in asked.tools]
+        state["sampling_args"] = {**asked.sampling_args, **program.sampling_args}
         return messages
 
     def _note_end(self, state: State, result: ExecResult) -> None:
@@ -182,21 +184,6 @@ class CliAgentEnv(MultiTurnEnv):
         if not state["trajectory"] and self._must_ask:
             failed += " before it asked its model anything, which it finds at OPENAI_BASE_URL and ANTHROPIC_BASE_URL"
         raise AgentError(f"{failed}: {said}")
-
-    async def get_model_response(
-        self,
-        state: State,
-        prompt: Any,
-        client: Any = None,
-        model: str | None = None,
-        tool_defs: Sequence[Tool] | None = None,
-        sampling_args: dict[str, Any] | None = None,
-    ) -> Response:
-        """Ask a client for an answer to the program (see `ChatEnv`). The rollout's generation parameters win over the program's."""
-        request: Request | None = state["agent_program"].request
-        asked = {} if request is None else request.sampling_args
-        given = state["sampling_args"] if sampling_args is None else sampling_args
-        return await super().get_model_response(state, prompt, client, model, tool_defs, {**asked, **(given or {})})
 
     @hook
     def env_response(self, messages: list[Message], state: State) -> Any:
