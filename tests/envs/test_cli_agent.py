@@ -234,6 +234,11 @@ async def test_many_episodes_at_once_keep_to_themselves() -> None:
     assert [row["error"] for row in results["outputs"]] == [None] * 8
 
 
+async def test_the_unsafe_backend_serves_programs_too() -> None:
+    state = await roll_out(ProgramEnv(TALK + "print(os.getcwd() == os.environ['AGENT_WORKDIR'])", backend="unsafe"), "one", "yes")
+    assert (state["agent_stdout"], state["prompt"]) == ("one\nyes\nTrue\n", [UserMessage("Say yes.")])
+
+
 def test_an_episode_goes_on_from_whichever_loop_it_is_stepped() -> None:
     env = ProgramEnv()
     env.reset(seed=0)

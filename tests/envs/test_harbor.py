@@ -125,6 +125,7 @@ def test_a_task_folder_with_a_missing_file_is_refused_by_its_name(name: str, tmp
     [
         ({}, "takes a run_command, or agent="),
         ({"run_command": "a", "agent": "nop"}, "takes a run_command, or agent="),
+        ({"agent": "nop", "backend": "unsafe"}, "needs a sandbox with folders of its own"),
         ({"agent": "orcale"}, "Did you mean `oracle`"),
         ({"run_command": "a", "tasks": ["gret"]}, "no task 'gret'.*Did you mean `greet`"),
         ({"run_command": "a", "tasks": "greet"}, "must be a list of names"),

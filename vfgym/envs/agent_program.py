@@ -7,6 +7,7 @@ answers the one before and returns the next. All of it lives on the background l
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import socket
 from collections import deque
 from collections.abc import Mapping
@@ -20,7 +21,15 @@ from vfgym.messages import Response
 if TYPE_CHECKING:
     from vfgym.sandboxes import ExecResult, Sandbox
 
-_PID_FILE = "/task/program.pid"
+TASK_FOLDER = "/task"
+"""Where in its sandbox a program finds what it is to do."""
+_START = """\
+cd {task} && echo $$ > program.pid
+export AGENT_INSTRUCTION_PATH="${{AGENT_INSTRUCTION_PATH:-$PWD/instruction.md}}"
+cd - > /dev/null
+export AGENT_WORKDIR="${{AGENT_WORKDIR:-$PWD}}"
+{command}"""
+"""What is run: the places are as the program sees them, since not every sandbox is a file system of its own."""
 _ENDS_WITHIN = 5.0
 """Seconds within which a program that is killed has ended."""
 
@@ -95,7 +104,7 @@ class AgentProgram:
                 self._waiting.remove(question)
 
     async def _start(self, sandbox: Sandbox, command: str, env: Mapping[str, str]) -> None:
-        run = asyncio.create_task(sandbox.exec(f"echo $$ > {_PID_FILE}\n{command}", env=env))
+        run = asyncio.create_task(sandbox.exec(_START.format(task=_task_folder(sandbox), command=command), env=env))
         run.add_done_callback(self._note_end)
         self._running = sandbox, run
 
@@ -132,7 +141,7 @@ class AgentProgram:
     async def _kill(self, sandbox: Sandbox, run: asyncio.Task[ExecResult]) -> ExecResult | None:
         """Kill the program's shell, so that what it printed is kept: with its command, a sandbox ends all that the command has started."""
         try:
-            await sandbox.exec(f"kill -9 $(cat {_PID_FILE})", timeout=_ENDS_WITHIN)
+            await sandbox.exec(f"kill -9 $(cat {_task_folder(sandbox)}/program.pid)", timeout=_ENDS_WITHIN)
             await asyncio.wait([run], timeout=_ENDS_WITHIN)
         except (Error, OSError):  # its sandbox has ended
             pass
@@ -140,6 +149,11 @@ class AgentProgram:
             run.cancel()
             await asyncio.wait([run])
         return None if run.cancelled() or run.exception() is not None else run.result()
+
+
+def _task_folder(sandbox: Sandbox) -> str:
+    """Return the folder, relative to where commands run."""
+    return posixpath.relpath(TASK_FOLDER, sandbox.spec.working_dir)
 
 
 def free_port() -> int:

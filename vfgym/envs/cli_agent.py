@@ -8,7 +8,7 @@ from typing import Any
 
 from vfgym import sandboxes
 from vfgym.calls import Ready, maybe_await
-from vfgym.envs.agent_program import AgentProgram, free_port
+from vfgym.envs.agent_program import TASK_FOLDER, AgentProgram, free_port
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import AgentError, ConfigurationError
 from vfgym.interception import PROGRAM_VARIABLES
@@ -20,8 +20,6 @@ from vfgym.sandboxes import ExecResult, Sandbox, SandboxSpec
 from vfgym.state import State
 from vfgym.tools import as_tool
 
-INSTRUCTION_PATH = "/task/instruction.md"
-"""Where a program finds what it is to do, as a file of its sandbox."""
 _MOST_QUOTED = 2000
 """Characters of a program's last words that an error has."""
 
@@ -49,7 +47,7 @@ class CliAgentEnv(MultiTurnEnv):
 
     The program runs in a sandbox, and ``OPENAI_BASE_URL``, ``ANTHROPIC_BASE_URL`` and the keys beside them lead to the model of its
     episode. Each of its requests is an observation, with the request's tools as ``info["tools"]``; the action is what it is answered.
-    Requests at once wait in order. While one is answered, ``tool_defs`` and ``sampling_args`` of the state are those of the request, under the
+    Requests at once wait in order. While one is answered, ``tool_defs`` and ``sampling_args`` of the state are the request's, under the
     generation parameters of the rollout. The text of the task is in the file that ``AGENT_INSTRUCTION_PATH`` names.
 
     The state has ``agent_exit_code`` (None where it was killed), ``agent_stdout`` and ``agent_stderr`` once the program has ended,
@@ -112,8 +110,8 @@ class CliAgentEnv(MultiTurnEnv):
 
     @hook
     def build_env_vars(self, state: State) -> Any:
-        """Return the environment variables of the program, beside those that lead it to its model. Plain or async."""
-        return Ready({**self.environment_vars, "AGENT_INSTRUCTION_PATH": INSTRUCTION_PATH, "AGENT_WORKDIR": self.sandbox_spec.working_dir})
+        """Return the environment variables of the program, beside those that lead it to its model and its task. Plain or async."""
+        return Ready(self.environment_vars.copy())
 
     @hook
     def post_rollout(self, state: State) -> Any:
@@ -137,7 +135,7 @@ class CliAgentEnv(MultiTurnEnv):
         spec = dataclasses.replace(spec, forwards={**spec.forwards, port: endpoint.socket_path})
         sandbox: Sandbox = await sandboxes.create(spec, backend=self._backend_for(spec))
         state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id
-        await sandbox.write_file(INSTRUCTION_PATH, self.instruction(state))
+        await sandbox.write_file(f"{TASK_FOLDER}/instruction.md", self.instruction(state))
         await maybe_await(self.post_sandbox_setup, state)
         await program.start(sandbox, self.run_command, {**await maybe_await(self.build_env_vars, state), **addresses})
         return state

@@ -9,7 +9,8 @@ from typing import Any
 
 from vfgym import sandboxes
 from vfgym.calls import Ready, maybe_await
-from vfgym.envs.cli_agent import INSTRUCTION_PATH, CliAgentEnv
+from vfgym.envs.agent_program import TASK_FOLDER
+from vfgym.envs.cli_agent import CliAgentEnv
 from vfgym.envs.dockerfiles import Layout, NeedsBuild, read_layout
 from vfgym.envs.harbor_tasks import HarborTask, read_reward, read_tasks
 from vfgym.errors import ConfigurationError, InfraError, SandboxError, did_you_mean
@@ -63,6 +64,8 @@ class HarborEnv(CliAgentEnv):
         """
         if agent is not None and agent not in AGENTS:
             raise ConfigurationError(f"agent must be one of {', '.join(AGENTS)}, or None with a run_command.{did_you_mean(agent, AGENTS)}")
+        if kwargs.get("backend") == "unsafe":
+            raise ConfigurationError("HarborEnv needs a sandbox with folders of its own, /app and /tests, which backend='unsafe' has not")
         if (run_command is None) == (agent is None):
             raise ConfigurationError(f"HarborEnv takes a run_command, or agent= one of {', '.join(AGENTS)}: give one of the two")
         self._must_ask = agent is None
@@ -162,8 +165,8 @@ class HarborEnv(CliAgentEnv):
             **await maybe_await(super().build_env_vars, state),
             **(task.variables("solution.env") if self.agent == "oracle" else {}),
             "HARBOR_TASK_NAME": task.name,
-            "HARBOR_TASK_DIR": os.path.dirname(INSTRUCTION_PATH),
-            "HARBOR_INSTRUCTION_PATH": INSTRUCTION_PATH,
+            "HARBOR_TASK_DIR": TASK_FOLDER,
+            "HARBOR_INSTRUCTION_PATH": f"{TASK_FOLDER}/instruction.md",
         }
 
     @hook
