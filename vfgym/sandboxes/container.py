@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ _OWN_MEMORY_MB = 64
 """For the agent, so that it is not what the kernel ends when a command has too much."""
 _DROPPED = ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_CHROOT"]
 _MOST_LOG = 2000
+_REMOVALS = 10
 
 _PROTECTS = {
     "files": "the image's own",
@@ -61,11 +64,17 @@ class ContainerBackend(Backend):
         """Remove the container."""
         import docker.errors
 
-        try:
-            _engine().api.remove_container(record.container, force=True)
-        except (docker.errors.NotFound, docker.errors.APIError) as error:  # it may be removing itself
-            if error.status_code not in (404, 409):
-                raise
+        for attempt in range(1, _REMOVALS + 1):
+            try:
+                _engine().api.remove_container(record.container, force=True)
+            except docker.errors.NotFound:
+                return
+            except docker.errors.APIError:  # it is ending, or removing itself, at the same time
+                if attempt == _REMOVALS:
+                    raise
+                time.sleep(0.1 * attempt)
+            else:
+                return
 
     async def create(self, spec: SandboxSpec) -> ContainerSandbox:
         """Start a container."""
@@ -103,6 +112,7 @@ def _engine() -> Any:
     problem = "there is no socket of Docker or Podman"
     for place in places:
         try:
+            _check_socket(place)  # the package leaves a socket open that it can't connect
             client = docker.DockerClient(base_url=place, timeout=300, version="auto")
             client.ping()
         except (docker.errors.DockerException, OSError) as error:
@@ -110,6 +120,12 @@ def _engine() -> Any:
         else:
             return client
     raise SandboxError(f"no container engine answers: {problem}")
+
+
+def _check_socket(place: str) -> None:
+    if place.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as tried:
+            tried.connect(place.removeprefix("unix://"))
 
 
 class ContainerSandbox(AgentSandbox):
@@ -197,12 +213,12 @@ class SocketPipe:
     """The connection that is attached to a container: what it writes comes in frames that name the stream."""
 
     def __init__(self, stream: Any) -> None:
-        """Take what the package ``docker`` returns."""
-        self._stream = stream
+        """Take over what the package ``docker`` returns, which keeps more of the connection than it closes."""
+        self.reading = self.writing = os.dup(stream.fileno())
+        os.set_blocking(self.reading, False)
+        stream._response.close()
         self._received = bytearray()
         self._errors = b""
-        self.reading = self.writing = stream.fileno()
-        os.set_blocking(self.reading, False)
 
     def decode(self, data: bytes) -> bytes:
         """Return what was written to standard output."""
@@ -226,7 +242,7 @@ class SocketPipe:
 
     def close(self) -> None:
         """Close the connection."""
-        self._stream.close()
+        os.close(self.reading)
 
 
 # Images

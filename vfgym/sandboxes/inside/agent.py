@@ -19,7 +19,7 @@ from typing import Any
 
 from vfgym.sandboxes.inside.files import Files
 from vfgym.sandboxes.inside.forwarding import Forwards
-from vfgym.sandboxes.inside.jobs import CellWorker, Command, Job
+from vfgym.sandboxes.inside.jobs import CellWorker, Command, Job, describe_cell, describe_failure
 from vfgym.sandboxes.inside.pristine import Pristine
 from vfgym.sandboxes.inside.processes import find_processes, kill_strays, memory_in_use, protect_this_process, share_of_memory
 
@@ -110,7 +110,10 @@ class Agent:
         """Run a command; it is answered when it ends."""
         command = request["command"]
         request["command"] = [self.shell, "-c", command] if isinstance(command, str) else command
-        self.jobs.add(Command(self, request))
+        try:
+            self.jobs.add(Command(self, request))
+        except OSError as error:  # as a shell has it that can't start a program
+            self.answer(request["id"], describe_failure(error))
 
     def do_cell(self, request: dict[str, Any]) -> None:
         """Run a cell, when those before it are done."""
@@ -121,11 +124,17 @@ class Agent:
         """Run a cell that waits, if none runs."""
         if not self.cells or (self.worker is not None and self.worker.cell is not None):
             return
-        if self.worker is None:
-            self.worker = CellWorker(self)
-            self.jobs.add(self.worker)
         self.count += 1
-        self.worker.run(dict(self.cells.popleft(), count=self.count))
+        cell = dict(self.cells.popleft(), count=self.count)
+        if self.worker is None:
+            try:
+                self.worker = CellWorker(self)
+            except OSError as error:
+                self.answer(cell["id"], describe_cell(cell, trace=f"The interpreter of the cells can't be started: {error}"))
+                self.run_next_cell()
+                return
+            self.jobs.add(self.worker)
+        self.worker.run(cell)
 
     def do_read(self, request: dict[str, Any]) -> dict[str, Any]:
         """Read a part of a file."""

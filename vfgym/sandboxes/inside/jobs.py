@@ -96,6 +96,19 @@ class Job:
         """End it, if it must end."""
 
 
+def describe_failure(error: OSError) -> dict[str, Any]:
+    """Return what is answered of a command that can't be started."""
+    text = base64.b64encode(f"{error}\n".encode("utf-8", "replace")).decode()
+    exit_code = 127 if isinstance(error, FileNotFoundError) else 126
+    return {"exit_code": exit_code, "stdout": "", "stderr": text, "timed_out": False, "truncated": False}
+
+
+def describe_cell(cell: dict[str, Any], value: str | None = None, trace: str | None = None) -> dict[str, Any]:
+    """Return what is answered of a cell that has printed nothing."""
+    described = {"value": value, "traceback": trace, "stdout": "", "stderr": "", "count": cell["count"]}
+    return dict(described, timed_out=False, state_is_lost=False, truncated=False)
+
+
 class Command(Job):
     """A command: it is over when its program ends, or must."""
 
@@ -210,16 +223,14 @@ class CellWorker(Job):
         cell, self._cell, self._deadline, self._kills_at = self._cell, None, None, None
         if cell is None:  # nobody asks for it
             return
-        result = {
-            "value": value,
-            "traceback": trace,
-            "stdout": self.outputs[0].take(),
-            "stderr": self.outputs[1].take(),
-            "timed_out": self.timed_out,
-            "state_is_lost": state_is_lost,
-            "truncated": is_cut or any(output.is_cut for output in self.outputs),
-            "count": cell["count"],
-        }
+        result = describe_cell(cell, value, trace)
+        result.update(
+            stdout=self.outputs[0].take(),
+            stderr=self.outputs[1].take(),
+            timed_out=self.timed_out,
+            state_is_lost=state_is_lost,
+            truncated=is_cut or any(output.is_cut for output in self.outputs),
+        )
         self.agent.answer(cell["id"], result)
         self.agent.run_next_cell()
 

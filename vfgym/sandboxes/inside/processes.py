@@ -51,6 +51,9 @@ class Process:
             limits: What it may use, and each process that it starts: names of `resource` without ``RLIMIT_``.
             channel: A descriptor that it gets as number 3.
             stdin: Whether it is sent input; else it reads ``/dev/null``.
+
+        Raises:
+            OSError: If there can be no more processes.
         """
         theirs_in, self.stdin = os.pipe() if stdin else (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1)
         self.stdout, theirs_out = os.pipe()
@@ -61,7 +64,13 @@ class Process:
         self.exit_code = _KILLED
         """As shells have it: 128 and the number of the signal that ended it."""
         self._said = b""
-        self.keeper = os.fork()
+        try:
+            self.keeper = os.fork()
+        except OSError:
+            for descriptor in (theirs_in, theirs_out, theirs_err, theirs_status):
+                os.close(descriptor)
+            self.close()
+            raise
         if self.keeper == 0:
             try:
                 _keep(argv, env, folder, limits, (theirs_in, theirs_out, theirs_err), channel, theirs_status)
