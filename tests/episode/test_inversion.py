@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.models import InOrder, Mute, answer
-from vfgym import ChatEnv, MultiTurnEnv, Response, Rubric, State, cleanup
+from vfgym import ChatEnv, ModelAgent, MultiTurnEnv, Response, Rubric, State, Tool, aevaluate, cleanup
 from vfgym.aio.steps import run_async
 from vfgym.episode.prompt import new_step
 from vfgym.episode.scoring import score_alone, score_together
@@ -104,6 +104,16 @@ def text_of(conversation: Sequence[Message]) -> list[Any]:
 
 def score(completion: list[Message], answer: str) -> float:
     return float(sum(message["content"] == answer for message in completion))
+
+
+class WithTools(Custom):
+    """Offers other tools in each of its two calls."""
+
+    async def converse(self, state: State) -> list[Message]:
+        tools = [Tool(name=name, description="", parameters={}) for name in ("look", "take")]
+        first = await self.get_model_response(state, state["prompt"], tool_defs=tools)
+        second = await self.get_model_response(state, state["prompt"])
+        return [first.message, second.message]
 
 
 # One episode, two faces
@@ -894,3 +904,15 @@ def test_an_environment_without_hooks_and_without_rollout_says_what_to_write() -
     env = Empty(ROWS)
     with pytest.raises(NotImplementedError, match=r"Empty must write rollout\(\)"):
         env.reset(seed=0)
+
+
+async def test_the_tools_of_a_call_are_told_and_whoever_answers_is_asked_with_them() -> None:
+    env = WithTools()
+    _, info = await env.areset(seed=0)
+    assert [tool["function"]["name"] for tool in info["tools"]] == ["look", "take"]
+    *_, info = await env.astep("1")
+    assert info["tools"] == []
+    await env.aclose()
+    client = InOrder("1", "2")
+    await aevaluate(env, ModelAgent(client, "m"), example_ids=[0], progress=False)
+    assert [[tool.name for tool in asked["tools"] or ()] for asked in client.asked] == [["look", "take"], []]

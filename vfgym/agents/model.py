@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 
 from vfgym.agents.base import Answering, seat_of
 from vfgym.clients import Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
+from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, Response
 from vfgym.output.redaction import with_secrets
@@ -62,9 +63,10 @@ class ModelAgent:
         self._episodes += 1
 
         async def answer(observation: list[Message], info: dict[str, Any]) -> Response:
-            state: Any = seat.state
+            episode = cast(BaseEpisode, seat.episode)
+            state = episode.state
             arguments = {**(state["sampling_args"] or {}), **self.sampling_args}
-            return await client.get_response(observation, self.name, arguments, state["tool_defs"] or None, state=state)
+            return await client.get_response(observation, self.name, arguments, episode.tool_defs or None, state=state)
 
         return answer
 

@@ -27,7 +27,7 @@ from vfgym.episode.stops import complete, model_failure, note_end
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
 from vfgym.messages import Message, Response, as_messages
 from vfgym.state import State, make_placeholder_state
-from vfgym.tools import Tool
+from vfgym.tools import Tool, as_tool
 
 logger = logging.getLogger(__name__)
 
@@ -78,15 +78,17 @@ async def in_time(rollout: Callable[[], Awaitable[Any]], timeout_seconds: float 
 class ParkedCall:
     """A model call that waits for the agent's next action."""
 
-    def __init__(self, prompt: list[Message], answer: asyncio.Future[Response], task: asyncio.Task[Any] | None) -> None:
+    def __init__(self, prompt: list[Message], tools: list[Tool], answer: asyncio.Future[Response], task: asyncio.Task[Any] | None) -> None:
         """Park a call.
 
         Args:
             prompt: What is to be answered.
+            tools: What may be called.
             answer: Resumes the call.
             task: Who made the call.
         """
         self.prompt = prompt
+        self.tools = tools
         self.answer = answer
         self.task = task
 
@@ -107,7 +109,7 @@ class ParkingClient(Client):
         **kwargs: Any,
     ) -> Response:
         """Wait until the agent answers `prompt`."""
-        return await self.episode.park(prompt, kwargs.get("state"))
+        return await self.episode.park(prompt, tools or (), kwargs.get("state"))
 
 
 class InvertedEpisode(BaseEpisode):
@@ -235,6 +237,15 @@ class InvertedEpisode(BaseEpisode):
         return [*as_messages(prompt, types), *as_messages(completion, types)]
 
     @property
+    def tool_defs(self) -> list[Tool]:
+        """The tools of the call that is to be answered; at the end, those of the state."""
+        return super().tool_defs if self._asked is None else self._asked.tools
+
+    def info(self) -> dict[str, Any]:
+        """Return what is told besides the observation, with the tools of the call that is to be answered."""
+        return {**super().info(), "tools": [tool.openai for tool in self.tool_defs]}
+
+    @property
     def deadline(self) -> float | None:
         """When play has to end (see `BaseEpisode.deadline`): `timeout_seconds` after it began, or after the library's loop did."""
         if self._timeout_seconds is None:
@@ -242,8 +253,8 @@ class InvertedEpisode(BaseEpisode):
         began: float = max([self._began, *(state["timing"].generation.start for state in self._made)])
         return time.monotonic() + began + self._timeout_seconds - time.time()
 
-    async def park(self, prompt: Any, state: Any) -> Response:
-        """Wait for the agent's answer to `prompt`."""
+    async def park(self, prompt: Any, tools: Sequence[Any], state: Any) -> Response:
+        """Wait for the agent's answer to `prompt`, which may call `tools`."""
         if self._is_cancelled:
             raise asyncio.CancelledError("the episode was cancelled: nobody will answer")
         if self._failure is not None:
@@ -251,7 +262,8 @@ class InvertedEpisode(BaseEpisode):
         if isinstance(state, State):
             self._adopt(state)
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        call = ParkedCall(as_messages(prompt, self.definition.message_types, name="prompt"), answer, asyncio.current_task())
+        messages = as_messages(prompt, self.definition.message_types, name="prompt")
+        call = ParkedCall(messages, [as_tool(tool) for tool in tools], answer, asyncio.current_task())
         self._parked.append(call)
         self._notice()
         try:

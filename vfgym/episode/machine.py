@@ -28,6 +28,7 @@ from vfgym.errors import Error
 from vfgym.lifecycle import run_cleanups
 from vfgym.messages import Message, Response, as_messages
 from vfgym.state import MessagesView, State, make_placeholder_state
+from vfgym.tools import Tool
 
 
 class Outcome(NamedTuple):
@@ -118,6 +119,11 @@ class BaseEpisode:
     def conversation(self) -> list[Message]:
         """Return the whole conversation that the model must answer, or that was had."""
         raise NotImplementedError
+
+    @property
+    def tool_defs(self) -> list[Tool]:
+        """The tools that whoever answers now may call."""
+        return self.state["tool_defs"]  # type: ignore[no-any-return]
 
     def finish(self) -> Steps[None]:
         """End play: run every cleanup handler, then the `@update` ones, once.
