@@ -6,14 +6,13 @@ import asyncio
 import json
 import logging
 import os
-import shutil
-import tempfile
 from typing import TYPE_CHECKING, Protocol
 
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.clients import is_permanent_refusal
 from vfgym.errors import Error, OverlongPromptError
 from vfgym.interception import anthropic_messages, openai_chat, openai_responses
+from vfgym.interception.socket_files import make_socket_path, remove_socket
 from vfgym.lifecycle import register_teardown
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Server:
         # A program that goes away takes its request with it.
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
         await self._runner.setup()
-        self.socket_path = os.path.join(tempfile.mkdtemp(prefix="vfgym-"), "model.sock")
+        self.socket_path = make_socket_path()
         await web.UnixSite(self._runner, self.socket_path).start()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self.port = self._runner.addresses[1][1]
@@ -77,7 +76,7 @@ class Server:
         runner, self._runner = self._runner, None
         if runner is not None:
             wait(runner.cleanup())
-            shutil.rmtree(os.path.dirname(self.socket_path), ignore_errors=True)
+            remove_socket(self.socket_path)
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         from aiohttp import web

@@ -1,0 +1,38 @@
+"""The file of the server's unix socket, in a folder that only its owner can enter, and what killed processes left of theirs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+_PREFIX, _NAME = "vfgym-model-", "model.sock"
+
+
+def make_socket_path() -> str:
+    """Return a path for a unix socket, in a folder of its own. Folders of sockets that nobody serves any more are removed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_NAME}"):
+        if _is_left(path):
+            remove_socket(str(path))
+    return os.path.join(tempfile.mkdtemp(prefix=_PREFIX), _NAME)
+
+
+def remove_socket(path: str) -> None:
+    """Remove a socket with its folder."""
+    shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+
+
+def _is_left(path: Path) -> bool:
+    """Say whether a socket of this user's has no server."""
+    try:
+        if path.lstat().st_uid != os.geteuid():
+            return False
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return False
