@@ -18,6 +18,7 @@ from vfgym.envs.cli_agent import CliAgentEnv
 from vfgym.errors import AgentError, ConfigurationError, EpisodeNotPicklable, ModelError
 from vfgym.interception import open_endpoint
 from vfgym.messages import AssistantMessage, ToolCall, UserMessage
+from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
 
@@ -224,6 +225,18 @@ async def test_hooks_prepare_the_sandbox_and_look_at_it_at_the_end() -> None:
         await roll_out(Writing("chat([user('?')])"), "sir")
 
 
+async def test_reward_functions_find_the_sandbox_where_it_is_kept_for_them() -> None:
+    kept: list[Any] = []
+
+    async def listed(state: State) -> float:
+        kept.append(state["sandbox"])
+        return float("agent.py" in (await state["sandbox"].exec("ls")).stdout)
+
+    env = ProgramEnv(rubric=vfgym.Rubric(listed), keep_sandbox_for_scoring=True)
+    results = await vfgym.aevaluate(env, lambda observation, info: "yes", progress=False)
+    assert (results["metadata"]["avg_reward"], [sandbox.is_alive for sandbox in kept]) == (1.0, [False])
+
+
 async def test_many_episodes_at_once_keep_to_themselves() -> None:
     rows = [{"question": f"Say {number}.", "answer": str(number)} for number in range(4)]
     env = ProgramEnv(rubric=vfgym.Rubric(right), dataset=rows)
@@ -263,6 +276,7 @@ def test_a_running_program_is_not_copied() -> None:
         ({"run_command": "a", "environment_vars": {"OPENAI_BASE_URL": "x"}}, "may not have OPENAI_BASE_URL"),
         ({"run_command": "a", "readable_paths": ["/no/such/folder"]}, "there is no /no/such/folder"),
         ({"run_command": "a", "backend": "bwarp"}, "Did you mean `bwrap`"),
+        ({"run_command": "a", "backend": "unsafe", "sandbox": SandboxSpec(disk_mb=9)}, "unsafe can't keep disk_mb"),
     ],
 )
 def test_wrong_arguments_are_refused_at_construction(arguments: dict[str, Any], said: str) -> None:

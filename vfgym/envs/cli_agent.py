@@ -41,6 +41,11 @@ class CliAgentMonitorRubric(Rubric):
         """Say whether the program was ended because its time was up."""
         return float("timed_out" in state)
 
+    @cleanup
+    async def close_sandbox(self, state: State) -> None:
+        """Close the sandbox that was kept for scoring."""
+        await _close_sandbox(state)
+
 
 class CliAgentEnv(MultiTurnEnv):
     """An environment that a program plays: any command that speaks OpenAI's or Anthropic's protocol to an address of its environment.
@@ -67,6 +72,7 @@ class CliAgentEnv(MultiTurnEnv):
         environment_vars: Mapping[str, str] | None = None,
         sandbox: SandboxSpec | None = None,
         backend: str | None = None,
+        keep_sandbox_for_scoring: bool = False,
         **kwargs: Any,
     ) -> None:
         """Define an environment.
@@ -77,6 +83,7 @@ class CliAgentEnv(MultiTurnEnv):
             environment_vars: Environment variables of the program.
             sandbox: Limits and working directory of the sandbox; the default works in ``/app``, without network.
             backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
+            keep_sandbox_for_scoring: Whether reward functions find ``state["sandbox"]``, too. It is closed once they have run.
             **kwargs: Passed to `MultiTurnEnv` (``dataset``, ``rubric``, ``max_turns``, ``timeout_seconds``, ...).
 
         Raises:
@@ -93,6 +100,7 @@ class CliAgentEnv(MultiTurnEnv):
         base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
         self.sandbox_spec = dataclasses.replace(base, readable_paths=(*base.readable_paths, *readable_paths))
         self.backend = backend
+        self.keep_sandbox_for_scoring = keep_sandbox_for_scoring
         sandboxes.check_spec(self.sandbox_spec, self._backend_for(self.sandbox_spec))
         self.add_rubric(CliAgentMonitorRubric())
 
@@ -133,7 +141,10 @@ class CliAgentEnv(MultiTurnEnv):
         state["interception_base_url"] = addresses["OPENAI_BASE_URL"]
         spec: SandboxSpec = await maybe_await(self.get_sandbox_spec, state)
         spec = dataclasses.replace(spec, forwards={**spec.forwards, port: endpoint.socket_path})
-        sandbox: Sandbox = await sandboxes.create(spec, backend=self._backend_for(spec))
+        backend = self._backend_for(spec)
+        if backend == "container":  # a limit would hide what the image has in the working directory
+            spec = dataclasses.replace(spec, disk_mb=None)
+        sandbox: Sandbox = await sandboxes.create(spec, backend=backend)
         state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id
         await sandbox.write_file(f"{TASK_FOLDER}/instruction.md", self.instruction(state))
         await maybe_await(self.post_sandbox_setup, state)
@@ -208,7 +219,7 @@ class CliAgentEnv(MultiTurnEnv):
         """Stop when the program has ended."""
         return bool(state.get("agent_completed"))
 
-    @cleanup
+    @cleanup(priority=50)
     async def stop_agent(self, state: State) -> None:
         """Kill what still runs of the program, and close its address."""
         program = state.pop("agent_program", None)
@@ -218,13 +229,17 @@ class CliAgentEnv(MultiTurnEnv):
 
     @update
     async def destroy_sandbox(self, state: State) -> None:
-        """Call `post_rollout`, then close the sandbox."""
-        sandbox = state.get("sandbox")
-        if sandbox is None:
-            return
+        """Call `post_rollout`, then close the sandbox, unless it is kept for scoring."""
+        was_played = "sandbox" in state and state["is_completed"]
         try:
-            if state["is_completed"]:
+            if was_played:
                 await maybe_await(self.post_rollout, state)
         finally:
-            state.pop("sandbox", None)
-            await sandbox.close()
+            if not (was_played and self.keep_sandbox_for_scoring and self.score_rollouts):
+                await _close_sandbox(state)
+
+
+async def _close_sandbox(state: State) -> None:
+    sandbox = state.pop("sandbox", None)
+    if sandbox is not None:
+        await sandbox.close()
