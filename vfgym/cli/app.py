@@ -186,6 +186,17 @@ def check(env_id: EnvId, debug: Debug = False) -> None:
     raise typer.Exit(0 if print_checks(env_id) else 1)
 
 
+@app.command("sandboxes")
+def sandboxes(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show which sandboxes work on this machine, what each protects, and how to install what is missing."""
+    from vfgym.cli.sandboxes import print_sandboxes
+
+    print_sandboxes(as_json)
+
+
 @app.command("play")
 def play(
     env_id: EnvId,

@@ -1,0 +1,147 @@
+"""Which backend is used, what is refused, and what is said where none works."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sandboxes.making import need
+from vfgym.cli.sandboxes import print_sandboxes
+from vfgym.errors import ConfigurationError, SandboxError
+from vfgym.sandboxes import SandboxSpec, backends, bwrap, check_spec, container, create, find_backend, seccomp, what_to_install
+
+
+@pytest.fixture
+def nothing_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody")
+    monkeypatch.setattr(bwrap, "_find_problem", bwrap._find_problem.__wrapped__)
+    container._engine.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"memory_mb": 0}, "memory_mb must be an integer of 32 or more, got 0"),
+        ({"memory_mb": 1.5}, "memory_mb must be an integer"),
+        ({"memory_mb": None}, "memory_mb must be an integer"),
+        ({"processes": 1}, "processes must be an integer of 4 or more, got 1"),
+        ({"disk_mb": True}, "disk_mb must be an integer"),
+        ({"open_files": "many"}, "open_files must be an integer"),
+        ({"cpu_seconds": 0}, "cpu_seconds must be a number above 0, got 0"),
+        ({"network": "off"}, "network must be True or False, or None"),
+        ({"working_dir": "app"}, "working_dir must be an absolute path below /"),
+        ({"working_dir": "/"}, "working_dir must be an absolute path below /"),
+        ({"env": {"A": 1}}, "env must map names to texts, got 'A': int"),
+        ({"env": ["A=1"]}, "env must map names to texts"),
+        ({"readable_paths": "/usr"}, "readable_paths must be a list of paths"),
+        ({"readable_paths": ["/no/such/path"]}, "readable_paths: there is no /no/such/path"),
+        ({"dockerfile": "/no/such/folder"}, "dockerfile: there is no /no/such/folder"),
+        ({"dockerfile": "/usr"}, "dockerfile must be a folder with a file Dockerfile in it; /usr has none"),
+        ({"image": "a", "dockerfile": "/usr"}, "an image or a dockerfile to build one from, got both"),
+        ({"python": "/usr/lib"}, "python must be a virtual environment"),
+        ({"forwards": {0: "/socket"}}, "forwards must map ports to paths"),
+    ],
+)
+def test_a_spec_says_what_it_can_not_use(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        SandboxSpec(**values)
+
+
+@pytest.mark.parametrize("asked", ["image", "processes", "disk_mb", "network"])
+def test_a_backend_refuses_a_limit_that_it_can_not_keep_and_names_it(asked: str) -> None:
+    values: dict[str, Any] = {"image": "debian", "processes": 8, "disk_mb": 8, "network": False}
+    with pytest.raises(ConfigurationError, match=f"the backend unsafe can't keep {asked}"):
+        check_spec(SandboxSpec(**{asked: values[asked]}), "unsafe")
+
+
+async def test_bwrap_refuses_images_and_folders_of_the_host() -> None:
+    need("bwrap")
+    with pytest.raises(ConfigurationError, match=r"the backend bwrap has no images.*use the backend container"):
+        await create(SandboxSpec(image="debian"), "bwrap")
+    with pytest.raises(ConfigurationError, match="working_dir can't be below /usr"):
+        await create(SandboxSpec(working_dir="/usr/src"), "bwrap")
+
+
+async def test_bwrap_is_the_default() -> None:
+    need("bwrap")
+    assert find_backend().name == "bwrap"
+    async with await create() as sandbox:
+        assert sandbox.backend == "bwrap"
+
+
+def test_a_name_that_is_not_known_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match=r"there is no backend 'bwarp'.*Did you mean `bwrap`\?"):
+        find_backend("bwarp")
+    with pytest.raises(ConfigurationError, match="made of a SandboxSpec"):
+        check_spec({"memory_mb": 1})  # type: ignore[arg-type]
+
+
+def test_where_nothing_works_one_text_says_what_to_install(nothing_works: None) -> None:
+    text = what_to_install()
+    assert "bubblewrap (bwrap) is not installed. To install it: apt-get install bubblewrap" in text
+    assert "container: no container engine answers" in text
+    assert 'backend="unsafe"' in text
+    with pytest.raises(ConfigurationError) as caught:
+        check_spec(SandboxSpec())
+    assert str(caught.value) == text
+
+
+def test_a_bubblewrap_that_fails_is_not_used(nothing_works: None, tmp_path: Path) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    assert backends()["bwrap"].probe().problem == "bubblewrap does not work here: No permissions to create new namespace"
+
+
+async def test_a_sandbox_that_can_not_be_started_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("bwrap")
+    monkeypatch.setattr(bwrap, "find_interpreter", lambda: "/usr/bin/no-such-python")
+    with pytest.raises(SandboxError, match="no-such-python"):
+        await create(SandboxSpec(), "bwrap")
+
+
+def test_the_command_shows_what_works(capsys: pytest.CaptureFixture[str], nothing_works: None) -> None:
+    print_sandboxes(as_json=False)
+    text = capsys.readouterr().out
+    assert "bwrap does not work here: bubblewrap (bwrap) is not installed\n  to install it: apt-get install bubblewrap" in text
+    print_sandboxes(as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) >= {"bwrap", "container", "unsafe"}
+    assert found["unsafe"]["works"] is True
+    assert found["bwrap"]["works"] is False
+
+
+def test_others_are_registered_as_entry_points(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Mine:\n    name = 'mine'\n")
+    folder = tmp_path / "mine-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text("[vfgym.sandboxes]\nmine = mine:Mine\n")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from vfgym.sandboxes import backends; print(*backends())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert done.stdout.split() == ["bwrap", "container", "unsafe", "mine"]
+
+
+async def test_what_a_spec_names_of_the_host_can_be_read(tmp_path: Path) -> None:
+    need("bwrap")
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(parent.stat().st_mode | 0o055)
+    (tmp_path / "data.txt").write_text("data")
+    spec = SandboxSpec(readable_paths=[tmp_path], working_dir="/app", cpu_seconds=1, network=True)
+    async with await create(spec) as sandbox:
+        assert (await sandbox.exec(f"pwd; cat {tmp_path}/data.txt; touch {tmp_path}/new || echo refused")).stdout == "/app\ndatarefused\n"
+        assert (await sandbox.exec("while :; do :; done", timeout=60)).exit_code == 128 + 9
+        assert (await sandbox.python("while True: pass", timeout=60)).timed_out
+
+
+def test_the_filter_of_system_calls_is_a_program_for_each_machine() -> None:
+    for machine in ("x86_64", "aarch64"):
+        assert len(seccomp.write_filter(machine)) % 8 == 0
+        assert seccomp.is_known(machine)
+    assert not seccomp.is_known("riscv64")
