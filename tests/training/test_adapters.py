@@ -15,10 +15,10 @@ import vfgym
 from tests.environments import Talk
 from tests.programs import run_python
 from tests.training.trainers import environments
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, EpisodeNotPicklable, ResetNeeded
 from vfgym.messages import AssistantMessage, ToolCall, UserMessage
 from vfgym.tools import Tool
-from vfgym.training.adapters import added_messages, copy_running, fork_env, read_answer, refuse_short_history, write_text
+from vfgym.training.adapters import added_messages, branch_env, fork_env, read_answer, refuse_short_history, write_text
 from vfgym.training.tool_methods import ToolEpisodes, hint_of, make_class, make_method
 
 TRAINERS = {"trl": "trl", "skyrl": "skyrl_gym", "gem": "gem", "tinker": "tinker_cookbook", "torchrl": "torchrl"}
@@ -198,25 +198,51 @@ def test_an_id_is_made_once_and_played_on_forks() -> None:
     assert first.unwrapped.definition is second.unwrapped.definition
 
 
-def test_a_copy_goes_on_alike_and_leaves_the_original_alone() -> None:
-    env = fork_env(environments.make_lake(is_slippery=True))
+class CountSteps(gym.Wrapper[Any, Any, Any, Any]):
+    """Rewards an episode's nth step with n."""
+
+    steps: Any = None
+
+    def reset(self, **arguments: Any) -> Any:
+        self.steps = [0]
+        return super().reset(**arguments)
+
+    def step(self, action: Any) -> Any:
+        self.steps[0] += 1
+        observation, _, *rest = super().step(action)
+        return observation, self.steps[0], *rest
+
+
+def test_a_branch_goes_on_alike_inside_its_own_wrappers() -> None:
+    """What wrappers keep of the episode is copied with it; the definition is shared."""
+    env = fork_env(CountSteps(environments.make_lake(is_slippery=True)))
     env.reset(seed=3)
     env.step("<action>down</action>")
-    copied = copy_running(env)
-    assert copied.unwrapped.definition is env.unwrapped.definition
-    outcomes = [[each.step("<action>up</action>")[:4] for _ in range(3)] for each in (env, copied)]
+    branch = branch_env(env)
+    assert branch.unwrapped.definition is env.unwrapped.definition
+    outcomes = [[each.step("<action>up</action>")[:4] for _ in range(3)] for each in (env, branch)]
     assert outcomes[0] == outcomes[1]
+    assert [reward for _, reward, _, _ in outcomes[1]] == [2, 3, 4]
 
 
-def test_an_episode_that_cannot_be_copied_is_an_error() -> None:
+def test_what_cannot_be_copied_is_named() -> None:
+    """An item of the episode, or a wrapper; and there must be an episode."""
+
     class Locked(Talk):
         def setup_state(self, state: Any) -> None:
             state["lock"] = threading.Lock()
 
-    env = fork_env(Locked())
+    env = fork_env(CountSteps(Locked()))
+    with pytest.raises(ResetNeeded, match="no episode has begun"):
+        branch_env(env)
     env.reset(seed=0)
-    with pytest.raises(ConfigurationError, match=r"running episode of Locked cannot be copied: .*lock"):
-        copy_running(env)
+    with pytest.raises(EpisodeNotPicklable, match=r"state\['lock'\]"):
+        branch_env(env)
+    wrapped = fork_env(CountSteps(Talk()))
+    wrapped.reset(seed=0)
+    wrapped.steps = threading.Lock()  # type: ignore[attr-defined]
+    with pytest.raises(EpisodeNotPicklable, match=r"a wrapper around Talk cannot be copied: .*lock"):
+        branch_env(wrapped)
 
 
 def test_what_a_trainer_cannot_play_is_refused() -> None:

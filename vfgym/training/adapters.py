@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import importlib.util
 import json
@@ -12,7 +11,8 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.agents.base import seat_of
-from vfgym.errors import ConfigurationError
+from vfgym.copying import deep_copy, new_memo
+from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.runs.replicas import make_env, replicate, why_not_replicable
 from vfgym.training.local_policy import parse_text
@@ -65,17 +65,20 @@ def _make_once(env_id: str) -> Env:
     return make_env(env_id, {})
 
 
-def copy_running(env: Env) -> Env:
-    """Return a copy of an environment in the middle of its episode, which goes on alike. What all episodes share stays shared.
+def branch_env(env: Env) -> Env:
+    """Return another environment in which the same episode goes on (see `EpisodeSeat.branch`), inside copies of the wrappers.
 
     Raises:
-        ConfigurationError: If it cannot be copied.
+        ResetNeeded: If no episode has begun, or it was broken off.
+        EpisodeNotPicklable: If something in the episode, or a wrapper, cannot be copied.
     """
-    definition = seat_of(env).definition
+    seat = seat_of(env)
+    memo = new_memo(seat.definition.shared_parts().values())
+    memo[id(seat)] = seat.branch()
     try:
-        return copy.deepcopy(env, {id(definition): definition})
+        return deep_copy(env, memo)
     except Exception as error:
-        raise ConfigurationError(f"the running episode of {type(definition).__name__} cannot be copied: {error}") from error
+        raise EpisodeNotPicklable(f"a wrapper around {type(seat.definition).__name__} cannot be copied: {error}") from error
 
 
 def refuse_short_history(env: Env, trainer: str) -> None:

@@ -10,7 +10,7 @@ from vfgym.envs.seat import new_since
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
 from vfgym.training import adapters
-from vfgym.training.adapters import copy_running, fork_env, read_answer, require_trainer, write_text
+from vfgym.training.adapters import branch_env, fork_env, read_answer, require_trainer, write_text
 
 require_trainer("gem", "gem-llm>=0.1")
 
@@ -74,9 +74,10 @@ class GemEnv(gem.Env):  # type: ignore[misc]
             **kwargs: As for the constructor.
 
         Raises:
-            ConfigurationError: If the running episode cannot be copied.
+            ResetNeeded: If it is to go on where no episode has begun.
+            EpisodeNotPicklable: If something in the episode, or a wrapper, cannot be copied.
         """
         spawned = GemEnv(self._source, **kwargs)
         if same_state:
-            spawned._env, spawned._seen, spawned._info = copy_running(self._env), list(self._seen), self._info
+            spawned._env, spawned._seen, spawned._info = branch_env(self._env), list(self._seen), self._info
         return spawned
