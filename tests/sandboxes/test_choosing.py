@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -145,3 +146,8 @@ def test_the_filter_of_system_calls_is_a_program_for_each_machine() -> None:
         assert len(seccomp.write_filter(machine)) % 8 == 0
         assert seccomp.is_known(machine)
     assert not seccomp.is_known("riscv64")
+
+
+def test_what_runs_inside_is_written_for_an_older_python() -> None:
+    for path in (Path(bwrap.__file__).parent / "inside").glob("*.py"):
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))

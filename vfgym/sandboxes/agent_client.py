@@ -8,9 +8,11 @@ import concurrent.futures
 import functools
 import itertools
 import json
+import marshal
 import os
 import threading
 from collections import deque
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +26,8 @@ _MODULES = ("processes", "files", "pristine", "forwarding", "jobs", "agent")
 """In the order in which they import each other."""
 
 BOOTSTRAP = """
-import json, os, sys, types
+import binascii, json, marshal, os, sys, types
+from _frozen_importlib_external import MAGIC_NUMBER
 def take(size):
     data = b""
     while len(data) < size:
@@ -34,12 +37,16 @@ def take(size):
         data += part
     return data
 first = json.loads(take(int.from_bytes(take(4), "big")))
-for name, source in first["modules"]:
+is_ours = first["magic"] == MAGIC_NUMBER.hex()
+for name, source, compiled in first["modules"]:
     module = sys.modules[name] = types.ModuleType(name)
-    exec(compile(source, "<" + name + ">", "exec"), module.__dict__)
+    code = marshal.loads(binascii.a2b_base64(compiled)) if is_ours else compile(source, name, "exec")
+    exec(code, module.__dict__)
 module.main(first["settings"])
 """
-"""What an interpreter is started with (``python -I -S -c``): it reads the agent's sources, and becomes the agent."""
+"""What an interpreter is started with (``python -I -S -c``): it reads the agent's modules, and becomes the agent.
+
+They are sent as source and compiled, which saves 10 ms in an interpreter of our version."""
 
 
 class Pipe(Protocol):
@@ -64,9 +71,13 @@ class Pipe(Protocol):
 
 
 @functools.cache
-def _sources() -> tuple[list[tuple[str, str]], str]:
+def _read_modules() -> tuple[list[tuple[str, str, str]], str]:
+    """Return the agent's modules, each with its name, source and code, and the source of the program that runs cells."""
     folder = Path(__file__).with_name("inside")
-    modules = [(_INSIDE + name, (folder / f"{name}.py").read_text(encoding="utf-8")) for name in _MODULES]
+    modules = []
+    for name in _MODULES:
+        source = (folder / f"{name}.py").read_text(encoding="utf-8")
+        modules.append((_INSIDE + name, source, encode(marshal.dumps(compile(source, _INSIDE + name, "exec")))))
     return modules, (folder / "cells.py").read_text(encoding="utf-8")
 
 
@@ -88,9 +99,15 @@ class AgentClient:
         """Why nothing more can be asked for; None while it can."""
         self._ready: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._waiting[0] = self._ready
-        modules, cells_source = _sources()
+        modules, cells_source = _read_modules()
         self._loop.call_soon_threadsafe(self._loop.add_reader, pipe.reading, self._read)
-        self._send({"modules": modules, "settings": {**settings, "cells_source": cells_source, "ports": sorted(forwards)}})
+        self._send(
+            {
+                "magic": MAGIC_NUMBER.hex(),
+                "modules": modules,
+                "settings": {**settings, "cells_source": cells_source, "ports": sorted(forwards)},
+            }
+        )
 
     async def ready(self, seconds: float) -> dict[str, Any]:
         """Wait until the agent is there; return what it says of itself.

@@ -15,13 +15,16 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from vfgym.sandboxes.inside.files import Files
 from vfgym.sandboxes.inside.forwarding import Forwards
 from vfgym.sandboxes.inside.jobs import CellWorker, Command, Job, describe_cell, describe_failure
 from vfgym.sandboxes.inside.pristine import Pristine
 from vfgym.sandboxes.inside.processes import find_processes, kill_strays, memory_in_use, protect_this_process, share_of_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _TICK = 0.1
 """Seconds between two looks at memory and CPU time."""

@@ -15,7 +15,10 @@ import socket
 import sys
 import traceback
 import types
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _is_running = False
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import errno
 import os
 import stat
 from collections.abc import Iterable
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MOST_ENTRIES = 100_000
 
@@ -37,7 +40,7 @@ class Files:
             about = os.fstat(descriptor)
             _check_regular(about, path)
             data = os.pread(descriptor, size, offset)
-            return {"data": base64.b64encode(data).decode(), "size": about.st_size, "mode": stat.S_IMODE(about.st_mode)}
+            return {"data": binascii.b2a_base64(data, newline=False).decode(), "size": about.st_size, "mode": stat.S_IMODE(about.st_mode)}
         finally:
             os.close(descriptor)
 
@@ -49,7 +52,7 @@ class Files:
         descriptor = os.open(found, flags, 0o644)
         try:
             _check_regular(os.fstat(descriptor), path)
-            left = memoryview(base64.b64decode(data))
+            left = memoryview(binascii.a2b_base64(data))
             while left:
                 left = left[os.write(descriptor, left) :]
             if mode is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import itertools
 import selectors
 import socket
 from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CHUNK = 1 << 16
 _MOST_WAITING = 1 << 22
@@ -35,7 +38,7 @@ class Forwards:
         if stream is None:
             return
         if "data" in message:
-            stream.waiting += base64.b64decode(message["data"])
+            stream.waiting += binascii.a2b_base64(message["data"])
         else:
             stream.is_ending = True
         self._write(stream)
@@ -67,7 +70,7 @@ class Forwards:
             self._close(stream)
             return
         if data:
-            self._send({"stream": stream.number, "data": base64.b64encode(data).decode()})
+            self._send({"stream": stream.number, "data": binascii.b2a_base64(data, newline=False).decode()})
             return
         stream.is_read = True
         self._send({"stream": stream.number})

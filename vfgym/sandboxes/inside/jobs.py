@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
 import os
 import selectors
 import socket
 import time
-from typing import TYPE_CHECKING, Any
 
 from vfgym.sandboxes.inside.processes import Process, cpu_seconds
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from vfgym.sandboxes.inside.agent import Agent
 
 _GRACE = 0.5
@@ -52,7 +54,7 @@ class Output:
 
     def take(self) -> str:
         """Return what was kept, as base64, and forget it."""
-        text = base64.b64encode(self.kept).decode()
+        text = binascii.b2a_base64(self.kept, newline=False).decode()
         self.kept.clear()
         return text
 
@@ -98,7 +100,7 @@ class Job:
 
 def describe_failure(error: OSError) -> dict[str, Any]:
     """Return what is answered of a command that can't be started."""
-    text = base64.b64encode(f"{error}\n".encode("utf-8", "replace")).decode()
+    text = binascii.b2a_base64(f"{error}\n".encode("utf-8", "replace"), newline=False).decode()
     exit_code = 127 if isinstance(error, FileNotFoundError) else 126
     return {"exit_code": exit_code, "stdout": "", "stderr": text, "timed_out": False, "truncated": False}
 
@@ -114,7 +116,7 @@ class Command(Job):
 
     def __init__(self, agent: Agent, request: dict[str, Any]) -> None:
         """Start what is asked for."""
-        data = base64.b64decode(request["input"])
+        data = binascii.a2b_base64(request["input"])
         env = dict(agent.env, **request["env"])
         folder = agent.files.find(request["working_dir"] or ".")
         super().__init__(agent, Process(request["command"], env, folder, agent.limits, stdin=bool(data)))
