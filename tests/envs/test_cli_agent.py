@@ -225,6 +225,14 @@ async def test_hooks_prepare_the_sandbox_and_look_at_it_at_the_end() -> None:
         await roll_out(Writing("chat([user('?')])"), "sir")
 
 
+async def test_files_go_in_before_the_program_starts_and_are_kept_when_it_has_ended(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "in.txt").write_text("42")
+    program = 'open("out.txt", "w").write(open("inside/in.txt").read() + chat([user("?")])["content"])'
+    env = ProgramEnv(program, uploads={"inside": tmp_path / "data"}, keep_files=["out.txt", "not-there.txt"])
+    assert (await roll_out(env, " it is"))["agent_files"] == {"out.txt": "42 it is"}
+
+
 async def test_reward_functions_find_the_sandbox_where_it_is_kept_for_them() -> None:
     kept: list[Any] = []
 
@@ -275,6 +283,8 @@ def test_a_running_program_is_not_copied() -> None:
         ({"run_command": ["agent"]}, "run_command must be a line for a shell"),
         ({"run_command": "a", "environment_vars": {"OPENAI_BASE_URL": "x"}}, "may not have OPENAI_BASE_URL"),
         ({"run_command": "a", "readable_paths": ["/no/such/folder"]}, "there is no /no/such/folder"),
+        ({"run_command": "a", "uploads": {"a": "/no/such/file"}}, "there is no /no/such/file"),
+        ({"run_command": "a", "keep_files": "out.txt"}, "must be a list of paths"),
         ({"run_command": "a", "backend": "bwarp"}, "Did you mean `bwrap`"),
         ({"run_command": "a", "backend": "unsafe", "sandbox": SandboxSpec(disk_mb=9)}, "unsafe can't keep disk_mb"),
     ],

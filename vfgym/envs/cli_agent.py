@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from vfgym.tools import as_tool
 
 _MOST_QUOTED = 2000
 """Characters of a program's last words that an error has."""
+_MOST_KEPT = 1 << 20
+"""Bytes of each file that is kept."""
 
 
 class CliAgentMonitorRubric(Rubric):
@@ -55,10 +58,10 @@ class CliAgentEnv(MultiTurnEnv):
     Requests at once wait in order. While one is answered, ``tool_defs`` and ``sampling_args`` of the state are the request's, under the
     generation parameters of the rollout. The text of the task is in the file that ``AGENT_INSTRUCTION_PATH`` names.
 
-    The state has ``agent_exit_code`` (None where it was killed), ``agent_stdout`` and ``agent_stderr`` once the program has ended,
-    ``raw_prompt`` (the task's), and while it plays ``sandbox``. ``prompt`` is what the program asked first, ``completion`` how that
-    conversation went on; the turns of all conversations are in ``trajectory``. An exit code other than 0, or an end without a question, is
-    an `AgentError`.
+    Once the program has ended, the state has its ``agent_exit_code`` (None where it was killed), ``agent_stdout``, ``agent_stderr`` and
+    ``agent_files``. ``prompt`` is what it asked first (``raw_prompt`` is the task's), ``completion`` how that conversation went on; the
+    turns of all conversations are in ``trajectory``. While it plays, ``sandbox`` is there. An exit code other than 0, or an end without a
+    question, is an `AgentError`.
     """
 
     _must_ask = True
@@ -68,6 +71,8 @@ class CliAgentEnv(MultiTurnEnv):
         self,
         run_command: str,
         *,
+        uploads: Mapping[str, str | os.PathLike[str]] | None = None,
+        keep_files: Sequence[str] = (),
         readable_paths: Sequence[str] = (),
         environment_vars: Mapping[str, str] | None = None,
         sandbox: SandboxSpec | None = None,
@@ -79,6 +84,8 @@ class CliAgentEnv(MultiTurnEnv):
 
         Args:
             run_command: The line that a shell of the sandbox runs, in its working directory.
+            uploads: Files and folders of this machine that are copied into the sandbox, by their places there.
+            keep_files: Files of the sandbox whose text is in ``state["agent_files"]`` once the program has ended, those that are there.
             readable_paths: Files and folders of this machine that the program may read, at the same places.
             environment_vars: Environment variables of the program.
             sandbox: Limits and working directory of the sandbox; the default works in ``/app``, without network.
@@ -87,15 +94,22 @@ class CliAgentEnv(MultiTurnEnv):
             **kwargs: Passed to `MultiTurnEnv` (``dataset``, ``rubric``, ``max_turns``, ``timeout_seconds``, ...).
 
         Raises:
-            ConfigurationError: If the command is not a line of text, a variable is one that leads to the model, or no sandbox can be made
-                here: the text says what to install.
+            ConfigurationError: If the command is not a line of text, there is no file to upload, a variable is one that leads to the model,
+                or no sandbox can be made here: the text says what to install.
         """
         if not isinstance(run_command, str) or not run_command.strip():
             raise ConfigurationError(f"run_command must be a line for a shell, got {run_command!r}")
         if taken := PROGRAM_VARIABLES & (environment_vars or {}).keys():
             raise ConfigurationError(f"environment_vars may not have {min(taken)}: it leads the program to the model of its episode")
+        for local in (uploads or {}).values():
+            if not os.path.exists(local):
+                raise ConfigurationError(f"uploads: there is no {os.fspath(local)}")
+        if isinstance(keep_files, str):
+            raise ConfigurationError(f"keep_files must be a list of paths, got {keep_files!r}")
         super().__init__(**kwargs)
         self.run_command = run_command
+        self.uploads = {inside: os.path.abspath(local) for inside, local in (uploads or {}).items()}
+        self.keep_files = tuple(keep_files)
         self.environment_vars = dict(environment_vars or {})
         base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
         self.sandbox_spec = dataclasses.replace(base, readable_paths=(*base.readable_paths, *readable_paths))
@@ -135,6 +149,7 @@ class CliAgentEnv(MultiTurnEnv):
     async def setup_state(self, state: State) -> State:
         """Make the sandbox, and start the program in it."""
         program = state["agent_program"] = AgentProgram(state["sampling_args"] or {})
+        state["agent_files"] = {}
         endpoint = await program.open()
         port = free_port()
         addresses = endpoint.variables(state["model"] or "model", port)
@@ -147,6 +162,8 @@ class CliAgentEnv(MultiTurnEnv):
         sandbox: Sandbox = await sandboxes.create(spec, backend=backend)
         state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id
         await sandbox.write_file(f"{TASK_FOLDER}/instruction.md", self.instruction(state))
+        for inside, local in self.uploads.items():
+            await sandbox.upload(local, inside)
         await maybe_await(self.post_sandbox_setup, state)
         await program.start(sandbox, self.run_command, {**await maybe_await(self.build_env_vars, state), **addresses})
         return state
@@ -233,10 +250,19 @@ class CliAgentEnv(MultiTurnEnv):
         was_played = "sandbox" in state and state["is_completed"]
         try:
             if was_played:
+                await self._keep_files(state)
                 await maybe_await(self.post_rollout, state)
         finally:
             if not (was_played and self.keep_sandbox_for_scoring and self.score_rollouts):
                 await _close_sandbox(state)
+
+    async def _keep_files(self, state: State) -> None:
+        """Keep what is in some files, as much of each as is kept of what a command prints."""
+        files = state["agent_files"]
+        for path in self.keep_files:
+            read = await state["sandbox"].exec(["head", "-c", str(_MOST_KEPT), "--", path])
+            if read.exit_code == 0:
+                files[path] = read.stdout
 
 
 async def _close_sandbox(state: State) -> None:
