@@ -34,10 +34,6 @@ def chat_stream(messages):
     found = events(post("/chat/completions", {"messages": messages, "stream": True}))
     return {"role": "assistant", "content": "".join(choice["delta"].get("content") or "" for event in found for choice in event["choices"])}
 
-def anthropic(messages):
-    answer = json.load(post("/v1/messages", {"messages": messages, "max_tokens": 9}, "ANTHROPIC"))
-    return {"role": "assistant", "content": answer["content"][0]["text"]}
-
 def anthropic_stream(messages):
     found = events(post("/v1/messages", {"messages": messages, "max_tokens": 9, "stream": True}, "ANTHROPIC"))
     return {"role": "assistant", "content": "".join(event["delta"]["text"] for event in found if event["type"] == "content_block_delta")}

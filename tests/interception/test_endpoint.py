@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import textwrap
+import socket
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.programs import run_python
 from vfgym.interception import Endpoint, Request, check_api, open_endpoint
+from vfgym.interception.socket_files import make_socket_path
 from vfgym.interception.wire import message_of
 from vfgym.messages import AssistantMessage, Response
 
@@ -88,20 +89,16 @@ async def test_only_its_owner_reaches_the_socket(endpoint: Endpoint) -> None:
     assert os.stat(os.path.dirname(endpoint.socket_path)).st_mode & 0o077 == 0
 
 
-def test_the_socket_that_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
-    serve = """
-        import asyncio, os, signal
-        from vfgym.interception import open_endpoint
-        print(asyncio.run(open_endpoint(None)).socket_path, flush=True)
-        if os.environ.get("KILLED"):
-            os.kill(os.getpid(), signal.SIGKILL)
-    """
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    left = run_python(serve, env={**environment, "KILLED": "1"}).stdout.strip()
-    assert os.path.exists(left)
-    served = run_python(f"{textwrap.dedent(serve)}\nprint(os.listdir({str(tmp_path)!r}))", env=environment, check=True).stdout
-    assert served.splitlines()[1] == repr([os.path.basename(os.path.dirname(served.splitlines()[0]))])
-    assert os.listdir(tmp_path) == []
+def test_sockets_that_nobody_serves_are_removed_and_those_of_running_servers_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, served = make_socket_path(), make_socket_path()
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(left)  # its file stays when its process ends
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(served)
+        server.listen()
+        make_socket_path()
+        assert (os.path.exists(os.path.dirname(left)), os.path.exists(served)) == (False, True)
 
 
 async def test_a_system_exit_ends_the_request_alone() -> None:
