@@ -94,9 +94,11 @@ def test_sockets_that_nobody_serves_are_removed_and_those_of_running_servers_kep
     left, served = make_socket_path(), make_socket_path()
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(left)  # its file stays when its process ends
+    os.utime(left, (0, 0))
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(served)
         server.listen()
+        os.utime(served, (0, 0))
         make_socket_path()
         assert (os.path.exists(os.path.dirname(left)), os.path.exists(served)) == (False, True)
 

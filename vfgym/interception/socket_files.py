@@ -6,8 +6,11 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 from pathlib import Path
 
+_STARTS_WITHIN = 60.0
+"""Seconds between making a socket and listening at it, at most."""
 _PREFIX, _NAME = "vfgym-model-", "model.sock"
 
 
@@ -25,9 +28,10 @@ def remove_socket(path: str) -> None:
 
 
 def _is_left(path: Path) -> bool:
-    """Say whether a socket of this user's has no server."""
+    """Say whether a socket of this user's has no server, and is not one whose server begins just now."""
     try:
-        if path.lstat().st_uid != os.geteuid():
+        about = path.lstat()
+        if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _STARTS_WITHIN:
             return False
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
