@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 import tests.openenv_servers
+from tests.sandboxes.making import need
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import ConfigurationError
+from vfgym.sandboxes import Probe
+from vfgym.sandboxes.container import ContainerBackend
 from vfgym.wrappers.openenv import OpenEnvEnv
 from vfgym.wrappers.openenv.project import read_project, servers_of
 from vfgym.wrappers.openenv.protocol import ServerError
@@ -92,11 +95,18 @@ def test_a_start_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
     wait(on_background_loop(start_and_cancel))
 
 
-def test_a_project_without_a_backend_says_what_to_do(tmp_path: Path) -> None:
+def test_a_project_without_a_backend_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = read_project(write_project(tmp_path, port=9000))
-    for backend in (None, "podman"):
-        with pytest.raises(ConfigurationError, match=r"docker run -p 9000:9000 counting:1\) and give url='http://127.0.0.1:9000'"):
+    silent = Probe(works=False, protects={}, problem="no container engine answers", install="start Docker")
+    monkeypatch.setattr(ContainerBackend, "probe", lambda self: silent)
+    for backend, words in (
+        (None, "no container engine answers. To install it: start Docker"),
+        ("podmann", "there is no backend 'podmann'"),
+    ):
+        with pytest.raises(ConfigurationError, match=words) as caught:
             servers_of(project, backend, start_timeout=1, request_timeout=1)
+        assert "docker run -p 9000:9000 counting:1) and give url='http://127.0.0.1:9000'" in str(caught.value)
+        assert "backend='unsafe'" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -116,3 +126,69 @@ def test_a_malformed_project_is_an_error(tmp_path: Path, manifest: str | None, w
         (tmp_path / ".build.json").write_text(manifest)
     with pytest.raises(ConfigurationError, match=words):
         started_by(tmp_path)
+
+
+STDLIB_SERVER = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Counting(BaseHTTPRequestHandler):
+    total = 0
+
+    def do_GET(self):
+        self.answer({"action": {"properties": {"add": {"type": "integer"}}, "required": ["add"]}}, 200 if self.path == "/schema" else 404)
+
+    def do_POST(self):
+        data = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Counting.total = data["seed"] if self.path == "/reset" else self.total + data["action"]["add"]
+        self.answer({"observation": {"total": self.total}, "reward": self.total, "done": self.total > 9})
+
+    def answer(self, data, status=200):
+        body = json.dumps(data).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+ThreadingHTTPServer(("0.0.0.0", 8000), Counting).serve_forever()
+"""
+
+
+# The package docker leaves the sockets that it attaches to containers by to the garbage collector.
+LEFT_BY_DOCKER = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.mark.parametrize("backend", ["bwrap", pytest.param("container", marks=[pytest.mark.exhaustive, LEFT_BY_DOCKER])])
+def test_servers_run_in_sandboxes_without_a_network(tmp_path: Path, backend: str) -> None:
+    """The project's own folder is copied there, where no image has it; the sandboxes end with the environment."""
+    need(backend)
+    command, image = "python3 server.py", os.environ.get("VFGYM_TEST_IMAGE")
+    if backend == "container":
+        if image is None:
+            pytest.skip("VFGYM_TEST_IMAGE does not name an image with a Python")
+        command = shlex.join(["python3", "-c", STDLIB_SERVER])
+    (tmp_path / "server.py").write_text(STDLIB_SERVER)
+    (tmp_path / ".build.json").write_text(json.dumps({"start_command": command, "image": image}))
+    source = servers_of(read_project(tmp_path), backend, start_timeout=60, request_timeout=60)
+    assert isinstance(source, StartedServers)
+    env = OpenEnvEnv(source, lambda observation: [{"role": "user", "content": str(observation["total"])}])
+    other = env.fork()
+    env.reset(seed=1)
+    other.reset(seed=2)
+    for answer, total in (("2", "3"), ("3", "6")):
+        assert env.step(answer).observation[-1].content == total
+    outcome = other.step("8")
+    assert (outcome.observation[-1].content, outcome.reward, outcome.terminated) == ("10", 10.0, True)
+    started = [*source._leased, *source._idle]
+    assert len(started) == 2
+    env.close()
+    other.close()
+    assert not any(each.is_alive for each in started)
+
+
+def test_a_server_that_fails_in_its_sandbox_says_what_it_wrote(tmp_path: Path) -> None:
+    need("bwrap")
+    (tmp_path / ".build.json").write_text(json.dumps({"start_command": "echo no such module; exit 3"}))
+    source = servers_of(read_project(tmp_path), "bwrap", start_timeout=60, request_timeout=60)
+    with pytest.raises(ConfigurationError, match=r"(?s)ended as soon as it was started.*no such module"):
+        OpenEnvEnv(source, lambda observation: [])

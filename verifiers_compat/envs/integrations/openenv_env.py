@@ -59,8 +59,9 @@ class OpenEnvEnv(SeededGameEnv, env.OpenEnvEnv):
             max_turns: Most answers of the model in one episode; unlimited where it is not positive.
             rubric: Scores episodes; an `EpisodicSumRubric` without it.
             url: Where a server runs, in place of a project.
-            backend: What starts the servers of a project: ``"unsafe"`` runs its ``start_command`` as processes of this machine, which
-                nothing holds back. As many run as episodes are played at once; `close` ends them.
+            backend: Where the servers of a project run: in sandboxes of the backend ``"container"`` without it, which takes the project's
+                image. ``"unsafe"`` runs its ``start_command`` as processes of this machine, which nothing holds back. As many run as
+                episodes are played at once; `close` ends them.
             contract: ``"gym"`` or ``"mcp"``; by the project, or by the server's schema of actions, without it.
             start_timeout: Seconds that a server has until it can be reached.
             request_timeout: Seconds that a server has for each answer.

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.aio.steps import Steps, run_each
 from vfgym.envs.tool import ToolMonitorRubric
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, InfraError
 from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message
 from vfgym.spaces import Sampler
@@ -87,8 +87,9 @@ class OpenEnvEnv(GameTurnsEnv):
         self._source: ServerSource = source
         try:
             schema, known, tools = wait(on_background_loop(_survey, source, contract))
-        except ServerError as error:
-            raise ConfigurationError(f"{error}. Is the URL right, and does an OpenEnv server run there?") from error
+        except InfraError as error:
+            hint = ". Is the URL right, and does an OpenEnv server run there?" if isinstance(source, GivenServer) else ""
+            raise ConfigurationError(f"{error}{hint}") from error
         self.contract: Contract = known
         self.action_schema = schema
         """The server's JSON schema of actions; empty where it has none."""

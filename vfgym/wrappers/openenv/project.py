@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any, get_args
 
 from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.sandboxes import SandboxSpec, check_spec
 from vfgym.wrappers.openenv.rendering import Contract
+from vfgym.wrappers.openenv.sandboxed import start_sandboxed
 from vfgym.wrappers.openenv.servers import ServerSource
 from vfgym.wrappers.openenv.starting import StartedServers, start_process
 
 MANIFEST = ".build.json"
 
 _DEFAULT_PORT = 8000
+
+_CONTAINER = "container"
+"""The backend that runs images."""
 
 
 @dataclass(frozen=True)
@@ -70,21 +75,32 @@ def read_project(folder: str | Path) -> Project:
 def servers_of(project: Project, backend: str | None, *, start_timeout: float, request_timeout: float) -> ServerSource:
     """Return what starts the servers of a project.
 
+    Args:
+        project: The project.
+        backend: The backend of sandboxes in which its servers run: ``"container"`` without it, which takes its image. ``"unsafe"`` runs
+            them as processes of this machine, in the project's folder.
+        start_timeout: Seconds that a server has until it answers.
+        request_timeout: Seconds that it has for each answer.
+
     Raises:
         ConfigurationError: If nothing can start them here; the text says what can.
     """
-    if backend != "unsafe":
-        wanted = f"There is no backend {backend!r} here. " if backend is not None else ""
-        raise ConfigurationError(
-            f"{wanted}The servers of the OpenEnv project {project.folder} are not started in containers here. Start one yourself"
-            f" (docker run -p {project.port}:{project.port} {project.image or 'IMAGE'}) and give url='http://127.0.0.1:{project.port}',"
-            " or give backend='unsafe', which runs the project's start_command as a process of this machine that nothing holds back"
-        )
     if project.start_command is None:
-        raise ConfigurationError(f"{project.folder / MANIFEST} has no start_command, which backend='unsafe' runs: add it, or give url=")
-    start = functools.partial(
-        start_process, project.start_command, project.folder, project.port, start_timeout=start_timeout, request_timeout=request_timeout
-    )
+        raise ConfigurationError(f"{project.folder / MANIFEST} has no start_command, which starts a server: add it, or give url=")
+    common = {"start_timeout": start_timeout, "request_timeout": request_timeout}
+    if backend == "unsafe":
+        return StartedServers(functools.partial(start_process, project.start_command, project.folder, project.port, **common))
+    backend = _CONTAINER if backend is None else backend
+    image = project.image if backend == _CONTAINER else None
+    try:
+        check_spec(SandboxSpec(image=image), backend)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"the servers of the OpenEnv project {project.folder} can't be started: {error}. Or start one yourself (docker run -p"
+            f" {project.port}:{project.port} {project.image or 'IMAGE'}) and give url='http://127.0.0.1:{project.port}', or give"
+            " backend='unsafe', which runs the project's start_command as a process of this machine that nothing holds back"
+        ) from None
+    start = functools.partial(start_sandboxed, project.start_command, project.folder, project.port, image=image, backend=backend, **common)
     return StartedServers(start)
 
 

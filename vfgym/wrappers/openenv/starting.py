@@ -1,7 +1,7 @@
 """Servers that are started for an environment: a pool of them, each of which plays one episode at a time.
 
-How a server is started is a function that returns a `StartedServer`. `start_process` runs a command on this machine; whatever else can
-start one (a container engine) needs only such a function.
+How a server is started is a function that returns a `StartedServer`: `start_process` here runs a command on this machine, and
+`vfgym.wrappers.openenv.sandboxed` one in a sandbox.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import re
 import signal
 import socket
 import tempfile
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.lifecycle import forget_teardown, register_teardown
@@ -143,7 +141,7 @@ async def start_process(command: str, folder: Path, port: int, start_timeout: fl
         )
         started = ServerProcess(process, server)
         try:
-            problem = await _wait_until_reached(started, start_timeout)
+            problem = await wait_until_reached(started, start_timeout)
         except BaseException:
             await started.stop()
             raise
@@ -155,18 +153,16 @@ async def start_process(command: str, folder: Path, port: int, start_timeout: fl
     return started
 
 
-async def _wait_until_reached(started: ServerProcess, seconds: float) -> str:
-    """Wait until a server takes connections; return what keeps it from that, or an empty text."""
-    url = urlsplit(started.server.url)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not started.is_alive:
+async def wait_until_reached(started: StartedServer, seconds: float) -> str:
+    """Wait until a server answers; return what keeps it from that, or an empty text."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while started.is_alive:
+                with contextlib.suppress(ServerError):
+                    await started.server.read_action_schema()
+                    return ""
+                await asyncio.sleep(_PAUSE)
             return "ended as soon as it was started"
-        with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection(url.hostname, url.port)
-            writer.close()
-            return ""
-        await asyncio.sleep(_PAUSE)
     return f"could not be reached {seconds:g} s after it was started"
 
 
