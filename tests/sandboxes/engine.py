@@ -45,7 +45,7 @@ def container_engine() -> Iterator[Engine]:
         environment = {**os.environ, "CONTAINERS_CONF": str(folder / "containers.conf"), "BUILDAH_ISOLATION": "chroot"}
         _make_image(folder, environment)
         address = f"unix://{folder}/socket"
-        with subprocess.Popen(["podman", "system", "service", "--time", "0", address], env=environment) as service:
+        with subprocess.Popen(["podman", "system", "service", "--time", "0", address], env=environment, cwd=folder) as service:
             try:
                 while not (folder / "socket").exists() and service.poll() is None:
                     time.sleep(0.05)

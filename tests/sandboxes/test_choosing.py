@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,8 @@ def nothing_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"env": ["A=1"]}, "env must map names to texts"),
         ({"readable_paths": "/usr"}, "readable_paths must be a list of paths"),
         ({"readable_paths": ["/no/such/path"]}, "readable_paths: there is no /no/such/path"),
+        ({"readable_paths": ["/"]}, "readable_paths can't name /: a sandbox has its own"),
+        ({"readable_paths": ["/usr"], "working_dir": "/usr/src"}, "readable_paths can't name /usr"),
         ({"dockerfile": "/no/such/folder"}, "dockerfile: there is no /no/such/folder"),
         ({"dockerfile": "/usr"}, "dockerfile must be a folder with a file Dockerfile in it; /usr has none"),
         ({"image": "a", "dockerfile": "/usr"}, "an image or a dockerfile to build one from, got both"),
@@ -130,6 +133,10 @@ def test_others_are_registered_as_entry_points(tmp_path: Path) -> None:
 
 async def test_what_a_spec_names_of_the_host_can_be_read(tmp_path: Path) -> None:
     need("bwrap")
+    tmp_path.chmod(0o700)
+    if os.geteuid() == 0:
+        with pytest.raises(ConfigurationError, match=r"can be read by its owner only.*chmod -R o\+rX"):
+            await create(SandboxSpec(readable_paths=[tmp_path]), "bwrap")
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:2]:
         parent.chmod(parent.stat().st_mode | 0o055)
@@ -137,6 +144,7 @@ async def test_what_a_spec_names_of_the_host_can_be_read(tmp_path: Path) -> None
     spec = SandboxSpec(readable_paths=[tmp_path], working_dir="/app", cpu_seconds=1, network=True)
     async with await create(spec) as sandbox:
         assert (await sandbox.exec(f"pwd; cat {tmp_path}/data.txt; touch {tmp_path}/new || echo refused")).stdout == "/app\ndatarefused\n"
+        assert (await sandbox.exec("whoami; getent hosts localhost")).stdout.split()[0] == "sandbox"
         assert (await sandbox.exec("while :; do :; done", timeout=60)).exit_code == 128 + 9
         assert (await sandbox.python("while True: pass", timeout=60)).timed_out
 

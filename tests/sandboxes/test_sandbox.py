@@ -197,7 +197,7 @@ async def test_files_are_written_and_read(sandbox: Sandbox) -> None:
     assert await sandbox.read_file("/elsewhere/data.bin") == b""
 
 
-async def test_a_file_that_can_not_be_read_is_the_error_that_says_so(sandbox: Sandbox) -> None:
+async def test_a_file_that_can_not_be_read_is_the_error_that_says_so(sandbox: Sandbox, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="missing"):
         await sandbox.read_file("missing.txt")
     with pytest.raises(IsADirectoryError):
@@ -206,9 +206,10 @@ async def test_a_file_that_can_not_be_read_is_the_error_that_says_so(sandbox: Sa
     with pytest.raises(OSError, match="Not a regular file"):
         await sandbox.read_file("pipe")
     with pytest.raises(FileNotFoundError):
-        await sandbox.upload("no/such/folder", "here")
+        await sandbox.upload(tmp_path / "no" / "such", "here")
     with pytest.raises(FileNotFoundError):
-        await sandbox.download("no/such/folder", "here")
+        await sandbox.download("no/such/folder", tmp_path / "here")
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_folders_are_copied_in_both_directions_and_links_lead_nowhere(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ started by a plain user, it has a user namespace of its own. System calls that g
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
@@ -24,8 +25,12 @@ from vfgym.sandboxes.registry import Record, remove_local
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_CONFIGURATION = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "ssl/certs")
-_NETWORK_CONFIGURATION = ("resolv.conf", "hosts", "services")
+_CONFIGURATION = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf")
+_CERTIFICATES = ("pki/ca-trust/extracted", "ssl/certs", "ssl/openssl.cnf")
+_NETWORK_CONFIGURATION = ("resolv.conf", "services")
+_HOME = "/home/sandbox"
+_SHARED_MEMORY = 64 << 20
+"""Bytes of ``/dev/shm``, which has a ``tmpfs`` of its own."""
 _INSTALL = "apt-get install bubblewrap (or your system's package bubblewrap), version 0.5 or newer"
 
 _PROTECTS = {
@@ -60,6 +65,12 @@ class BwrapBackend(Backend):
         top = spec.working_dir.split("/")[1]
         if top in ("usr", "proc", "dev", *(path[1:] for path in _SYSTEM)):
             raise ConfigurationError(f"working_dir can't be below /{top}, which is the host's; use a folder such as /workspace or /app")
+        for path in (*spec.readable_paths, *([] if spec.python is None else [spec.python])):
+            about = os.stat(path)
+            if os.geteuid() == 0 and about.st_mode & (0o005 if os.path.isdir(path) else 0o004) == 0:
+                raise ConfigurationError(
+                    f"{path} can be read by its owner only, and a sandbox that root starts has a user id of its own: chmod -R o+rX {path}"
+                )
 
     def remove(self, record: Record) -> None:
         """Kill what may still run, and remove its folder."""
@@ -72,55 +83,75 @@ class BwrapBackend(Backend):
         uid = pick_user_id() if os.geteuid() == 0 else None
         env = {
             "PATH": search_path(spec, interpreter, "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
-            "HOME": "/home/sandbox",
+            "HOME": _HOME,
             "LANG": "C.UTF-8",
         }
         settings = agent_settings(
             spec,
             processes=spec.processes or DEFAULT_PROCESSES,
             disk_mb=spec.disk_mb or DEFAULT_DISK_MB,
-            folders=["/home/sandbox"],
+            folders=[_HOME],
             resets=["/", "/dev/shm"] if spec.reusable else [],
             uid=uid,
         )
-        rules = seccomp.open_filter()
-        try:
-            command = [shutil.which("bwrap") or "bwrap", *_arguments(spec, interpreter, rules), *agent_command(interpreter)]
-            await sandbox.start(command, env, settings, pass_fds=[rules], cwd="/")
-        finally:
-            os.close(rules)
+        with _opened(os.geteuid() if uid is None else uid) as given:
+            command = [shutil.which("bwrap") or "bwrap", *_arguments(spec, interpreter, given), *agent_command(interpreter)]
+            await sandbox.start(command, env, settings, pass_fds=list(given.values()), cwd="/")
         return sandbox
 
 
-def _arguments(spec: SandboxSpec, interpreter: str, rules: int) -> list[str]:
-    size = str((spec.disk_mb or DEFAULT_DISK_MB) << 20)
+@contextlib.contextmanager
+def _opened(uid: int) -> Iterator[dict[str, int]]:
+    """Open pipes with what bubblewrap is given: the filter of system calls, and files of a system with one user."""
+    contents = {
+        "filter": seccomp.write_filter(platform.machine()),
+        "/etc/passwd": f"root:x:0:0:root:/root:/bin/sh\nsandbox:x:{uid}:{uid}:sandbox:{_HOME}:/bin/sh\n".encode(),
+        "/etc/group": f"root:x:0:\nsandbox:x:{uid}:\n".encode(),
+        "/etc/hosts": b"127.0.0.1 localhost sandbox\n::1 localhost\n",
+    }
+    given: dict[str, int] = {}
+    try:
+        for name, content in contents.items():
+            given[name], writing = os.pipe()
+            with open(writing, "wb") as file:
+                file.write(content)  # less than a pipe takes
+        yield given
+    finally:
+        for descriptor in given.values():
+            os.close(descriptor)
+
+
+def _arguments(spec: SandboxSpec, interpreter: str, given: dict[str, int]) -> list[str]:
+    size = (spec.disk_mb or DEFAULT_DISK_MB) << 20
     arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--die-with-parent"]
-    arguments += ["--hostname", "sandbox", "--seccomp", str(rules)]
+    arguments += ["--hostname", "sandbox", "--seccomp", str(given["filter"])]
     if os.geteuid() == 0:  # so much as the agent needs to become another user
         arguments += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         arguments += ["--unshare-user"]
     if not spec.network:
         arguments += ["--unshare-net"]
-    arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/"]
+    arguments += ["--perms", "1777", "--size", str(size), "--tmpfs", "/"]
     readable = [str(path) for path in spec.readable_paths]
     if spec.python is not None:
         readable += parts_of_environment(str(spec.python))
     base = str(Path(interpreter).parents[1])
     if not base.startswith("/usr"):
         readable.append(base)
-    for folder in _parents(["/etc/ssl", "/tmp", "/var/tmp", *map(os.path.dirname, readable)]):
+    for folder in _parents(["/etc/pki/ca-trust", "/etc/ssl", "/tmp", "/var/tmp", *map(os.path.dirname, readable)]):
         mode = "1777" if folder.endswith("/tmp") else "0755"
         arguments += ["--perms", mode, "--dir", folder]
     arguments += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
     # In it only /dev/shm can be written.
-    arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    arguments += ["--perms", "1777", "--size", str(min(size, _SHARED_MEMORY)), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     for path in _SYSTEM:
         if os.path.islink(path):
             arguments += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
             arguments += ["--ro-bind", path, path]
-    for name in (*_CONFIGURATION, *(_NETWORK_CONFIGURATION if spec.network else ())):
+    for path in ("/etc/passwd", "/etc/group", "/etc/hosts"):
+        arguments += ["--perms", "0644", "--ro-bind-data", str(given[path]), path]
+    for name in (*_CONFIGURATION, *_CERTIFICATES, *(_NETWORK_CONFIGURATION if spec.network else ())):
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for path in readable:
         arguments += ["--ro-bind", path, path]
@@ -155,12 +186,10 @@ def _find_problem() -> str | None:
     program = shutil.which("bwrap")
     if program is None:
         return "bubblewrap (bwrap) is not installed"
-    rules = seccomp.open_filter()
     try:
-        command = [program, *_arguments(SandboxSpec(), find_interpreter(), rules), "/bin/sh", "-c", "exit 0"]
-        tried = subprocess.run(command, capture_output=True, text=True, pass_fds=[rules], env={}, timeout=30, check=False)
+        with _opened(os.geteuid()) as given:
+            command = [program, *_arguments(SandboxSpec(), find_interpreter(), given), "/bin/sh", "-c", "exit 0"]
+            tried = subprocess.run(command, capture_output=True, text=True, pass_fds=given.values(), env={}, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work here: {error}"
-    finally:
-        os.close(rules)
     return None if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip() or tried.returncode}"

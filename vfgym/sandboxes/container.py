@@ -178,7 +178,7 @@ class ContainerSandbox(AgentSandbox):
 
     async def close(self) -> None:
         """Remove the container: see `Sandbox.close`."""
-        if self._is_closed:
+        if self._is_closed or self._record.owner[0] != os.getpid():  # a fork does not own it
             return
         self._is_closed = True
         if hasattr(self, "agent"):

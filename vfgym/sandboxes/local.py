@@ -159,7 +159,7 @@ class ProcessSandbox(AgentSandbox):
 
     async def close(self) -> None:
         """End the process with everything below it: see `Sandbox.close`."""
-        if self._is_closed:
+        if self._is_closed or self._record.owner[0] != os.getpid():  # a fork does not own it
             return
         self._is_closed = True
         if self._process is not None:

@@ -7,8 +7,6 @@ namespaces and mounts (a ``tmpfs`` of any size), other processes' memory, and pa
 from __future__ import annotations
 
 import errno
-import os
-import platform
 import struct
 
 # What is refused with EPERM: the numbers on x86_64 and on aarch64, None where there is no such call
@@ -110,11 +108,3 @@ def write_filter(machine: str) -> bytes:
         (_RETURN, 0, 0, _ALLOW),
     ]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
-
-
-def open_filter() -> int:
-    """Return a descriptor from which the filter for this machine can be read."""
-    reading, writing = os.pipe()
-    with open(writing, "wb") as file:
-        file.write(write_filter(platform.machine()))  # less than a pipe takes
-    return reading

@@ -44,7 +44,7 @@ class SandboxSpec:
     working_dir: str = "/workspace"
     """An absolute folder, which is made: commands run there, and relative paths start there."""
     readable_paths: Sequence[str | os.PathLike[str]] = ()
-    """Files and folders of the host that can be read, at the same place."""
+    """Files and folders of the host that can be read, at the same place: by all users, if root creates the sandbox."""
     python: str | os.PathLike[str] | None = None
     """A virtual environment of the host: its interpreter runs cells and comes first on PATH. It can be read only."""
     forwards: Mapping[int, str | os.PathLike[str]] = field(default_factory=dict)
@@ -71,6 +71,9 @@ class SandboxSpec:
         if isinstance(self.readable_paths, str | os.PathLike):
             raise ConfigurationError(f"readable_paths must be a list of paths, got {self.readable_paths!r}")
         readable = tuple(_existing("readable_paths", path) for path in self.readable_paths)
+        for named in readable:
+            if named in ("/", "/proc", "/dev", "/sys") or (self.working_dir + "/").startswith(named + "/"):
+                raise ConfigurationError(f"readable_paths can't name {named}: a sandbox has its own")
         object.__setattr__(self, "readable_paths", readable)
         if self.dockerfile is not None:
             folder = _existing("dockerfile", self.dockerfile)

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from vfgym.errors import SandboxError
-from vfgym.sandboxes.inside.files import Files
+from vfgym.sandboxes.inside import files
 from vfgym.sandboxes.spec import Entry
 
 
 def walk(base: Path) -> list[Entry]:
     """Return what is in a folder of the host, as the agent does inside."""
-    return [Entry(*fields) for fields in Files("/", str(base.parent)).walk(str(base))["entries"]]
+    return [Entry(*fields) for fields in files.walk(str(base), str(base))["entries"]]
 
 
 def check(entry: Entry) -> Entry:

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from vfgym.sandboxes.inside.files import Files
+from vfgym.sandboxes.inside.files import Files, walk
 from vfgym.sandboxes.inside.forwarding import Forwards
 from vfgym.sandboxes.inside.jobs import CellWorker, Command, Job, describe_cell, describe_failure
 from vfgym.sandboxes.inside.pristine import Pristine
@@ -157,7 +157,7 @@ class Agent:
 
     def do_walk(self, request: dict[str, Any]) -> dict[str, Any]:
         """Say what is in a folder."""
-        return self.files.walk(request["path"])
+        return walk(self.files.find(request["path"]), request["path"])
 
     def do_clear(self, request: dict[str, Any]) -> dict[str, Any]:
         """Empty the working directory."""

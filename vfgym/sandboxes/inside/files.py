@@ -74,39 +74,39 @@ class Files:
         os.symlink(target, self.find(path))
         return {}
 
-    def walk(self, path: str) -> dict[str, Any]:
-        """Return what is at a path: each entry with its relative path, kind, mode, size, and where a link leads.
-
-        The kinds are ``file``, ``folder`` and ``link``; of a link, ``file`` is the path of the regular file in the same folder that it
-        leads to, if it does. Other kinds (sockets, devices, pipes) are not there. A file is the one entry with the path ``""``.
-        """
-        base = self.find(path)
-        about = os.stat(base)
-        if not stat.S_ISDIR(about.st_mode):
-            _check_regular(about, path)
-            return {"entries": [["", "file", stat.S_IMODE(about.st_mode), about.st_size, None, None]]}
-        entries: list[list[Any]] = []
-        real_base = os.path.realpath(base)
-        waiting = [""]
-        while waiting:
-            folder = waiting.pop()
-            for entry in sorted(os.scandir(os.path.join(base, folder)), key=lambda each: each.name):
-                about = entry.stat(follow_symlinks=False)
-                relative = os.path.join(folder, entry.name)
-                described = _describe(entry.path, relative, about, real_base)
-                if described is None:
-                    continue
-                entries.append(described)
-                if described[1] == "folder":
-                    waiting.append(relative)
-            if len(entries) > MOST_ENTRIES:
-                raise OSError(errno.EMFILE, f"more than {MOST_ENTRIES} files and folders", path)
-        return {"entries": entries}
-
     def clear(self) -> dict[str, Any]:
         """Remove everything in the working directory."""
         remove_below(self.working_dir)
         return {}
+
+
+def walk(base: str, path: str) -> dict[str, Any]:
+    """Return what is at a path: each entry with its relative path, kind, mode, size, and where a link leads. Errors name `path`.
+
+    The kinds are ``file``, ``folder`` and ``link``; of a link, ``file`` is the path of the regular file in the same folder that it
+    leads to, if it does. Other kinds (sockets, devices, pipes) are not there. A file is the one entry with the path ``""``.
+    """
+    about = os.stat(base)
+    if not stat.S_ISDIR(about.st_mode):
+        _check_regular(about, path)
+        return {"entries": [["", "file", stat.S_IMODE(about.st_mode), about.st_size, None, None]]}
+    entries: list[list[Any]] = []
+    real_base = os.path.realpath(base)
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        for entry in sorted(os.scandir(os.path.join(base, folder)), key=lambda each: each.name):
+            about = entry.stat(follow_symlinks=False)
+            relative = os.path.join(folder, entry.name)
+            described = _describe(entry.path, relative, about, real_base)
+            if described is None:
+                continue
+            entries.append(described)
+            if described[1] == "folder":
+                waiting.append(relative)
+        if len(entries) > MOST_ENTRIES:
+            raise OSError(errno.EMFILE, f"more than {MOST_ENTRIES} files and folders", path)
+    return {"entries": entries}
 
 
 def _check_regular(about: os.stat_result, path: str) -> None:
