@@ -141,8 +141,9 @@ class AgentProgram:
     async def _kill(self, sandbox: Sandbox, run: asyncio.Task[ExecResult]) -> ExecResult | None:
         """Kill the program's shell, so that what it printed is kept: with its command, a sandbox ends all that the command has started."""
         try:
-            await sandbox.exec(f"kill -9 $(cat {_task_folder(sandbox)}/program.pid)", timeout=_ENDS_WITHIN)
-            await asyncio.wait([run], timeout=_ENDS_WITHIN)
+            killed = await sandbox.exec(f"kill -9 $(cat {_task_folder(sandbox)}/program.pid)", timeout=_ENDS_WITHIN)
+            if killed.exit_code == 0:
+                await asyncio.wait([run], timeout=_ENDS_WITHIN)
         except (Error, OSError):  # its sandbox has ended
             pass
         finally:
