@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 import tests.openenv_servers
+from tests.sandboxes.engine import container_engine
 from tests.sandboxes.making import need
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import Probe
-from vfgym.sandboxes.container import ContainerBackend
+from vfgym.sandboxes.container import ContainerBackend, _engine
 from vfgym.wrappers.openenv import OpenEnvEnv
 from vfgym.wrappers.openenv.project import read_project, servers_of
 from vfgym.wrappers.openenv.protocol import ServerError
@@ -154,22 +155,30 @@ ThreadingHTTPServer(("0.0.0.0", 8000), Counting).serve_forever()
 """
 
 
-# The package docker leaves the sockets that it attaches to containers by to the garbage collector.
-LEFT_BY_DOCKER = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.mark.parametrize("backend", ["bwrap", pytest.param("container", marks=[pytest.mark.exhaustive, LEFT_BY_DOCKER])])
-def test_servers_run_in_sandboxes_without_a_network(tmp_path: Path, backend: str) -> None:
-    """The project's own folder is copied there, where no image has it; the sandboxes end with the environment."""
-    need(backend)
-    command, image = "python3 server.py", os.environ.get("VFGYM_TEST_IMAGE")
-    if backend == "container":
-        if image is None:
-            pytest.skip("VFGYM_TEST_IMAGE does not name an image with a Python")
-        command = shlex.join(["python3", "-c", STDLIB_SERVER])
+def test_servers_run_in_sandboxes_without_a_network(tmp_path: Path) -> None:
+    """The project's own folder is copied there; the sandboxes end with the environment."""
+    need("bwrap")
     (tmp_path / "server.py").write_text(STDLIB_SERVER)
-    (tmp_path / ".build.json").write_text(json.dumps({"start_command": command, "image": image}))
-    source = servers_of(read_project(tmp_path), backend, start_timeout=60, request_timeout=60)
+    (tmp_path / ".build.json").write_text(json.dumps({"start_command": "python3 server.py"}))
+    play_two_at_once(tmp_path, "bwrap")
+
+
+@pytest.mark.exhaustive
+def test_servers_run_in_containers_of_the_projects_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image holds what they need: nothing is copied there."""
+    with container_engine() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.address)
+        _engine.cache_clear()
+        command = shlex.join(["python3", "-c", STDLIB_SERVER])
+        (tmp_path / ".build.json").write_text(json.dumps({"start_command": command, "image": engine.image}))
+        play_two_at_once(tmp_path, None)
+        _engine().close()
+        _engine.cache_clear()
+
+
+def play_two_at_once(folder: Path, backend: str | None) -> None:
+    """Play two episodes of a project at the same time, and close the environment."""
+    source = servers_of(read_project(folder), backend, start_timeout=60, request_timeout=60)
     assert isinstance(source, StartedServers)
     env = OpenEnvEnv(source, lambda observation: [{"role": "user", "content": str(observation["total"])}])
     other = env.fork()
