@@ -35,6 +35,9 @@ What is here, from the inside out:
 - runs: `evaluate`, `aevaluate`; `rollout` for training, whose samples `vfgym.training` makes; `replay` of a saved rollout
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from vfgym.agents import HumanAgent, ModelAgent, OracleAgent, RandomAgent, ScriptedAgent
 from vfgym.clients import Client, ClientConfig
 from vfgym.envs import ChatEnv, EnvGroup, MultiTurnEnv, SingleTurnEnv, Snapshot, StatefulToolEnv, ToolEnv
@@ -82,6 +85,10 @@ from vfgym.wrappers import (
     to_textarena,
 )
 
+if TYPE_CHECKING:
+    from vfgym.envs.python import PythonEnv
+    from vfgym.envs.sandbox import SandboxEnv
+
 __version__ = "0.1.0"
 
 register_all()
@@ -111,6 +118,7 @@ __all__ = [
     "PettingZooEnv",
     "Played",
     "ProceduralTasks",
+    "PythonEnv",
     "RandomAgent",
     "ReasoningGymEnv",
     "Replay",
@@ -119,6 +127,7 @@ __all__ = [
     "ResponseTokens",
     "Rubric",
     "RubricGroup",
+    "SandboxEnv",
     "ScriptedAgent",
     "SingleTurnEnv",
     "Snapshot",
@@ -161,3 +170,12 @@ __all__ = [
     "to_textarena",
     "update",
 ]
+
+_LAZY = {"PythonEnv": "vfgym.envs.python", "SandboxEnv": "vfgym.envs.sandbox"}
+"""What is imported when it is first asked for: who needs no sandbox waits for none of it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

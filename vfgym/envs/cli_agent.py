@@ -7,17 +7,16 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vfgym import sandboxes
 from vfgym.calls import Ready, maybe_await
 from vfgym.envs.agent_program import TASK_FOLDER, AgentProgram, free_port
-from vfgym.envs.multi_turn import MultiTurnEnv
+from vfgym.envs.sandboxed import SandboxedEnv
 from vfgym.errors import AgentError, ConfigurationError
 from vfgym.interception import PROGRAM_VARIABLES
-from vfgym.lifecycle import cleanup, stop, update
+from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message, as_messages, content_text
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
-from vfgym.sandboxes import ExecResult, Sandbox, SandboxSpec
+from vfgym.sandboxes import ExecResult, SandboxSpec
 from vfgym.state import State
 from vfgym.tools import as_tool
 
@@ -44,13 +43,8 @@ class CliAgentMonitorRubric(Rubric):
         """Say whether the program was ended because its time was up."""
         return float("timed_out" in state)
 
-    @cleanup
-    async def close_sandbox(self, state: State) -> None:
-        """Close the sandbox that was kept for scoring."""
-        await _close_sandbox(state)
 
-
-class CliAgentEnv(MultiTurnEnv):
+class CliAgentEnv(SandboxedEnv):
     """An environment that a program plays: any command that speaks OpenAI's or Anthropic's protocol to an address of its environment.
 
     The program runs in a sandbox, and ``OPENAI_BASE_URL``, ``ANTHROPIC_BASE_URL`` and the keys beside them lead to the model of its
@@ -76,8 +70,6 @@ class CliAgentEnv(MultiTurnEnv):
         readable_paths: Sequence[str] = (),
         environment_vars: Mapping[str, str] | None = None,
         sandbox: SandboxSpec | None = None,
-        backend: str | None = None,
-        keep_sandbox_for_scoring: bool = False,
         **kwargs: Any,
     ) -> None:
         """Define an environment.
@@ -89,9 +81,8 @@ class CliAgentEnv(MultiTurnEnv):
             readable_paths: Files and folders of this machine that the program may read, at the same places.
             environment_vars: Environment variables of the program.
             sandbox: Limits and working directory of the sandbox; the default works in ``/app``, without network.
-            backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
-            keep_sandbox_for_scoring: Whether reward functions find ``state["sandbox"]``, too. It is closed once they have run.
-            **kwargs: Passed to `MultiTurnEnv` (``dataset``, ``rubric``, ``max_turns``, ``timeout_seconds``, ...).
+            **kwargs: Passed to `SandboxedEnv` (``backend``, ``keep_sandbox_for_scoring``) and to `MultiTurnEnv` (``dataset``,
+                ``rubric``, ``max_turns``, ``timeout_seconds``, ...).
 
         Raises:
             ConfigurationError: If the command is not a line of text, there is no file to upload, a variable is one that leads to the model,
@@ -106,24 +97,16 @@ class CliAgentEnv(MultiTurnEnv):
                 raise ConfigurationError(f"uploads: there is no {os.fspath(local)}")
         if isinstance(keep_files, str):
             raise ConfigurationError(f"keep_files must be a list of paths, got {keep_files!r}")
-        super().__init__(**kwargs)
+        base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
+        spec = dataclasses.replace(base, readable_paths=(*base.readable_paths, *readable_paths))
+        super().__init__(sandbox=spec, **kwargs)
         self.run_command = run_command
         self.uploads = {inside: os.path.abspath(local) for inside, local in (uploads or {}).items()}
         self.keep_files = tuple(keep_files)
         self.environment_vars = dict(environment_vars or {})
-        base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
-        self.sandbox_spec = dataclasses.replace(base, readable_paths=(*base.readable_paths, *readable_paths))
-        self.backend = backend
-        self.keep_sandbox_for_scoring = keep_sandbox_for_scoring
-        sandboxes.check_spec(self.sandbox_spec, self._backend_for(self.sandbox_spec))
         self.add_rubric(CliAgentMonitorRubric())
 
     # Hooks
-
-    @hook
-    def get_sandbox_spec(self, state: State) -> Any:
-        """Return what the sandbox of an episode is like. Plain or async."""
-        return Ready(self.sandbox_spec)
 
     @hook
     def post_sandbox_setup(self, state: State) -> Any:
@@ -134,14 +117,6 @@ class CliAgentEnv(MultiTurnEnv):
     def build_env_vars(self, state: State) -> Any:
         """Return the environment variables of the program, beside those that lead it to its model and its task. Plain or async."""
         return Ready(self.environment_vars.copy())
-
-    @hook
-    def post_rollout(self, state: State) -> Any:
-        """Look at ``state["sandbox"]`` after an episode that was played to its end: keep what rewards need. Plain or async.
-
-        The program was stopped. An `Error` is the episode's.
-        """
-        return Ready()
 
     # The episode
 
@@ -154,24 +129,13 @@ class CliAgentEnv(MultiTurnEnv):
         port = free_port()
         addresses = endpoint.variables(state["model"] or "model", port)
         state["interception_base_url"] = addresses["OPENAI_BASE_URL"]
-        spec: SandboxSpec = await maybe_await(self.get_sandbox_spec, state)
-        spec = dataclasses.replace(spec, forwards={**spec.forwards, port: endpoint.socket_path})
-        backend = self._backend_for(spec)
-        if backend == "container":  # a limit would hide what the image has in the working directory
-            spec = dataclasses.replace(spec, disk_mb=None)
-        sandbox: Sandbox = await sandboxes.create(spec, backend=backend)
-        state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id
+        sandbox = await self.open_sandbox(state, forwards={port: endpoint.socket_path})
         await sandbox.write_file(f"{TASK_FOLDER}/instruction.md", self.instruction(state))
         for inside, local in self.uploads.items():
             await sandbox.upload(local, inside)
         await maybe_await(self.post_sandbox_setup, state)
         await program.start(sandbox, self.run_command, {**await maybe_await(self.build_env_vars, state), **addresses})
         return state
-
-    def _backend_for(self, spec: SandboxSpec) -> str | None:
-        """Return what makes a sandbox: where nothing was chosen, an image needs a container engine."""
-        has_image = spec.image is not None or spec.dockerfile is not None
-        return "container" if has_image and self.backend is None else self.backend
 
     def instruction(self, state: State) -> str:
         """Return what the program is told to do: the text of the task's user messages."""
@@ -224,11 +188,6 @@ class CliAgentEnv(MultiTurnEnv):
         state["completion"] = [*turns[-1]["prompt"][len(opening) :], *turns[-1]["completion"]] if turns else []
         return Ready()
 
-    @property
-    def can_go_back(self) -> bool:
-        """Whether its episodes can be copied in the middle: never, since a program runs."""
-        return False
-
     # The end
 
     @stop
@@ -244,17 +203,10 @@ class CliAgentEnv(MultiTurnEnv):
         if killed is not None:
             state["agent_exit_code"], state["agent_stdout"], state["agent_stderr"] = None, killed.stdout, killed.stderr
 
-    @update
-    async def destroy_sandbox(self, state: State) -> None:
-        """Call `post_rollout`, then close the sandbox, unless it is kept for scoring."""
-        was_played = "sandbox" in state and state["is_completed"]
-        try:
-            if was_played:
-                await self._keep_files(state)
-                await maybe_await(self.post_rollout, state)
-        finally:
-            if not (was_played and self.keep_sandbox_for_scoring and self.score_rollouts):
-                await _close_sandbox(state)
+    async def look_at_sandbox(self, state: State) -> None:
+        """Keep the files that are to be kept, then call `post_rollout`."""
+        await self._keep_files(state)
+        await super().look_at_sandbox(state)
 
     async def _keep_files(self, state: State) -> None:
         """Keep what is in some files, as much of each as is kept of what a command prints."""
@@ -263,9 +215,3 @@ class CliAgentEnv(MultiTurnEnv):
             read = await state["sandbox"].exec(["head", "-c", str(_MOST_KEPT), "--", path])
             if read.exit_code == 0:
                 files[path] = read.stdout
-
-
-async def _close_sandbox(state: State) -> None:
-    sandbox = state.pop("sandbox", None)
-    if sandbox is not None:
-        await sandbox.close()

@@ -1,0 +1,139 @@
+"""`PythonEnv`: cells run in one interpreter of the episode's sandbox, with packages that are installed once and only read."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vfgym
+from tests.agent_programs import needs_sandbox
+from tests.models import InOrder, calling
+from vfgym.envs.sandboxed import open_sandboxes
+from vfgym.errors import ConfigurationError, SandboxError
+from vfgym.sandboxes import SandboxSpec
+
+pytestmark = needs_sandbox
+
+ROWS = [{"question": "What is 6 times 7?", "answer": "42"}]
+SIGNAL_PROOF = "import signal, os\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nos.system('sleep 600')\nwhile True: pass"
+
+
+def cell(env: Any, code: str) -> str:
+    return str(env.step(calling(("python", {"code": code}))).observation[-1].content)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that can be installed without a network, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "tiny-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("tiny.py", "number = 42\n")
+        file.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        file.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\n")
+    return path
+
+
+def test_the_model_reads_what_came_of_each_cell_and_state_is_kept() -> None:
+    env = vfgym.PythonEnv(timeout_per_command_seconds=0.5, dataset=ROWS, max_turns=20)
+    _, info = env.reset(seed=0)
+    [tool] = info["tools"]
+    assert (tool["function"]["name"], list(tool["function"]["parameters"]["properties"])) == ("python", ["code"])
+    assert cell(env, "x = 6 * 7") == "(no output)"
+    assert cell(env, "x") == "Out[2]: 42"
+    assert cell(env, "import sys; print('  a', file=sys.stderr); print('  b'); x") == "  b\nstderr:\n  a\nOut[3]: 42"
+    assert cell(env, "1 / 0").endswith("1 / 0\n     ~~^~~\nZeroDivisionError: division by zero")
+    assert cell(env, "open('kept.txt', 'w').write(str(x))") == "Out[5]: 2"
+    endless = cell(env, "print('begun')\nwhile True: pass")
+    assert endless.startswith("begun\n")
+    assert endless.endswith("Error: Cell timed out after 0.5s")
+    assert "state is lost" not in endless
+    assert cell(env, "x, open('kept.txt').read()") == "Out[7]: (42, '42')"
+    *_, info = env.step("42")
+    assert info["metrics"]["python_calls"] == 7
+    assert info["metrics"]["python_ready_wait_time"] > 0
+    assert env.episode.state["python_state"]["execution_count"] == 7
+    assert open_sandboxes() == []
+
+
+def test_a_cell_that_cannot_be_interrupted_is_killed_and_its_state_is_lost() -> None:
+    env = vfgym.PythonEnv(timeout_per_command_seconds=0.5, dataset=ROWS)
+    env.reset(seed=0)
+    cell(env, "x = 1")
+    killed = cell(env, SIGNAL_PROOF)
+    assert "Cell timed out after 0.5s" in killed
+    assert "state is lost" in killed
+    assert "NameError: name 'x' is not defined" in cell(env, "x")
+    assert cell(env, "2 + 2") == "Out[4]: 4"
+    exited = cell(env, "import os; os._exit(3)")
+    assert "timed out" not in exited
+    assert "state is lost" in exited
+    env.close()
+
+
+async def test_packages_are_installed_once_and_only_read(wheel: Path) -> None:
+    env = vfgym.PythonEnv(f"--no-index {wheel}", dataset=ROWS)
+    code = "import tiny, os, sys; tiny.number, os.access(tiny.__file__, os.W_OK), sys.prefix"
+    results = await vfgym.aevaluate(
+        env,
+        lambda observation, info: calling(("python", {"code": code})) if len(observation) == 1 else "done",
+        rollouts_per_example=3,
+        progress=False,
+    )
+    [folder] = [path for path in (wheel.parent / "cache" / "vfgym" / "python-packages").iterdir() if path.is_dir()]
+    for row in results["outputs"]:
+        assert row["completion"][1]["content"] == f"Out[1]: (42, False, {str(folder)!r})"
+    made = (folder / "pyvenv.cfg").stat().st_mtime_ns
+    wheel.unlink()  # another environment that asks for the same finds it
+    await vfgym.PythonEnv(f"--no-index  {wheel}", dataset=ROWS).rollout(env.tasks.input(0), InOrder("done"), "m")
+    assert (folder / "pyvenv.cfg").stat().st_mtime_ns == made
+
+
+async def test_packages_that_cannot_be_installed_are_the_error_of_each_episode(wheel: Path) -> None:
+    env = vfgym.PythonEnv("--no-index no-such-package-of-tests", dataset=ROWS)
+    for _ in range(2):
+        state = await env.rollout(env.tasks.input(0), InOrder("never"), "m")
+        assert isinstance(state["error"], SandboxError)
+        assert "No matching distribution found for no-such-package-of-tests" in str(state["error"])
+        assert (state["trajectory"], state["stop_condition"]) == ([], "has_error")
+    assert [path.suffix for path in (wheel.parent / "cache" / "vfgym" / "python-packages").iterdir()] == [".lock"]
+
+
+def test_bad_input_is_refused_at_construction(wheel: Path) -> None:
+    with pytest.raises(ConfigurationError, match="pip_install_packages can't be read: No closing quotation"):
+        vfgym.PythonEnv("numpy 'scipy", dataset=ROWS)
+    with pytest.raises(ConfigurationError, match=r"leave SandboxSpec\(python=...\) out"):
+        vfgym.PythonEnv("numpy", dataset=ROWS, sandbox=SandboxSpec(python=os.environ["VIRTUAL_ENV"]))
+
+
+@pytest.mark.exhaustive
+def test_many_episodes_at_once_leave_flat_memory_and_no_process() -> None:
+    """Five hundred episodes, 64 at once, and as many again: what is in use afterwards does not grow with them."""
+    env = vfgym.PythonEnv(dataset=[{"question": str(number)} for number in range(500)], rubric=vfgym.Rubric(right))
+    play = {"max_concurrent": 64, "progress": False}
+
+    def agent(observation: Any, info: Any) -> Any:
+        number = observation[0].content
+        return calling(("python", {"code": f"x = {number}\nx + 1"})) if len(observation) == 1 else observation[-1].content
+
+    used = []
+    for _ in range(3):
+        results = vfgym.evaluate(env, agent, **play)
+        assert results["metadata"]["avg_reward"] == 1.0
+        used.append(_resident_mb())
+        assert open_sandboxes() == []  # of processes, the suite's own check of each test knows
+        del results
+    assert used[2] - used[1] < 30, used
+
+
+def right(prompt: Any, completion: Any) -> float:
+    return float(completion[-1].content == f"Out[1]: {int(prompt[0].content) + 1}")
+
+
+def _resident_mb() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

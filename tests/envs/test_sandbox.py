@@ -1,0 +1,208 @@
+"""`SandboxEnv`: commands run in a sandbox of the episode, the model reads what came of them, and nothing is left whatever ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from typing import Any
+
+import gymnasium
+import pytest
+
+import vfgym
+from tests.agent_programs import needs_sandbox, running
+from tests.models import InOrder, calling
+from vfgym import sandboxes
+from vfgym.envs.sandboxed import open_sandboxes
+from vfgym.errors import ConfigurationError, EpisodeNotPicklable, ModelError, SandboxError
+from vfgym.sandboxes import SandboxSpec
+from vfgym.state import State
+from vfgym.vector import ChatVectorEnv
+
+pytestmark = needs_sandbox
+
+ROWS = [{"question": "Write the number.", "answer": "7"}]
+WRITE = calling(("bash", {"command": "echo 7 > number.txt"}))
+
+
+class Writing(vfgym.SandboxEnv):
+    """Keeps for the reward what is in a file at the end."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        def is_right(state: State, answer: str) -> float:
+            return float(state.get("written") == f"{answer}\n")
+
+        super().__init__(**{"dataset": ROWS, "rubric": vfgym.Rubric(is_right), **kwargs})
+
+    async def post_rollout(self, state: State) -> None:
+        state["written"] = (await state["sandbox"].exec("cat number.txt")).stdout
+
+
+def bash(env: Any, command: str) -> str:
+    return str(env.step(calling(("bash", {"command": command}))).observation[-1].content)
+
+
+def test_the_model_reads_what_came_of_each_command() -> None:
+    env = vfgym.SandboxEnv(timeout_per_command_seconds=0.4, dataset=ROWS, max_turns=20, sandbox=SandboxSpec(working_dir="/app/src"))
+    _, info = env.reset(seed=0)
+    [tool] = info["tools"]
+    assert (tool["function"]["name"], list(tool["function"]["parameters"]["properties"])) == ("bash", ["command"])
+    assert bash(env, "printf '  a\\nb  \\n\\n'") == "a\nb"
+    assert bash(env, "echo out; echo err >&2; exit 3") == "out\nstderr:\nerr"
+    assert bash(env, "echo err >&2") == "stderr:\nerr"
+    assert bash(env, "true") == "(no output)"
+    assert bash(env, "echo begun; sleep 60") == "Error: Command timed out after 0.4s"
+    assert bash(env, "pwd; mkdir -p /opt/mine; echo x > /opt/mine/file; cat /opt/mine/file") == "/app/src\nx"
+    assert bash(env, "no-such-program").endswith("no-such-program: command not found")
+    *_, info = env.step("done")
+    assert info["stop_condition"] == "no_tools_called"
+    times = env.episode.state["sandbox_state"]["command_execution_times"]
+    assert (len(times), times[4]) == (7, 0.4)
+    assert info["metrics"]["sandbox_command_execution_time"] == pytest.approx(sum(times) / 7)
+    assert info["metrics"]["sandbox_ready_wait_time"] > 0
+    assert info["metrics"]["bash_calls"] == 7
+
+
+def test_where_commands_run_can_be_said_for_each_episode() -> None:
+    class Elsewhere(vfgym.SandboxEnv):
+        async def setup_state(self, state: State) -> State:
+            state = await super().setup_state(state)
+            await state["sandbox"].write_file("/data/here.txt", "")
+            state["working_dir"] = "/data"
+            return state
+
+    env = Elsewhere(dataset=ROWS)
+    env.reset(seed=0)
+    assert bash(env, "ls; rm -r /data") == "here.txt"
+    assert "No such file or directory" in bash(env, "ls")  # the model's doing, and no reason to end
+    env.close()
+
+
+async def test_stepped_and_rolled_out_episodes_are_the_same_and_leave_nothing() -> None:
+    env = Writing()
+    await env.areset(seed=0)
+    assert len(open_sandboxes()) == 1
+    await env.astep(WRITE)
+    *_, reward, terminated, _, _ = await env.astep("done")
+    rolled_out = await env.rollout(env.tasks.input(0), InOrder(WRITE, "done"), "m")
+    stepped = env.episode.state
+    assert (reward, terminated, open_sandboxes()) == (1.0, True, [])
+    assert (stepped["written"], stepped["completion"]) == (rolled_out["written"], rolled_out["completion"])
+    assert pickle.loads(pickle.dumps(dict(stepped)))["sandbox_id"].startswith("vfgym-")  # nothing that lives is left in it
+
+
+def test_runs_forks_and_vectors_play_each_episode_in_a_sandbox_of_its_own() -> None:
+    env = Writing()
+    results = vfgym.evaluate(
+        env, lambda observation, info: WRITE if len(observation) == 1 else "done", rollouts_per_example=3, progress=False
+    )
+    assert results["metadata"]["avg_reward"] == 1.0
+    vector = ChatVectorEnv([env.fork, env.fork])
+    vector.reset(seed=0)
+    assert len(open_sandboxes()) == 2
+    vector.step([WRITE, WRITE])
+    _, rewards, terminated, *_ = vector.step(["done", "done"])
+    assert (list(rewards), list(terminated)) == ([1.0, 1.0], [True, True])
+    vector.close()
+    env.close()
+    assert open_sandboxes() == []
+
+
+@pytest.mark.parametrize("how", ["close", "reset", "truncate", "max_turns", "model", "hook", "cancelled"])
+async def test_whatever_ends_an_episode_closes_its_sandbox_once(how: str) -> None:
+    class Failing(vfgym.SandboxEnv):
+        async def post_rollout(self, state: State) -> None:
+            raise ValueError("no")
+
+    env = (Failing if how == "hook" else vfgym.SandboxEnv)(dataset=ROWS, max_turns=1 if how == "max_turns" else 9)
+    await env.areset(seed=0)
+    [first] = open_sandboxes()
+    sandbox = env.episode.state["sandbox"]
+    sleep = calling(("bash", {"command": "sleep 600; : vfgym-sandbox-test"}))
+    if how == "close":
+        await env.aclose()
+    elif how == "reset":
+        await env.areset(seed=0)
+        assert first not in open_sandboxes()
+        await env.aclose()
+    elif how == "truncate":
+        await env.atruncate()
+    elif how == "max_turns":
+        await env.astep(WRITE)
+    elif how == "model":
+        await env.afail(ModelError("gone"))
+    elif how == "hook":
+        with pytest.raises(ValueError, match="no"):
+            await env.astep("done")
+    else:
+        step = asyncio.create_task(env.astep(sleep))
+        while not running("vfgym-sandbox-test"):
+            await asyncio.sleep(0)
+        step.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await step
+    assert open_sandboxes() == []
+    assert not sandbox.is_alive
+    assert running("vfgym-sandbox-test") == []
+
+
+async def test_a_sandbox_that_has_ended_is_the_error_of_its_episode() -> None:
+    env = vfgym.SandboxEnv(dataset=ROWS)
+    await env.areset(seed=0)
+    await env.episode.state["sandbox"].close()
+    *_, terminated, _, info = await env.astep(WRITE)
+    error = env.episode.state["error"]
+    assert (terminated, info["stop_condition"]) == (True, "has_error")
+    assert isinstance(error.__cause__, SandboxError)
+    assert "the sandbox is closed" in repr(error)
+
+
+async def test_time_that_runs_out_kills_the_command() -> None:
+    env = vfgym.SandboxEnv(dataset=ROWS, timeout_seconds=1.5)
+    await env.areset(seed=0)
+    *_, truncated, info = await env.astep(calling(("bash", {"command": "sleep 600; : vfgym-deadline-test"})))
+    assert (truncated, info["stop_condition"]) == (True, "timeout_reached")
+    assert (running("vfgym-deadline-test"), open_sandboxes()) == ([], [])
+
+
+def test_a_sandbox_is_not_copied_and_an_environment_between_episodes_is() -> None:
+    env = Writing()
+    env.reset(seed=0)
+    assert not env.can_go_back
+    with pytest.raises(EpisodeNotPicklable, match=r"state\['sandbox'\]"):
+        env.snapshot()
+    with pytest.raises(EpisodeNotPicklable, match="a sandbox cannot be pickled or copied: reset"):
+        pickle.dumps(env)
+    env.close()
+    copied = pickle.loads(pickle.dumps(vfgym.SandboxEnv(dataset=ROWS)))
+    copied.reset(seed=0)
+    assert bash(copied, "echo again") == "again"
+    copied.close()
+
+
+def test_tools_and_wrappers_of_the_author_go_beside_bash() -> None:
+    def shout(text: str) -> str:
+        """Say it louder."""
+        return text.upper()
+
+    env = gymnasium.wrappers.TimeLimit(vfgym.SandboxEnv(tools=[shout], dataset=ROWS), 2)
+    env.reset(seed=0)
+    observation, *_ = env.step(calling(("shout", {"text": "a"}), ("bash", {"command": "echo b"})))
+    assert [message.content for message in observation[-2:]] == ["A", "b"]
+    env.step("done")
+    env.close()
+
+
+def test_bad_input_is_refused_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="timeout_per_command_seconds must be a number of seconds above 0, got 0"):
+        vfgym.SandboxEnv(0, dataset=ROWS)
+    with pytest.raises(ConfigurationError, match="the backend bwrap has no images"):
+        vfgym.SandboxEnv(dataset=ROWS, sandbox=SandboxSpec(image="acme/tools"), backend="bwrap")
+    monkeypatch.setenv("PATH", "")
+    sandboxes.bwrap._find_problem.cache_clear()  # type: ignore[attr-defined]
+    try:
+        with pytest.raises(ConfigurationError, match="apt-get install bubblewrap"):
+            vfgym.SandboxEnv(dataset=ROWS)
+    finally:
+        monkeypatch.undo()
+        sandboxes.bwrap._find_problem.cache_clear()  # type: ignore[attr-defined]

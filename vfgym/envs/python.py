@@ -1,0 +1,123 @@
+"""`PythonEnv`: the model runs cells with the tool ``python``, in one interpreter of its episode's sandbox, which keeps what they define."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, TypedDict
+
+from vfgym.calls import maybe_await
+from vfgym.envs.python_packages import find_packages, parse_requirements
+from vfgym.envs.sandbox import NO_OUTPUT, SandboxEnv, SandboxState
+from vfgym.envs.sandboxed import find_sandbox
+from vfgym.errors import ConfigurationError
+from vfgym.messages import Message
+from vfgym.overrides import hook
+from vfgym.rubrics import Rubric
+from vfgym.sandboxes import CellResult, SandboxSpec
+from vfgym.state import State
+
+
+class PythonWorkerState(TypedDict):
+    """What is known of the interpreter of an episode: ``state["python_state"]``."""
+
+    ready: bool
+    """Whether cells can run: always, once the episode is set up."""
+    ready_wait_time: float
+    """Seconds until they could: for the packages, and for the sandbox."""
+    execution_count: int
+    """How many cells have run."""
+
+
+class PythonMonitorRubric(Rubric):
+    """Measures interpreters: ``python_ready_wait_time``, in seconds."""
+
+    def __init__(self) -> None:
+        """Make the rubric."""
+        super().__init__()
+        self.add_metric(self.python_ready_wait_time)
+
+    def python_ready_wait_time(self, state: State) -> float:
+        """Return how long it took until cells could run; 0.0 where none ever could."""
+        return float(state["python_state"]["ready_wait_time"]) if "python_state" in state else 0.0
+
+
+class PythonEnv(SandboxEnv):
+    """An environment in which the model runs Python, with the tool ``python``, in a sandbox of its episode.
+
+    What a cell defines is there for the next one. The model reads what a cell printed, its traceback, and the value of the expression
+    that ends it: ``Out[3]: 42`` for the third cell. A cell that takes too long is interrupted; one that goes on all the same is killed,
+    and what was defined is lost, which the model is told.
+    """
+
+    def __init__(self, pip_install_packages: str = "", **kwargs: Any) -> None:
+        """Define an environment.
+
+        Args:
+            pip_install_packages: What ``pip install`` is given, such as ``"numpy sympy"``: requirements and options. They are installed
+                once, outside the sandboxes, when the first episode begins, and are kept for all that ask for the same; sandboxes read them.
+            **kwargs: Passed to `SandboxEnv` (``sandbox``, ``backend``, ``timeout_per_command_seconds``, ``dataset``, ...).
+
+        Raises:
+            ConfigurationError: If no such sandbox can be made here: the text says what to install; or if a spec has an interpreter
+                beside the packages.
+        """
+        self.pip_install_packages = pip_install_packages
+        parse_requirements(pip_install_packages)
+        super().__init__(**kwargs)
+        if self.sandbox_spec.python is not None and pip_install_packages.strip():
+            raise ConfigurationError("pip_install_packages have an interpreter of their own: leave SandboxSpec(python=...) out")
+        self.add_rubric(PythonMonitorRubric())
+        self.remove_tool(self.bash)
+        self.add_tool(self.python, args_to_skip=["sandbox_id", "sandbox_state", "python_state"])
+
+    @hook
+    async def get_sandbox_spec(self, state: State) -> Any:
+        """Return what the sandbox of an episode is like, with the packages, which are installed now if nobody has."""
+        spec: SandboxSpec = await maybe_await(super().get_sandbox_spec, state)
+        folder = await find_packages(self.pip_install_packages)
+        return spec if folder is None else dataclasses.replace(spec, python=folder)
+
+    @hook
+    async def setup_state(self, state: State) -> State:
+        """Make the sandbox, with the packages."""
+        state = await super().setup_state(state)
+        waited = state["sandbox_state"]["ready_wait_time"]
+        state["python_state"] = {"ready": True, "ready_wait_time": waited, "execution_count": 0}
+        return state
+
+    @hook
+    def update_tool_args(
+        self, tool_name: str, tool_args: dict[str, Any], messages: list[Message], state: State, **kwargs: Any
+    ) -> dict[str, Any]:
+        """Return the arguments of a tool, with the hidden ones of ``python`` (see `StatefulToolEnv`)."""
+        tool_args = super().update_tool_args(tool_name, tool_args, messages, state, **kwargs)
+        if tool_name != "python":
+            return tool_args
+        return {**tool_args, **{name: state.get(name) for name in ("sandbox_id", "sandbox_state", "python_state")}}
+
+    async def python(self, code: str, sandbox_id: str, sandbox_state: SandboxState, python_state: PythonWorkerState) -> str:
+        """Execute `code` inside persistent Python REPL."""
+        limit, began = self.timeout_per_command_seconds, time.perf_counter()
+        result = await find_sandbox(sandbox_id).python(code, timeout=limit)
+        sandbox_state["command_execution_times"].append(limit if result.timed_out else time.perf_counter() - began)
+        python_state["execution_count"] = result.count
+        return describe_cell(result, limit)
+
+
+def describe_cell(result: CellResult, limit: float) -> str:
+    """Return what came of a cell, as the model reads it.
+
+    Args:
+        result: What came of it.
+        limit: Seconds that it was given.
+    """
+    stdout, stderr = result.stdout.rstrip(), result.stderr.rstrip()
+    parts = [stdout, f"stderr:\n{stderr}" if stderr else "", result.traceback or ""]
+    if result.value is not None:
+        parts.append(f"Out[{result.count}]: {result.value}")
+    if result.timed_out:
+        parts.append(f"Error: Cell timed out after {limit:g}s")
+    if result.state_is_lost:
+        parts.append("Error: The interpreter's state is lost: nothing that earlier cells defined is there any more")
+    return "\n".join(part for part in parts if part) or NO_OUTPUT

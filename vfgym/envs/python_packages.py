@@ -1,0 +1,107 @@
+"""Packages for the Python of sandboxes: a virtual environment of the host, which is made once for the same requirements, and only read."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from vfgym.aio.threads import on_thread
+from vfgym.errors import ConfigurationError, SandboxError
+from vfgym.sandboxes.local import find_interpreter
+
+_INSTALLS_WITHIN = 1800.0
+_MOST_QUOTED = 2000
+"""Characters of what pip says that an error has."""
+_COMPLETE = "vfgym-complete"
+"""A file of an environment to which nothing is missing."""
+
+_lock = threading.Lock()
+_found: dict[str, Path | SandboxError] = {}
+"""What became of the requirements that this process asked for."""
+
+
+def parse_requirements(text: str) -> list[str]:
+    """Return the words that ``pip install`` is given.
+
+    Raises:
+        ConfigurationError: If they can't be told apart.
+    """
+    if not isinstance(text, str):
+        raise ConfigurationError(f"pip_install_packages must be a text, such as 'numpy sympy', got {text!r}")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise ConfigurationError(f"pip_install_packages can't be read: {error}, in {text!r}") from None
+
+
+async def find_packages(requirements: str) -> Path | None:
+    """Return a virtual environment with these packages, which is made where there is none; None where nothing is asked for.
+
+    Raises:
+        SandboxError: If they can't be installed. It is tried once in a process.
+    """
+    words = parse_requirements(requirements)
+    return await on_thread(_find, words) if words else None
+
+
+def _find(words: list[str]) -> Path:
+    key = hashlib.sha256("\0".join([*words, find_interpreter(), sys.implementation.cache_tag or ""]).encode()).hexdigest()[:16]
+    with _lock:
+        if key not in _found:
+            try:
+                _found[key] = _make(_cache_folder() / key, words)
+            except SandboxError as error:
+                _found[key] = error
+    found = _found[key]
+    if isinstance(found, SandboxError):
+        raise SandboxError(*found.args)
+    return found
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base, "vfgym", "python-packages")
+
+
+def _make(folder: Path, words: list[str]) -> Path:
+    """Make a virtual environment, unless another process has."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _only_process(folder.with_suffix(".lock")):
+        if (folder / _COMPLETE).exists():
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            _run([find_interpreter(), "-m", "venv", "--without-pip", str(folder)], words)
+            quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+            _run([sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *quiet, *words], words)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        (folder / _COMPLETE).write_text(shlex.join(words))
+        return folder
+
+
+@contextlib.contextmanager
+def _only_process(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _run(command: list[str], words: list[str]) -> None:
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_INSTALLS_WITHIN, umask=0o022, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxError(f"the packages {shlex.join(words)} could not be installed: {error}") from error
+    if ran.returncode != 0:
+        said = (ran.stderr.strip() or ran.stdout.strip())[-_MOST_QUOTED:]
+        raise SandboxError(f"the packages {shlex.join(words)} could not be installed, as `{shlex.join(command)}` says: {said}")

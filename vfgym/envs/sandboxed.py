@@ -1,0 +1,168 @@
+"""`SandboxedEnv`: what environments share whose episodes each have a sandbox, from their set-up until they have ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from vfgym import sandboxes
+from vfgym.calls import Ready, maybe_await
+from vfgym.envs.multi_turn import MultiTurnEnv
+from vfgym.errors import EpisodeNotPicklable, SandboxError
+from vfgym.lifecycle import cleanup, update
+from vfgym.overrides import hook
+from vfgym.rubrics import Rubric
+from vfgym.sandboxes import Sandbox, SandboxSpec
+from vfgym.state import State
+
+_leased: dict[str, Sandbox] = {}
+"""The sandboxes of the episodes that play in this process, by their ids."""
+
+
+def find_sandbox(sandbox_id: str) -> Sandbox:
+    """Return the sandbox of an episode that plays.
+
+    Raises:
+        SandboxError: If there is none of this id, or any more.
+    """
+    if sandbox_id not in _leased:
+        raise SandboxError(f"there is no sandbox {sandbox_id!r}: it was closed, or was never there")
+    return _leased[sandbox_id]
+
+
+def open_sandboxes() -> list[str]:
+    """Return the ids of the sandboxes of all episodes that play."""
+    return list(_leased)
+
+
+async def lease_sandbox(spec: SandboxSpec, backend: str | None) -> Sandbox:
+    """Return a new sandbox, which `find_sandbox` finds until it is given back.
+
+    Raises:
+        ConfigurationError: If the backend does not work here, or can't keep what the spec asks for.
+        SandboxError: If the sandbox can't be started.
+    """
+    sandbox = await sandboxes.create(spec, backend=backend)
+    _leased[sandbox.id] = sandbox
+    return sandbox
+
+
+async def give_back_sandbox(sandbox_id: str) -> None:
+    """Close a sandbox; nothing where that was done."""
+    sandbox = _leased.pop(sandbox_id, None)
+    if sandbox is not None:
+        await sandbox.close()
+
+
+async def _close_sandbox(state: State) -> None:
+    sandbox = state.pop("sandbox", None)
+    if sandbox is not None:
+        await give_back_sandbox(sandbox.id)
+
+
+class _ClosingRubric(Rubric):
+    """Closes sandboxes that were kept for scoring, when that is done."""
+
+    @cleanup
+    async def close_sandbox(self, state: State) -> None:
+        """Close the sandbox."""
+        await _close_sandbox(state)
+
+
+class SandboxedEnv(MultiTurnEnv):
+    """An environment each of whose episodes has a sandbox: ``state["sandbox"]`` while it plays, and its ``state["sandbox_id"]``.
+
+    A subclass calls `open_sandbox` in its `setup_state`. Whatever ends the episode closes the sandbox, once, after the cleanup handlers.
+    `post_rollout` is called right before that, and keeps what rewards need.
+    """
+
+    def __init__(
+        self,
+        *,
+        sandbox: SandboxSpec | None = None,
+        backend: str | None = None,
+        keep_sandbox_for_scoring: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            sandbox: Limits and working directory of the sandboxes; a `SandboxSpec` with its defaults, without network, if None.
+            backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
+            keep_sandbox_for_scoring: Whether reward functions find ``state["sandbox"]``, too. It is closed once they have run.
+            **kwargs: Passed to `MultiTurnEnv`.
+
+        Raises:
+            ConfigurationError: If no such sandbox can be made here: the text says what to install.
+        """
+        super().__init__(**kwargs)
+        self.sandbox_spec = SandboxSpec() if sandbox is None else sandbox
+        self.backend = backend
+        self.keep_sandbox_for_scoring = keep_sandbox_for_scoring
+        sandboxes.check_spec(self.sandbox_spec, self.backend_for(self.sandbox_spec))
+        self.add_rubric(_ClosingRubric())
+
+    def backend_for(self, spec: SandboxSpec) -> str | None:
+        """Return what makes a sandbox: where nothing was chosen, an image needs a container engine."""
+        has_image = spec.image is not None or spec.dockerfile is not None
+        return "container" if has_image and self.backend is None else self.backend
+
+    @hook
+    def get_sandbox_spec(self, state: State) -> Any:
+        """Return what the sandbox of an episode is like. Plain or async."""
+        return Ready(self.sandbox_spec)
+
+    async def open_sandbox(self, state: State, forwards: Mapping[int, str | os.PathLike[str]] | None = None) -> Sandbox:
+        """Make the sandbox of an episode, and put it into its state.
+
+        Args:
+            state: The episode.
+            forwards: Ports inside that lead to unix sockets of the host, beside those of its spec.
+
+        Raises:
+            SandboxError: If it can't be started.
+        """
+        spec: SandboxSpec = await maybe_await(self.get_sandbox_spec, state)
+        if forwards:
+            spec = dataclasses.replace(spec, forwards={**spec.forwards, **forwards})
+        backend = self.backend_for(spec)
+        if backend == "container":  # a limit would hide what the image has in the working directory
+            spec = dataclasses.replace(spec, disk_mb=None)
+        sandbox = await lease_sandbox(spec, backend)
+        state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id
+        return sandbox
+
+    @hook
+    def post_rollout(self, state: State) -> Any:
+        """Look at ``state["sandbox"]`` after an episode that was played to its end: keep what rewards need. Plain or async.
+
+        An `Error` is the episode's.
+        """
+        return Ready()
+
+    async def look_at_sandbox(self, state: State) -> None:
+        """Call `post_rollout`: what is done with the sandbox of an episode that was played to its end, before it is closed."""
+        await maybe_await(self.post_rollout, state)
+
+    @update
+    async def destroy_sandbox(self, state: State) -> None:
+        """Call `post_rollout`, then close the sandbox, unless it is kept for scoring. Where that was done, this does nothing."""
+        was_played = "sandbox" in state and state["is_completed"]
+        try:
+            if was_played:
+                await self.look_at_sandbox(state)
+        finally:
+            if not (was_played and self.keep_sandbox_for_scoring and self.score_rollouts):
+                await _close_sandbox(state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._episode is not None and "sandbox" in self._episode.state:
+            raise EpisodeNotPicklable("a sandbox cannot be pickled or copied: reset() or close() the environment first")
+        return self.__dict__
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether its episodes can be copied in the middle: never, since a sandbox cannot be."""
+        return False
