@@ -56,3 +56,8 @@ def test_an_attempt_does_no_harm(harm: dict[str, str | None], what: str) -> None
 
 def test_nothing_else_was_harmed(harm: dict[str, str | None]) -> None:
     assert set(harm) == set(NAMES)
+
+
+def test_the_guide_names_every_attempt() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "sandboxes.md").read_text(encoding="utf-8").partition("## What was tried")[2]
+    assert [line.split(" | ")[0].removeprefix("| ") for line in guide.splitlines() if line.startswith("| ")][1:] == NAMES

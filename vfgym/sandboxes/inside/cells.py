@@ -36,7 +36,10 @@ def _receive(channel: socket.socket) -> Any:
 def _take(channel: socket.socket, size: int) -> bytes:
     parts = []
     while size:
-        part = channel.recv(min(size, 1 << 20))
+        try:
+            part = channel.recv(min(size, 1 << 20))
+        except OSError:  # the agent has ended
+            part = b""
         if not part:
             os._exit(0)
         parts.append(part)
