@@ -14,18 +14,16 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from tests.registered import playable_ids
 from tests.sampling import SEED
 from vfgym import AssistantMessage, ChatEnv, Response, ToolCall
-from vfgym.data import textarena_environments
-from vfgym.registration import list_registered_ids, register_all
-from vfgym.wrappers.textarena.catalogue import why_not
+from vfgym.registration import register_all
 
 for module in ("Box2D", "mujoco", "pettingzoo", "reasoning_gym", "textarena"):
     pytest.importorskip(module, reason=f"needs {module}")
 register_all()
 
-MISSING = {f"textarena/{game.replace('/', '-')}" for game in textarena_environments() if why_not(game) is not None}
-IDS = [env_id for env_id in list_registered_ids() if env_id not in MISSING]
+IDS = playable_ids()
 DATASETS = [env_id for env_id in IDS if env_id.startswith("reasoning-gym/")]
 GAMES = [env_id for env_id in IDS if env_id not in DATASETS]
 RNG = random.Random(SEED)
