@@ -31,6 +31,7 @@ What is here, from the inside out:
 
 - messages, and what an author writes with: `UserMessage`, `ToolCall`, `Tool`, `Parser`, `Rubric`, and the marks `@reward`, `@stop`, ...
 - environments to subclass: `MultiTurnEnv`, `ToolEnv`, `StatefulToolEnv`; `GameEnv` and `MultiplayerEnv` around games; `EnvGroup` of several
+- sandboxes: `SandboxEnv` and `PythonEnv`, in which the model runs commands and code; `CliAgentEnv` and `HarborEnv`, which programs play
 - who answers: `ModelAgent` with a `ClientConfig` or a `Client`, `RandomAgent`, `OracleAgent`, `ScriptedAgent`, `HumanAgent`
 - runs: `evaluate`, `aevaluate`; `rollout` for training, whose samples `vfgym.training` makes; `replay` of a saved rollout
 """
@@ -86,6 +87,8 @@ from vfgym.wrappers import (
 )
 
 if TYPE_CHECKING:
+    from vfgym.envs.cli_agent import CliAgentEnv
+    from vfgym.envs.harbor import HarborEnv
     from vfgym.envs.python import PythonEnv
     from vfgym.envs.sandbox import SandboxEnv
 
@@ -98,11 +101,13 @@ __all__ = [
     "AssistantMessage",
     "ChatEnv",
     "ChatSpace",
+    "CliAgentEnv",
     "Client",
     "ClientConfig",
     "EnvGroup",
     "GameEnv",
     "GameSessionEnv",
+    "HarborEnv",
     "HumanAgent",
     "JudgeRubric",
     "MathRubric",
@@ -171,7 +176,12 @@ __all__ = [
     "update",
 ]
 
-_LAZY = {"PythonEnv": "vfgym.envs.python", "SandboxEnv": "vfgym.envs.sandbox"}
+_LAZY = {
+    "CliAgentEnv": "vfgym.envs.cli_agent",
+    "HarborEnv": "vfgym.envs.harbor",
+    "PythonEnv": "vfgym.envs.python",
+    "SandboxEnv": "vfgym.envs.sandbox",
+}
 """What is imported when it is first asked for: who needs no sandbox waits for none of it."""
 
 
