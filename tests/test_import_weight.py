@@ -8,6 +8,7 @@ HEAVY = {
     "aiohttp",
     "anthropic",
     "datasets",
+    "docker",
     "docstring_parser",
     "math_verify",
     "mcp",

@@ -276,6 +276,17 @@ async def test_a_port_is_forwarded_to_a_socket_of_the_host(backend: str, tmp_pat
 # The end
 
 
+async def test_one_that_is_cancelled_while_it_is_created_leaves_nothing(backend: str) -> None:
+    """The processes that a test leaves behind are a failure of it."""
+    tasks = [asyncio.ensure_future(create(SandboxSpec(), backend)) for _ in range(6)]
+    for task in tasks:
+        await tasks[0] if task is tasks[0] else await asyncio.sleep(0)
+        task.cancel()
+    for made in await asyncio.gather(*tasks, return_exceptions=True):
+        if not isinstance(made, BaseException):
+            await made.close()
+
+
 async def test_a_closed_sandbox_refuses_everything(backend: str) -> None:
     sandbox = await create(SandboxSpec(), backend)
     running = asyncio.ensure_future(sandbox.exec("sleep 1000"))

@@ -6,6 +6,7 @@ container ends with the process that created it.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 import os
@@ -15,7 +16,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from vfgym.aio.background import on_background_loop
 from vfgym.aio.threads import on_thread
 from vfgym.errors import MissingExtra, SandboxError
 from vfgym.sandboxes import registry
@@ -79,11 +79,12 @@ class ContainerBackend(Backend):
     async def create(self, spec: SandboxSpec) -> ContainerSandbox:
         """Start a container."""
         sandbox = ContainerSandbox(spec, self)
+        starting = asyncio.ensure_future(on_thread(sandbox.start))
         try:
-            pipe = await on_thread(sandbox.start)
-            await on_background_loop(sandbox.attach, pipe)
+            sandbox.attach(await asyncio.shield(starting))
             await sandbox.agent.ready(_STARTS_WITHIN)
         except BaseException:
+            await asyncio.wait([starting])  # where this was cancelled meanwhile
             await sandbox.close()
             raise
         return sandbox
@@ -170,7 +171,7 @@ class ContainerSandbox(AgentSandbox):
             raise SandboxError(f"a container of the image {image} could not be started: {error}") from error
         return pipe
 
-    async def attach(self, pipe: SocketPipe) -> None:
+    def attach(self, pipe: SocketPipe) -> None:
         """Begin to talk to the agent in it."""
         # Where users of the container are root, the limit of processes is the engine's.
         settings = agent_settings(self.spec, processes=None, disk_mb=self.spec.disk_mb)
@@ -184,7 +185,7 @@ class ContainerSandbox(AgentSandbox):
         if hasattr(self, "agent"):
             self.agent.end("the sandbox is closed")
         if self._has_started:
-            await on_thread(registry.remove, self._record, self._remover)
+            await asyncio.shield(on_thread(registry.remove, self._record, self._remover))  # whoever is cancelled meanwhile
 
 
 def _host_options(spec: SandboxSpec) -> dict[str, Any]:

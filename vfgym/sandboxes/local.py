@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -134,11 +135,13 @@ class ProcessSandbox(AgentSandbox):
             SandboxError: If it can't be started.
         """
         registry.add(self._record, self._remover)
+        # By the thread of the background loop, which does not end before us: bubblewrap ends with the thread that started it.
+        starting = asyncio.ensure_future(on_background_loop(self._start, command, env, settings, pass_fds, cwd))
         try:
-            # By the thread of the background loop, which does not end before us: bubblewrap ends with the thread that started it.
-            await on_background_loop(self._start, command, env, settings, pass_fds, cwd)
+            await asyncio.shield(starting)
             await self.agent.ready(_STARTS_WITHIN)
         except BaseException:
+            await asyncio.wait([starting])  # where this was cancelled meanwhile
             await self.close()
             raise
 
@@ -164,7 +167,7 @@ class ProcessSandbox(AgentSandbox):
         self._is_closed = True
         if self._process is not None:
             self.agent.end("the sandbox is closed")
-        await on_thread(self._wait)
+        await asyncio.shield(on_thread(self._wait))  # whoever is cancelled meanwhile
 
     def _wait(self) -> None:
         try:
