@@ -21,7 +21,7 @@ REQUIREMENTS: Mapping[str, Sequence[str]] = {
     "verifiers": ["verifiers==0.1.14", "datasets<4.7"],
     "mini-swe-agent": ["mini-swe-agent==2.4.6", "mcp"],  # an agent's own program; its litellm imports mcp without asking for it
     # Trainers run beside this library, which is installed as it stands here. torch is named first: what asks for it brings CUDA.
-    "trl": ["torch==2.13.0", "trl==1.16.0", "jmespath", "-e", OURS],
+    "trl": ["torch==2.13.0", "trl==1.16.0", "jmespath", "matplotlib", "-e", OURS],
     "skyrl": ["skyrl-gym==0.4.0", "-e", OURS],
     "gem": ["gem-llm==0.1.0", "-e", OURS],
     "tinker": ["torch==2.13.0", "tinker-cookbook==0.5.8", "-e", OURS],

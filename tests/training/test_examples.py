@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from scripts.peers import python_of
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "training"
 LEARN = ["reinforce_frozen_lake", "self_play_tictactoe", "grpo_reasoning_gym"]
 
@@ -19,9 +21,9 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 CASES = [pytest.param(name, marks=[needs_torch] if name.startswith("grpo") else []) for name in LEARN]
 
 
-def curve_of(name: str, seed: int, out: Path, *flags: str) -> dict[str, Any]:
+def curve_of(name: str, seed: int, out: Path, *flags: str, python: str = sys.executable) -> dict[str, Any]:
     """Run an example, and return what it wrote."""
-    command = [sys.executable, str(EXAMPLES / f"{name}.py"), "--seed", str(seed), "--out", str(out), *flags]
+    command = [python, str(EXAMPLES / f"{name}.py"), "--seed", str(seed), "--out", str(out), *flags]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(EXAMPLES.parents[1])}, capture_output=True)
     assert (out / "curve.png").stat().st_size > 1000
     curve: dict[str, Any] = json.loads((out / "curve.json").read_text())
@@ -62,3 +64,26 @@ def test_there_is_nothing_to_learn_from_shuffled_rewards(name: str, tmp_path: Pa
 def test_the_same_seed_gives_the_same_curve(name: str, tmp_path: Path) -> None:
     first, second = (curve_of(name, 1, tmp_path / folder) for folder in ("first", "second"))
     assert {**first, "env_cpu_share": 0} == {**second, "env_cpu_share": 0}
+
+
+@pytest.fixture
+def trl_python() -> str:
+    """The Python of the environment in which TRL is installed."""
+    python = python_of("trl")
+    assert python.exists(), "there is no TRL to train with: python scripts/peers.py trl"
+    return str(python)
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(1800)
+def test_trl_learns_to_call_the_right_tool_in_the_same_way_each_time(trl_python: str, tmp_path: Path) -> None:
+    curves = [curve_of("trl_grpo_tools", seed, tmp_path / folder, python=trl_python) for seed, folder in ((0, "a"), (1, "b"), (0, "c"))]
+    assert min(rise for curve in curves for rise in rise_of(curve)) >= 0.3
+    assert curves[0] == curves[2]
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(900)
+def test_trl_learns_nothing_from_shuffled_rewards(trl_python: str, tmp_path: Path) -> None:
+    _, on_fresh = rise_of(curve_of("trl_grpo_tools", 0, tmp_path, "--shuffle-rewards", python=trl_python))
+    assert on_fresh < 0.05
