@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,11 +88,6 @@ class SandboxSpec:
             if not isinstance(port, int) or not 0 < port < 65536 or not isinstance(path, str | os.PathLike):
                 raise ConfigurationError(f"forwards must map ports to paths of unix sockets, got {port!r}: {path!r}")
         object.__setattr__(self, "forwards", {port: os.path.abspath(path) for port, path in self.forwards.items()})
-
-    def key(self) -> tuple[object, ...]:
-        """Return what is equal for equal specs, and can be hashed."""
-        values = (getattr(self, each.name) for each in dataclasses.fields(self))
-        return tuple(tuple(sorted(value.items())) if isinstance(value, dict) else value for value in values)
 
 
 def _check_number(name: str, value: float | None, least: float, *, is_whole: bool) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _CHUNK = 1 << 16
+_MOST_STREAMS = 256
 _MOST_WAITING = 1 << 22
 """Bytes that a connection has not read yet, beyond which it is cut."""
 
@@ -47,6 +48,9 @@ class Forwards:
         try:
             connection = listener.accept()[0]
         except OSError:
+            return
+        if len(self._streams) >= _MOST_STREAMS:
+            connection.close()
             return
         connection.setblocking(False)
         stream = _Stream(next(self._numbers), connection)
