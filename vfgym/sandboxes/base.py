@@ -9,21 +9,13 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from vfgym.errors import ConfigurationError, SandboxError
-from vfgym.sandboxes import transfer
-from vfgym.sandboxes.agent_client import AgentClient, decode, encode
+from vfgym.errors import SandboxError
 from vfgym.sandboxes.registry import Record
-from vfgym.sandboxes.spec import CellResult, Entry, ExecResult, SandboxSpec, TreeSnapshot, _check_env
+from vfgym.sandboxes.spec import CellResult, ExecResult, SandboxSpec, TreeSnapshot
 
 logger = logging.getLogger(__name__)
-
-_ANSWERS_WITHIN = 60.0
-"""Seconds within which a file operation is answered, and beyond a time limit a command or a cell, by an agent that is not hindered."""
-CHUNK = 1 << 20
 
 
 class Sandbox(ABC):
@@ -157,174 +149,6 @@ class Sandbox(ABC):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
-
-
-class AgentSandbox(Sandbox):
-    """A sandbox whose agent does everything; backends say how it is started and ended."""
-
-    agent: AgentClient
-    most_bytes: int
-    """How much is copied out of it at once, at most."""
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether anything can still be done in it."""
-        return self.agent.end_reason is None
-
-    async def exec(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout: float | None = None,
-        input: str | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        working_dir: str | None = None,
-    ) -> ExecResult:
-        """Run a command: see `Sandbox.exec`."""
-        _check_timeout(timeout)
-        _check_env("env", env or {})
-        data = input.encode() if isinstance(input, str) else input or b""
-        said = await self.agent.ask(
-            "exec",
-            within=None if timeout is None else timeout + _ANSWERS_WITHIN,
-            command=_check_command(command),
-            timeout=timeout,
-            input=encode(data),
-            env=dict(env or {}),
-            working_dir=working_dir,
-        )
-        return ExecResult(
-            exit_code=int(said["exit_code"]),
-            stdout=_text(said["stdout"]),
-            stderr=_text(said["stderr"]),
-            timed_out=bool(said["timed_out"]),
-            truncated=bool(said["truncated"]),
-        )
-
-    async def python(self, code: str, *, timeout: float | None = None) -> CellResult:
-        """Run a cell: see `Sandbox.python`."""
-        _check_timeout(timeout)
-        if not isinstance(code, str):
-            raise ConfigurationError(f"a cell must be a text, got {type(code).__name__}")
-        said = await self.agent.ask("cell", within=None, code=code, timeout=timeout)
-        value, trace = said["value"], said["traceback"]
-        return CellResult(
-            stdout=_text(said["stdout"]),
-            stderr=_text(said["stderr"]),
-            value=None if value is None else str(value),
-            traceback=None if trace is None else str(trace),
-            timed_out=bool(said["timed_out"]),
-            state_is_lost=bool(said["state_is_lost"]),
-            truncated=bool(said["truncated"]),
-            count=int(said["count"]),
-        )
-
-    async def read_file(self, path: str) -> bytes:
-        """Return what is in a file: see `Sandbox.read_file`."""
-        data = bytearray()
-        while True:
-            said = await self._ask("read", path=path, offset=len(data), size=CHUNK)
-            if int(said["size"]) > self.most_bytes:
-                raise SandboxError(
-                    f"{path} has {said['size']} bytes, more than the {self.most_bytes} that a copy from this sandbox may have"
-                )
-            part = decode(said["data"])
-            data += part
-            if not part or len(data) >= int(said["size"]):
-                return bytes(data)
-
-    async def write_file(self, path: str, data: bytes | str) -> None:
-        """Write a file: see `Sandbox.write_file`."""
-        if not isinstance(data, bytes | bytearray | str):
-            raise ConfigurationError(f"a file is written from bytes or a text, got {type(data).__name__}")
-        await self._write(path, data.encode() if isinstance(data, str) else bytes(data), None)
-
-    async def upload(self, local: str | os.PathLike[str], inside: str) -> list[str]:
-        """Copy something into the sandbox: see `Sandbox.upload`."""
-        base = Path(local).absolute()
-        entries, dropped = transfer.resolve_links(transfer.walk(base))
-        if entries and entries[0].path:
-            await self._ask("make_folder", path=inside, mode=None)
-        for entry in entries:
-            path = os.path.join(inside, entry.path) if entry.path else inside
-            if entry.kind == "folder":
-                await self._ask("make_folder", path=path, mode=entry.mode | 0o700)
-            else:
-                await self._write(path, transfer.read(base, entry), entry.mode)
-        return dropped
-
-    async def download(self, inside: str, local: str | os.PathLike[str]) -> list[str]:
-        """Copy something out of the sandbox: see `Sandbox.download`."""
-        entries, dropped = transfer.resolve_links(await self._walk(inside))
-        base, left = Path(local).absolute(), self.most_bytes
-        for entry in entries:
-            if entry.kind == "folder":
-                transfer.make_folder(base, entry)
-                continue
-            data = await self.read_file(os.path.join(inside, entry.file or entry.path) if entry.path else inside)
-            left -= len(data)
-            if left < 0:
-                raise SandboxError(f"{inside} has more than the {self.most_bytes} bytes that a copy from this sandbox may have")
-            transfer.write(base, entry, data)
-        return dropped
-
-    async def snapshot(self) -> TreeSnapshot:
-        """Return the files of the working directory: see `Sandbox.snapshot`."""
-        left, entries = self.most_bytes, []
-        for entry in await self._walk("."):
-            data = await self.read_file(entry.path) if entry.kind == "file" else b""
-            left -= len(data)
-            if left < 0:
-                raise SandboxError(f"the working directory has more than the {self.most_bytes} bytes that a snapshot may have")
-            entries.append((entry, data))
-        return TreeSnapshot(tuple(entries))
-
-    async def restore(self, snapshot: TreeSnapshot) -> None:
-        """Make the working directory what it was: see `Sandbox.restore`."""
-        await self._ask("clear")
-        for entry, data in snapshot.entries:
-            if entry.kind == "folder":
-                await self._ask("make_folder", path=entry.path, mode=entry.mode)
-            elif entry.kind == "link":
-                await self._ask("make_link", path=entry.path, target=entry.target)
-            else:
-                await self._write(entry.path, data, entry.mode)
-
-    async def reset(self) -> None:
-        """Make it as it was when it was created: see `Sandbox.reset`."""
-        problem = (await self._ask("reset"))["problem"]
-        if problem is not None:
-            raise SandboxError(f"the sandbox can't be reset: {problem}")
-
-    async def _ask(self, do: str, **fields: Any) -> dict[str, Any]:
-        return await self.agent.ask(do, within=_ANSWERS_WITHIN, **fields)
-
-    async def _walk(self, path: str) -> list[Entry]:
-        said = await self._ask("walk", path=path)
-        return [transfer.check(Entry(*fields)) for fields in said["entries"]]
-
-    async def _write(self, path: str, data: bytes, mode: int | None) -> None:
-        for start in range(0, max(len(data), 1), CHUNK):
-            part = encode(data[start : start + CHUNK])
-            await self._ask("write", path=path, data=part, append=start > 0, mode=mode)
-
-
-def _check_timeout(timeout: float | None) -> None:
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0):
-        raise ConfigurationError(f"timeout must be a number of seconds above 0, or None for no limit, got {timeout!r}")
-
-
-def _check_command(command: str | Sequence[str]) -> str | list[str]:
-    if isinstance(command, str):
-        return command
-    parts = list(command)
-    if not parts or not all(isinstance(part, str) and "\0" not in part for part in parts):
-        raise ConfigurationError(f"a command must be a line for the shell, or a list of texts that is not empty, got {command!r}")
-    return parts
-
-
-def _text(data: str) -> str:
-    return decode(data).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from vfgym.aio.threads import on_thread
 from vfgym.errors import MissingExtra, SandboxError
 from vfgym.sandboxes import registry
 from vfgym.sandboxes.agent_client import BOOTSTRAP, AgentClient
-from vfgym.sandboxes.base import AgentSandbox, Backend, Probe
+from vfgym.sandboxes.agent_sandbox import AgentSandbox
+from vfgym.sandboxes.base import Backend, Probe
 from vfgym.sandboxes.local import agent_settings, parts_of_environment
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec
 

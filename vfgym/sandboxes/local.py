@@ -17,7 +17,8 @@ from vfgym.aio.threads import on_thread
 from vfgym.errors import SandboxError
 from vfgym.sandboxes import registry
 from vfgym.sandboxes.agent_client import BOOTSTRAP, AgentClient
-from vfgym.sandboxes.base import AgentSandbox, Backend
+from vfgym.sandboxes.agent_sandbox import AgentSandbox
+from vfgym.sandboxes.base import Backend
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, SandboxSpec
 
 _STARTS_WITHIN = 60.0

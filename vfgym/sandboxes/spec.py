@@ -61,7 +61,7 @@ class SandboxSpec:
             raise ConfigurationError("a sandbox has an image or a dockerfile to build one from, got both")
         if not isinstance(self.working_dir, str) or not self.working_dir.startswith("/") or os.path.normpath(self.working_dir) == "/":
             raise ConfigurationError(f"working_dir must be an absolute path below /, such as /workspace, got {self.working_dir!r}")
-        _check_env("env", self.env)
+        check_env("env", self.env)
         object.__setattr__(self, "env", dict(self.env))
         object.__setattr__(self, "working_dir", os.path.normpath(self.working_dir))
         self._take_paths()
@@ -99,7 +99,12 @@ def _check_number(name: str, value: float | None, least: float, *, is_whole: boo
         raise ConfigurationError(f"{name} must be {kind}, got {value!r}")
 
 
-def _check_env(name: str, env: Mapping[str, str]) -> None:
+def check_env(name: str, env: Mapping[str, str]) -> None:
+    """Refuse what can't be environment variables.
+
+    Raises:
+        ConfigurationError: If it can't be; the text calls it `name`.
+    """
     if not isinstance(env, Mapping):
         raise ConfigurationError(f"{name} must map names to texts, got {env!r}")
     for key, value in env.items():
