@@ -13,10 +13,6 @@ _SANDBOX = (
     "it runs commands in a sandbox, and there are no sandboxes here yet. Use vf.StatefulToolEnv, whose tools are functions of"
     " yours that run the commands where you want them"
 )
-_PYTHON = (
-    "it runs the model's code in a sandbox, and there are no sandboxes here yet. Use vf.ToolEnv with a tool of yours that runs"
-    " code where you want it"
-)
 _AGENT = (
     "it is the command line of one agent. Use vf.CliAgentEnv with that as its run_command, or verifiers.v1.Harness, whose program may be"
     " a command of this machine"
@@ -68,11 +64,7 @@ def _at(module: str, names: str, reason: str) -> dict[str, str]:
 
 REASONS: Mapping[str, str] = {
     # Environments
-    **_at("", "SandboxEnv", _SANDBOX),
-    **_at("envs", "sandbox_env", _SANDBOX),
     **_at("envs.experimental", "sandbox_mixin SandboxMixin", _SANDBOX),
-    **_at("", "PythonEnv", _PYTHON),
-    **_at("envs", "python_env", _PYTHON),
     **_at("envs.experimental", "opencode_env opencode_qa_env", _AGENT),
     **_at("envs.experimental.harbor_env", "HarborMCPHealthcheck HarborMCPMixin HarborMCPServer", _HARBOR_MCP),
     **_at("", "RLMEnv", _RLM),
@@ -114,7 +106,6 @@ REASONS: Mapping[str, str] = {
     **_at("", "serve", _SERVER),
     **_at("utils", "serve_utils process_utils", _PROCESSES),
     **_at("utils", "interception_utils tunnel_utils", _INTERCEPTION),
-    **_at("utils", "threaded_sandbox_client", _SANDBOX),
     **_at("utils", "display_utils eval_display eval_utils.run_evaluations_tui", _DISPLAY),
     **_at("utils", "install_utils", _HUB),
     **_at("utils", "env_config_utils heartbeat import_utils version_utils", _INSIDE),

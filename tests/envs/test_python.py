@@ -12,7 +12,7 @@ import pytest
 import vfgym
 from tests.agent_programs import needs_sandbox
 from tests.models import InOrder, calling
-from vfgym.envs.sandboxed import open_sandboxes
+from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import SandboxSpec
 
@@ -58,7 +58,7 @@ def test_the_model_reads_what_came_of_each_cell_and_state_is_kept() -> None:
     assert info["metrics"]["python_calls"] == 7
     assert info["metrics"]["python_ready_wait_time"] > 0
     assert env.episode.state["python_state"]["execution_count"] == 7
-    assert open_sandboxes() == []
+    assert sandboxes_in_use() == []
 
 
 def test_a_cell_that_cannot_be_interrupted_is_killed_and_its_state_is_lost() -> None:
@@ -126,7 +126,7 @@ def test_many_episodes_at_once_leave_flat_memory_and_no_process() -> None:
         results = vfgym.evaluate(env, agent, **play)
         assert results["metadata"]["avg_reward"] == 1.0
         used.append(_resident_mb())
-        assert open_sandboxes() == []  # of processes, the suite's own check of each test knows
+        assert sandboxes_in_use() == []  # of processes, the suite's own check of each test knows
         del results
     assert used[2] - used[1] < 30, used
 

@@ -13,7 +13,7 @@ import vfgym
 from tests.agent_programs import needs_sandbox, running
 from tests.models import InOrder, calling
 from vfgym import sandboxes
-from vfgym.envs.sandboxed import open_sandboxes
+from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable, ModelError, SandboxError
 from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
@@ -81,12 +81,12 @@ def test_where_commands_run_can_be_said_for_each_episode() -> None:
 async def test_stepped_and_rolled_out_episodes_are_the_same_and_leave_nothing() -> None:
     env = Writing()
     await env.areset(seed=0)
-    assert len(open_sandboxes()) == 1
+    assert len(sandboxes_in_use()) == 1
     await env.astep(WRITE)
     *_, reward, terminated, _, _ = await env.astep("done")
     rolled_out = await env.rollout(env.tasks.input(0), InOrder(WRITE, "done"), "m")
     stepped = env.episode.state
-    assert (reward, terminated, open_sandboxes()) == (1.0, True, [])
+    assert (reward, terminated, sandboxes_in_use()) == (1.0, True, [])
     assert (stepped["written"], stepped["completion"]) == (rolled_out["written"], rolled_out["completion"])
     assert pickle.loads(pickle.dumps(dict(stepped)))["sandbox_id"].startswith("vfgym-")  # nothing that lives is left in it
 
@@ -99,13 +99,13 @@ def test_runs_forks_and_vectors_play_each_episode_in_a_sandbox_of_its_own() -> N
     assert results["metadata"]["avg_reward"] == 1.0
     vector = ChatVectorEnv([env.fork, env.fork])
     vector.reset(seed=0)
-    assert len(open_sandboxes()) == 2
+    assert len(sandboxes_in_use()) == 2
     vector.step([WRITE, WRITE])
     _, rewards, terminated, *_ = vector.step(["done", "done"])
     assert (list(rewards), list(terminated)) == ([1.0, 1.0], [True, True])
     vector.close()
     env.close()
-    assert open_sandboxes() == []
+    assert sandboxes_in_use() == []
 
 
 @pytest.mark.parametrize("how", ["close", "reset", "truncate", "max_turns", "model", "hook", "cancelled"])
@@ -116,14 +116,14 @@ async def test_whatever_ends_an_episode_closes_its_sandbox_once(how: str) -> Non
 
     env = (Failing if how == "hook" else vfgym.SandboxEnv)(dataset=ROWS, max_turns=1 if how == "max_turns" else 9)
     await env.areset(seed=0)
-    [first] = open_sandboxes()
+    [first] = sandboxes_in_use()
     sandbox = env.episode.state["sandbox"]
     sleep = calling(("bash", {"command": "sleep 600; : vfgym-sandbox-test"}))
     if how == "close":
         await env.aclose()
     elif how == "reset":
         await env.areset(seed=0)
-        assert first not in open_sandboxes()
+        assert first not in sandboxes_in_use()
         await env.aclose()
     elif how == "truncate":
         await env.atruncate()
@@ -141,7 +141,7 @@ async def test_whatever_ends_an_episode_closes_its_sandbox_once(how: str) -> Non
         step.cancel()
         with pytest.raises(asyncio.CancelledError):
             await step
-    assert open_sandboxes() == []
+    assert sandboxes_in_use() == []
     assert not sandbox.is_alive
     assert running("vfgym-sandbox-test") == []
 
@@ -162,7 +162,7 @@ async def test_time_that_runs_out_kills_the_command() -> None:
     await env.areset(seed=0)
     *_, truncated, info = await env.astep(calling(("bash", {"command": "sleep 600; : vfgym-deadline-test"})))
     assert (truncated, info["stop_condition"]) == (True, "timeout_reached")
-    assert (running("vfgym-deadline-test"), open_sandboxes()) == ([], [])
+    assert (running("vfgym-deadline-test"), sandboxes_in_use()) == ([], [])
 
 
 def test_a_sandbox_is_not_copied_and_an_environment_between_episodes_is() -> None:

@@ -63,6 +63,19 @@ NAMES: dict[str, list[str]] = {
     "envs.singleturn_env": ["SingleTurnEnv"],
     "envs.tool_env": ["ToolMonitorRubric", "ToolEnv"],
     "envs.stateful_tool_env": ["StatefulToolEnv"],
+    "envs.sandbox_env": [
+        *("SandboxCreationError", "SandboxNotReadyError", "SandboxMonitorRubric", "SandboxState", "CreateSandboxRequest"),
+        *("CommandTimeoutError", "ThreadedAsyncSandboxClient(max_workers, max_connections, max_keepalive_connections)"),
+        "SandboxEnv(sandbox_name, docker_image, start_command, cpu_cores, memory_gb, disk_size_gb, gpu_count, timeout_minutes)",
+        "SandboxEnv(timeout_per_command_seconds, environment_vars, team_id, advanced_configs, labels, max_retries, base_delay)",
+        "SandboxEnv(backoff_factor, max_backoff_seconds, jitter, stop_errors, sandbox_client_max_workers)",
+        "SandboxEnv(sandbox_client_max_connections, sandbox_client_max_keepalive_connections)",
+    ],
+    "envs.python_env": [
+        *("PythonWorkerNotReadyError", "PythonWorkerRequestError", "PythonWorkerDeadError", "PythonMonitorRubric"),
+        *("PythonWorkerState", "PythonEnv(pip_install_packages, max_startup_wait_seconds)"),
+    ],
+    "utils.threaded_sandbox_client": ["ThreadedAsyncSandboxClient"],
     "envs.env_group": ["ENV_GROUP_INFO_KEY", "EnvGroupRubric", "EnvGroup"],
     "envs.experimental": ["CliAgentEnv", "HarborEnv"],
     "envs.experimental.cli_agent_env": [

@@ -11,9 +11,8 @@ from tests.programs import run_python
 from verifiers_compat.not_offered import REASONS, find_reason
 
 REQUESTS = {
-    "from verifiers.envs.python_env import PythonEnv": "runs the model's code in a sandbox",
-    "from verifiers.envs.sandbox_env import SandboxMonitorRubric": "no sandboxes here yet",
-    "from verifiers.envs import python_env": "runs the model's code in a sandbox",
+    "from verifiers.envs.integrations.browser_env import BrowserEnv": "browsers of a hosted service",
+    "from verifiers.envs.integrations import browser_env": "browsers of a hosted service",
     "from verifiers.envs.experimental.harbor_env import HarborMCPServer": "bring MCP servers are not offered",
     "from verifiers.envs.experimental.composable.tasksets.swe import make_swe_taskset": "Taskset and Harness",
     "from verifiers.envs.integrations.browser_env.modes.base import BrowserMode": "browsers of a hosted service",
@@ -22,8 +21,8 @@ REQUESTS = {
     "from verifiers.scripts.tui import main": "load_results",
     "from verifiers.serve import EnvServer": "in the process that plays them",
     "from verifiers import GRPOTrainer": "no trainer is part of this package",
-    "import verifiers as vf; vf.SandboxEnv": "no sandboxes here yet",
-    "from verifiers_compat.envs import python_env": "runs the model's code in a sandbox",
+    "import verifiers as vf; vf.BrowserEnv": "browsers of a hosted service",
+    "from verifiers_compat.envs.integrations import browser_env": "browsers of a hosted service",
 }
 """Ways to ask for what is not offered, and words of the reason."""
 
@@ -62,7 +61,7 @@ def test_every_name_that_is_not_offered_says_why(answers: dict[str, str]) -> Non
 
 
 def test_modules_that_are_not_offered_say_why(answers: dict[str, str]) -> None:
-    for path in ("envs.sandbox_env", "envs.experimental.rlm_env", "scripts.tui", "cli.tui", "serve", "rl", "v1.packages"):
+    for path in ("envs.integrations.browser_env", "envs.experimental.rlm_env", "scripts.tui", "cli.tui", "serve", "rl", "v1.packages"):
         assert answers[f"import {path}"] == f"ModuleNotFoundError: verifiers.{path} is not offered: {REASONS[path]}"
 
 
@@ -76,7 +75,7 @@ def test_the_reason_is_that_of_the_name(answers: dict[str, str]) -> None:
 def test_what_was_never_there_has_no_reason() -> None:
     assert find_reason("envs.no_such_env") is None
     assert find_reason("") is None
-    assert find_reason("envs.python_env_of_mine") is None
+    assert find_reason("envs.browser_env_of_mine") is None
 
 
 def test_the_guide_names_the_classes_that_are_not_offered() -> None:

@@ -58,3 +58,20 @@ def spec_of_arguments(spec: SandboxSpec, backend: str | None, **arguments: Any) 
 @functools.cache
 def _tell_what_is_not_used() -> None:
     logger.info("sandboxes without an image do not use %s", ", ".join(_OF_CONTAINERS))
+
+
+def spec_of_request(spec: SandboxSpec, backend: str | None, request: Any) -> SandboxSpec:
+    """Return a spec with what a documented request says (`CreateSandboxRequest`, or the hosted service's own).
+
+    Args:
+        spec: What else the sandbox is asked for.
+        backend: What makes the sandboxes.
+        request: Has ``docker_image``, ``memory_gb``, ``environment_vars``, ... as attributes, each of which may be None or missing.
+
+    Raises:
+        ConfigurationError: As of `spec_of_arguments`.
+    """
+    names = ("memory_gb", "disk_size_gb", "gpu_count", *_OF_CONTAINERS)
+    given = {name: getattr(request, name, None) for name in names}
+    spec = spec_of_arguments(spec, backend, **{name: value for name, value in given.items() if value is not None})
+    return dataclasses.replace(spec, env={**spec.env, **(getattr(request, "environment_vars", None) or {})})

@@ -129,7 +129,7 @@ class CliAgentEnv(SandboxedEnv):
         port = free_port()
         addresses = endpoint.variables(state["model"] or "model", port)
         state["interception_base_url"] = addresses["OPENAI_BASE_URL"]
-        sandbox = await self.open_sandbox(state, forwards={port: endpoint.socket_path})
+        sandbox = await self.lease_sandbox(state, forwards={port: endpoint.socket_path})
         await sandbox.write_file(f"{TASK_FOLDER}/instruction.md", self.instruction(state))
         for inside, local in self.uploads.items():
             await sandbox.upload(local, inside)

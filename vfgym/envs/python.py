@@ -73,8 +73,15 @@ class PythonEnv(SandboxEnv):
 
     @hook
     async def get_sandbox_spec(self, state: State) -> Any:
-        """Return what the sandbox of an episode is like, with the packages, which are installed now if nobody has."""
-        spec: SandboxSpec = await maybe_await(super().get_sandbox_spec, state)
+        """Return what the sandbox of an episode is like, with the packages."""
+        return await self.add_packages(await maybe_await(super().get_sandbox_spec, state))
+
+    async def add_packages(self, spec: SandboxSpec) -> SandboxSpec:
+        """Return a spec with the packages, which are installed now if nobody has.
+
+        Raises:
+            SandboxError: If they can't be installed.
+        """
         folder = await find_packages(self.pip_install_packages)
         return spec if folder is None else dataclasses.replace(spec, python=folder)
 

@@ -87,7 +87,7 @@ class SandboxEnv(SandboxedEnv, StatefulToolEnv):
     async def setup_state(self, state: State) -> State:
         """Make the sandbox."""
         began = time.perf_counter()
-        await self.open_sandbox(state)
+        await self.lease_sandbox(state)
         state["sandbox_state"] = {"ready": True, "ready_wait_time": time.perf_counter() - began, "command_execution_times": []}
         return state
 

@@ -32,18 +32,20 @@ def find_sandbox(sandbox_id: str) -> Sandbox:
     return _leased[sandbox_id]
 
 
-def open_sandboxes() -> list[str]:
+def sandboxes_in_use() -> list[str]:
     """Return the ids of the sandboxes of all episodes that play."""
     return list(_leased)
 
 
-async def lease_sandbox(spec: SandboxSpec, backend: str | None) -> Sandbox:
+async def open_sandbox(spec: SandboxSpec, backend: str | None) -> Sandbox:
     """Return a new sandbox, which `find_sandbox` finds until it is given back.
 
     Raises:
         ConfigurationError: If the backend does not work here, or can't keep what the spec asks for.
         SandboxError: If the sandbox can't be started.
     """
+    if backend == "container":  # a limit would hide what the image has in the working directory
+        spec = dataclasses.replace(spec, disk_mb=None)
     sandbox = await sandboxes.create(spec, backend=backend)
     _leased[sandbox.id] = sandbox
     return sandbox
@@ -74,7 +76,7 @@ class _ClosingRubric(Rubric):
 class SandboxedEnv(MultiTurnEnv):
     """An environment each of whose episodes has a sandbox: ``state["sandbox"]`` while it plays, and its ``state["sandbox_id"]``.
 
-    A subclass calls `open_sandbox` in its `setup_state`. Whatever ends the episode closes the sandbox, once, after the cleanup handlers.
+    A subclass calls `lease_sandbox` in its `setup_state`. Whatever ends the episode closes the sandbox, once, after the cleanup handlers.
     `post_rollout` is called right before that, and keeps what rewards need.
     """
 
@@ -114,7 +116,15 @@ class SandboxedEnv(MultiTurnEnv):
         """Return what the sandbox of an episode is like. Plain or async."""
         return Ready(self.sandbox_spec)
 
-    async def open_sandbox(self, state: State, forwards: Mapping[int, str | os.PathLike[str]] | None = None) -> Sandbox:
+    async def open_sandbox(self, spec: SandboxSpec) -> Sandbox:
+        """Return a new sandbox. Override it to try again, say.
+
+        Raises:
+            SandboxError: If it can't be started.
+        """
+        return await open_sandbox(spec, self.backend_for(spec))
+
+    async def lease_sandbox(self, state: State, forwards: Mapping[int, str | os.PathLike[str]] | None = None) -> Sandbox:
         """Make the sandbox of an episode, and put it into its state.
 
         Args:
@@ -127,10 +137,7 @@ class SandboxedEnv(MultiTurnEnv):
         spec: SandboxSpec = await maybe_await(self.get_sandbox_spec, state)
         if forwards:
             spec = dataclasses.replace(spec, forwards={**spec.forwards, **forwards})
-        backend = self.backend_for(spec)
-        if backend == "container":  # a limit would hide what the image has in the working directory
-            spec = dataclasses.replace(spec, disk_mb=None)
-        sandbox = await lease_sandbox(spec, backend)
+        sandbox = await self.open_sandbox(spec)
         state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id
         return sandbox
 

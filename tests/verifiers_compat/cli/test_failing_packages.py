@@ -35,14 +35,14 @@ CASES = {
         ["URLError", "Connection refused", "(broken_env.py:4)", "from the network", "HF_HUB_OFFLINE=1"],
     ),
     "uses a module that is not offered": (
-        "from verifiers.envs.python_env import PythonEnv",
+        "from verifiers.envs.integrations.browser_env import BrowserEnv",
         ConfigurationError,
-        ["importing", "verifiers.envs.python_env is not offered: it runs the model's code in a sandbox", "(broken_env.py:2)"],
+        ["importing", "verifiers.envs.integrations.browser_env is not offered: it drives browsers", "(broken_env.py:2)"],
     ),
     "uses a name that is not offered": (
-        "def load_environment():\n    return vf.SandboxEnv()",
+        "def load_environment():\n    return vf.BrowserEnv()",
         ConfigurationError,
-        ["loading", "verifiers.SandboxEnv is not offered: ", "Use vf.StatefulToolEnv", "(broken_env.py:3)"],
+        ["loading", "verifiers.BrowserEnv is not offered: ", "Use vf.ToolEnv", "(broken_env.py:3)"],
     ),
     "imports what is not installed": (
         "import no_such_module",

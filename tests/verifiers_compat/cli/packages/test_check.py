@@ -72,14 +72,14 @@ def test_names_are_found_however_they_are_reached(check: Callable[..., Report], 
     report = check(code.format("MultiTurnEnv"))
     assert report.offered == ["verifiers.MultiTurnEnv"]
     assert report.is_complete
-    report = check(code.format("PythonEnv"))
-    assert "runs the model's code in a sandbox" in names_of(report)["PythonEnv"]
+    report = check(code.format("BrowserEnv"))
+    assert "drives browsers of a hosted service" in names_of(report)["BrowserEnv"]
     assert not report.is_complete
 
 
 def test_submodules_and_attributes_are_names_too(check: Callable[..., Report]) -> None:
     report = check(
-        "import verifiers.v1 as v1\nimport verifiers.envs.python_env\nfrom verifiers.rubrics.rubric import Rubric\n"
+        "import verifiers.v1 as v1\nimport verifiers.envs.integrations.browser_env\nfrom verifiers.rubrics.rubric import Rubric\n"
         "from verifiers.envs.tool_env import _private\nfrom verifiers.utils import no_such\n"
         "v1.Taskset\nv1.HarborTaskset\nRubric.score_rollout\nRubric.no_method\n"
     )
@@ -89,7 +89,7 @@ def test_submodules_and_attributes_are_names_too(check: Callable[..., Report]) -
     assert "private name" in absent["envs.tool_env._private"]
     assert "no such name" in absent["utils.no_such"]
     assert "no such name" in absent["rubrics.rubric.Rubric.no_method"]
-    assert "sandbox" in absent["envs.python_env"]
+    assert "browser" in absent["envs.integrations.browser_env"]
 
 
 def test_a_misspelt_name_is_recognised(check: Callable[..., Report]) -> None:
@@ -110,7 +110,7 @@ def test_a_misspelt_name_is_recognised(check: Callable[..., Report]) -> None:
 )
 def test_what_a_package_does_without_is_not_missing(check: Callable[..., Report], code: str, is_complete: bool) -> None:
     """Names and libraries alike."""
-    assert check(code.format("from verifiers.envs.python_env import PythonEnv")).is_complete is is_complete
+    assert check(code.format("from verifiers.envs.integrations.browser_env import BrowserEnv")).is_complete is is_complete
     assert check(code.format("import no_such_library")).is_complete is is_complete
 
 
@@ -255,7 +255,7 @@ def test_only_what_the_environment_imports_is_read(write: Callable[..., Path]) -
             "two_files/parts.py": "import verifiers as vf\nvf.Rubric",
             "two_files/deep/__init__.py": "",
             "two_files/deep/more.py": "from .. import parts\nimport verifiers as vf\nvf.Parser",
-            "two_files/unused.py": "import verifiers as vf\nvf.PythonEnv",
+            "two_files/unused.py": "import verifiers as vf\nvf.BrowserEnv",
             "tests/test_it.py": "import pytest, no_such",
         },
     )
@@ -353,14 +353,14 @@ def run_install(*arguments: str) -> int:
 def test_the_report_for_people(write: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     """It fits 80 columns, and the exit code says whether anything is missing. Nothing of the package runs."""
     code = "import verifiers as vf\nimport library_of_mine\nfrom datasets import load_dataset\n1 / 0\nclass Game(vf.GymEnv):\n    pass\n"
-    write("word-count", {"word_count.py": code + "vf.ensure_keys(['MY_VARIABLE'])\nload_dataset('org/data')\nvf.SandboxEnv" + LOADER})
+    write("word-count", {"word_count.py": code + "vf.ensure_keys(['MY_VARIABLE'])\nload_dataset('org/data')\nvf.BrowserEnv" + LOADER})
     assert run_install("--check", "word-count") == 1
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())
     words = " ".join(out.split())
     for expected in (
         "verifiers, here GymEnv, ensure_keys",
-        "SandboxEnv (word_count.py:9): it runs commands in a sandbox",
+        "BrowserEnv (word_count.py:9): it drives browsers of a hosted service",
         "word_count.Game refines GymEnv",
         "Here: a model call is a move.",
         "library_of_mine (word_count.py:2): not installed, and the package does not require it. Run: pip install library_of_mine",
@@ -380,11 +380,11 @@ def test_the_report_for_people(write: Callable[..., Path], capsys: pytest.Captur
 
 
 def test_the_report_as_json(write: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-    write("word-count", {"word_count.py": "import verifiers as vf\nvf.SandboxEnv" + LOADER})
+    write("word-count", {"word_count.py": "import verifiers as vf\nvf.BrowserEnv" + LOADER})
     assert run_install("--check", "--json", "word-count") == 1
     out = capsys.readouterr().out
     report = Report.model_validate_json(out)
-    assert list(names_of(report)) == ["SandboxEnv"]
+    assert list(names_of(report)) == ["BrowserEnv"]
     assert json.loads(out)["is_complete"] is False
     assert run_install("--json", "word-count") == 2
     assert "give --check" in capsys.readouterr().err

@@ -65,10 +65,10 @@ def test_what_verifiers_would_bring_is_installed(workspace: Path, asked: list[An
 
 def test_names_that_are_not_offered_are_noted(workspace: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     """The package is installed all the same: perhaps its other parts are wanted."""
-    write(Path("environments/word_count"), "from verifiers.envs.python_env import PythonEnv", "verifiers")
+    write(Path("environments/word_count"), "from verifiers.envs.integrations.browser_env import BrowserEnv", "verifiers")
     assert run_install("word-count") == 0
     err = capsys.readouterr().err
-    assert "note: word-count uses verifiers.envs.python_env.PythonEnv (word_count.py:1), which is not offered: it runs the model's" in err
+    assert "note: word-count uses verifiers.envs.integrations.browser_env.BrowserEnv (word_count.py:1), which is not offered" in err
 
 
 @pytest.mark.parametrize(

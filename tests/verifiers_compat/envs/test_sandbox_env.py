@@ -1,0 +1,264 @@
+"""`SandboxEnv` and `PythonEnv` as published packages use them: hooks, arguments, the client of sandboxes, and states."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+from tests.agent_programs import needs_sandbox
+from tests.verifiers_compat.models import calling, evaluated, rolled_out, texts
+from verifiers_compat.alias import install, uninstall
+from vfgym import sandboxes
+from vfgym.envs.sandboxed import sandboxes_in_use
+from vfgym.errors import ConfigurationError
+from vfgym.sandboxes import SandboxSpec
+
+pytestmark = needs_sandbox
+
+ROWS = Dataset.from_list([{"question": "Make the tests pass.", "answer": "7", "info": {"number": 7}}])
+
+
+@pytest.fixture(scope="module")
+def vf() -> Iterator[Any]:
+    """The package as published environments import it."""
+    install()
+    import verifiers
+
+    yield verifiers
+    uninstall()
+
+
+def bash(*commands: str) -> dict[str, Any]:
+    return calling(*(("bash", {"command": command}) for command in commands))
+
+
+def python(code: str) -> dict[str, Any]:
+    return calling(("python", {"code": code}))
+
+
+async def test_commands_are_answered_in_the_documented_texts(vf: Any) -> None:
+    """§ SandboxEnv: the documented signature, tool, texts, states and metrics."""
+    env = vf.SandboxEnv(
+        sandbox_name="mine",
+        docker_image="python:3.11-slim",
+        start_command="tail -f /dev/null",
+        cpu_cores=1,
+        memory_gb=1,
+        disk_size_gb=1,
+        gpu_count=0,
+        timeout_minutes=60,
+        timeout_per_command_seconds=1,
+        environment_vars={"NAME": "me"},
+        team_id=None,
+        advanced_configs=None,
+        labels=["a"],
+        dataset=ROWS,
+        backend="bwrap",
+    )
+    assert [(tool.name, list(tool.parameters["properties"])) for tool in env.tool_defs] == [("bash", ["command"])]
+    commands = ("echo ' a '; echo b >&2", "true", "sleep 60", "echo $NAME; df -m / | tail -1 | awk '{print $2}'")
+    state = await rolled_out(env, bash(*commands), "done")
+    assert texts(state["completion"]) == ["a\nstderr:\nb", "(no output)", "Error: Command timed out after 1s", "me\n1024"]
+    assert state["sandbox_id"].startswith("vfgym-")
+    assert (state["sandbox_state"]["ready"], state["sandbox_state"]["command_execution_times"][2]) == (True, 1)
+    [row] = await evaluated(env, bash("true"), "done")
+    assert {"sandbox_ready_wait_time", "sandbox_command_execution_time", "total_tool_calls", "bash_calls"} < row["metrics"].keys()
+    assert (row["metrics"]["sandbox_ready_wait_time"] > 0, row["error"], sandboxes_in_use()) == (True, None, [])
+
+
+async def test_a_published_kind_of_subclass(vf: Any, tmp_path: Path) -> None:
+    """Tools that call bash, files that are uploaded, an image of the row, and what `post_rollout` keeps for the reward."""
+    (tmp_path / "test.sh").write_text("test -e /app/number.txt && cat /app/number.txt")
+
+    class Repair(vf.SandboxEnv):
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            self.remove_tool(self.bash)
+            self.add_tool(self.write, args_to_skip=["sandbox_id", "sandbox_state"])
+
+        def get_sandbox_request(self, state: Any) -> Any:
+            return self.sandbox_request.model_copy(update={"environment_vars": {"NUMBER": str(state["info"]["number"])}})
+
+        async def setup_state(self, state: Any, **kwargs: Any) -> Any:
+            state = await super().setup_state(state, **kwargs)
+            await self.sandbox_client.wait_for_creation(state["sandbox_id"], max_attempts=3)
+            await self.sandbox_client.execute_command(state["sandbox_id"], "mkdir -p /app /tests", timeout=10)
+            await self.sandbox_client.upload_file(state["sandbox_id"], "/tests/test.sh", str(tmp_path / "test.sh"))
+            return state
+
+        def update_tool_args(self, tool_name: str, tool_args: Any, messages: Any, state: Any, **kwargs: Any) -> Any:
+            updated = super().update_tool_args(tool_name, tool_args, messages, state, **kwargs)
+            return {**updated, "sandbox_id": state["sandbox_id"], "sandbox_state": state["sandbox_state"]}
+
+        async def write(self, line: str, sandbox_id: str, sandbox_state: Any) -> str:
+            """Write a line."""
+            return await self.bash(f"{line} > number.txt; ls", sandbox_id=sandbox_id, sandbox_state=sandbox_state, working_dir="/app")
+
+        async def post_rollout(self, state: Any) -> None:
+            ran = await self.with_retry(self.sandbox_client.execute_command)(state["sandbox_id"], "sh /tests/test.sh", working_dir="/tests")
+            state["tests"] = (ran.exit_code, ran.stdout.strip())
+
+    async def passes(state: Any, answer: str) -> float:
+        return float(state["tests"] == (0, answer))
+
+    env = Repair(dataset=ROWS, rubric=vf.Rubric(passes), max_retries=2, base_delay=0.0)
+    assert [tool.name for tool in env.tool_defs] == ["write"]
+    [row] = await evaluated(env, calling(("write", {"line": "echo $NUMBER"})), "done")
+    assert (texts(row["completion"]), row["reward"], row["error"]) == (["number.txt"], 1.0, None)
+    assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
+
+
+async def test_the_client_works_in_sandboxes_of_its_own_too(vf: Any, tmp_path: Path) -> None:
+    from verifiers.envs.sandbox_env import CommandTimeoutError, CreateSandboxRequest, ThreadedAsyncSandboxClient
+
+    client = ThreadedAsyncSandboxClient(max_workers=5)
+    made = await client.create(CreateSandboxRequest(name="mine", memory_gb=1))
+    assert (made.name, (await client.get(made.id)).status) == ("mine", "RUNNING")
+    await client.upload_bytes(made.id, "/data/a.txt", b"abc", "a.txt")
+    assert (await client.read_file(made.id, "/data/a.txt")).content == "abc"
+    await client.download_file(made.id, "/data/a.txt", str(tmp_path / "b.txt"))
+    assert (tmp_path / "b.txt").read_text() == "abc"
+    ran = await client.execute_command(made.id, "echo $A; exit 3", working_dir="/data", env={"A": "b"})
+    assert (ran.stdout, ran.stderr, ran.exit_code) == ("b\n", "", 3)
+    with pytest.raises(CommandTimeoutError, match=r"timed out after 0\.2s"):
+        await client.execute_command(made.id, "sleep 60", timeout=0.2)
+    job = await client.start_background_job(made.id, "cat; echo done; while [ ! -e /data/go ]; do sleep 0.01; done")
+    assert not (await client.get_background_job(made.id, job)).completed
+    await client.upload_bytes(made.id, "/data/go", b"")
+    while not (await client.get_background_job(made.id, job)).completed:
+        await client.execute_command(made.id, "true")
+    assert (await client.get_background_job(made.id, job)).stdout == "done\n"
+    assert (await client.run_background_job(made.id, "echo a")).exit_code == 0
+    await client.bulk_delete([made.id])
+    with pytest.raises(vf.SandboxError, match="there is no sandbox"):
+        await client.execute_command(made.id, "true")
+
+
+async def test_creating_is_tried_again_and_what_fails_is_recorded(vf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from verifiers.envs.sandbox_env import SandboxCreationError
+
+    create, attempts = sandboxes.create, []
+
+    async def fail(spec: Any, backend: Any = None) -> Any:
+        attempts.append(spec)
+        if len(attempts) < 3:
+            raise vf.SandboxError("no room")
+        return await create(spec, backend=backend)
+
+    monkeypatch.setattr(sandboxes, "create", fail, raising=False)
+    env = vf.SandboxEnv(dataset=ROWS, max_retries=3, base_delay=0.0)
+    assert texts((await rolled_out(env, bash("echo a"), "done"))["completion"]) == ["a"]
+    attempts.clear()
+    state = await rolled_out(vf.SandboxEnv(dataset=ROWS, max_retries=2, base_delay=0.0), "never")
+    assert isinstance(state["error"], SandboxCreationError)
+    assert isinstance(state["error"], vf.InfraError)
+    assert (len(attempts), state["trajectory"], str(state["error"])) == (2, [], "a sandbox could not be created: no room")
+    with pytest.raises(ConfigurationError, match="max_retries must be the number of attempts"):
+        vf.SandboxEnv(dataset=ROWS, max_retries=0)
+
+
+async def test_a_rollout_may_end_its_sandbox_itself(vf: Any) -> None:
+    class Hasty(vf.SandboxEnv):
+        @vf.cleanup(priority=10)
+        async def hurry(self, state: Any) -> None:
+            await self.destroy_sandbox(state)
+
+        async def post_rollout(self, state: Any) -> None:
+            state["looked"] = state.get("looked", 0) + 1
+
+    state = await rolled_out(Hasty(dataset=ROWS), "done")
+    assert (state["looked"], sandboxes_in_use()) == (1, [])
+
+
+async def test_a_rollout_that_was_not_ended_is_torn_down(vf: Any) -> None:
+    env = vf.SandboxEnv(dataset=ROWS)
+    made = await env.open_sandbox(SandboxSpec())
+    assert env.active_sandboxes == {made.id}
+    await env.teardown_sandboxes()
+    assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"docker_image": "acme/tools:1"}, "docker_image='acme/tools:1' needs backend='container'"),
+        ({"start_command": "serve"}, "start_command='serve' needs backend='container'"),
+        ({"cpu_cores": 4}, "cpu_cores=4.* needs backend='container'"),
+        ({"team_id": "t"}, "team_id='t' needs backend='container'"),
+        ({"gpu_count": 1}, "gpu_count must be 0, since sandboxes have no GPUs; got 1"),
+        ({"backend": "bwrp"}, "Did you mean `bwrap`"),
+    ],
+)
+def test_what_sandboxes_do_not_offer_is_refused_at_construction(vf: Any, arguments: dict[str, Any], said: str) -> None:
+    for cls in (vf.SandboxEnv, vf.PythonEnv):
+        with pytest.raises(ConfigurationError, match=said):
+            cls(dataset=ROWS, **arguments)
+
+
+async def test_an_image_of_a_row_needs_an_engine(vf: Any) -> None:
+    class Images(vf.SandboxEnv):
+        def get_sandbox_request(self, state: Any) -> Any:
+            return self.sandbox_request.model_copy(update={"docker_image": "acme/seven"})
+
+    state = await rolled_out(Images(dataset=ROWS, backend="bwrap"), "never")
+    assert "docker_image='acme/seven' needs backend='container'" in str(state["error"])
+    assert state["trajectory"] == []
+
+
+# PythonEnv
+
+
+async def test_python_keeps_its_state_and_has_its_packages(vf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """§ PythonEnv: a persistent REPL; what pip is given is there, without a network inside."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    wheel = tmp_path / "small-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("small.py", "number = 7\n")
+        file.writestr("small-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1.0\n")
+        file.writestr("small-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr("small-1.0.dist-info/RECORD", "small.py,,\n")
+    env = vf.PythonEnv(pip_install_packages=f"--no-index {wheel}", max_startup_wait_seconds=60, dataset=ROWS, max_turns=9)
+    assert isinstance(env, vf.SandboxEnv)
+    assert [(tool.name, list(tool.parameters["properties"])) for tool in env.tool_defs] == [("python", ["code"])]
+    state = await rolled_out(env, python("import small\nprint('a')\nx = small.number"), python("x"), python("y"), "7")
+    first, second, third = texts(state["completion"])
+    assert (first, second) == ("a", "Out[2]: 7")
+    assert third.endswith("NameError: name 'y' is not defined")
+    assert state["python_state"]["execution_count"] == 3
+    [row] = await evaluated(env, "7")
+    assert {"python_ready_wait_time", "sandbox_ready_wait_time", "python_calls"} < row["metrics"].keys()
+
+
+async def test_errors_of_python_have_their_documented_names(vf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from verifiers.envs.python_env import PythonWorkerDeadError, PythonWorkerNotReadyError, PythonWorkerRequestError
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    state = await rolled_out(vf.PythonEnv("--no-such-option-of-pip", dataset=ROWS), "never")
+    assert isinstance(state["error"], PythonWorkerNotReadyError)
+    assert "no such option: --no-such-option-of-pip" in str(state["error"])
+    state = await rolled_out(vf.PythonEnv("", max_startup_wait_seconds=1e-9, dataset=ROWS), "never")
+    assert isinstance(state["error"], PythonWorkerNotReadyError)
+    assert issubclass(PythonWorkerDeadError, vf.SandboxError)
+    assert issubclass(PythonWorkerRequestError, vf.SandboxError)
+    assert sandboxes_in_use() == []
+
+
+def test_the_documented_defaults_are_kept_and_installed_when_an_episode_begins(vf: Any) -> None:
+    env = vf.PythonEnv(dataset=ROWS)
+    assert (env.pip_install_packages, env.max_startup_wait_seconds) == ("numpy sympy scipy", 30)
+    assert (env.sandbox_request.name, env.sandbox_request.docker_image) == ("python-env", "python:3.11-slim")
+    assert (env.sandbox_spec.memory_mb, env.sandbox_spec.disk_mb, env.sandbox_spec.network) == (2048, 5120, None)
+
+
+def test_a_rollout_environment_is_stepped_too(vf: Any) -> None:
+    env = vf.SandboxEnv(dataset=ROWS)
+    env.reset(seed=0)
+    observation, *_ = env.step(bash("echo a"))
+    assert observation[-1]["content"] == "a"
+    *_, terminated, _, _ = env.step("done")
+    assert (terminated, sandboxes_in_use()) == (True, [])
