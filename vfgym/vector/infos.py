@@ -27,7 +27,7 @@ def _batch(ids: Sequence[int], infos: Sequence[Mapping[str, Any]], count: int) -
     batch: dict[str, Any] = {}
     shapes = dict.fromkeys(map(tuple, infos))
     for key in dict.fromkeys(itertools.chain.from_iterable(shapes)):
-        if all(key in shape for shape in shapes):
+        if len(shapes) == 1 or all(key in shape for shape in shapes):
             having, values = ids, [info[key] for info in infos]
         else:
             having = [index for index, info in zip(ids, infos, strict=True) if key in info]
@@ -43,8 +43,8 @@ def _column(key: str, ids: Sequence[int], values: list[Any], count: int) -> Any:
     first, kinds = values[0], {*map(type, values)}
     kind = type(first)
     if key == "final_obs":
-        column = np.full(count, fill_value=None, dtype=object)
-    elif all(issubclass(each, dict) for each in kinds):
+        column = np.empty(count, dtype=object)  # of None
+    elif isinstance(first, dict) and all(issubclass(each, dict) for each in kinds):
         return _batch(ids, values, count)
     elif kind in (int, float, bool) or isinstance(first, np.number):
         column = np.zeros(count, dtype=kind)
@@ -54,7 +54,7 @@ def _column(key: str, ids: Sequence[int], values: list[Any], count: int) -> Any:
     elif isinstance(first, np.ndarray):
         column = np.zeros((count, *first.shape), dtype=first.dtype)
     else:
-        column = np.full(count, fill_value=None, dtype=object)
+        column = np.empty(count, dtype=object)
     for index, value in zip(ids, values, strict=True):
         column[index] = value
     return column
