@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from vfgym.envs.harbor import HarborEnv
     from vfgym.envs.python import PythonEnv
     from vfgym.envs.sandbox import SandboxEnv
+    from vfgym.rubrics.code_rubric import CodeRubric
 
 __version__ = "0.1.0"
 
@@ -104,6 +105,7 @@ __all__ = [
     "CliAgentEnv",
     "Client",
     "ClientConfig",
+    "CodeRubric",
     "EnvGroup",
     "GameEnv",
     "GameSessionEnv",
@@ -178,6 +180,7 @@ __all__ = [
 
 _LAZY = {
     "CliAgentEnv": "vfgym.envs.cli_agent",
+    "CodeRubric": "vfgym.rubrics.code_rubric",
     "HarborEnv": "vfgym.envs.harbor",
     "PythonEnv": "vfgym.envs.python",
     "SandboxEnv": "vfgym.envs.sandbox",
