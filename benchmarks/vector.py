@@ -141,6 +141,24 @@ def blocking_hops(num_envs: int = 256) -> None:
         envs.close()
 
 
+class Sleeps(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A game whose step blocks for 5 ms."""
+
+    def step(self, action: Any) -> Any:
+        """Sleep, and make the move."""
+        time.sleep(0.005)
+        return self.env.step(action)
+
+
+def blocking_games(num_envs: int = 64, steps: int = 20) -> None:
+    """Print how many games play at once whose step blocks."""
+    envs = ChatVectorEnv(vfgym.to_chat(lambda: Sleeps(gymnasium.make("CartPole-v1").unwrapped), blocking=True), num_envs)
+    envs.reset(seed=0)
+    [(_, passed)] = best(lambda: clocked(lambda: [envs.step(["left", "right"] * (num_envs // 2)) for _ in range(steps)]))
+    print(f"{num_envs} games that block 5 ms: {num_envs * steps * 0.005 / passed:.0f} at once (aim: 45)")
+    envs.close()
+
+
 def ready_first(num_envs: int = 64, steps: int = 20, mean: float = 0.05) -> None:
     """Print how much sooner exponential latencies are over where nobody waits for the slowest."""
     envs, rng = ChatVectorEnv(tool_env(), num_envs), random.Random(0)
@@ -184,4 +202,5 @@ if __name__ == "__main__":
             beside_a_loop(several)
         slow_tools()
         blocking_hops()
+        blocking_games()
         ready_first()

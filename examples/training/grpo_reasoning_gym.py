@@ -19,7 +19,7 @@ from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 
 NUM_BYTES, HIDDEN = 128, 128  # ASCII
 UPDATES, GROUPS, GROUP_SIZE = 27, 16, 8
-PASSES, RATE, LEAST_RATIO, MOST_RATIO, ENTROPY = 10, 3e-3, 0.5, 3.0, 0.06
+PASSES, RATE, LEAST_RATIO, MOST_RATIO, ENTROPY = 11, 3e-3, 0.5, 3.0, 0.06
 
 
 class ByteModel(nn.Module):
