@@ -72,6 +72,7 @@ _LAZY = {
     "verifiers_compat.envs.integrations.openenv_env": ["OpenEnvEnv"],
     "verifiers_compat.envs.integrations.reasoninggym_env": ["ReasoningGymEnv"],
     "verifiers_compat.envs.integrations.textarena_env": ["TextArenaEnv"],
+    "verifiers_compat.envs.experimental.swe_debug_env": ["SWEDebugEnv"],
     "verifiers_compat.envs.python_env": ["PythonEnv"],
     "verifiers_compat.envs.sandbox_env": ["SandboxEnv"],
     "verifiers_compat.rubrics.judge_rubric": ["JudgeRubric"],

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_SANDBOX = (
-    "it runs commands in a sandbox, and there are no sandboxes here yet. Use vf.StatefulToolEnv, whose tools are functions of"
-    " yours that run the commands where you want them"
-)
 _AGENT = (
     "it is the command line of one agent. Use vf.CliAgentEnv with that as its run_command, or verifiers.v1.Harness, whose program may be"
     " a command of this machine"
@@ -23,13 +19,9 @@ _RLM = (
     "the model's session of code runs in a sandbox, and there are no sandboxes here yet. Use vf.StatefulToolEnv with tools of"
     " yours that run code, and that ask other models"
 )
-_SWE = (
-    "the repositories of its tasks are container images, and there are no sandboxes here yet. Use vf.StatefulToolEnv with tools"
-    " that work in checkouts of yours"
-)
 _COMPOSABLE = (
-    "it is the earlier form of tasksets and harnesses, for programs in sandboxes, which are not here yet. Use Taskset and Harness"
-    " of verifiers.v1"
+    "it is the earlier form of tasksets and harnesses, for programs in sandboxes. Use vf.SWEDebugEnv, vf.CliAgentEnv, or Taskset and"
+    " Harness of verifiers.v1"
 )
 _BROWSER = (
     "it drives browsers of a hosted service. Use vf.ToolEnv with tools that drive a browser of yours, or vf.MCPEnv with an MCP"
@@ -64,14 +56,13 @@ def _at(module: str, names: str, reason: str) -> dict[str, str]:
 
 REASONS: Mapping[str, str] = {
     # Environments
-    **_at("envs.experimental", "sandbox_mixin SandboxMixin", _SANDBOX),
     **_at("envs.experimental", "opencode_env opencode_qa_env", _AGENT),
     **_at("envs.experimental.harbor_env", "HarborMCPHealthcheck HarborMCPMixin HarborMCPServer", _HARBOR_MCP),
     **_at("", "RLMEnv", _RLM),
     **_at("envs.experimental", "rlm_env opencode_rlm_env RLMEnv", _RLM),
-    **_at("", "SWEDebugEnv", _SWE),
-    **_at("envs.experimental", "SWEDebugEnv", _SWE),
-    **_at("envs.experimental", "composable", _COMPOSABLE),
+    **_at("envs.experimental.composable", "ComposableEnv Harness Task composable_env harness", _COMPOSABLE),
+    **_at("envs.experimental.composable", "harnesses tasksets discover_sibling_dir", _COMPOSABLE),
+    **_at("envs.experimental.composable.task", "Task discover_sibling_dir", _COMPOSABLE),
     **_at("", "BrowserEnv", _BROWSER),
     **_at("envs.integrations", "browser_env", _BROWSER),
     **_at("envs.experimental", "utils", _INSIDE),

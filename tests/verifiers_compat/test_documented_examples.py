@@ -1559,7 +1559,7 @@ TOP_LEVEL = """
 stop cleanup teardown setup update metric reward advantage Error ModelError InvalidModelResponseError EmptyModelResponseError
 OverlongPromptError ToolError ToolParseError ToolCallError InfraError TunnelError SandboxError BrowserSandboxError Parser
 XMLParser ThinkParser MaybeThinkParser Rubric RubricGroup JudgeRubric MathRubric Environment MultiTurnEnv SingleTurnEnv ToolEnv
-SandboxEnv PythonEnv StatefulToolEnv EnvGroup GymEnv MCPEnv OpenEnvEnv ReasoningGymEnv TextArenaEnv
+SandboxEnv PythonEnv SWEDebugEnv StatefulToolEnv EnvGroup GymEnv MCPEnv OpenEnvEnv ReasoningGymEnv TextArenaEnv
 Env EnvConfig Task Taskset TasksetConfig Harness HarnessConfig
 Toolset ToolsetConfig MCPTool MCPToolConfig SandboxConfig User UserConfig Client OpenAIChatCompletionsClient
 OpenAICompletionsClient OpenAIResponsesClient AnthropicMessagesClient RendererClient OpenAIChatCompletionsTokenClient
@@ -1578,7 +1578,7 @@ def test_documented_names(name: str) -> None:
     assert getattr(verifiers_compat, name) is not None
 
 
-@pytest.mark.parametrize("name", ["BrowserEnv", "SWEDebugEnv"])
+@pytest.mark.parametrize("name", ["BrowserEnv"])
 def test_names_that_are_left_out_say_why(name: str) -> None:
     import verifiers_compat
 

@@ -66,7 +66,8 @@ def spec_of_request(spec: SandboxSpec, backend: str | None, request: Any) -> San
     Args:
         spec: What else the sandbox is asked for.
         backend: What makes the sandboxes.
-        request: Has ``docker_image``, ``memory_gb``, ``environment_vars``, ... as attributes, each of which may be None or missing.
+        request: Has ``docker_image``, ``memory_gb``, ``environment_vars``, ... as attributes, each of which may be None or missing;
+            ``working_dir``, too, where commands run.
 
     Raises:
         ConfigurationError: As of `spec_of_arguments`.
@@ -74,4 +75,5 @@ def spec_of_request(spec: SandboxSpec, backend: str | None, request: Any) -> San
     names = ("memory_gb", "disk_size_gb", "gpu_count", *_OF_CONTAINERS)
     given = {name: getattr(request, name, None) for name in names}
     spec = spec_of_arguments(spec, backend, **{name: value for name, value in given.items() if value is not None})
-    return dataclasses.replace(spec, env={**spec.env, **(getattr(request, "environment_vars", None) or {})})
+    working_dir = getattr(request, "working_dir", None) or spec.working_dir
+    return dataclasses.replace(spec, working_dir=working_dir, env={**spec.env, **(getattr(request, "environment_vars", None) or {})})

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, spec_of_request
+from verifiers_compat.envs.sandbox_retries import Retries
 from verifiers_compat.envs.stateful_tool_env import StatefulToolEnv
 from verifiers_compat.loading import create_getattr
 from verifiers_compat.utils.threaded_sandbox_client import CommandTimeoutError, CreateSandboxRequest, ThreadedAsyncSandboxClient
 from vfgym.calls import maybe_await
 from vfgym.envs import sandbox as vfgym_sandbox
 from vfgym.envs.sandbox import SandboxMonitorRubric, SandboxState
-from vfgym.errors import ConfigurationError, SandboxError
+from vfgym.errors import SandboxError
 from vfgym.lifecycle import teardown, update
 from vfgym.overrides import hook
 from vfgym.sandboxes import Sandbox, SandboxSpec
 from vfgym.state import State
-
-T = TypeVar("T")
 
 
 class SandboxCreationError(SandboxError):
@@ -102,8 +98,8 @@ class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
         Raises:
             ConfigurationError: If something asks for what sandboxes do not offer, or none can be made here.
         """
-        if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 1:
-            raise ConfigurationError(f"max_retries must be the number of attempts, 1 or more, got {max_retries!r}")
+        self.with_retry = Retries(max_retries, base_delay, backoff_factor, max_backoff_seconds, jitter)
+        """Makes of an async function one that is called again where it fails."""
         self.sandbox_request = CreateSandboxRequest(
             name=sandbox_name,
             docker_image=docker_image,
@@ -119,7 +115,6 @@ class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
             labels=list(labels or ()),
         )
         self._base_spec = SandboxSpec() if sandbox is None else sandbox
-        self._pauses = functools.partial(_pauses, max_retries, base_delay, backoff_factor, max_backoff_seconds, jitter)
         self.active_sandboxes: set[str] = set()
         """Ids of the sandboxes of rollouts that play."""
         self.sandbox_client = ThreadedAsyncSandboxClient(
@@ -166,25 +161,6 @@ class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
         self.active_sandboxes.add(sandbox.id)
         return sandbox
 
-    def with_retry(self, func: Callable[..., Awaitable[T]], errors: type[Exception] = Exception) -> Callable[..., Awaitable[T]]:
-        """Return an async function that calls another one again where it fails, with the pauses of this environment.
-
-        Args:
-            func: What is called.
-            errors: After which errors it is called again.
-        """
-
-        @functools.wraps(func)
-        async def call(*args: Any, **kwargs: Any) -> T:
-            for pause in self._pauses():
-                try:
-                    return await func(*args, **kwargs)
-                except errors:
-                    await asyncio.sleep(pause)
-            return await func(*args, **kwargs)
-
-        return call
-
     @update
     async def destroy_sandbox(self, state: State) -> None:
         """Call `post_rollout`, then close the sandbox."""
@@ -201,11 +177,6 @@ class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
     async def teardown_sandboxes(self) -> None:
         """Close the sandboxes that are still open."""
         await self.bulk_delete_sandboxes(self.active_sandboxes)
-
-
-def _pauses(attempts: int, first: float, factor: float, longest: float, jitter: float) -> list[float]:
-    """Return the seconds between so many attempts."""
-    return [min(first * factor**number, longest) + random.uniform(0, jitter) for number in range(attempts - 1)]
 
 
 __all__ = [

@@ -1,0 +1,133 @@
+"""`SWEDebugEnv` over a `SandboxTaskSet`: each step of the debugger, its state and score, and `SandboxMixin` on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.agent_programs import needs_sandbox
+from tests.verifiers_compat.models import evaluated, rolled_out
+from verifiers_compat.alias import install, uninstall
+from verifiers_compat.envs.experimental.composable import SandboxSpec, SandboxTaskSet
+from vfgym.envs.sandboxed import sandboxes_in_use
+from vfgym.errors import ConfigurationError, HookMissing
+
+pytestmark = needs_sandbox
+
+
+@pytest.fixture(scope="module")
+def vf() -> Iterator[Any]:
+    """The package as published environments import it."""
+    install()
+    import verifiers
+
+    yield verifiers
+    uninstall()
+
+
+class Repairs(SandboxTaskSet):
+    """A repository of one file, whose bug is of the row."""
+
+    def __init__(self) -> None:
+        super().__init__([{"info": {"name": "add", "bug": "a - b"}}], name="repairs")
+
+    def get_instruction(self, info: dict[str, Any]) -> str:
+        return f"Mend {info['name']}."
+
+    def get_env_vars(self) -> dict[str, str]:
+        return {"PYTHONDONTWRITEBYTECODE": "1"}
+
+    def get_sandbox_spec(self, info: dict[str, Any]) -> SandboxSpec:
+        return SandboxSpec(memory_gb=1, disk_size_gb=1)
+
+    async def setup(self, state: Any) -> None:
+        await state["sandbox"].write_file("add.py", f"def add(a, b):\n    return {state['info']['bug']}\n")
+
+    async def apply_gold_patch(self, state: Any) -> None:
+        await state["sandbox"].exec("sed -i 's/-/+/' add.py")
+
+    async def run_tests(self, state: Any, timeout: int = 900) -> str:
+        ran = await state["sandbox"].exec("python3 -c 'import add; print(add.add(1, 2))'; pwd", timeout=timeout)
+        return str(ran.stdout + ran.stderr)
+
+    def score(self, output: str, info: dict[str, Any]) -> float:
+        return float(output.startswith("3\n"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "score", "printed"),
+    [
+        ({}, 1.0, None),
+        ({"debug_step": "none"}, 0.0, None),
+        ({"debug_step": "command", "debug_command": "cat add.py; exit 4"}, 0.0, (4, "def add(a, b):\n    return a - b\n")),
+        ({"debug_step": "script", "debug_script": "sed -i s/-/+/ add.py\necho $0"}, 1.0, (0, "/tmp/debug.sh\n")),
+    ],
+)
+async def test_each_step_is_done_tested_and_scored_without_a_model(vf: Any, arguments: Any, score: float, printed: Any) -> None:
+    env = vf.SWEDebugEnv(Repairs(), **arguments)
+    state = await rolled_out(env, "never")
+    assert (state["score"], state["stop_condition"], state["trajectory"]) == (score, "debug_completed", [])
+    assert state["test_output"].endswith("/app\n")
+    if printed is not None:
+        assert (state["debug_exit_code"], state["debug_output"]) == printed
+    [row] = await evaluated(env, "never")
+    assert (row["reward"], row["error"], row["prompt"][0]["content"]) == (score, None, "Mend add.")
+    assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
+
+
+async def test_set_up_and_tests_can_be_left_out_and_outputs_are_cut(vf: Any) -> None:
+    env = vf.SWEDebugEnv(
+        Repairs(), run_setup=False, run_tests=False, debug_step="command", debug_command="ls; echo 12345", output_tail_chars=4
+    )
+    state = await rolled_out(env, "never")
+    assert (state["debug_output"], "test_output" in state, "score" in state) == ("345\n", False, False)
+
+
+def test_a_debugger_is_reset_and_stepped_too(vf: Any) -> None:
+    env = vf.SWEDebugEnv(Repairs())
+    env.reset(seed=0)
+    *_, reward, terminated, _, _ = env.step("nobody asked")
+    assert (reward, terminated, sandboxes_in_use()) == (1.0, True, [])
+
+
+def test_bad_input_is_refused(vf: Any) -> None:
+    for arguments, said in (
+        ({"debug_step": "gold"}, "debug_step must be one of none, gold_patch, command, script, got 'gold'. Did you mean `gold_patch`"),
+        ({"debug_step": "command"}, "needs a debug_command"),
+        ({"debug_step": "script"}, "needs a debug_script or a debug_script_path"),
+        ({"backend": "bwrp"}, "Did you mean `bwrap`"),
+    ):
+        with pytest.raises(ConfigurationError, match=said):
+            vf.SWEDebugEnv(Repairs(), **arguments)
+    with pytest.raises(HookMissing, match="must write get_instruction"):
+        vf.SWEDebugEnv(SandboxTaskSet([{"info": {}}]))
+
+
+async def test_the_mixin_makes_and_prepares_sandboxes_and_works_in_them(vf: Any) -> None:
+    from verifiers.envs.experimental.sandbox_mixin import CreateSandboxRequest, SandboxMixin, SandboxSetupError
+
+    class Mine(SandboxMixin, vf.SingleTurnEnv):
+        def __init__(self) -> None:
+            super().__init__(dataset=[{"question": "?"}])
+            self.init_sandbox_client(max_retries=2, base_delay=0.0, sandbox_creations_per_minute=128)
+
+        async def post_sandbox_setup(self, state: Any) -> None:
+            if state.get("fails"):
+                raise ValueError("no")
+            await self.upload_content(state["sandbox_id"], "a", "/data/a.txt")
+
+    env, state = Mine(), vf.State()
+    made = await env.create_sandbox(state, CreateSandboxRequest(name="mine", memory_gb=1, disk_size_gb=1))
+    assert (state["sandbox"].id, env.active_sandboxes) == (made, {made})
+    await env.upload_bundle(made, {"b/c.txt": "c"}, "/data")
+    assert [await env.read_file(made, path) for path in ("/data/a.txt", "/data/b/c.txt", "/no")] == ["a", "c", None]
+    ran = await env.run_background_job(state, "cat a.txt", timeout=60, working_dir="/data")
+    assert (ran.completed, ran.exit_code, ran.stdout) == (True, 0, "a")
+    await env.delete_sandbox(made)
+    with pytest.raises(SandboxSetupError, match="no"):
+        await env.create_sandbox(vf.State(fails=True), CreateSandboxRequest(name="mine"))
+    assert len(sandboxes_in_use()) == 1
+    env.close()
+    assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
