@@ -12,13 +12,14 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from verifiers_compat.v1.config import resolve_function
+from verifiers_compat.v1.config import SandboxConfig, resolve_function
 from vfgym.calls import CallPlan, ends_run, maybe_await
 from vfgym.errors import ConfigurationError, did_you_mean
 
 if TYPE_CHECKING:
     from verifiers_compat.v1.state import State
     from verifiers_compat.v1.task import Task
+    from vfgym.sandboxes import Sandbox
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +120,7 @@ class Bindings:
         bindings: Mapping[str, Any] | None = None,
         objects: Mapping[str, Any] | None = None,
         scope: ScopeName = "rollout",
+        sandbox: SandboxConfig | None = None,
     ) -> None:
         """Understand bindings.
 
@@ -127,12 +129,15 @@ class Bindings:
             bindings: ``{"function.argument": source}``.
             objects: Functions without arguments that make what ``objects.*`` refers to, by name.
             scope: How long an object lives.
+            sandbox: What the sandbox of the owner is like, if it has one; it lives as long as an object, unless it says otherwise.
 
         Raises:
             ConfigurationError: If one cannot be understood, or refers to an object that there is not.
         """
         self.owner = owner
         self.scope = scope
+        has_own_scope = sandbox is None or "scope" in sandbox.model_fields_set
+        self.sandbox = sandbox if sandbox is None or has_own_scope else sandbox.model_copy(update={"scope": scope})
         self._factories = {name: resolve_function(factory, f"the object {name!r}") for name, factory in (objects or {}).items()}
         self._sources: dict[str, dict[str, Source]] = {}
         for key, value in (bindings or {}).items():
@@ -166,9 +171,29 @@ class Bindings:
                     f"{did_you_mean(name, known)}"
                 )
 
+    async def sandbox_for(self, state: State) -> Sandbox:
+        """Return the sandbox of the owner in a running rollout; that of the program where it is preferred, and there is one."""
+        running, config = state.live("open a sandbox"), self.sandbox
+        if config is None:
+            raise ConfigurationError("there is no sandbox, since none was asked for")
+        if config.prefer == "program" and running.sandbox is not None:
+            return running.sandbox
+        return await running.open_sandbox(self.owner, config)
+
     async def values(self, function: str, task: Task, state: State) -> dict[str, Any]:
         """Return the values of a function's bound arguments, in a running rollout."""
         return {argument: await self._value(source, task, state) for argument, source in self._sources.get(function, {}).items()}
+
+    async def value_of(self, value: Any, where: str, task: Task, state: State) -> Any:
+        """Return what a source stands for that is bound to no argument.
+
+        Args:
+            value: The source, in any form that a binding may have.
+            where: Where it stands, for messages.
+            task: The task.
+            state: The state of the running rollout.
+        """
+        return await self._value(as_source(value, where), task, state)
 
     async def _value(self, source: Source, task: Task, state: State) -> Any:
         root, path, constant = source

@@ -24,14 +24,13 @@ __all__ = [
     "ToolsetConfig",
     "UserConfig",
     "deep_merge",
-    "refuse_sandbox",
     "resolve_function",
     "resolve_reference",
 ]
 
 
 class SandboxConfig(Config):
-    """The sandbox that a program, tool or user would run in."""
+    """The sandbox that a program runs in, or that tools or a user are given."""
 
     image: str = "python:3.11-slim"
     start_command: str = "tail -f /dev/null"
@@ -55,6 +54,8 @@ class SandboxConfig(Config):
     scope: Literal["rollout", "group", "global"] = "rollout"
     prefer: Literal["program"] | None = None
     """``"program"`` to use the sandbox of the program where there is one."""
+    backend: str | None = None
+    """What makes it (see `vfgym.sandboxes`); None for ``container`` where another image is asked for, else for what works here."""
 
 
 class CallableConfig(Config):
@@ -225,16 +226,3 @@ def resolve_function(value: Any, what: str) -> Any:
     if not callable(found):
         raise ConfigurationError(f"{what} must be a function or 'module:object', got {type(found).__name__}: {found!r:.100}")
     return found
-
-
-def refuse_sandbox(sandbox: object | None, what: str) -> None:
-    """Raise where something asks for a sandbox.
-
-    Raises:
-        ConfigurationError: If `sandbox` is not None.
-    """
-    if sandbox is not None:
-        raise ConfigurationError(
-            f"{what} asks for a sandbox, which is a hosted service that this package does not offer: leave the sandbox out to run it"
-            " on this machine"
-        )

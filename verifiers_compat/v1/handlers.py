@@ -82,6 +82,8 @@ class Handler:
         else:
             expected = _GROUP_NAMES if self.stage == "group" else _ROLLOUT_NAMES
         bound = self.bindings.bound_arguments(self.name) if self.stage == "rollout" else frozenset()
+        if self.bindings.sandbox is not None and self.stage == "rollout" and self.kind != "teardown":
+            expected |= {"sandbox"}
         if missing := required_names(self.plan) - expected - bound:
             known = ", ".join(sorted(expected | bound)) or "nothing"
             raise ConfigurationError(f"the {self.stage} {self.kind} {self.name} asks for {', '.join(sorted(missing))}; it can have {known}")
@@ -90,6 +92,8 @@ class Handler:
         """Call the function with those of `names` that it asks for, and with what is bound to it."""
         if self.bindings.bound_arguments(self.name):
             names = {**names, **await self.bindings.values(self.name, names["task"], names["state"])}
+        if self.bindings.sandbox is not None and "sandbox" in self.plan.names and "state" in names:
+            names = {**names, "sandbox": await self.bindings.sandbox_for(names["state"])}
         if is_blocking(self.plan.func):
             return await on_thread(self.plan, names)
         return await maybe_await(self.plan, names)

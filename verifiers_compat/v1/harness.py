@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from verifiers_compat.v1.bindings import Scope
-from verifiers_compat.v1.config import HarnessConfig, refuse_sandbox, resolve_function
+from verifiers_compat.v1.config import HarnessConfig, resolve_function
 from verifiers_compat.v1.first_error import keep_first_error
 from verifiers_compat.v1.handler_set import Handlers
 from verifiers_compat.v1.handlers import run_all
 from verifiers_compat.v1.participant import Participant
 from verifiers_compat.v1.plain import plain_messages
+from verifiers_compat.v1.program_run import ProgramRun
 from verifiers_compat.v1.programs import Program, as_program
 from verifiers_compat.v1.runtime import GROUP_KEY, Runtime, await_shielded, elapsed_ms
 from verifiers_compat.v1.state import State
@@ -62,7 +63,7 @@ class Harness(Participant):
                 ``{"command": [...]}`` (see `verifiers_compat.v1.programs`).
             system_prompt: Text, or system messages.
             user: A `User`, or a function.
-            sandbox: Refused: there are no sandboxes here.
+            sandbox: What the sandbox of the program is like, if it says ``sandbox``: a `SandboxConfig` or a mapping with its fields.
             client: Who is asked, where the rollout brings nobody: a client, its configuration, or an SDK's client.
             model: Name of the model.
             sampling_args: Generation parameters.
@@ -86,8 +87,7 @@ class Harness(Participant):
         lists = {"stops": stops, "setups": setups, "updates": updates, "metrics": metrics, "rewards": rewards}
         lists |= {"advantages": advantages, "cleanups": cleanups}
         super().__init__(config, arguments, toolsets, lists)
-        refuse_sandbox(self.config.sandbox, "a harness")
-        self.program: Program = as_program(self.config.program)
+        self.program: Program = as_program(self.config.program, self.config.sandbox)
         self.client = self.config.client
         self.model: str | None = self.config.model
         self.sampling_args: dict[str, Any] = self.config.sampling_args
@@ -258,9 +258,14 @@ class Harness(Participant):
         state = running.state
         await running.connect_tools()
         if not await self.is_stopped(running):
-            for handler in self.all_handlers.of("setup"):
-                await handler.call({"task": running.task, "state": state})
-            await self.program.run(running)
+            program, names = ProgramRun(self.program, running), {"task": running.task, "state": state}
+            setups = self.all_handlers.of("setup")
+            for handler in (each for each in setups if each.priority > 0):
+                await handler.call(names)
+            await program.prepare()
+            for handler in (each for each in setups if each.priority <= 0):
+                await handler.call(names)
+            await program.play()
             await self.is_stopped(running)
         state.complete("program_completed")
 

@@ -1,109 +1,117 @@
-"""Programs: what plays a rollout instead of the base loop, and reaches its model over HTTP.
+"""Programs: what plays a rollout instead of the base loop, or beside a sandbox, as data.
 
-A program is a Python function of ``task`` and ``state`` (a plain one runs on a thread of its own), or a command. Both find
-the rollout's model at an address on this machine (see `vfgym.interception`).
+A program is the base loop, a Python function of ``task`` and ``state``, or a command; `verifiers_compat.v1.program_run` runs them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
-import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from verifiers_compat.v1.base_loop import run_base_loop
-from verifiers_compat.v1.bindings import Bindings
-from verifiers_compat.v1.config import refuse_sandbox, resolve_function
+from verifiers_compat.v1.bindings import ROOTS
+from verifiers_compat.v1.config import SandboxConfig, resolve_function
+from verifiers_compat.v1.config_base import merge_values
 from verifiers_compat.v1.handlers import required_names
-from verifiers_compat.v1.state import PROTECTED, State
-from vfgym.aio.threads import on_thread
-from vfgym.calls import CallPlan, is_async, is_awaitable
-from vfgym.errors import ConfigurationError, InfraError, did_you_mean
-from vfgym.interception.wire import plain_data
-
-if TYPE_CHECKING:
-    from verifiers_compat.v1.runtime import Runtime
+from verifiers_compat.v1.sandboxed_functions import SandboxedFunction, find_function
+from verifiers_compat.v1.sandboxes import as_sandbox
+from vfgym.calls import CallPlan
+from vfgym.errors import ConfigurationError, did_you_mean
 
 _FORMS = ("base", "fn", "command")
-_KEYS = (*_FORMS, "sandbox", "files", "dirs", "setup", "bindings", "env", "artifacts", "tools", "args")
-_NEED_SANDBOX = ("files", "dirs", "setup", "artifacts")
+_MAPPINGS = ("files", "dirs", "bindings", "env", "artifacts")
+_LISTS = ("setup", "args")
 _OF_TASKS = ("files", "dirs", "setup", "bindings", "env", "artifacts", "args")
+_KEYS = (*_FORMS, "sandbox", *_OF_TASKS, "tools")
+_NEED_SANDBOX = ("files", "dirs", "setup", "artifacts")
 _ARGUMENTS = frozenset({"task", "state"})
-
-
-class WrongProgramResult(ConfigurationError, TypeError):
-    """A program returned something that is neither a state nor a mapping."""
+_ARTIFACT_KEYS = frozenset({"path", "format", "optional"})
+ARTIFACT_FORMATS = ("text", "json")
 
 
 @dataclass(frozen=True)
 class Program:
-    """The base loop (`plan` and `command` are None), a function, or a command."""
+    """What plays: the base loop, where it is neither a function nor a command."""
 
     plan: CallPlan | None = None
+    """A function of this process."""
+    function: SandboxedFunction | None = None
+    """A function that is called in the sandbox."""
     command: tuple[Any, ...] | None = None
-    bindings: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the function by name, or of the command (see `args`), and where their values come from."""
-    env: Mapping[str, Any] = field(default_factory=dict)
-    args: tuple[Any, ...] = ()
+    sandbox: SandboxConfig | None = None
+    """Where it runs; this machine itself without it."""
+    tools: Any = None
+    """How a command reaches the tools of the rollout: None, ``"mcp"``, or ``{"mcp": what sets that up}``."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """All else by its key: mappings of names to sources of values (``files``, ...), or lists of sources (``setup``, ``args``)."""
 
-    async def run(self, running: Runtime) -> None:
-        """Play a rollout.
+    def options_with(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options together with those of a task.
 
         Raises:
-            vfgym.errors.Error: What the model failed with, where the program broke off for it.
-            InfraError: If the command failed.
+            ConfigurationError: If the task has one that the program has no use for, or both give a value of one name.
         """
-        options = self._with_task(running.task.get("program") or {})
-        if self.plan is None and self.command is None:
-            await run_base_loop(running)
-            return
-        await running.open_endpoint()
-        try:
-            if self.plan is not None:
-                await _run_function(self.plan, options, running)
-            else:
-                await _run_command(self.command or (), options, running)
-        except Exception:
-            # An SDK wraps what the endpoint answered; the rollout ends with what really happened.
-            if running.failure is None:
-                raise
-            raise running.failure from running.failure.__cause__
-
-    def _with_task(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options together with those of the task."""
         for key in own:
             if key not in _OF_TASKS:
                 raise ConfigurationError(f"a task's program has no {key!r}; it has {', '.join(_OF_TASKS)}.{did_you_mean(key, _OF_TASKS)}")
-            if key in _NEED_SANDBOX:
-                refuse_sandbox(own[key], f"a task's program with {key!r}")
-        for key in ("args", "env"):
-            if own.get(key) and self.command is None:
-                raise ConfigurationError(f"a task's program has {key}, and the harness runs no command that has a use for that")
-        options: dict[str, Any] = {"args": [*self.args, *(own.get("args") or ())]}
-        for key, mine in (("bindings", self.bindings), ("env", self.env)):
-            theirs = own.get(key) or {}
-            if both := mine.keys() & theirs.keys():
+        theirs = self._check_options(own, "a task's program")
+        options: dict[str, Any] = {key: [*self.options[key], *theirs[key]] for key in _LISTS}
+        for key in _MAPPINGS:
+            if both := self.options[key].keys() & theirs[key].keys():
                 raise ConfigurationError(f"both the harness and the task give the program {key} for {min(both)!r}")
-            options[key] = {**mine, **theirs}
+            options[key] = {**self.options[key], **theirs[key]}
+        return options
+
+    def _check_options(self, given: Mapping[str, Any], what: str) -> dict[str, Any]:
+        """Return all options, those that are not given empty.
+
+        Raises:
+            ConfigurationError: If the program has no use for one, or it is not of its type.
+        """
+        uses = {
+            "bindings": self.plan is not None or self.function is not None,
+            "args": self.command is not None,
+            "env": self.command is not None or self.sandbox is not None,
+            **dict.fromkeys(_NEED_SANDBOX, self.sandbox is not None),
+        }
+        for key, has_use in uses.items():
+            if given.get(key) and not has_use:
+                needs = "it needs a sandbox: sandbox=True" if key in _NEED_SANDBOX else "this program has no use for that"
+                raise ConfigurationError(f"{what} has {key!r}, and {needs}")
+        options: dict[str, Any] = {}
+        for key in _MAPPINGS:
+            value = given.get(key) or {}
+            if not isinstance(value, Mapping):
+                raise ConfigurationError(f"{key} of {what} must be a mapping, got {type(value).__name__}")
+            options[key] = dict(value)
+        for key in _LISTS:
+            value = given.get(key) or ()
+            options[key] = list(value) if isinstance(value, list | tuple) else [value]
+        _check_artifacts(options["artifacts"], what)
+        for inside, local in options["dirs"].items():
+            is_literal = isinstance(local, str) and local.partition(".")[0] not in ROOTS
+            if is_literal and not os.path.isdir(local):
+                raise ConfigurationError(f"dirs of {what}: there is no folder {local!r} to copy to {inside}")
         return options
 
 
-def as_program(value: Any) -> Program:
+def as_program(value: Any, harness_sandbox: SandboxConfig | None = None) -> Program:
     """Return a program in any of its forms.
 
     Args:
         value: None or ``{"base": True}`` for the base loop; a function of ``task`` and ``state``; ``{"fn": function}``, where
             the function may be a ``"module:object"`` reference; ``{"command": [...]}`` or the command as text. Mappings may have
-            ``bindings`` (``{"argument": source}``), and for commands ``env`` and ``args``.
+            ``bindings`` (``{"argument": source}``), for commands ``env`` and ``args``, and with ``sandbox`` (true, or a mapping with
+            fields of `SandboxConfig`) ``files``, ``dirs``, ``setup`` and ``artifacts``, too.
+        harness_sandbox: What the sandboxes of programs are like, where the program does not say otherwise.
 
     Raises:
-        ConfigurationError: If it is none of these.
+        ConfigurationError: If it is none of these, or no such sandbox can be made here.
     """
     if value is None:
-        return Program()
+        value = {"base": True}
     if callable(value) or isinstance(value, str):
         value = {"fn": value}
     if not isinstance(value, Mapping):
@@ -111,112 +119,61 @@ def as_program(value: Any) -> Program:
     for key in value:
         if key not in _KEYS:
             raise ConfigurationError(f"a program has no {key!r}; it has {', '.join(_KEYS)}.{did_you_mean(str(key), _KEYS)}")
-    refuse_sandbox(value.get("sandbox"), "a program")
-    for key in _NEED_SANDBOX:
-        refuse_sandbox(value.get(key), f"a program with {key!r}")
-    forms = [form for form in _FORMS if value.get(form)]
+    sandbox = _sandbox_of(value.get("sandbox"), harness_sandbox)
+    forms = [form for form in _FORMS if value.get(form)] or (["base"] if sandbox is not None else [])
     if len(forms) != 1:
-        raise ConfigurationError(f"a program is exactly one of {', '.join(_FORMS)}; got {' and '.join(forms) or 'none of them'}")
-    [form] = forms
-    _check_options(value, form)
-    bindings = dict(value.get("bindings") or {})
-    if form == "base":
-        return Program()
-    if form == "fn":
-        plan = CallPlan(resolve_function(value["fn"], "a program"))
-        if missing := required_names(plan) - _ARGUMENTS - {key.rpartition(".")[2] for key in bindings}:
+        raise ConfigurationError(
+            f"a program is exactly one of {', '.join(_FORMS)}; got {' and '.join(forms) or 'none of them'}. Options alone need a sandbox"
+        )
+    program = _form(value, forms[0], sandbox)
+    options = program._check_options(value, "a program")
+    if (plan := program.plan) is not None:
+        bound = {key.rpartition(".")[2] for key in options["bindings"]}
+        if missing := required_names(plan) - _ARGUMENTS - bound:
             raise ConfigurationError(
                 f"the program {plan.name} asks for {', '.join(sorted(missing))}; it can have state, task and what is bound"
             )
-        return Program(plan=plan, bindings=bindings)
+    return Program(program.plan, program.function, program.command, sandbox, program.tools, options)
+
+
+def _form(value: Mapping[str, Any], form: str, sandbox: SandboxConfig | None) -> Program:
+    tools = _tools_of(value.get("tools"), form, sandbox)
+    if form == "base":
+        return Program(sandbox=sandbox, tools=tools)
+    if form == "fn" and sandbox is not None:
+        return Program(function=find_function(value["fn"], sandbox), sandbox=sandbox, tools=tools)
+    if form == "fn":
+        return Program(plan=CallPlan(resolve_function(value["fn"], "a program")), tools=tools)
     command = shlex.split(value["command"]) if isinstance(value["command"], str) else list(value["command"])
     if not command:
         raise ConfigurationError("the command of a program is empty")
-    return Program(command=tuple(command), env=dict(value.get("env") or {}), args=tuple(value.get("args") or ()))
+    return Program(command=tuple(command), sandbox=sandbox, tools=tools)
 
 
-def _check_options(value: Mapping[str, Any], form: str) -> None:
-    useless = {"base": ("bindings", "env", "args"), "fn": ("env", "args"), "command": ("bindings",)}[form]
-    for key in useless:
-        if value.get(key):
-            raise ConfigurationError(f"a program with {form} has no use for {key!r}")
-    tools = value.get("tools")
-    if tools is not None and tools != ("callable" if form != "command" else None):
+def _sandbox_of(value: Any, harness_sandbox: SandboxConfig | None) -> SandboxConfig | None:
+    """Return what the sandbox of a program is like: what it says itself, over what its harness does."""
+    own = as_sandbox(value, "a program")
+    if own is None or harness_sandbox is None:
+        return own
+    return as_sandbox(merge_values(harness_sandbox, own), "a program")
+
+
+def _tools_of(tools: Any, form: str, sandbox: SandboxConfig | None) -> Any:
+    kind = next(iter(tools)) if isinstance(tools, Mapping) and len(tools) == 1 else tools
+    offered = (None, "mcp") if form == "command" and sandbox is not None else (None, "callable")
+    if kind not in offered[: 1 if form == "command" and sandbox is None else 2] or (kind == "callable" and kind is not tools):
         raise ConfigurationError(
-            f"a program with {form} cannot have tools={tools!r}: functions and the base loop call theirs by state.get_tools() ('callable');"
-            " commands would need a sandbox, a hosted service that this package does not offer"
+            f"a program with {form} cannot have tools={tools!r}: functions and the base loop call theirs by state.get_tools() ('callable'),"
+            " commands in a sandbox by MCP ('mcp'), and commands without a sandbox have none"
         )
+    return None if kind == "callable" else tools
 
 
-async def _run_function(plan: CallPlan, options: Mapping[str, Any], running: Runtime) -> None:
-    state = running.state
-    qualified = {key if "." in key else f"{plan.name}.{key}": source for key, source in options["bindings"].items()}
-    bindings = Bindings(running.harness, qualified)
-    bindings.check([plan.name])
-    names = {"task": running.task, "state": state, **await bindings.values(plan.name, running.task, state)}
-    if is_async(plan.func):
-        result = await plan(names)
-    else:
-        # It holds its thread for as long as the rollout takes, and may use a synchronous client.
-        result = await on_thread(plan, names)
-        result = await result if is_awaitable(result) else result
-    if result is None or result is state:
-        return
-    if not isinstance(result, Mapping):
-        raise WrongProgramResult(
-            f"the program {plan.name} of {type(running.harness).__name__} must return None, its state, or a mapping to merge into it;"
-            f" got {type(result).__name__}"
-        )
-    state.update({key: value for key, value in result.items() if not (isinstance(result, State) and key in PROTECTED)})
-
-
-async def _run_command(command: Sequence[Any], options: Mapping[str, Any], running: Runtime) -> None:
-    """Run a command until it ends. Its conversation with the model is the completion; what it prints, where it has asked nothing.
-
-    Cancelling us kills it, and all that it started.
-    """
-    state, owner = running.state, f"of {type(running.harness).__name__}"
-    sources = {f"argv.{number}": part for number, part in enumerate([*command, *options["args"]])}
-    argv = [str(part) for part in (await Bindings(running.harness, sources).values("argv", running.task, state)).values()]
-    given = {f"env.{name}": source for name, source in options["env"].items()}
-    own = {name: str(value) for name, value in (await Bindings(running.harness, given).values("env", running.task, state)).items()}
-    env = {**os.environ, **running.program_variables(), **own}
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            env=env,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise InfraError(f"the command {argv[0]!r} {owner} could not be started: {error}. Is it installed, and on the PATH?") from error
-    try:
-        output = await process.communicate()
-    except BaseException:
-        _kill_group(process)
-        await process.communicate()
-        raise
-    stdout, stderr = (text.decode("utf-8", "replace") for text in output)
-    code = process.returncode
-    state["command"] = {"argv": argv, "returncode": code, "stdout": stdout, "stderr": stderr}
-    if code:
-        said = stderr.strip()[-2000:] or stdout.strip()[-2000:] or "it printed nothing"
-        raise InfraError(f"the command {argv[0]!r} {owner} ended with code {code}: {said}")
-    if not state["trajectory"]:
-        if not (stdout.strip() or state["num_model_requests"]):
-            raise InfraError(
-                f"the command {argv[0]!r} {owner} ended without an answer: it must print one, or ask the model at OPENAI_BASE_URL or"
-                f" ANTHROPIC_BASE_URL. Its standard error: {stderr.strip()[-2000:] or '(nothing)'}"
-            )
-        state["completion"] = [{"role": "assistant", "content": stdout.strip()}]
-        state["prompt"] = plain_data(state.get("prompt") or [])
-    state.complete("command_completed")
-
-
-def _kill_group(process: asyncio.subprocess.Process) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+def _check_artifacts(artifacts: Mapping[str, Any], what: str) -> None:
+    for name, value in artifacts.items():
+        if not isinstance(value, Mapping):
+            continue
+        if unknown := value.keys() - _ARTIFACT_KEYS - set(ROOTS):
+            raise ConfigurationError(f"the artifact {name!r} of {what} has no {min(unknown)!r}; it has {', '.join(sorted(_ARTIFACT_KEYS))}")
+        if value.get("format", "text") not in ARTIFACT_FORMATS:
+            raise ConfigurationError(f"the format of the artifact {name!r} must be text or json, got {value['format']!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import vfgym.state
 from verifiers_compat.v1.bindings import Scope
+from verifiers_compat.v1.config import SandboxConfig
+from verifiers_compat.v1.sandboxes import open_sandbox, port_of
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task, check_visibility
 from verifiers_compat.v1.tools import RolloutTool, merge_tools
@@ -21,6 +24,7 @@ from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.interception import Endpoint, Request, check_api, open_endpoint
 from vfgym.interception.wire import message_of, plain_data
 from vfgym.messages import Message, Response, as_messages
+from vfgym.sandboxes import Sandbox
 from vfgym.state import MessagesView, step_tokens
 from vfgym.tools import Tool
 
@@ -54,6 +58,8 @@ class Runtime:
         self.system_prompt = harness.resolve_system_prompt(task)
         self.failure: Exception | None = None
         """What a model call that came through the endpoint failed with last."""
+        self.sandbox: Sandbox | None = handles.sandbox
+        """The sandbox of the program, once it was opened; that of another rollout where it was borrowed."""
         self._endpoint: Endpoint | None = None
         self._rollout_scope = Scope()
 
@@ -186,12 +192,36 @@ class Runtime:
             view = MessagesView(prompt, len(prompt))
             episode["trajectory"].append({**step, "prompt": view, "response": response, "extras": {}})
 
+    # Sandboxes
+
+    async def open_program_sandbox(self, config: SandboxConfig, **changes: Any) -> Sandbox:
+        """Return the sandbox of the program: the one that was borrowed, else one that lives as long as `config` says.
+
+        Args:
+            config: What it is asked for.
+            **changes: Fields of its `vfgym.sandboxes.SandboxSpec`.
+
+        Raises:
+            vfgym.errors.SandboxError: If it cannot be made.
+        """
+        if self.sandbox is None:
+            self.sandbox = await self.open_sandbox(self.harness, config, **changes)
+        return self.sandbox
+
+    async def open_sandbox(self, owner: object, config: SandboxConfig, **changes: Any) -> Sandbox:
+        """Return the sandbox of `owner` in the scope that `config` names, opened when it is first asked for."""
+        await self.open_endpoint()
+        socket = self._open_endpoint("chat_completions").socket_path
+        name = f"sandbox {config.model_dump_json()}"
+        sandbox: Sandbox = await self.scope(config.scope).object(owner, name, lambda: open_sandbox(config, socket, **changes))
+        return sandbox
+
     # The endpoint
 
     async def open_endpoint(self) -> None:
         """Make the rollout's model reachable over HTTP, for programs that ask it that way."""
         if self._endpoint is None:
-            self._endpoint = await open_endpoint(self._answer_program)
+            self._endpoint = await open_endpoint(self._answer_program, self._call_tool)
 
     async def _answer_program(self, request: Request) -> Response:
         """Ask the model for a program, and keep what that failed with last."""
@@ -203,13 +233,23 @@ class Runtime:
         self.failure = None
         return response
 
-    def endpoint_config(self, api: str) -> dict[str, str]:
-        """Return how the endpoint is reached (see `State.get_endpoint_config`)."""
-        return self._open_endpoint(api).config(api, self.state.get_model())
+    async def _call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool for a program, and return its result as JSON data; what has no form there as its text."""
+        result = await self.tool(name).call(arguments)
+        try:
+            json.dumps(result)
+        except (TypeError, ValueError):
+            return str(result)
+        return result
+
+    def endpoint_config(self, api: str, port: int | None = None) -> dict[str, str]:
+        """Return how the endpoint is reached, from a sandbox by one of its ports (see `State.get_endpoint_config`)."""
+        return self._open_endpoint(api).config(api, self.state.get_model(), port)
 
     def program_variables(self) -> dict[str, str]:
-        """Return the environment variables by which a command finds the model."""
-        return self._open_endpoint("chat_completions").variables(self.state.get_model())
+        """Return the environment variables by which a command finds the model, in the sandbox of the program where it has one."""
+        port = None if self.sandbox is None else port_of(self.sandbox)
+        return self._open_endpoint("chat_completions").variables(self.model or "", port)
 
     def sdk_client(self, api: str, *, sync: bool) -> Any:
         """Return a client of an SDK for the endpoint (see `State.get_client`)."""

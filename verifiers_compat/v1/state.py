@@ -18,6 +18,7 @@ from vfgym.results.rows import ErrorInfo
 if TYPE_CHECKING:
     from verifiers_compat.v1.episode_state import RolloutState
     from verifiers_compat.v1.runtime import Runtime
+    from vfgym.sandboxes import Sandbox
 
 PROTECTED = {
     "is_completed": "call state.stop(...)",
@@ -41,6 +42,8 @@ class Handles:
     sampling_args: dict[str, Any] | None = None
     tools: dict[str, Any] = field(default_factory=dict)
     """Tools of another rollout, by name."""
+    sandbox: Sandbox | None = None
+    """The sandbox of another rollout's program."""
     transcript: State | None = None
     """In whose trajectory model calls are recorded instead of the state's own."""
     outer: RolloutState | None = None
@@ -64,7 +67,8 @@ class _ForTask:
 
             Args:
                 task: What is to be rolled out.
-                borrow: What the rollout takes over from the running one whose state this is called on: ``"model"``.
+                borrow: What the rollout takes over from the running one whose state this is called on: ``"model"``, and ``"sandbox"``
+                    for its program and tools, if they run in one.
                 tools: Names of tools that it takes over.
                 transcript: ``"append"`` to record its model calls in the trajectory of the running rollout.
 
@@ -133,9 +137,9 @@ class State(types.State):
         )
 
     def _lend(self, child: State, borrow: set[str], tools: list[str], transcript: str) -> State:
-        if "sandbox" in borrow:
-            raise ConfigurationError("there is no sandbox to borrow: sandboxes are a hosted service that this package does not offer")
         running = self.live("borrow from it")
+        if "sandbox" in borrow:
+            child.handles.sandbox = self.get_sandbox()
         if "model" in borrow:
             child.handles.client = running.client
             child.handles.model = running.model
@@ -214,6 +218,17 @@ class State(types.State):
         """Return the tools that the rollout may use, by name, as async functions of their visible arguments."""
         running = self.live("get its tools")
         return {name: running.tools[name].call_with for name in running.tools}
+
+    def get_sandbox(self) -> Sandbox:
+        """Return the sandbox of the rollout's program, until its rewards were computed.
+
+        Raises:
+            ConfigurationError: If it has none.
+        """
+        sandbox = self.live("get its sandbox").sandbox
+        if sandbox is None:
+            raise ConfigurationError("there is no sandbox: the program of the rollout has none, or was not prepared yet")
+        return sandbox
 
     def get_endpoint_config(self, api: str = "chat_completions") -> dict[str, str]:
         """Return how an SDK or another program reaches the rollout's model.

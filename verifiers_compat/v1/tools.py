@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 RESERVED = ("task", "state", "runtime")
 """Arguments that the model is never told of: they are given to every tool that asks for them."""
+SANDBOX = "sandbox"
+"""The same, for tools of a toolset that has one."""
 
 
 class RolloutTool:
@@ -47,6 +49,8 @@ class RolloutTool:
         hidden = await self._bindings.values(self.name, running.task, running.state)
         given = {"task": running.task, "state": running.state, "runtime": running.state["runtime"]}
         hidden.update({name: given[name] for name in function.hidden if name in given and name not in hidden})
+        if SANDBOX in function.hidden and SANDBOX not in hidden:
+            hidden[SANDBOX] = await self._bindings.sandbox_for(running.state)
         if is_blocking(function.func) and in_event_loop():
             return await on_thread(lambda: function.invoke(bound, **hidden), name=self.name)
         result = in_place(self.name, lambda: function.invoke(bound, **hidden))
@@ -75,7 +79,8 @@ def tool_function(func: Callable[..., Any], bindings: Bindings) -> ToolFunction:
     bound = bindings.bound_arguments(plan.name)
     if missing := bound - set(plan.names):
         raise ConfigurationError(f"the tool {plan.name} has no argument {min(missing)!r}, which a binding names")
-    return ToolFunction(func, hidden=sorted(bound | {name for name in RESERVED if name in plan.names}))
+    reserved = RESERVED if bindings.sandbox is None else (*RESERVED, SANDBOX)
+    return ToolFunction(func, hidden=sorted(bound | {name for name in reserved if name in plan.names}))
 
 
 def merge_tools(tools: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

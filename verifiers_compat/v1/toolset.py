@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from verifiers_compat.v1.bindings import Bindings, ScopeName
-from verifiers_compat.v1.config import MCPToolConfig, ToolsetConfig, refuse_sandbox, resolve_function, resolve_reference
+from verifiers_compat.v1.config import MCPToolConfig, ToolsetConfig, resolve_function, resolve_reference
 from verifiers_compat.v1.config_base import as_list, none_unless_given
 from verifiers_compat.v1.handlers import Handler, collect_handlers
+from verifiers_compat.v1.sandboxes import as_sandbox
 from verifiers_compat.v1.tools import RolloutTool, merge_tools, server_function, tool_function
 from vfgym.calls import function_name, is_awaitable
 from vfgym.errors import ConfigurationError, did_you_mean
@@ -90,7 +91,8 @@ class Toolset:
             write: Whether the tools change something, for whoever asks the toolset.
             scope: How long objects and tool servers live: as long as one rollout, one group, or until
                 `Harness.teardown` (``"global"``).
-            sandbox: Refused: there are no sandboxes here.
+            sandbox: What the sandbox is like that tools and handlers are given as their hidden argument ``sandbox``: a mapping with
+                fields of `SandboxConfig`, or ``"program"`` for that of the program where it has one. It is opened when it is first needed.
             stops: Stop conditions.
             setups: Called before the program runs.
             updates: Called after it.
@@ -107,10 +109,10 @@ class Toolset:
         config = ToolsetConfig.from_config(config).with_arguments(
             **{"show": show, "hide": hide, "bindings": bindings, "objects": objects, "write": write, "scope": scope, "sandbox": sandbox}
         )
-        refuse_sandbox(config.sandbox, "a toolset")
         self.config = config
         """The configuration, with the arguments in place of its own fields."""
-        self.bindings = Bindings(self, config.bindings, config.objects, config.scope or "rollout")
+        own_sandbox = as_sandbox(config.sandbox, "a toolset")
+        self.bindings = Bindings(self, config.bindings, config.objects, config.scope or "rollout", own_sandbox)
         self._functions: list[ToolFunction] = []
         self._servers: list[MCPTool] = []
         self._nested: list[Toolset] = []

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from verifiers_compat.v1.bindings import Bindings, ScopeName
-from verifiers_compat.v1.config import UserConfig, refuse_sandbox, resolve_function, resolve_reference
+from verifiers_compat.v1.config import UserConfig, resolve_function, resolve_reference
 from verifiers_compat.v1.config_base import none_unless_given
 from verifiers_compat.v1.handlers import required_names
 from verifiers_compat.v1.plain import plain_messages
+from verifiers_compat.v1.sandboxes import as_sandbox
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
+from verifiers_compat.v1.tools import SANDBOX
 from vfgym.aio.threads import on_thread
 from vfgym.calls import CallPlan, maybe_await
 from vfgym.errors import ConfigurationError
@@ -41,27 +43,31 @@ class User:
             scope: How long its objects live.
             bindings: ``{"argument": source}`` or ``{"function.argument": source}`` (see `verifiers_compat.v1.bindings`).
             objects: Functions without arguments that make what ``objects.*`` bindings refer to.
-            sandbox: Refused: there are no sandboxes here.
+            sandbox: What the sandbox is like that the function is given as ``sandbox`` (see `Toolset`).
             config: Configuration; arguments win over it.
 
         Raises:
             ConfigurationError: If the function asks for something that it cannot have.
         """
         config = UserConfig.from_config(config, fn=fn, scope=scope)
-        refuse_sandbox(sandbox if sandbox is not None else config.sandbox, "a user")
         self._plan = CallPlan(resolve_function(config.fn, "a user"))
         name = self._plan.name
         given = {**config.bindings, **(bindings or {})}
         qualified = {key if "." in key else f"{name}.{key}": source for key, source in given.items()}
-        self.bindings = Bindings(self, qualified, {**config.objects, **(objects or {})}, config.scope)
+        own_sandbox = as_sandbox(config.sandbox if sandbox is None else sandbox, "a user")
+        self.bindings = Bindings(self, qualified, {**config.objects, **(objects or {})}, config.scope, own_sandbox)
         self.bindings.check([name])
-        if missing := required_names(self._plan) - _NAMES - self.bindings.bound_arguments(name):
-            raise ConfigurationError(f"the user {name} asks for {', '.join(sorted(missing))}; it can have {', '.join(sorted(_NAMES))}")
+        self._takes_sandbox = own_sandbox is not None and SANDBOX in self._plan.names
+        known = _NAMES | {SANDBOX} if self._takes_sandbox else _NAMES
+        if missing := required_names(self._plan) - known - self.bindings.bound_arguments(name):
+            raise ConfigurationError(f"the user {name} asks for {', '.join(sorted(missing))}; it can have {', '.join(sorted(known))}")
 
     async def answer(self, task: Task, state: State, transcript: list[Any]) -> list[dict[str, Any]]:
         """Return what the user says next; nothing to end the rollout."""
-        names = {"task": task, "state": state, "transcript": transcript}
+        names: dict[str, Any] = {"task": task, "state": state, "transcript": transcript}
         names.update(await self.bindings.values(self._plan.name, task, state))
+        if self._takes_sandbox:
+            names[SANDBOX] = await self.bindings.sandbox_for(state)
         call = on_thread if is_blocking(self._plan.func) else maybe_await
         said: Any = await call(self._plan, names)
         return [] if said is None else plain_messages(said, "what the user says")

@@ -56,10 +56,13 @@ def check_api(api: str) -> str:
 class Endpoint:
     """The address of one episode's model. Its secret path keeps other programs from asking there."""
 
-    def __init__(self, server: Server, answer: Callable[[Request], Awaitable[Response]]) -> None:
-        """Have what is asked here answered by `answer`, on the loop that runs now."""
+    def __init__(
+        self, server: Server, answer: Callable[[Request], Awaitable[Response]], call_tool: Callable[[str, Any], Awaitable[Any]] | None
+    ) -> None:
+        """Have what is asked here answered by `answer`, and tools called by `call_tool`, on the loop that runs now."""
         self.key = secrets.token_urlsafe(24)
         self._ask = answer
+        self._call_tool = call_tool
         self._loop = asyncio.get_running_loop()
         self._server = server
         self._sdk_clients: list[Any] = []
@@ -119,16 +122,30 @@ class Endpoint:
 
     async def answer(self, request: Request) -> Response:
         """Have a request answered on the loop of the episode; cancelling us cancels that."""
-        future = asyncio.run_coroutine_threadsafe(self._answer_request(request), self._loop)
-        return await asyncio.wrap_future(future)
+        response: Response = await self._on_own_loop(lambda: self._ask(request))
+        return response
 
-    async def _answer_request(self, request: Request) -> Response:
+    async def call_tool(self, name: str, arguments: Any) -> Any:
+        """Have a tool of the episode called on its loop; cancelling us cancels that.
+
+        Raises:
+            LookupError: If its programs cannot call tools here.
+        """
+        call = self._call_tool
+        if call is None:
+            raise LookupError("the tools of this rollout are not called over HTTP")
+        return await self._on_own_loop(lambda: call(name, arguments))
+
+    async def _on_own_loop(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._watched(work), self._loop))
+
+    async def _watched(self, work: Callable[[], Awaitable[Any]]) -> Any:
         if self.key not in self._server.endpoints:
             raise asyncio.CancelledError("the rollout has ended meanwhile")
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._asking.add(task)
         try:
-            return await self._ask(request)
+            return await work()
         except (Exception, SystemExit) as error:  # out of this task, a SystemExit would go through the loop
             failure = rollout_failure(error)
             raise failure from failure.__cause__
@@ -136,10 +153,13 @@ class Endpoint:
             self._asking.discard(task)
 
 
-async def open_endpoint(answer: Callable[[Request], Awaitable[Response]]) -> Endpoint:
+async def open_endpoint(
+    answer: Callable[[Request], Awaitable[Response]], call_tool: Callable[[str, Any], Awaitable[Any]] | None = None
+) -> Endpoint:
     """Return an address for the model of an episode, to be closed with it. The server of the process is started with the first one.
 
     Args:
         answer: Answers one request. It is called on the loop that runs now, and several calls may wait at once.
+        call_tool: Calls a tool of the episode by its name, with arguments, and returns JSON data: what is posted to ``/tools/NAME``.
     """
-    return Endpoint(await running_server(), answer)
+    return Endpoint(await running_server(), answer, call_tool)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.clients import is_permanent_refusal
@@ -39,6 +39,10 @@ class Answering(Protocol):
 
     async def answer(self, request: Request) -> Response:
         """Have a request answered; cancelling us cancels that."""
+        ...
+
+    async def call_tool(self, name: str, arguments: Any) -> Any:
+        """Have a tool called, and return JSON data; cancelling us cancels that."""
         ...
 
 
@@ -85,6 +89,8 @@ class Server:
         if endpoint is None:
             return _problem(404, "not_found_error", "there is no such rollout, or it is over")
         path = request.match_info["path"].removeprefix("v1/")
+        if path.startswith("tools/"):
+            return web.json_response(await _call_tool(endpoint, path.removeprefix("tools/"), await request.text()))
         wire = _WIRES.get(path)
         if wire is None:
             return _problem(404, "not_found_error", f"the endpoint of a rollout serves {', '.join(_WIRES)}; got {path!r}")
@@ -118,6 +124,14 @@ async def _ask(endpoint: Answering, request: Request) -> Response | web.Response
             return _problem(status, _REFUSALS[status], str(error))
         logger.exception("a model call of a rollout failed")
         return _problem(500, "internal_error", f"{type(error).__name__}: {error}")
+
+
+async def _call_tool(endpoint: Answering, name: str, arguments: str) -> dict[str, Any]:
+    """Return the ``result`` of a tool, or the ``error`` that it raised, as text."""
+    try:
+        return {"result": await endpoint.call_tool(name, json.loads(arguments))}
+    except Exception as error:
+        return {"error": str(error)}
 
 
 async def _stream(request: web.Request, wire: Wire, answer: Response) -> web.StreamResponse:

@@ -101,7 +101,7 @@ async def test_the_core_unit(vf: Any) -> None:
 
 
 async def test_a_child_borrows_what_is_documented(vf: Any) -> None:
-    """``state.for_task(child_task, borrow=["model", "sandbox"], tools="bash")``; of sandboxes it says why there are none."""
+    """``state.for_task(child_task, borrow=["model", "sandbox"], tools="bash")``; where the program has no sandbox, it says so."""
     child_task = vf.Task(prompt=[{"role": "user", "content": "ls"}]).freeze()
     child_harness = vf.Harness()
 
@@ -110,7 +110,7 @@ async def test_a_child_borrows_what_is_documented(vf: Any) -> None:
         return f"ran {command}"
 
     async def program(task: Any, state: Any) -> dict[str, Any]:
-        with pytest.raises(ValueError, match="no sandbox to borrow: sandboxes are a hosted service"):
+        with pytest.raises(ValueError, match="there is no sandbox"):
             state.for_task(child_task, borrow=["model", "sandbox"], tools="bash")
         child_state = state.for_task(child_task, borrow=["model"], tools="bash")
         child_state = await child_harness.run(child_task, child_state)

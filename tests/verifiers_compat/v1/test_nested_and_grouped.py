@@ -107,7 +107,7 @@ async def test_what_cannot_be_borrowed_says_why() -> None:
 
     state = await vf.Harness(program, client=InOrder(), model="m", toolsets=[search]).run({"prompt": "go"})
     sandbox, client, tool, transcript = said
-    assert "no sandbox to borrow" in sandbox
+    assert "there is no sandbox: the program of the rollout has none" in sandbox
     assert "only 'model' and 'sandbox' can be borrowed, got 'client'" in client
     assert "Did you mean `search`?" in tool
     assert "'private' or 'append'" in transcript

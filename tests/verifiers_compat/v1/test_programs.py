@@ -230,6 +230,7 @@ async def test_what_a_program_returns_is_merged() -> None:
         ({"command": []}, "exactly one"),
         ({"base": True, "env": {"a": "b"}}, "no use"),
         ({"command": ["x"], "tools": "mcp"}, "sandbox"),
+        ({"command": ["x"], "files": {"a": "b"}}, "needs a sandbox"),
         (lambda task, nope: None, "nope"),
         ("no_such_module_here:f", "no_such_module_here"),
         (3, "int"),
@@ -332,8 +333,8 @@ async def test_a_cancelled_command_is_killed_with_its_children() -> None:
     ("own", "says"),
     [
         ({"fils": {}}, "fils"),
-        ({"files": {"a": "b"}}, "hosted service"),
-        ({"args": ["a"]}, "no command"),
+        ({"files": {"a": "b"}}, "needs a sandbox"),
+        ({"args": ["a"]}, "no use"),
         ({"bindings": {"key": 1}}, "both"),
     ],
 )

@@ -80,18 +80,6 @@ async def test_names_must_exist_and_be_unique() -> None:
         await shown({"plus": [add]}, {"toolsets": {"hide": ["nope"]}})
 
 
-async def test_a_sandbox_is_refused_with_a_reason() -> None:
-    for make in (
-        lambda: vf.Toolset([add], sandbox={}),
-        lambda: vf.Harness(sandbox={"image": "x"}),
-        lambda: vf.User(lambda state: None, sandbox=True),
-        lambda: vf.Harness(program={"command": ["x"], "sandbox": {}}),
-        lambda: vf.Harness(program={"command": ["x"], "files": {"a": "b"}}),
-    ):
-        with pytest.raises(ConfigurationError, match="hosted service"):
-            make()
-
-
 # Bindings
 
 

@@ -1,0 +1,121 @@
+"""Functions that are called in a sandbox: the local package that has one is copied there, and found on the path.
+
+What the package needs is what is installed here: the virtual environment of this process can be read there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verifiers_compat.v1.local_programs import merge_result
+from verifiers_compat.v1.sandboxes import port_of
+from verifiers_compat.v1.state import PROTECTED
+from verifiers_compat.v1.tool_server import program_text, tools_url
+from vfgym.aio.threads import on_thread
+from vfgym.errors import ConfigurationError, InfraError
+from vfgym.interception.wire import plain_data
+
+if TYPE_CHECKING:
+    from verifiers_compat.v1.config import SandboxConfig
+    from verifiers_compat.v1.runtime import Runtime
+
+_FOLDER = "/tmp/vf_program"
+"""Where the package and the call are, in the sandbox."""
+_NOT_COPIED = (".*", "__pycache__", "*.pyc", "*.egg-info", "outputs")
+_APIS = ("chat_completions", "chat", "completions", "responses", "messages")
+_MOST_QUOTED = 2000
+
+
+@dataclass(frozen=True)
+class SandboxedFunction:
+    """A function by name, and the package that it is in."""
+
+    reference: str
+    folder: Path
+    """The folder of the host that is copied."""
+    inside: str
+    """Where it is copied to, below the folder that is on the path."""
+
+    def spec_fields(self) -> dict[str, Any]:
+        """Return what the sandbox needs besides: the packages that are installed here."""
+        return {"python": sys.prefix} if sys.prefix != sys.base_prefix else {}
+
+
+def find_function(reference: Any, sandbox: SandboxConfig) -> SandboxedFunction:
+    """Return a function that can be called in a sandbox; its module is not imported.
+
+    Raises:
+        ConfigurationError: If it is not ``"module:name"``, or in no local package: ``pyproject.toml`` must lie beside a module of a
+            single file, or in the folder of the package.
+    """
+    if not isinstance(reference, str) or not all(reference.partition(":")):
+        raise ConfigurationError(f"a function that runs in a sandbox must be 'module:name', got {reference!r:.100}")
+    if sandbox.packages or sandbox.backend == "container":
+        raise ConfigurationError(
+            "a function that runs in a sandbox finds the packages that are installed here: leave out packages and backend='container'"
+        )
+    name = reference.partition(":")[0]
+    root = name.partition(".")[0]
+    spec: ModuleSpec | None = importlib.util.find_spec(root)
+    if spec is None or spec.origin is None:
+        raise ConfigurationError(f"there is no module {root!r}, which the program {reference!r} names")
+    is_package = spec.submodule_search_locations is not None
+    folder = Path(spec.origin).resolve().parent
+    if not (folder / "pyproject.toml").is_file():
+        where = "in its folder" if is_package else "beside its file"
+        raise ConfigurationError(f"{root!r} is not a local package that can be copied into a sandbox: there is no pyproject.toml {where}")
+    return SandboxedFunction(reference, folder, root if is_package else "")
+
+
+async def run_sandboxed_function(
+    function: SandboxedFunction, running: Runtime, arguments: Mapping[str, Any], env: Mapping[str, str], timeout: float | None
+) -> None:
+    """Call a function in the program's sandbox, and bring what it did to the state into the state.
+
+    Raises:
+        InfraError: If it fails, or takes longer than `timeout` seconds.
+    """
+    state, sandbox = running.state, running.sandbox
+    assert sandbox is not None
+    port = port_of(sandbox)
+    call = {
+        "function": function.reference,
+        "task": running.task,
+        "state": {key: value for key, value in state.items() if key not in PROTECTED},
+        "arguments": {name.rpartition(".")[2]: value for name, value in arguments.items()},
+        "model": state.get_model(),
+        "endpoints": {api: running.endpoint_config(api, port) for api in _APIS},
+        "tools": list(running.tools),
+        "tools_url": tools_url(running, sandbox),
+    }
+    with tempfile.TemporaryDirectory() as staged:
+        copied = Path(staged, "package", function.inside)
+        await on_thread(lambda: shutil.copytree(function.folder, copied, ignore=shutil.ignore_patterns(*_NOT_COPIED), dirs_exist_ok=True))
+        await sandbox.upload(Path(staged, "package"), f"{_FOLDER}/package")
+    for name in ("call_function.py", "call_tools.py"):
+        await sandbox.write_file(f"{_FOLDER}/{name}", program_text(name))
+    await sandbox.write_file(f"{_FOLDER}/call.json", json.dumps(plain_data(call)))
+    path = os.pathsep.join([f"{_FOLDER}/package", *([env["PYTHONPATH"]] if "PYTHONPATH" in env else [])])
+    command = ["python3", f"{_FOLDER}/call_function.py", f"{_FOLDER}/call.json"]
+    done = await sandbox.exec(command, env={**env, "PYTHONPATH": path}, timeout=timeout)
+    what = f"the program {function.reference} of {type(running.harness).__name__}"
+    if done.timed_out:
+        raise InfraError(f"{what} was ended, as it took longer than {timeout} s")
+    if done.exit_code:
+        raise InfraError(f"{what} failed in its sandbox: {done.stderr.strip()[-_MOST_QUOTED:] or f'code {done.exit_code}'}")
+    said = json.loads(await sandbox.read_file(f"{_FOLDER}/result.json"))
+    live = ("trajectory", "num_model_requests", "runtime", "task")  # which are kept up to date here
+    state.update({key: value for key, value in said["state"].items() if key not in PROTECTED and key not in live})
+    merge_result(said["result"], function.reference, running)
+    if said["stopped"] is not None:
+        state.stop(said["stopped"])
