@@ -34,7 +34,8 @@ _ENDPOINT = (
     "one server of this process answers all rollouts, and its parts are not an API. Use state.get_client or state.get_endpoint_config"
 )
 _SANDBOX_PROGRAM = (
-    "it belongs to programs in sandboxes, and there are no sandboxes here yet. Leave the sandbox out to run them on this machine"
+    "it is a part of how verifiers itself runs programs in sandboxes, which is different here. Use sandbox= of verifiers.v1.Harness,"
+    " and state.get_sandbox()"
 )
 _TRAINER = (
     "no trainer is part of this package. A trainer calls env.generate with state_columns=['trajectory'], whose rows have rewards and tokens"
