@@ -201,8 +201,9 @@ def test_bad_input_is_refused_at_construction(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", "")
     sandboxes.bwrap._find_problem.cache_clear()  # type: ignore[attr-defined]
     try:
-        with pytest.raises(ConfigurationError, match="apt-get install bubblewrap"):
-            vfgym.SandboxEnv(dataset=ROWS)
+        for cls in (vfgym.SandboxEnv, vfgym.PythonEnv):
+            with pytest.raises(ConfigurationError, match=r"bwrap.* is not installed. To install it: apt-get install bubblewrap"):
+                cls(dataset=ROWS, backend="bwrap")
     finally:
         monkeypatch.undo()
         sandboxes.bwrap._find_problem.cache_clear()  # type: ignore[attr-defined]

@@ -80,7 +80,6 @@ def test_fails():
         ("print('a\\nb')", {"stdout": "a\n\nb"}, 0.0),
         (ADD, ["assert add(1, 2) == 3", "assert add(1, 2) == 4", "x = add(1, 1)\nassert x == 2", "assert no_such_name"], 0.5),
         (ADD + "if __name__ == '__main__':\n    1 / 0", ["assert add(1, 2) == 3"], 1.0),
-        (ADD, {"pytest": MODULE}, 0.75),
         (ADD, [{"pytest": MODULE}, "assert add(1, 2) == 3"], 0.875),
         ("this is not Python", ["assert True", {"stdout": ""}], 0.0),
         ("", ["assert True"], 0.0),
@@ -128,7 +127,7 @@ def solutions(count: int) -> list[tuple[str, float]]:
     return [(harmful[number // 10 % len(harmful)], 0.0) if number % 10 == 9 else kinds[number % 3] for number in range(count)]
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", [10, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_many_solutions_at_once_are_scored_right(count: int) -> None:
     wanted = solutions(count)
     tests = [{"stdin": "3\n", "stdout": "6"}, {"stdin": "5\n", "stdout": "10"}]
