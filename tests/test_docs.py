@@ -27,7 +27,7 @@ from vfgym.wrappers.textarena import textarena_games
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-NEED_SANDBOX = ("agent_programs.md", "sandboxes.md", "tasksets.md")
+NEED_SANDBOX = ("agent_programs.md", "recursive_models.md", "sandboxes.md", "tasksets.md")
 
 
 def run_block(block: Block, page: Path, module: ModuleType, runner: asyncio.Runner) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from verifiers_compat.envs.experimental.gym_env import GymEnv as GymEnv
     from verifiers_compat.envs.experimental.harbor_env import HarborEnv as HarborEnv
     from verifiers_compat.envs.experimental.mcp_env import MCPEnv as MCPEnv
+    from verifiers_compat.envs.experimental.rlm_env import RLMEnv as RLMEnv
     from verifiers_compat.envs.integrations.openenv_env import OpenEnvEnv as OpenEnvEnv
     from verifiers_compat.envs.integrations.reasoninggym_env import ReasoningGymEnv as ReasoningGymEnv
     from verifiers_compat.envs.integrations.textarena_env import TextArenaEnv as TextArenaEnv
@@ -69,6 +70,7 @@ _LAZY = {
     "verifiers_compat.envs.experimental.gym_env": ["GymEnv"],
     "verifiers_compat.envs.experimental.harbor_env": ["HarborEnv"],
     "verifiers_compat.envs.experimental.mcp_env": ["MCPEnv"],
+    "verifiers_compat.envs.experimental.rlm_env": ["RLMEnv"],
     "verifiers_compat.envs.integrations.openenv_env": ["OpenEnvEnv"],
     "verifiers_compat.envs.integrations.reasoninggym_env": ["ReasoningGymEnv"],
     "verifiers_compat.envs.integrations.textarena_env": ["TextArenaEnv"],

@@ -15,10 +15,6 @@ _AGENT = (
 )
 _HARBOR = "Harbor's tasks are not part of verifiers.v1 here. Use vf.HarborEnv with their folder"
 _HARBOR_MCP = "tasks of Harbor's that bring MCP servers are not offered. Use vf.MCPEnv with the servers"
-_RLM = (
-    "the model's session of code runs in a sandbox, and there are no sandboxes here yet. Use vf.StatefulToolEnv with tools of"
-    " yours that run code, and that ask other models"
-)
 _COMPOSABLE = (
     "it is the earlier form of tasksets and harnesses, for programs in sandboxes. Use vf.SWEDebugEnv, vf.CliAgentEnv, or Taskset and"
     " Harness of verifiers.v1"
@@ -57,10 +53,8 @@ def _at(module: str, names: str, reason: str) -> dict[str, str]:
 
 REASONS: Mapping[str, str] = {
     # Environments
-    **_at("envs.experimental", "opencode_env opencode_qa_env", _AGENT),
+    **_at("envs.experimental", "opencode_env opencode_qa_env opencode_rlm_env", _AGENT),
     **_at("envs.experimental.harbor_env", "HarborMCPHealthcheck HarborMCPMixin HarborMCPServer", _HARBOR_MCP),
-    **_at("", "RLMEnv", _RLM),
-    **_at("envs.experimental", "rlm_env opencode_rlm_env RLMEnv", _RLM),
     **_at("envs.experimental.composable", "ComposableEnv Harness Task composable_env harness", _COMPOSABLE),
     **_at("envs.experimental.composable", "harnesses tasksets discover_sibling_dir", _COMPOSABLE),
     **_at("envs.experimental.composable.task", "Task discover_sibling_dir", _COMPOSABLE),

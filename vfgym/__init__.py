@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from vfgym.envs.cli_agent import CliAgentEnv
     from vfgym.envs.harbor import HarborEnv
     from vfgym.envs.python import PythonEnv
+    from vfgym.envs.rlm import RLMEnv
     from vfgym.envs.sandbox import SandboxEnv
     from vfgym.rubrics.code_rubric import CodeRubric
 
@@ -126,6 +127,7 @@ __all__ = [
     "Played",
     "ProceduralTasks",
     "PythonEnv",
+    "RLMEnv",
     "RandomAgent",
     "ReasoningGymEnv",
     "Replay",
@@ -183,6 +185,7 @@ _LAZY = {
     "CodeRubric": "vfgym.rubrics.code_rubric",
     "HarborEnv": "vfgym.envs.harbor",
     "PythonEnv": "vfgym.envs.python",
+    "RLMEnv": "vfgym.envs.rlm",
     "SandboxEnv": "vfgym.envs.sandbox",
 }
 """What is imported when it is first asked for: who needs no sandbox waits for none of it."""

@@ -112,19 +112,26 @@ class PythonEnv(SandboxEnv):
         return describe_cell(result, limit)
 
 
-def describe_cell(result: CellResult, limit: float) -> str:
+def describe_cell(result: CellResult, limit: float, most: int | None = None) -> str:
     """Return what came of a cell, as the model reads it.
 
     Args:
         result: What came of it.
         limit: Seconds that it was given.
+        most: Most characters of what it printed and gave; None for all.
     """
     stdout, stderr = result.stdout.rstrip(), result.stderr.rstrip()
     parts = [stdout, f"stderr:\n{stderr}" if stderr else "", result.traceback or ""]
     if result.value is not None:
         parts.append(f"Out[{result.count}]: {result.value}")
+    return end_text("\n".join(filter(None, parts)), result, limit, most)
+
+
+def end_text(text: str, result: CellResult, limit: float, most: int | None, unit: str = "Cell") -> str:
+    """Return what a cell printed and gave, cut at a length, with a line for each thing that went wrong with it."""
+    parts = [text if most is None or len(text) <= most else f"{text[:most]}\n... [output truncated]"]
     if result.timed_out:
-        parts.append(f"Error: Cell timed out after {limit:g}s")
+        parts.append(f"Error: {unit} timed out after {limit:g}s")
     if result.state_is_lost:
         parts.append("Error: The interpreter's state is lost: nothing that earlier cells defined is there any more")
-    return "\n".join(part for part in parts if part) or NO_OUTPUT
+    return "\n".join(filter(None, parts)) or NO_OUTPUT

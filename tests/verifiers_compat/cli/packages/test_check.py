@@ -298,7 +298,7 @@ def test_modules_that_are_not_python_are_an_error(check: Callable[..., Report]) 
 
 @pytest.mark.parametrize("form", ["folder", "wheel", "sdist"])
 def test_a_package_is_read_in_each_form(write: Callable[..., Path], workspace: Path, form: str) -> None:
-    folder = write("word-count", {"word_count.py": "import verifiers as vf\nvf.RLMEnv" + LOADER})
+    folder = write("word-count", {"word_count.py": "import verifiers as vf\nvf.BrowserEnv" + LOADER})
     given = str(folder)
     if form == "wheel":
         given = "word_count-0.1.0-py3-none-any.whl"
@@ -314,7 +314,7 @@ def test_a_package_is_read_in_each_form(write: Callable[..., Path], workspace: P
     with open_target(given, Path("environments")) as target:
         report = check_target(target)
     assert report.package == "word-count"
-    assert list(names_of(report)) == ["RLMEnv"]
+    assert list(names_of(report)) == ["BrowserEnv"]
     assert report.absent[0].places == ["word_count.py:2"]
 
 

@@ -1,0 +1,106 @@
+"""`RLMEnv` as published packages use it: documented arguments, metrics and states, through `generate` and through `step`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+from tests.agent_programs import needs_sandbox
+from tests.verifiers_compat.models import calling, evaluated, rolled_out, texts
+from verifiers_compat.alias import install, uninstall
+from vfgym.envs.sandboxed import sandboxes_in_use
+from vfgym.errors import ConfigurationError
+from vfgym.sandboxes import SandboxSpec
+
+pytestmark = needs_sandbox
+
+ROWS = Dataset.from_list([{"question": "How many pages?", "answer": "2", "info": {"context": {"pages": ["a", "b"]}}}])
+COUNT = """
+said = llm_batch(["count " + page for page in context["pages"]])
+answer["content"] = str(len(said))
+answer["ready"] = True
+"""
+
+
+@pytest.fixture(scope="module")
+def vf() -> Iterator[Any]:
+    """The package as published environments import it."""
+    install()
+    import verifiers
+
+    yield verifiers
+    uninstall()
+
+
+def right(state: Any, answer: str) -> float:
+    return float(state["final_answer"] == answer)
+
+
+async def test_a_documented_environment_is_generated_and_stepped_alike(vf: Any) -> None:
+    """§ RLMEnv: the seeds' signature, the reward of the final answer, and the same states from both sides."""
+    from verifiers.envs.experimental.rlm_env import RLMEnv
+
+    assert vf.RLMEnv is RLMEnv
+    env = vf.RLMEnv(
+        max_turns=50,
+        tools=None,
+        root_tools=None,
+        sub_tools=None,
+        sub_llm_max_turns=5,
+        sub_model=None,
+        max_output_length=8192,
+        max_sub_llm_parallelism=5,
+        repl_language="python",
+        code_execution_timeout=120,
+        include_sub_llm_in_trajectory=False,
+        sub_prompt_verbosity="light",
+        sandbox_timeout_minutes=60,
+        sandbox_memory_gb=1,
+        sandbox_environment_vars={"NAME": "me"},
+        rubric=vf.Rubric(right),
+        dataset=ROWS,
+    )
+    assert isinstance(env, vf.StatefulToolEnv)
+    answers = [calling(("call_python_repl", {"code": COUNT})), "one", "one"]
+    [row] = await evaluated(env, *answers, state_columns=["final_answer"])
+    assert row["error"] is None
+    assert (row["reward"], row["final_answer"], row["stop_condition"]) == (1.0, "2", "answer_ready")
+    assert row["metrics"]["sub_llm_call_count"] == 2
+    state = await rolled_out(env, *answers)
+    env.reset(seed=0)
+    for each in answers:
+        step = env.step(each)
+    stepped = env.episode.state
+    assert (step.terminated, step.reward, stepped["final_answer"]) == (True, 1.0, "2")
+    for name in ("raw_prompt", "prompt", "completion"):
+        assert [dict(message) for message in state[name]] == [dict(message) for message in stepped[name]]
+    assert sandboxes_in_use() == []
+
+
+async def test_hooks_and_the_system_prompt_are_those_of_packages(vf: Any) -> None:
+    """`on_sandbox_ready` prepares the sandbox; a system prompt takes the place of what is said of the REPL."""
+
+    class Prepared(vf.RLMEnv):
+        async def on_sandbox_ready(self, state: Any, sandbox_id: str) -> None:
+            await state["sandbox"].write_file("ready.txt", sandbox_id)
+
+    env = Prepared(dataset=ROWS, system_prompt="Use the shell.", enable_sub_llms=False, sandbox=SandboxSpec(env={"A": "1"}))
+    look = calling(("call_bash_repl", {"code": "cat ready.txt; echo; echo $A; type llm_batch"}))
+    state = await rolled_out(env, look, "done")
+    assert state["prompt"][-1]["content"] == "Use the shell.\n\nHow many pages?"
+    assert texts(state["completion"])[0].startswith(f"{state['sandbox_id']}\n1\n")
+    assert texts(state["completion"])[0].endswith("llm_batch: not found")
+
+
+def test_what_is_not_offered_is_refused(vf: Any) -> None:
+    for name, value in {
+        "enable_summarization": True,
+        "sub_max_completion_tokens": 9,
+        "sandbox_gpu_count": 1,
+        "sandbox_cpu_cores": 2,
+    }.items():
+        with pytest.raises(ConfigurationError, match=name.removeprefix("sandbox_")):
+            vf.RLMEnv(dataset=ROWS, **{name: value})
