@@ -61,7 +61,15 @@ def test_every_name_that_is_not_offered_says_why(answers: dict[str, str]) -> Non
 
 
 def test_modules_that_are_not_offered_say_why(answers: dict[str, str]) -> None:
-    for path in ("envs.integrations.browser_env", "envs.experimental.opencode_rlm_env", "scripts.tui", "cli.tui", "serve", "rl", "v1.packages"):
+    for path in (
+        "envs.integrations.browser_env",
+        "envs.experimental.opencode_rlm_env",
+        "scripts.tui",
+        "cli.tui",
+        "serve",
+        "rl",
+        "v1.packages",
+    ):
         assert answers[f"import {path}"] == f"ModuleNotFoundError: verifiers.{path} is not offered: {REASONS[path]}"
 
 
