@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import os
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,12 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 def backend(request: pytest.FixtureRequest) -> str:
     need(request.param)
     return str(request.param)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_it_can_be_neither_pickled_nor_copied(sandbox: Sandbox, copied: Callable[[Sandbox], object]) -> None:
+    with pytest.raises(TypeError, match=r"a running sandbox \(vfgym-[0-9a-f]+\) can be neither pickled nor copied"):
+        copied(sandbox)
 
 
 # Commands

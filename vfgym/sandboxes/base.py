@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from vfgym.errors import SandboxError
 from vfgym.sandboxes.registry import Record
@@ -32,6 +33,14 @@ class Sandbox(ABC):
         """Give it an id."""
         self.id = f"vfgym-{secrets.token_hex(8)}"
         self.spec = spec
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse.
+
+        Raises:
+            TypeError: It says that a running sandbox can be neither pickled nor copied.
+        """
+        raise TypeError(f"a running sandbox ({self.id}) can be neither pickled nor copied; snapshot() and restore() are for its files")
 
     @property
     @abstractmethod
