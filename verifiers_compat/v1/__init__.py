@@ -5,6 +5,7 @@
 
 from verifiers_compat.loading import create_getattr
 from verifiers_compat.types import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
+from verifiers_compat.v1.cli_harness import CLIHarness, MiniSWEAgent, OpenCode, Pi
 from verifiers_compat.v1.config import (
     CallableConfig,
     Config,
@@ -18,6 +19,7 @@ from verifiers_compat.v1.config import (
     UserConfig,
 )
 from verifiers_compat.v1.env import Env
+from verifiers_compat.v1.harbor_taskset import HarborTaskset, HarborTasksetConfig
 from verifiers_compat.v1.harness import Harness
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
@@ -50,6 +52,7 @@ from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, tea
 
 __all__ = [
     "AssistantMessage",
+    "CLIHarness",
     "CallableConfig",
     "ClientConfig",
     "Config",
@@ -57,14 +60,19 @@ __all__ = [
     "Env",
     "EnvConfig",
     "Error",
+    "HarborTaskset",
+    "HarborTasksetConfig",
     "Harness",
     "HarnessConfig",
     "InfraError",
     "InvalidModelResponseError",
     "MCPTool",
     "MCPToolConfig",
+    "MiniSWEAgent",
     "ModelError",
+    "OpenCode",
     "OverlongPromptError",
+    "Pi",
     "SandboxConfig",
     "SandboxError",
     "ScoringConfig",

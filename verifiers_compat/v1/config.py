@@ -33,6 +33,8 @@ class SandboxConfig(Config):
     """The sandbox that a program runs in, or that tools or a user are given."""
 
     image: str = "python:3.11-slim"
+    dockerfile: str | None = None
+    """A folder with a Dockerfile, which the image is built from."""
     start_command: str = "tail -f /dev/null"
     cpu_cores: float = Field(default=1, gt=0)
     memory_gb: float = Field(default=2, gt=0)

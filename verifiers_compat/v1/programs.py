@@ -92,8 +92,8 @@ class Program:
         _check_artifacts(options["artifacts"], what)
         for inside, local in options["dirs"].items():
             is_literal = isinstance(local, str) and local.partition(".")[0] not in ROOTS
-            if is_literal and not os.path.isdir(local):
-                raise ConfigurationError(f"dirs of {what}: there is no folder {local!r} to copy to {inside}")
+            if is_literal and not os.path.exists(local):
+                raise ConfigurationError(f"dirs of {what}: there is no {local!r} to copy to {inside}")
         return options
 
 

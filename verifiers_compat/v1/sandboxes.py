@@ -61,8 +61,14 @@ def with_task(config: SandboxConfig, own: Mapping[str, Any] | None) -> SandboxCo
 
 def _spec_of(config: SandboxConfig) -> tuple[SandboxSpec, str | None]:
     """Return what a sandbox of this library is asked for, and what makes it."""
-    backend = config.backend or (None if config.image == DEFAULT_IMAGE else "container")
-    spec = SandboxSpec(network=config.network_access, env=config.environment_vars, working_dir=config.workdir or DEFAULT_WORKDIR)
+    has_image = config.image != DEFAULT_IMAGE or config.dockerfile is not None
+    backend = config.backend or ("container" if has_image else None)
+    spec = SandboxSpec(
+        dockerfile=config.dockerfile,
+        network=config.network_access,
+        env=config.environment_vars,
+        working_dir=config.workdir or DEFAULT_WORKDIR,
+    )
     arguments = {name: getattr(config, name) for name in ("start_command", "cpu_cores", "gpu_count", "memory_gb", "disk_size_gb")}
     spec = spec_of_arguments(spec, backend, docker_image=config.image, **arguments)
     if backend == "container":  # a limit would hide what the image has in the working directory

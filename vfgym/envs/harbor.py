@@ -7,23 +7,19 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from vfgym import sandboxes
 from vfgym.calls import Ready, maybe_await
 from vfgym.envs.agent_program import TASK_FOLDER
 from vfgym.envs.cli_agent import CliAgentEnv
-from vfgym.envs.dockerfiles import Layout, NeedsBuild, read_layout
-from vfgym.envs.harbor_tasks import HarborTask, read_reward, read_tasks
-from vfgym.errors import ConfigurationError, InfraError, SandboxError, did_you_mean
+from vfgym.envs.harbor_running import layout_of, run_tests
+from vfgym.envs.harbor_tasks import HarborTask, read_tasks
+from vfgym.errors import ConfigurationError, SandboxError, did_you_mean
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
-from vfgym.sandboxes import Sandbox, SandboxSpec
+from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
 
 AGENTS = {"oracle": "bash /solution/solve.sh", "nop": "true"}
 """Programs that ask no model: the solution that a task brings, and one that does nothing."""
-_REWARD_FILES = ("reward.txt", "reward.json", "rewards.json")
-_TEST_SECONDS = 600.0
-"""How long tests may take that name no limit."""
 
 
 class HarborEnv(CliAgentEnv):
@@ -113,43 +109,17 @@ class HarborEnv(CliAgentEnv):
             disk_mb=task.get("environment.storage_mb", self.sandbox_spec.disk_mb),
             env={**self.sandbox_spec.env, **task.variables("environment.env")},
         )
-        image, layout = task.get("environment.docker_image"), self._layout(task)
+        image, layout = task.get("environment.docker_image"), layout_of(task, self.backend)
         if layout is not None:
             return Ready(dataclasses.replace(spec, env={**layout.env, **spec.env}))
         return Ready(dataclasses.replace(spec, image=image) if image else dataclasses.replace(spec, dockerfile=task.environment))
-
-    def _layout(self, task: HarborTask) -> Layout | None:
-        """Return what goes where in a sandbox without an image; None where the task gets an image."""
-        has_dockerfile = (task.environment / "Dockerfile").exists()
-        needs = f"the image {task.get('environment.docker_image')}" if task.get("environment.docker_image") else None
-        if needs is None and not has_dockerfile:
-            return Layout()
-        engine_problem = self._engine_problem()
-        if engine_problem is None:
-            return None
-        if needs is None:
-            try:
-                return read_layout(task.environment)
-            except NeedsBuild as error:
-                needs = f"a build of its Dockerfile, for {error}"
-        raise SandboxError(f"the task {task.name!r} cannot run here: it needs {needs}, and {engine_problem}")
-
-    def _engine_problem(self) -> str | None:
-        """Return why no image can be built or run; None where one can."""
-        if self.backend not in (None, "container"):
-            return f"backend={self.backend!r} has no images"
-        try:
-            sandboxes.find_backend("container")
-        except ConfigurationError as error:
-            return str(error)
-        return None
 
     @hook
     async def post_sandbox_setup(self, state: State) -> None:
         """Copy in what the task's Dockerfile would, where there is no image, and the solution for the oracle."""
         sandbox, task = state["sandbox"], self.task_of(state)
         await sandbox.exec(["mkdir", "-p", "/logs/agent", "/logs/verifier", "/logs/artifacts"])
-        layout = self._layout(task)
+        layout = layout_of(task, self.backend)
         for local, inside in () if layout is None else layout.copies:
             await sandbox.upload(local, inside)
         if self.agent == "oracle":
@@ -181,34 +151,10 @@ class HarborEnv(CliAgentEnv):
         Raises:
             InfraError: If they wrote none, or did not end in time.
         """
-        sandbox, task = state["sandbox"], self.task_of(state)
-        await sandbox.exec(["rm", "-rf", "/tests", "/logs/verifier"])
-        await sandbox.exec(["mkdir", "-p", "/logs/verifier"])
-        await sandbox.upload(task.folder / "tests", "/tests")
-        seconds = float(task.get("verifier.timeout_sec", _TEST_SECONDS))
-        result = await sandbox.exec(["bash", "/tests/test.sh"], timeout=seconds, env=task.variables("verifier.env"))
+        result, reward = await run_tests(state["sandbox"], self.task_of(state))
         state["test_exit_code"], state["test_stdout"], state["test_stderr"] = result.exit_code, result.stdout, result.stderr
-        if result.timed_out:
-            raise InfraError(f"the tests of the task {task.name!r} did not end within {seconds:g} s")
-        text = await _first_file(sandbox)
-        if text is None:
-            said = (result.stderr.strip() or result.stdout.strip())[-2000:] or "they printed nothing"
-            raise InfraError(
-                f"the tests of the task {task.name!r} ended with exit code {result.exit_code} and wrote no reward to"
-                f" /logs/verifier/{_REWARD_FILES[0]}: {said}"
-            )
-        return read_reward(*text)
+        return reward()
 
     def harbor_reward(self, state: State) -> float:
         """Return what the tests gave; 0.0 where they did not run."""
         return float(state.get("harbor_reward", 0.0))
-
-
-async def _first_file(sandbox: Sandbox) -> tuple[str, str] | None:
-    """Return name and text of the file that the tests wrote their reward to."""
-    for name in _REWARD_FILES:
-        try:
-            return name, (await sandbox.read_file(f"/logs/verifier/{name}")).decode("utf-8", "replace")
-        except FileNotFoundError:
-            pass
-    return None

@@ -1,0 +1,132 @@
+"""`HarborTaskset` and `CLIHarness`: Harbor's task folders, solved in sandboxes by commands; agents of others, configured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from tests.agent_programs import LIBRARY, needs_sandbox
+from tests.harbor_tasks import BROKEN, CHECK, make_task, make_tasks
+from tests.models import Recording
+from vfgym import sandboxes
+from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.testing import ScriptedClient
+
+pytestmark = needs_sandbox
+
+OFFLINE = {"network_access": False}
+without_engine = pytest.mark.skipif(sandboxes.backends()["container"].probe().works, reason="a container engine builds the images of tasks")
+
+
+@without_engine
+async def test_tasks_of_harbor_are_rewarded_by_their_tests(tmp_path: Path) -> None:
+    """By an environment, with an agent that reads its task and does it where it is told; the tests come in afterwards."""
+    agent = """
+task = open(os.environ["HARBOR_INSTRUCTION_PATH"]).read()
+assert os.path.exists("/task/task.toml") and os.getcwd() == os.environ["AGENT_WORKDIR"] and not os.path.exists("/tests")
+os.makedirs("/logs/verifier", exist_ok=True)
+open("/logs/verifier/reward.txt", "w").write("7")
+os.system(chat([user(task)])["content"])
+"""
+    taskset = vf.HarborTaskset(make_tasks(tmp_path, "greet", "repair"), env={"A": "1"})
+    harness = vf.CLIHarness(["python3", "/agent/agent.py"], sandbox=OFFLINE, files={"/agent/agent.py": LIBRARY + agent})
+    client = ScriptedClient(["echo hello > greeting.txt"])
+    rows = (await vf.Env(taskset, harness).evaluate(client, "m", state_columns=["test_exit_code"]))["outputs"]
+    assert [(row["error"], row["reward"], row["test_exit_code"]) for row in rows] == [(None, 1.0, 0), (None, 0.0, 0)]
+    task = next(iter(taskset))
+    assert (task["task_name"], task["instruction"], task["harbor"]["task_name"]) == ("greet", "Write hello to /app/greeting.txt.", "greet")
+    assert task["program"]["env"]["A"] == "1"
+    assert (task["sandbox"]["workdir"], task["sandbox"]["command_timeout"], task["sandbox"]["memory_gb"]) == ("/app", 600, 4.0)
+
+
+@without_engine
+async def test_a_task_that_cannot_run_here_is_the_error_of_its_own_rollout(tmp_path: Path) -> None:
+    folder = make_task(tmp_path, "built")
+    (folder / "environment" / "Dockerfile").write_text("FROM x\nRUN make\n")
+    asks = make_task(tmp_path, "asks", check="true")
+    (asks / "task.toml").write_text("[environment]\ngpus = 1\n")
+    make_task(tmp_path, "works")
+    harness = vf.CLIHarness("echo done", sandbox=OFFLINE, model="m")
+    harness.attach(taskset := vf.HarborTaskset(tmp_path))
+    states = {task["task_name"]: await harness.run(task) for task in taskset}
+    assert {name: state["reward"] for name, state in states.items()} == {"asks": 0.0, "built": 0.0, "works": 1.0}
+    assert "GPUs" in states["asks"]["error"]["error_chain_repr"]
+    assert "a build of its Dockerfile" in states["built"]["error"]["error_chain_repr"]
+
+
+def test_folders_that_are_no_tasks_are_refused_at_construction(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no task in"):
+        vf.HarborTaskset(tmp_path)
+    make_task(tmp_path, "a")
+    with pytest.raises(ValueError, match="there is no task 'b'"):
+        vf.HarborTaskset(tmp_path, task_names=["b"])
+    assert vf.HarborTaskset(config={"tasks": str(tmp_path), "workdir": "/work"}).rows()[0]["program"]["env"]["AGENT_WORKDIR"] == "/work"
+
+
+async def test_a_command_may_run_without_a_sandbox() -> None:
+    state = await vf.CLIHarness("echo hi", sandbox=False, model="m").run({"prompt": "go"})
+    assert state["completion"] == [{"role": "assistant", "content": "hi"}]
+
+
+FAKE = """#!/usr/bin/env python3
+import json, os, sys
+print(json.dumps([os.getcwd(), sys.argv[1:], sys.stdin.read()]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "program", "log"), [("OpenCode", ".opencode/bin/opencode", "opencode_log"), ("Pi", ".npm/bin/pi", "pi_log")]
+)
+async def test_agents_are_told_their_task_and_their_model(kind: str, program: str, log: str) -> None:
+    """What stands for the agent prints how it was called; its configuration names the model's address in the sandbox."""
+    path = f"/home/sandbox/{program}"
+    config = {"OpenCode": "/opencode/config.json", "Pi": "/pi/models.json"}[kind]
+    more = {"files": {path: FAKE}, "setup": f"chmod +x {path}", "artifacts": {"config": {"path": config, "format": "json"}}}
+    harness = getattr(vf, kind)(sandbox=OFFLINE, program=more, system_prompt="be brief", model="m")
+    state = await harness.run({"prompt": "do it"})
+    assert state["error"] is None
+    folder, arguments, told = json.loads(state["artifacts"][log])
+    assert folder == "/app"
+    assert told == ("do it" if kind == "OpenCode" else "")
+    if kind == "Pi":
+        assert arguments[-1] == "@/pi/instruction.txt"
+        assert arguments[arguments.index("--system-prompt") + 1] == "be brief"
+    assert "http://127.0.0.1:" in json.dumps(state["artifacts"]["config"])
+
+
+def test_agents_need_a_sandbox() -> None:
+    for kind in (vf.MiniSWEAgent, vf.OpenCode, vf.Pi):
+        with pytest.raises(ValueError, match="CLIHarness"):
+            kind(sandbox=False)
+
+
+COMMANDS = ("cat double.py", "sed -i 's/x + 2/x * 2/' double.py", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
+
+
+def in_text(command: str) -> str:
+    return f"THOUGHT: so be it.\n\n```mswea_bash_command\n{command}\n```"
+
+
+def in_call(command: str) -> AssistantMessage:
+    return AssistantMessage("so be it", tool_calls=[ToolCall("c", "bash", json.dumps({"command": command}))])
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("write", "options"), [(in_text, {}), (in_call, {"config_spec": "mini", "model_class": "litellm", "package_version": "2.4.6"})]
+)
+async def test_mini_swe_agent_solves_a_task_of_harbor(write: Any, options: dict[str, Any], tmp_path: Path) -> None:
+    """The agent as it is on PyPI, with a scripted model; both ways in which it reads commands."""
+    taskset = vf.HarborTaskset(make_task(tmp_path, "repair", "double.py does not double.", check=f'python3 -c "{CHECK}"'))
+    client = Recording([write(command) for command in COMMANDS])
+    harness = vf.MiniSWEAgent(sandbox=OFFLINE, client=client, model="m", **options)
+    harness.attach(taskset)
+    [task] = taskset
+    state = await harness.run(task)
+    assert (state["error"], state["reward"], state["num_model_requests"]) == (None, 1.0, 3)
+    assert BROKEN in str(client.asked[1]["prompt"][-1]["content"])
+    assert state["artifacts"]["mini_swe_agent_trajectory"]["info"]["exit_status"] == "Submitted"

@@ -1,0 +1,263 @@
+"""`CLIHarness`: a command-line agent as a harness; `MiniSWEAgent`, `OpenCode` and `Pi` are such commands, configured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from verifiers_compat.v1.config import SandboxConfig
+from verifiers_compat.v1.config_base import deep_merge
+from verifiers_compat.v1.harness import Harness
+from verifiers_compat.v1.state import State
+from verifiers_compat.v1.task import Task
+from vfgym.errors import ConfigurationError
+from vfgym.messages import as_messages, content_text
+
+_SANDBOX = {"workdir": "/app", "command_timeout": 900, "timeout_minutes": 120}
+"""What the sandboxes of the configured agents are like, unless something else is said."""
+
+
+class CLIHarness(Harness):
+    """A harness whose program is a command, in a sandbox unless it says otherwise.
+
+    >>> CLIHarness("my-agent --task /task.txt", sandbox=False).program.command
+    ('my-agent', '--task', '/task.txt')
+    """
+
+    def __init__(
+        self,
+        command: str | Sequence[Any],
+        *,
+        sandbox: bool | Mapping[str, object] | SandboxConfig = True,
+        files: Mapping[str, Any] | None = None,
+        dirs: Mapping[str, Any] | None = None,
+        setup: Any = None,
+        env: Mapping[str, Any] | None = None,
+        artifacts: Mapping[str, Any] | None = None,
+        tools: Any = None,
+        program: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Make a harness.
+
+        Args:
+            command: The command, as a list of parts or as text.
+            sandbox: What its sandbox is like; True for the defaults, False to run it on this machine.
+            files: Files that are written into the sandbox (see `verifiers_compat.v1.programs`).
+            dirs: Folders of this machine that are copied in.
+            setup: What is run before the command.
+            env: Environment variables.
+            artifacts: Files that are kept.
+            tools: ``"mcp"``, or ``{"mcp": what tells the command of the server}``.
+            program: More of these, which win over them.
+            **kwargs: Passed to `Harness` (``system_prompt``, ``client``, ``rewards``, ``config``, ...).
+
+        Raises:
+            ConfigurationError: If something does not fit, or no such sandbox can be made here.
+        """
+        options = {"files": files, "dirs": dirs, "setup": setup, "env": env, "artifacts": artifacts, "tools": tools}
+        given = {"command": command, **{key: value for key, value in options.items() if value is not None}}
+        whole = deep_merge({**given, "sandbox": sandbox is not False}, program or {})
+        super().__init__(program=whole, sandbox=None if isinstance(sandbox, bool) else sandbox, **kwargs)
+
+
+def write_instruction(task: Task, state: State) -> str:
+    """Return what a program is told to do: the task's ``instruction``, or the text of its user messages."""
+    if task.get("instruction") is not None:
+        return str(task["instruction"])
+    messages = as_messages(task.get("prompt") or [], name="prompt")
+    return "\n\n".join(content_text(message.get("content")) for message in messages if message["role"] == "user")
+
+
+def write_system_prompt(task: Task, state: State) -> str:
+    """Return the system prompt of the rollout, as text."""
+    return "\n\n".join(content_text(message.get("content")) for message in state.live("write its system prompt").system_prompt)
+
+
+def _agent_sandbox(sandbox: Any, **fields: Any) -> Any:
+    """Return the sandbox of a configured agent: what is asked for, over the defaults."""
+    if sandbox is False:
+        raise ConfigurationError("this agent is installed into a sandbox: sandbox=False is for CLIHarness, with a command of this machine")
+    asked = sandbox.model_dump(exclude_unset=True) if isinstance(sandbox, SandboxConfig) else {} if sandbox is True else dict(sandbox)
+    return {**_SANDBOX, **fields, **asked}
+
+
+class MiniSWEAgent(CLIHarness):
+    """mini-swe-agent, from PyPI: it is installed once, and solves tasks by commands in its sandbox."""
+
+    def __init__(
+        self,
+        *,
+        agent_workdir: str = "/app",
+        instruction_path: str = "/mini-swe-agent/prompt.txt",
+        log_path: str = "/logs/agent/mini-swe-agent.log",
+        trajectory_path: str = "/logs/agent/mini-swe-agent.traj.json",
+        package_version: str = "2.2.8",
+        config_spec: str = "mini_textbased",
+        model_class: str = "litellm_textbased",
+        environment_timeout: int = 120,
+        extra_config_specs: Sequence[str] = (),
+        sandbox: bool | Mapping[str, object] | SandboxConfig = True,
+        program: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Make a harness.
+
+        Args:
+            agent_workdir: Where the agent works, unless the task says.
+            instruction_path: Where its task is written to.
+            log_path: Where what it prints is kept: the artifact ``mini_swe_agent_log``.
+            trajectory_path: Where its own record is kept: the artifact ``mini_swe_agent_trajectory``.
+            package_version: The version that is installed.
+            config_spec: Its configuration, by name: ``mini_textbased`` reads commands from the text, ``mini`` from tool calls.
+            model_class: What asks its model: ``litellm_textbased``, or ``litellm`` for tool calls.
+            environment_timeout: Seconds that one of its commands may take.
+            extra_config_specs: More of its configuration, such as ``agent.step_limit=10``.
+            sandbox: What its sandbox is like.
+            program: More of the program (see `CLIHarness`).
+            **kwargs: Passed to `Harness`.
+        """
+        specs = [f"{config_spec}.yaml", f"environment.timeout={environment_timeout}", *extra_config_specs]
+        options = " ".join(f"-c {json.dumps(spec)}" for spec in specs)
+        line = (
+            f'mkdir -p "$(dirname {log_path})" "$(dirname {trajectory_path})"; set -o pipefail; mini -m "openai/$OPENAI_MODEL"'
+            f' --model-class {model_class} {options} -t "$(cat {instruction_path})" -y --exit-immediately -o {trajectory_path}'
+            f" 2>&1 < /dev/null | tee {log_path}"
+        )
+        quiet = {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        packages = [f"mini-swe-agent=={package_version}", "mcp"]  # its litellm imports mcp without asking for it
+        super().__init__(
+            ["bash", "-c", line],
+            sandbox=_agent_sandbox(sandbox, workdir=agent_workdir, packages=packages),
+            files={instruction_path: write_instruction},
+            env={**quiet, "COLUMNS": "200"},
+            artifacts={
+                "mini_swe_agent_log": {"path": log_path, "optional": True},
+                "mini_swe_agent_trajectory": {"path": trajectory_path, "format": "json", "optional": True},
+            },
+            program=program,
+            **kwargs,
+        )
+
+
+_MCP_SERVER = ["python3", "/tmp/vf_mcp_tools.py", "/tmp/vf_mcp_tools.json"]
+_OPENCODE_PROMPT = "You are OpenCode, an agent on a command line. Solve the user's task with your tools, and be brief."
+
+
+class OpenCode(CLIHarness):
+    """OpenCode, which is installed into each sandbox from its release; that needs network, ``curl`` and ``tar`` there."""
+
+    def __init__(
+        self,
+        *,
+        agent_workdir: str = "/app",
+        instruction_path: str = "/opencode/instruction.txt",
+        system_prompt_path: str = "/opencode/system.txt",
+        log_path: str = "/logs/agent/opencode.txt",
+        system_prompt: Any = _OPENCODE_PROMPT,
+        disabled_tools: Sequence[str] = (),
+        release_repo: str = "sst/opencode",
+        release_version: str = "1.1.63",
+        provider_timeout_ms: int = 3600000,
+        sandbox: bool | Mapping[str, object] | SandboxConfig = True,
+        program: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Make a harness.
+
+        Args:
+            agent_workdir: Where the agent works, unless the task says.
+            instruction_path: Where its task is written to.
+            system_prompt_path: Where its system prompt is written to.
+            log_path: Where what it prints is kept: the artifact ``opencode_log``.
+            system_prompt: Text, or system messages.
+            disabled_tools: Tools of its own that it may not use.
+            release_repo: The repository of its releases.
+            release_version: The release.
+            provider_timeout_ms: Milliseconds that it waits for an answer.
+            sandbox: What its sandbox is like.
+            program: More of the program (see `CLIHarness`).
+            **kwargs: Passed to `Harness`.
+        """
+
+        def write_config(task: Task, state: State) -> str:
+            endpoint = state.live("configure its agent").program_variables()
+            provider = {"baseURL": endpoint["OPENAI_BASE_URL"], "apiKey": endpoint["OPENAI_API_KEY"], "timeout": provider_timeout_ms}
+            model = {"npm": "@ai-sdk/openai-compatible", "options": provider, "models": {"model": {"name": "model"}}}
+            build = {"prompt": f"{{file:{system_prompt_path}}}", "tools": dict.fromkeys(disabled_tools, False)}
+            config = {"provider": {"rollout": model}, "model": "rollout/model", "agent": {"build": build}}
+            tools = {"rollout-tools": {"type": "local", "command": _MCP_SERVER, "enabled": True}}
+            return json.dumps({**config, "mcp": tools, "compaction": {"auto": False, "prune": False}})
+
+        asset = f"https://github.com/{release_repo}/releases/download/v{release_version}/opencode-linux-$ARCH.tar.gz"
+        install = f"""\
+set -e; case "$(uname -m)" in x86_64) ARCH=x64 ;; *) ARCH=arm64 ;; esac; mkdir -p "$HOME/.opencode/bin"
+curl -fsSL "{asset}" | tar -xz -C "$HOME/.opencode/bin\""""
+        line = (
+            f'mkdir -p "$(dirname {log_path})"; set -o pipefail; PATH="$HOME/.opencode/bin:$PATH" OPENCODE_CONFIG=/opencode/config.json'
+            f" opencode run < {instruction_path} 2>&1 | tee {log_path}"
+        )
+        super().__init__(
+            ["bash", "-c", line],
+            sandbox=_agent_sandbox(sandbox, workdir=agent_workdir),
+            files={instruction_path: write_instruction, system_prompt_path: write_system_prompt, "/opencode/config.json": write_config},
+            setup=install,
+            artifacts={"opencode_log": {"path": log_path, "optional": True}},
+            tools="mcp",
+            program=program,
+            system_prompt=system_prompt,
+            **kwargs,
+        )
+
+
+class Pi(CLIHarness):
+    """Pi, a coding agent of npm, which is installed into each sandbox; that needs network and ``npm`` there."""
+
+    def __init__(
+        self,
+        *,
+        agent_workdir: str = "/app",
+        instruction_path: str = "/pi/instruction.txt",
+        system_prompt_path: str = "/pi/system.txt",
+        log_path: str = "/logs/agent/pi.txt",
+        system_prompt: Any = "Complete the user's task using the available tools.",
+        package: str = "@mariozechner/pi-coding-agent",
+        sandbox: bool | Mapping[str, object] | SandboxConfig = True,
+        program: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Make a harness.
+
+        Args:
+            agent_workdir: Where the agent works, unless the task says.
+            instruction_path: Where its task is written to.
+            system_prompt_path: Where its system prompt is written to.
+            log_path: Where what it prints is kept: the artifact ``pi_log``.
+            system_prompt: Text, or system messages.
+            package: The package that is installed.
+            sandbox: What its sandbox is like.
+            program: More of the program (see `CLIHarness`).
+            **kwargs: Passed to `Harness`.
+        """
+
+        def write_models(task: Task, state: State) -> str:
+            endpoint = state.live("configure its agent").program_variables()
+            provider = {"baseUrl": endpoint["OPENAI_BASE_URL"], "apiKey": endpoint["OPENAI_API_KEY"], "api": "openai-completions"}
+            return json.dumps({"providers": {"rollout": {**provider, "models": [{"id": "model"}]}}})
+
+        line = (
+            f'mkdir -p "$(dirname {log_path})" ~/.pi/agent && cp /pi/models.json ~/.pi/agent/; set -o pipefail; PATH="$HOME/.npm/bin:$PATH"'
+            f' pi --no-session --no-context-files --provider rollout --model model --system-prompt "$(cat {system_prompt_path})"'
+            f" -p @{instruction_path} 2>&1 < /dev/null | tee {log_path}"
+        )
+        super().__init__(
+            ["bash", "-c", line],
+            sandbox=_agent_sandbox(sandbox, workdir=agent_workdir),
+            files={instruction_path: write_instruction, system_prompt_path: write_system_prompt, "/pi/models.json": write_models},
+            setup=f'npm install --global --prefix "$HOME/.npm" {package}',
+            artifacts={"pi_log": {"path": log_path, "optional": True}},
+            program=program,
+            system_prompt=system_prompt,
+            **kwargs,
+        )
