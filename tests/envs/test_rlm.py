@@ -235,8 +235,34 @@ def test_long_output_is_cut_and_endless_code_is_interrupted() -> None:
     assert "the next command gets a new one" in endless
     assert endless.endswith("Error: Command timed out after 0.5s")
     assert shown(env, "echo ${x-unset}; exit 3", "bash").startswith("unset\n\nError: The shell has ended")
-    assert shown(env, "ls", "bash") == "context.txt"
+    assert shown(env, "yes | head -c 300000 & wait; ls", "bash").endswith("[output truncated]")
+    assert shown(env, "yes > /dev/null & ls; kill $!", "bash") == "context.txt"
     env.close()
+
+
+async def test_limits_of_time_hold_while_code_waits_for_an_answer() -> None:
+    """That of the code is for the model to read, and gives its question up; that of the episode ends it."""
+    ask = code("llm_batch(['p'])")
+    env = vfgym.RLMEnv(repl_language="python", dataset=ROWS, code_execution_timeout=0.5)
+    client = scripted(ask, asyncio.Event(), "done")
+    state = await env.rollout(TASK, client, "m")
+    assert state["completion"][1]["content"].endswith("Error: Cell timed out after 0.5s")
+    assert state["stop_condition"] == "no_tools_called"
+    assert [call["prompt"][-1]["role"] for call in client.asked] == ["user", "user", "tool"]
+    env = vfgym.RLMEnv(repl_language="python", dataset=ROWS, timeout_seconds=1.0)
+    state = await env.rollout(TASK, scripted(ask, asyncio.Event()), "m")
+    assert state["stop_condition"] == "timeout_reached"
+
+
+def test_agents_answer_the_questions_of_the_code_too() -> None:
+    """`evaluate` steps the environment: an agent is shown each question."""
+
+    def agent(observation: Any, info: Any) -> Any:
+        return code(ADD_UP) if info["tools"] else "3"
+
+    outputs = vfgym.evaluate(vfgym.RLMEnv(repl_language="python", dataset=ROWS), agent, state_columns=["final_answer"], progress=False)
+    [row] = outputs["outputs"]
+    assert (row["final_answer"], row["stop_condition"]) == ("6", "answer_ready")
 
 
 def test_an_episode_can_be_left_while_its_code_waits_for_an_answer() -> None:

@@ -6,6 +6,7 @@ interpreter of the cells imports it; the shell's commands run it as a program (`
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import os
@@ -25,6 +26,7 @@ _SHELL: list[Bash] = []
 """The shell of the Bash REPL, once a command has run."""
 
 
+@functools.cache
 def _settings() -> dict[str, Any]:
     settings: dict[str, Any] = json.loads((_FOLDER / "session.json").read_text(encoding="utf-8"))
     return settings
@@ -136,10 +138,8 @@ class Bash:
                 is_over = not part or report.count(b"\0") == 3
             if output in ready:
                 printed = self._show(output, printed)
-        while select.select([output], [], [], 0)[0]:
-            before, printed = printed, self._show(output, printed)
-            if printed == before:
-                break
+        if select.select([output], [], [], 0)[0]:  # what was printed before the report: a pipe holds no more than one read takes
+            self._show(output, printed)
         if report.count(b"\0") < 3:
             return False
         _, is_ready, content = (part.decode("utf-8", "replace") for part in report.split(b"\0")[:3])

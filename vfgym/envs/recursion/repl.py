@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from vfgym.envs.python import describe_cell, end_text
-from vfgym.sandboxes import Sandbox
+from vfgym.errors import SandboxError
+from vfgym.sandboxes import CellResult, Sandbox
 
 _FOLDER = "/rlm"
 """Where in a sandbox the session's module and settings are."""
@@ -50,15 +51,20 @@ class Repl:
             path: The path at which they are.
             functions: Their names.
             context: The file or folder of the working directory that the context is; None for none.
+
+        Raises:
+            SandboxError: If the sandbox can't take it.
         """
         settings = {"language": self.language, "port": port, "path": path, "functions": list(functions), "context": context}
         await self.sandbox.write_file(f"{_FOLDER}/rlm_session.py", _source())
         await self.sandbox.write_file(f"{_FOLDER}/session.json", json.dumps(settings))
-        await self._begin()
+        begun = await self._begin()
+        if begun.traceback is not None:
+            raise SandboxError(f"the REPL could not be opened: {begun.traceback}")
 
-    async def _begin(self) -> None:
+    async def _begin(self) -> CellResult:
         folder = posixpath.relpath(_FOLDER, self.sandbox.spec.working_dir)
-        await self.sandbox.python(
+        return await self.sandbox.python(
             f"__import__('sys').path.append(__import__('os').path.abspath({folder!r}))\n{_OWN}.open_session()", timeout=_ANSWERS_WITHIN
         )
 
