@@ -114,8 +114,8 @@ class RLMEnv(SandboxedEnv, StatefulToolEnv):
         if not is_number or not code_execution_timeout > 0:
             raise ConfigurationError(f"code_execution_timeout must be a number of seconds above 0, got {code_execution_timeout!r}")
         parse_requirements(pip_install_packages)
-        kwargs.setdefault("stop_errors", [SandboxError])
-        super().__init__(max_turns=max_turns, tools=tools, **kwargs)
+        stop_errors = [SandboxError] if kwargs.get("stop_errors") is None else kwargs["stop_errors"]
+        super().__init__(max_turns=max_turns, tools=tools, **{**kwargs, "stop_errors": stop_errors})
         if self.sandbox_spec.python is not None and pip_install_packages.strip():
             raise ConfigurationError("pip_install_packages have an interpreter of their own: leave SandboxSpec(python=...) out")
         self.root_tools = items_of(root_tools, "root_tools", "functions")
@@ -151,7 +151,14 @@ class RLMEnv(SandboxedEnv, StatefulToolEnv):
     @hook
     async def get_sandbox_spec(self, state: State) -> Any:
         """Return what the sandbox of an episode is like, with the packages, which are installed now if nobody has."""
-        spec: SandboxSpec = await maybe_await(super().get_sandbox_spec, state)
+        return await self.add_packages(await maybe_await(super().get_sandbox_spec, state))
+
+    async def add_packages(self, spec: SandboxSpec) -> SandboxSpec:
+        """Return a spec with the packages, which are installed now if nobody has.
+
+        Raises:
+            SandboxError: If they can't be installed.
+        """
         folder = await find_packages(self.pip_install_packages)
         return spec if folder is None else dataclasses.replace(spec, python=folder)
 

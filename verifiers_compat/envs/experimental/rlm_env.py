@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from verifiers_compat.envs.awaitables import awaitable_stop
-from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, spec_of_arguments
+from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, spec_of_request
 from verifiers_compat.envs.stateful_tool_env import StatefulToolEnv
 from verifiers_compat.loading import create_getattr
+from verifiers_compat.utils.threaded_sandbox_client import CreateSandboxRequest
 from vfgym.calls import Ready, maybe_await
 from vfgym.envs import rlm
 from vfgym.envs.recursion.metrics import RLMMonitorRubric
@@ -41,7 +41,7 @@ _WITHOUT_EFFECT = frozenset(
 class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
     """`vfgym.RLMEnv` with the rollout API: a recursive language model, whose REPL runs in a sandbox of this machine.
 
-    `on_sandbox_ready` is called before the REPL opens; `get_sandbox_spec` says what the sandbox is like.
+    `get_sandbox_request` says what the sandbox is like, and `on_sandbox_ready` is called before the REPL opens.
     """
 
     answer_ready = awaitable_stop(rlm.RLMEnv.answer_ready)
@@ -92,14 +92,15 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
         for name, default in _NOT_OFFERED.items():
             if kwargs.pop(name, default) != default:
                 raise ConfigurationError(f"{name} is not offered here: leave it out, or give {default!r}")
-        spec = spec_of_arguments(
-            SandboxSpec() if sandbox is None else sandbox,
-            backend,
+        self._base_spec = SandboxSpec() if sandbox is None else sandbox
+        self.sandbox_request = CreateSandboxRequest(
+            name="rlm-env",
             docker_image=sandbox_docker_image,
             cpu_cores=sandbox_cpu_cores,
             memory_gb=sandbox_memory_gb,
             disk_size_gb=sandbox_disk_size_gb,
             gpu_count=sandbox_gpu_count,
+            environment_vars=None if sandbox_environment_vars is None else dict(sandbox_environment_vars),
         )
         super().__init__(
             max_turns=max_turns,
@@ -108,10 +109,20 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
             sub_tools=sub_tools,
             sub_llm_max_turns=sub_llm_max_turns,
             instructions=system_prompt,
-            sandbox=dataclasses.replace(spec, env={**spec.env, **(sandbox_environment_vars or {})}),
+            sandbox=spec_of_request(self._base_spec, backend, self.sandbox_request),
             backend=backend,
             **{name: value for name, value in kwargs.items() if name not in _WITHOUT_EFFECT},
         )
+
+    @hook
+    def get_sandbox_request(self, state: State) -> Any:
+        """Return what the sandbox of a rollout is asked for: a copy of ``sandbox_request``, changed as you like. Plain or async."""
+        return self.sandbox_request.model_copy()
+
+    async def get_sandbox_spec(self, state: State) -> SandboxSpec:
+        """Return what the sandbox of a rollout is like, as `get_sandbox_request` says, with the packages."""
+        request = await maybe_await(self.get_sandbox_request, state)
+        return await self.add_packages(spec_of_request(self._base_spec, self.backend, request))
 
     @hook
     def on_sandbox_ready(self, state: State, sandbox_id: str) -> Any:

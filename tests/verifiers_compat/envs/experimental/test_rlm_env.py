@@ -81,17 +81,22 @@ async def test_a_documented_environment_is_generated_and_stepped_alike(vf: Any) 
 
 
 async def test_hooks_and_the_system_prompt_are_those_of_packages(vf: Any) -> None:
-    """`on_sandbox_ready` prepares the sandbox; a system prompt takes the place of what is said of the REPL."""
+    """The sandbox is asked for and prepared; a system prompt takes the place of what is said of the REPL."""
 
     class Prepared(vf.RLMEnv):
+        def get_sandbox_request(self, state: Any) -> Any:
+            request = super().get_sandbox_request(state)
+            request.environment_vars = {"B": state["answer"]}
+            return request
+
         async def on_sandbox_ready(self, state: Any, sandbox_id: str) -> None:
             await state["sandbox"].write_file("ready.txt", sandbox_id)
 
     env = Prepared(dataset=ROWS, system_prompt="Use the shell.", enable_sub_llms=False, sandbox=SandboxSpec(env={"A": "1"}))
-    look = calling(("call_bash_repl", {"code": "cat ready.txt; echo; echo $A; type llm_batch"}))
+    look = calling(("call_bash_repl", {"code": "cat ready.txt; echo; echo $A$B; type llm_batch"}))
     state = await rolled_out(env, look, "done")
     assert state["prompt"][-1]["content"] == "Use the shell.\n\nHow many pages?"
-    assert texts(state["completion"])[0].startswith(f"{state['sandbox_id']}\n1\n")
+    assert texts(state["completion"])[0].startswith(f"{state['sandbox_id']}\n12\n")
     assert texts(state["completion"])[0].endswith("llm_batch: not found")
 
 
