@@ -16,7 +16,7 @@ from verifiers_compat.v1.sandboxed_functions import run_sandboxed_function
 from verifiers_compat.v1.sandboxes import run_setup, with_task
 from verifiers_compat.v1.tool_server import offer_tools
 from vfgym.calls import CallPlan, maybe_await
-from vfgym.errors import InfraError, SandboxError
+from vfgym.errors import Error, InfraError, SandboxError
 from vfgym.interception.wire import plain_data
 from vfgym.sandboxes import ExecResult, Sandbox
 
@@ -56,10 +56,14 @@ class ProgramRun:
         self._config = config = with_task(program.sandbox, running.task.get("sandbox"))
         changes = {} if program.function is None else program.function.spec_fields()
         sandbox = await running.open_program_sandbox(config, **changes)
-        for inside, content in (await self._values("files")).items():
-            await sandbox.write_file(inside, content if isinstance(content, str | bytes) else json.dumps(plain_data(content)))
-        for inside, local in (await self._values("dirs")).items():
-            await sandbox.upload(str(local), inside)
+        files, dirs = await self._values("files"), await self._values("dirs")
+        try:
+            for inside, content in files.items():
+                await sandbox.write_file(inside, content if isinstance(content, str | bytes) else json.dumps(content))
+            for inside, local in dirs.items():
+                await sandbox.upload(str(local), inside)
+        except OSError as error:
+            raise SandboxError(f"a file of the program cannot be put into its sandbox: {error}") from error
         env = await self._variables()
         for command in self._options["setup"]:
             await self._set_up(sandbox, command, config.setup_timeout, env)
@@ -157,7 +161,7 @@ class ProgramRun:
             try:
                 text = (await sandbox.read_file(path)).decode("utf-8", "replace")
                 kept = json.loads(text) if artifact.get("format") == "json" else text
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, RecursionError, Error) as error:
                 if must_exist and not artifact.get("optional"):
                     raise SandboxError(f"the artifact {name!r} of the program, {path}, cannot be read: {error}") from error
                 continue

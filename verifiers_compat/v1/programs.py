@@ -152,6 +152,8 @@ def _form(value: Mapping[str, Any], form: str, sandbox: SandboxConfig | None) ->
 
 def _sandbox_of(value: Any, harness_sandbox: SandboxConfig | None) -> SandboxConfig | None:
     """Return what the sandbox of a program is like: what it says itself, over what its harness does."""
+    if value == "program":
+        raise ConfigurationError("sandbox='program' is for toolsets and users; the sandbox of a program must be true, false or a mapping")
     own = as_sandbox(value, "a program")
     if own is None or harness_sandbox is None:
         return own

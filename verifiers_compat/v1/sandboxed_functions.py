@@ -33,6 +33,8 @@ _FOLDER = "/tmp/vf_program"
 """Where the package and the call are, in the sandbox."""
 _NOT_COPIED = (".*", "__pycache__", "*.pyc", "*.egg-info", "outputs")
 _APIS = ("chat_completions", "chat", "completions", "responses", "messages")
+_LIVE = ("trajectory", "num_model_requests", "runtime", "task")
+"""Items of the state that are kept up to date here, while the function runs."""
 _MOST_QUOTED = 2000
 
 
@@ -113,9 +115,12 @@ async def run_sandboxed_function(
         raise InfraError(f"{what} was ended, as it took longer than {timeout} s")
     if done.exit_code:
         raise InfraError(f"{what} failed in its sandbox: {done.stderr.strip()[-_MOST_QUOTED:] or f'code {done.exit_code}'}")
-    said = json.loads(await sandbox.read_file(f"{_FOLDER}/result.json"))
-    live = ("trajectory", "num_model_requests", "runtime", "task")  # which are kept up to date here
-    state.update({key: value for key, value in said["state"].items() if key not in PROTECTED and key not in live})
-    merge_result(said["result"], function.reference, running)
-    if said["stopped"] is not None:
-        state.stop(said["stopped"])
+    try:
+        said = json.loads(await sandbox.read_file(f"{_FOLDER}/result.json"))
+        own, result, stopped = dict(said["state"]), said["result"], said["stopped"]
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise InfraError(f"{what} left no result that can be read: {error}") from error
+    state.update({key: value for key, value in own.items() if key not in PROTECTED and key not in _LIVE})
+    merge_result(result, function.reference, running)
+    if stopped is not None:
+        state.stop(str(stopped))

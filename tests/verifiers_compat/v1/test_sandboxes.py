@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from tests.agent_programs import LIBRARY, needs_sandbox
-from tests.models import InOrder, Recording, calling
+from tests.models import InOrder, Mute, Recording, calling
+from vfgym import sandboxes
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import Sandbox, registry
 
@@ -108,6 +110,7 @@ async def test_setups_run_around_the_preparation_and_rewards_see_the_sandbox() -
         ({"setup": ["echo not there >&2; exit 4"]}, "ended with code 4: not there"),
         ({"sandbox": {**OFFLINE, "setup_commands": ["exit 5"]}}, "ended with code 5: it printed nothing"),
         ({"artifacts": {"log": "/logs/none"}}, "of the program, /logs/none"),
+        ({"files": {"/usr/bin/x": "y"}}, "cannot be put into its sandbox"),
     ],
 )
 async def test_what_fails_in_the_sandbox_is_the_error_of_its_rollout(change: dict[str, Any], says: str) -> None:
@@ -121,6 +124,7 @@ async def test_what_fails_in_the_sandbox_is_the_error_of_its_rollout(change: dic
     ("make", "says"),
     [
         (lambda: vf.Harness({"command": ["x"], "sandbox": "yes"}), "true, false, 'program' or a mapping"),
+        (lambda: vf.Harness({"command": ["x"], "sandbox": "program"}), "for toolsets and users"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": {"imagine": "x"}}), "imagine"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": {"gpu_count": 1}}), "gpu_count"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": {"cpu_cores": 8}}), "cpu_cores=8"),
@@ -136,6 +140,44 @@ async def test_what_fails_in_the_sandbox_is_the_error_of_its_rollout(change: dic
 def test_what_cannot_be_had_is_refused_at_construction(make: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         make()
+
+
+@pytest.mark.skipif(sandboxes.backends()["container"].probe().works, reason="there is a container engine here")
+async def test_an_image_needs_an_engine() -> None:
+    """Of a harness that is an error at once; of a task, its own."""
+    with pytest.raises(ValueError, match="container"):
+        vf.Harness({"command": ["x"], "sandbox": True}, sandbox={"image": "ubuntu:24.04"})
+    harness = vf.Harness({"command": ["echo", "hi"], "sandbox": OFFLINE}, model="m")
+    state = await harness.run({"prompt": "go", "sandbox": {"image": "ubuntu:24.04"}})
+    assert state["error"]["error"] == "SandboxError"
+    assert "backend container" in state["error"]["error_chain_repr"]
+
+
+TWICE = """
+for number in (1, 2):
+    print(chat([user(f"question {number}")])["content"])
+"""
+
+
+def test_a_sandboxed_program_is_stepped() -> None:
+    """Each of its requests is an observation, and the action its answer."""
+    env = vf.Env(vf.Taskset([{"question": "go"}]), vf.Harness(command(TWICE)))
+    for _ in range(2):
+        observation, _ = env.reset(seed=0)
+        assert observation[-1]["content"] == "question 1"
+        observation, _, terminated, *_ = env.step("a")
+        assert (observation[-1]["content"], terminated) == ("question 2", False)
+        assert env.step("b")[2]
+    env.close()
+
+
+async def test_a_rollout_that_is_cancelled_leaves_nothing() -> None:
+    model = Mute()
+    running = asyncio.ensure_future(vf.Harness(command(TWICE), client=model, model="m").run({"prompt": "go"}))
+    await model.asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_a_task_and_its_harness_may_not_give_the_same_file() -> None:
