@@ -5,7 +5,6 @@ What the package needs is what is installed here: the virtual environment of thi
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -13,10 +12,10 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verifiers_compat.v1.config import SandboxConfig, resolve_function
 from verifiers_compat.v1.local_programs import merge_result
 from verifiers_compat.v1.sandboxes import port_of
 from verifiers_compat.v1.state import PROTECTED
@@ -26,7 +25,6 @@ from vfgym.errors import ConfigurationError, InfraError
 from vfgym.interception.wire import plain_data
 
 if TYPE_CHECKING:
-    from verifiers_compat.v1.config import SandboxConfig
     from verifiers_compat.v1.runtime import Runtime
 
 _FOLDER = "/tmp/vf_program"
@@ -54,10 +52,10 @@ class SandboxedFunction:
 
 
 def find_function(reference: Any, sandbox: SandboxConfig) -> SandboxedFunction:
-    """Return a function that can be called in a sandbox; its module is not imported.
+    """Return a function that can be called in a sandbox.
 
     Raises:
-        ConfigurationError: If it is not ``"module:name"``, or in no local package: ``pyproject.toml`` must lie beside a module of a
+        ConfigurationError: If it is not ``"module:name"``, is not there, or is in no local package: ``pyproject.toml`` must lie beside a module of a
             single file, or in the folder of the package.
     """
     if not isinstance(reference, str) or not all(reference.partition(":")):
@@ -66,13 +64,11 @@ def find_function(reference: Any, sandbox: SandboxConfig) -> SandboxedFunction:
         raise ConfigurationError(
             "a function that runs in a sandbox finds the packages that are installed here: leave out packages and backend='container'"
         )
-    name = reference.partition(":")[0]
-    root = name.partition(".")[0]
-    spec: ModuleSpec | None = importlib.util.find_spec(root)
-    if spec is None or spec.origin is None:
-        raise ConfigurationError(f"there is no module {root!r}, which the program {reference!r} names")
-    is_package = spec.submodule_search_locations is not None
-    folder = Path(spec.origin).resolve().parent
+    resolve_function(reference, "a program")
+    root = reference.partition(":")[0].partition(".")[0]
+    module = sys.modules[root]
+    is_package = hasattr(module, "__path__")
+    folder = Path(module.__file__ or "").resolve().parent
     if not (folder / "pyproject.toml").is_file():
         where = "in its folder" if is_package else "beside its file"
         raise ConfigurationError(f"{root!r} is not a local package that can be copied into a sandbox: there is no pyproject.toml {where}")

@@ -132,6 +132,7 @@ async def test_what_fails_in_the_sandbox_is_the_error_of_its_rollout(change: dic
         (lambda: vf.Harness({"command": ["x"], "sandbox": True, "artifacts": {"a": {"path": "a", "format": "xml"}}}), "xml"),
         (lambda: vf.Harness({"fn": lambda state: None, "sandbox": True}), "module:name"),
         (lambda: vf.Harness({"fn": "json:dumps", "sandbox": True}), "pyproject.toml"),
+        (lambda: vf.Harness({"fn": "json:dmps", "sandbox": True}), "Did you mean `dumps`"),
         (lambda: vf.Harness({"files": {"a": "b"}}), "need a sandbox"),
         (lambda: vf.Toolset([len], sandbox="other"), "'program'"),
         (lambda: vf.User(lambda sandbox: None), "asks for sandbox"),
