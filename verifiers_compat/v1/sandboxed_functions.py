@@ -55,8 +55,8 @@ def find_function(reference: Any, sandbox: SandboxConfig) -> SandboxedFunction:
     """Return a function that can be called in a sandbox.
 
     Raises:
-        ConfigurationError: If it is not ``"module:name"``, is not there, or is in no local package: ``pyproject.toml`` must lie beside a module of a
-            single file, or in the folder of the package.
+        ConfigurationError: If it is not ``"module:name"``, is not there, or is in no local package: ``pyproject.toml`` must lie beside a
+            module of a single file, or in the folder of the package.
     """
     if not isinstance(reference, str) or not all(reference.partition(":")):
         raise ConfigurationError(f"a function that runs in a sandbox must be 'module:name', got {reference!r:.100}")
@@ -68,8 +68,8 @@ def find_function(reference: Any, sandbox: SandboxConfig) -> SandboxedFunction:
     root = reference.partition(":")[0].partition(".")[0]
     module = sys.modules[root]
     is_package = hasattr(module, "__path__")
-    folder = Path(module.__file__ or "").resolve().parent
-    if not (folder / "pyproject.toml").is_file():
+    folder = Path(module.__file__).resolve().parent if module.__file__ else None
+    if folder is None or not (folder / "pyproject.toml").is_file():
         where = "in its folder" if is_package else "beside its file"
         raise ConfigurationError(f"{root!r} is not a local package that can be copied into a sandbox: there is no pyproject.toml {where}")
     return SandboxedFunction(reference, folder, root if is_package else "")
