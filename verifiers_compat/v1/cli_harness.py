@@ -157,8 +157,9 @@ class OpenCode(CLIHarness):
         log_path: str = "/logs/agent/opencode.txt",
         system_prompt: Any = _OPENCODE_PROMPT,
         disabled_tools: Sequence[str] = (),
-        release_repo: str = "sst/opencode",
-        release_version: str = "1.1.63",
+        release_repo: str = "PrimeIntellect-ai/opencode",
+        release_version: str = "1.1.63-rl2",
+        release_sha256: str | None = "47f4102796da50769e27d2c9ea6a9cf7941f76898390cb497278cab39c4b6ed4",
         provider_timeout_ms: int = 3600000,
         sandbox: bool | Mapping[str, object] | SandboxConfig = True,
         program: Mapping[str, Any] | None = None,
@@ -175,6 +176,7 @@ class OpenCode(CLIHarness):
             disabled_tools: Tools of its own that it may not use.
             release_repo: The repository of its releases.
             release_version: The release.
+            release_sha256: What its archive must hash to; None where that is not checked.
             provider_timeout_ms: Milliseconds that it waits for an answer.
             sandbox: What its sandbox is like.
             program: More of the program (see `CLIHarness`).
@@ -191,9 +193,11 @@ class OpenCode(CLIHarness):
             return json.dumps({**config, "mcp": tools, "compaction": {"auto": False, "prune": False}})
 
         asset = f"https://github.com/{release_repo}/releases/download/v{release_version}/opencode-linux-$ARCH.tar.gz"
-        install = f"""\
-set -e; case "$(uname -m)" in x86_64) ARCH=x64 ;; *) ARCH=arm64 ;; esac; mkdir -p "$HOME/.opencode/bin"
-curl -fsSL "{asset}" | tar -xz -C "$HOME/.opencode/bin\""""
+        check = "" if release_sha256 is None else f'; echo "{release_sha256}  /tmp/opencode.tar.gz" | sha256sum --check --quiet'
+        install = (
+            'set -e; case "$(uname -m)" in x86_64) ARCH=x64 ;; *) ARCH=arm64 ;; esac; mkdir -p "$HOME/.opencode/bin"'
+            f'; curl -fsSL "{asset}" -o /tmp/opencode.tar.gz{check}; tar -xzf /tmp/opencode.tar.gz -C "$HOME/.opencode/bin"'
+        )
         line = (
             f'mkdir -p "$(dirname {log_path})"; set -o pipefail; PATH="$HOME/.opencode/bin:$PATH" OPENCODE_CONFIG=/opencode/config.json'
             f" opencode run < {instruction_path} 2>&1 | tee {log_path}"
