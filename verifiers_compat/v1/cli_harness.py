@@ -215,6 +215,9 @@ class OpenCode(CLIHarness):
         )
 
 
+_PI_PROMPT = "You are Pi, a coding agent. Do what the user asks, try what you made, and say in a sentence what you did."
+
+
 class Pi(CLIHarness):
     """Pi, a coding agent of npm, which is installed into each sandbox; that needs network and ``npm`` there."""
 
@@ -225,7 +228,7 @@ class Pi(CLIHarness):
         instruction_path: str = "/pi/instruction.txt",
         system_prompt_path: str = "/pi/system.txt",
         log_path: str = "/logs/agent/pi.txt",
-        system_prompt: Any = "Complete the user's task using the available tools.",
+        system_prompt: Any = _PI_PROMPT,
         package: str = "@mariozechner/pi-coding-agent",
         sandbox: bool | Mapping[str, object] | SandboxConfig = True,
         program: Mapping[str, Any] | None = None,
