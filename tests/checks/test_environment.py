@@ -6,6 +6,7 @@ import logging
 import math
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -465,3 +466,34 @@ def test_an_environment_that_scores_whole_groups_can_only_be_evaluated() -> None
 def test_what_cannot_be_checked_is_refused(env: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         check_environment(env)
+
+
+class Stopwatch(Rubric):
+    """Measures what is never the same twice."""
+
+    def __init__(self, timing_names: list[str]) -> None:
+        super().__init__()
+        self._timing_names = timing_names
+        self.add_metric(self.seconds)
+
+    @property
+    def timing_names(self) -> list[str]:
+        return self._timing_names
+
+    def seconds(self, state: State) -> float:
+        return time.perf_counter()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_metrics_that_measure_seconds_may_differ_where_they_are_named(grouped: bool) -> None:
+    def differing(*names: str) -> set[str]:
+        def make() -> MultiTurnEnv:
+            rubric = Stopwatch([*names])
+            return environments.Talk(
+                dataset=[{"question": "?"}], max_turns=3, rubric=RubricGroup([Rubric(), rubric]) if grouped else rubric
+            )
+
+        return {check.promise for check in check_environment(make) if not check.passed}
+
+    assert differing("seconds") == set()
+    assert "replays the same episodes under a seed" in differing()

@@ -15,6 +15,7 @@ from tests.models import InOrder, calling
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import SandboxSpec
+from vfgym.testing import check_environment
 
 pytestmark = needs_sandbox
 
@@ -37,6 +38,11 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\n")
     return path
+
+
+@pytest.mark.exhaustive
+def test_it_keeps_every_promise_though_it_measures_seconds() -> None:
+    assert [check for check in check_environment(lambda: vfgym.PythonEnv(dataset=ROWS)) if not check.passed] == []
 
 
 def test_the_model_reads_what_came_of_each_cell_and_state_is_kept() -> None:

@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -263,8 +263,20 @@ def _play(env: gym.Env[Any, Any], seed: int | None, actions: list[Any] | None = 
     return history
 
 
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=lambda other: other.tolist() if hasattr(other, "tolist") else repr(other)))
+def _plain(value: Any, timings: Collection[str] = ()) -> Any:
+    """Return a value as JSON data, in which the metrics with these names are left out."""
+    plain = json.loads(json.dumps(value, default=lambda other: other.tolist() if hasattr(other, "tolist") else repr(other)))
+    return _without(plain, timings) if timings else plain
+
+
+def _without(plain: Any, names: Collection[str]) -> Any:
+    if isinstance(plain, dict):
+        return {name: _without(value, names) for name, value in plain.items() if name not in names}
+    return [_without(item, names) for item in plain] if isinstance(plain, list) else plain
+
+
+def _timings_of(env: gym.Env[Any, Any]) -> list[str]:
+    return seat_of(env).definition.rubric.timing_names
 
 
 def _replays(make: Callable[[], gym.Env[Any, Any]]) -> str:
@@ -272,7 +284,7 @@ def _replays(make: Callable[[], gym.Env[Any, Any]]) -> str:
     for _ in range(2):
         env = make()
         env.action_space.seed(7)
-        episodes.append([_plain(_play(env, seed)) for seed in (3, None, None)])
+        episodes.append([_plain(_play(env, seed), _timings_of(env)) for seed in (3, None, None)])
         env.close()
     if episodes[0] != episodes[1]:
         raise Broken("two runs from the same seed differ")
@@ -379,7 +391,8 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
                 played.append((history[turn][0], *seat.step(history[turn][0])))
     for seat in seats:
         seat.close()
-    if _plain(alone) != _plain(together):
+    timings = _timings_of(env)
+    if _plain(alone, timings) != _plain(together, timings):
         raise Broken("two forks played in turns differ from the same two played one after the other")
     return "2 forks"
 
@@ -401,9 +414,10 @@ def _same_states_both_ways(make: Callable[[], gym.Env[Any, Any]]) -> str:
     episode = _episode(seat)
     if not episode.is_over:
         seat.fail(OverlongPromptError(_CUT_OFF))
+    timings = _timings_of(env)
     rolled = wait(_play_rollout(definition, definition.choose_task(None, options) or {}, actions))
     for key in _COMPARED:
-        if _plain(episode.state.get(key)) != _plain(rolled.get(key)):
+        if _plain(episode.state.get(key), timings) != _plain(rolled.get(key), timings):
             raise Broken(f"state[{key!r}] is {episode.state.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
     seat.close()
     return f"{len(actions)} turn(s)"

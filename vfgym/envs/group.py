@@ -150,6 +150,11 @@ class EnvGroupRubric(Rubric):
         return list(dict.fromkeys(name for env in self._env_map.values() for name in env.rubric.metric_names))
 
     @property
+    def timing_names(self) -> list[str]:
+        """Names of the metrics of all environments that measure seconds."""
+        return [name for env in self._env_map.values() for name in env.rubric.timing_names]
+
+    @property
     def has_group_rewards(self) -> bool:
         """Whether an environment's rubric needs whole groups."""
         return any(env.rubric.has_group_rewards for env in self._env_map.values())

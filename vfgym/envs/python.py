@@ -37,6 +37,11 @@ class PythonMonitorRubric(Rubric):
         super().__init__()
         self.add_metric(self.python_ready_wait_time)
 
+    @property
+    def timing_names(self) -> list[str]:
+        """All of its metrics."""
+        return self.metric_names
+
     def python_ready_wait_time(self, state: State) -> float:
         """Return how long it took until cells could run; 0.0 where none ever could."""
         return float(state["python_state"]["ready_wait_time"]) if "python_state" in state else 0.0

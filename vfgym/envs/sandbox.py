@@ -38,6 +38,11 @@ class SandboxMonitorRubric(Rubric):
         self.add_metric(self.sandbox_ready_wait_time)
         self.add_metric(self.sandbox_command_execution_time)
 
+    @property
+    def timing_names(self) -> list[str]:
+        """All of its metrics."""
+        return self.metric_names
+
     def sandbox_ready_wait_time(self, state: State) -> float:
         """Return how long it took to make the sandbox; 0.0 where none could be made."""
         return float(state["sandbox_state"]["ready_wait_time"]) if "sandbox_state" in state else 0.0

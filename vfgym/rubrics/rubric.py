@@ -146,6 +146,11 @@ class Rubric:
         return [function.name for function in (*self._functions, *self._step_functions)]
 
     @property
+    def timing_names(self) -> list[str]:
+        """Names of the metrics that measure seconds: only they may differ when the same episode is played again."""
+        return []
+
+    @property
     def provides_advantages(self) -> bool:
         """Whether `score_group` sets advantages of its own; else they are the rewards minus the group's mean."""
         return False

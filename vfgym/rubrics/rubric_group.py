@@ -61,6 +61,11 @@ class RubricGroup(Rubric):
         return list(dict.fromkeys(name for rubric in self.rubrics for name in rubric.metric_names))
 
     @property
+    def timing_names(self) -> list[str]:
+        """Names of the metrics of all rubrics that measure seconds."""
+        return [name for rubric in self.rubrics for name in rubric.timing_names]
+
+    @property
     def has_group_rewards(self) -> bool:
         """Whether some function needs a whole group."""
         for rubric in self.rubrics:  # noqa: SIM110 -- asked for every episode, and any() takes three times as long

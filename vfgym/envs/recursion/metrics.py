@@ -63,6 +63,11 @@ class RLMMonitorRubric(Rubric):
         """The names, in order."""
         return list(self._measure(RecursionCounts(), State(trajectory=[])))
 
+    @property
+    def timing_names(self) -> list[str]:
+        """The names of those in seconds."""
+        return [name for name in self.metric_names if name.endswith("_time_seconds")]
+
     def scoring_steps(self, state: State) -> Steps[Score]:
         """Measure one episode."""
         return Score(0.0, self._measure(state.get("recursion_counts") or RecursionCounts(), state))
