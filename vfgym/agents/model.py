@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 
 from vfgym.agents.base import Answering, seat_of
 from vfgym.clients import Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
-from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, Response
 from vfgym.output.redaction import with_secrets
@@ -63,10 +62,10 @@ class ModelAgent:
         self._episodes += 1
 
         async def answer(observation: list[Message], info: dict[str, Any]) -> Response:
-            episode = cast(BaseEpisode, seat.episode)
-            state = episode.state
+            state: Any = seat.state
+            tools = state["tool_defs"] if seat.episode is None else seat.episode.tool_defs  # an opponent has a state alone
             arguments = {**(state["sampling_args"] or {}), **self.sampling_args}
-            return await client.get_response(observation, self.name, arguments, episode.tool_defs or None, state=state)
+            return await client.get_response(observation, self.name, arguments, tools or None, state=state)
 
         return answer
 

@@ -20,6 +20,7 @@ from vfgym.calls import rollout_failure
 from vfgym.clients import is_permanent_refusal
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode.scoring import score_alone, score_together
+from vfgym.errors import ConfigurationError
 from vfgym.results import RolloutOutput
 from vfgym.rubrics.scoring import apply_advantages
 from vfgym.runs.failures import FailureLog
@@ -178,7 +179,7 @@ class Engine:
         example_id = group.example.example_id
         try:
             async with self._scoring_limit or contextlib.nullcontext():
-                failures = await begin(self._scoring(whole))
+                failures = await begin(self._scoring(example_id, whole))
         except BaseException as raised:
             error = rollout_failure(raised)
             if self._strict:
@@ -194,16 +195,18 @@ class Engine:
                 self._failures.note(example_id, played.number, failure)
                 played.failure = failure
 
-    def _scoring(self, members: list[PlayedRollout]) -> Steps[list[Exception | None]]:
+    def _scoring(self, example_id: int, members: list[PlayedRollout]) -> Steps[list[Exception | None]]:
         """Score rollouts that were played to their end. Return whose scoring ended its rollout (see `score_together`).
 
-        Each may have been played in an environment of its own: they are made alike, and the first one's rubric scores all.
+        Each may have been played in an environment of its own: those with one route are made alike, and the first one's rubric scores all.
         """
         first = members[0]
         if not self._in_groups:
             if not first.is_scored:
                 yield from score_alone(first.env, first.state)
             return []
+        if any(played.route != first.route for played in members):
+            raise ConfigurationError(f"the rollouts of example {example_id} belong to different environments of the group")
         states = [played.state for played in members]
         if not first.is_scored:
             return (yield from score_together(first.env, states))
