@@ -23,7 +23,7 @@ def run_pytest(cases: Path, code: str, *options: str, **environment: str) -> tup
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider", *options],
         cwd=cases,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTEST_ADDOPTS": "", "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
     )
