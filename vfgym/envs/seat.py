@@ -163,12 +163,15 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
 
     def step_steps(self, action: Action) -> Steps[Outcome]:
         """Answer the conversation, as steps (see `step`)."""
-        episode, response = self._require_running(), as_response(action)
+        episode = self._episode
+        if episode is None or episode.is_over or episode.is_broken or episode.is_busy:
+            episode = self._require_running()  # raises, or it may still be scored
+        response = as_response(action)
         if not episode.is_over:
             yield from episode.answer(response)
         if episode.is_over:
             yield from self._score(episode)
-        return self._copy_outcome(episode)
+        return episode.outcome() if self.render_mode != "human" else self._copy_outcome(episode)
 
     def fail(self, error: BaseException) -> Outcome:
         """End the episode because whoever answers could not: what `step` returns then.

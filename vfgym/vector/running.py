@@ -9,7 +9,7 @@ import asyncio
 import functools
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from typing import TypeAlias
 
@@ -50,6 +50,7 @@ class Running:
         self._queue: deque[tuple[int, Steps[None]]] = deque()
         self._bridge = BridgeRunner()
         self._round = 0
+        self._begun_last = 0
         self._beginner: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -61,10 +62,10 @@ class Running:
         """Number of units that do something, or were not taken since."""
         return len(self._jobs) + len(self.ready)
 
-    def start(self, unit: int, steps: Steps[None]) -> None:
-        """Let a unit take steps, when those that were started before have begun (see `begin_soon`)."""
-        self._jobs[unit] = None
-        self._queue.append((unit, steps))
+    def start(self, several: Mapping[int, Steps[None]]) -> None:
+        """Let units take steps, when those that were started before have begun (see `begin_soon`)."""
+        self._jobs.update(dict.fromkeys(several))
+        self._queue.extend(several.items())
 
     def start_phases(self, unit: int, phases: Phases) -> None:
         """Let a unit do one thing after another."""
@@ -81,10 +82,9 @@ class Running:
         loop = asyncio.get_running_loop()
         try:
             while self._queue:
-                begun: list[int] = []
-                going_on = self._bridge.begin(functools.partial(self._begin_some, self._round, begun))
+                going_on = self._bridge.begin(functools.partial(self._begin_some, self._round))
                 if going_on is not None:  # what was begun last waits in the middle of plain code
-                    self._job_of(begun[-1]).tasks.append(loop.create_task(going_on))
+                    self._job_of(self._begun_last).tasks.append(loop.create_task(going_on))
                 self._round += 1
                 if self._queue:
                     await asyncio.sleep(0)
@@ -130,12 +130,12 @@ class Running:
 
     # How steps are taken
 
-    def _begin_some(self, this_round: int, begun: list[int]) -> None:
+    def _begin_some(self, this_round: int) -> None:
         until = time.monotonic() + _SECONDS_A_TURN
         # Once plain code had to wait, the rest of the queue is begun by others.
         while self._queue and self._round == this_round and time.monotonic() < until:
             unit, steps = self._queue.popleft()
-            begun.append(unit)
+            self._begun_last = unit
             try:
                 pending = copy_context().run(begin_to_end, steps)
             except BaseException as error:

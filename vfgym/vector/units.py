@@ -42,7 +42,7 @@ class Units:
             if self._groups:
                 self._running.start_phases(unit, self._groups[unit].reset(seed, of_unit))
             else:
-                self._running.start(unit, self._members[unit].reset(seed, of_unit))
+                self._running.start({unit: self._members[unit].reset(seed, of_unit)})
         try:
             await self._running.begin()
             await self._running.wait_for(units)
@@ -72,8 +72,8 @@ class Units:
             if index in self._needs_reset:
                 raise ResetNeeded(f"environment {index}: {self._needs_reset[index]}: call reset() first")
         if not self._groups:
-            for index, action in actions.items():
-                self._running.start(index, self._members[index].step(action))
+            members = self._members
+            self._running.start({index: members[index].step(action) for index, action in actions.items()})
             return
         units = {index // size for index in actions}
         for unit in units:
