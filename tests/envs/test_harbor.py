@@ -81,6 +81,24 @@ async def test_a_reward_that_the_program_wrote_does_not_count(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    "protection",
+    ["chmod 444 /logs/verifier/reward.txt; chmod 555 /logs/verifier", "chmod 444 /logs/verifier/*; chmod 555 /logs/verifier /logs"],
+)
+async def test_a_reward_that_the_program_protected_does_not_count(protection: str, tmp_path: Path) -> None:
+    task = make_task(tmp_path, "hard", check="false")
+    (task / "solution" / "solve.sh").write_text(f"mkdir -p /tests; echo 1 > /logs/verifier/reward.txt; chmod 555 /tests; {protection}")
+    assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 0.0
+
+
+async def test_tests_whose_place_cannot_be_cleared_are_an_error_of_the_episode(tmp_path: Path) -> None:
+    task = make_task(tmp_path, "hard")
+    (task / "solution" / "solve.sh").write_text("rm -rf /logs; touch /logs")
+    state = await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE))
+    assert isinstance(state["error"], SandboxError)
+    assert "cannot run after its program" in str(state["error"])
+
+
+@pytest.mark.parametrize(
     ("tests", "reward"),
     [
         ("echo 0.5 > /logs/verifier/reward.txt; echo '{\"reward\": 0.1}' > /logs/verifier/reward.json", 0.5),

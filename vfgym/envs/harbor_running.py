@@ -13,6 +13,8 @@ from vfgym.sandboxes import ExecResult, Sandbox
 _REWARD_FILES = ("reward.txt", "reward.json", "rewards.json")
 _TEST_SECONDS = 600.0
 """How long tests may take that name no limit."""
+_CLEAR = "chmod -R u+rwX /tests /logs 2> /dev/null; rm -rf /tests /logs/verifier && mkdir -p /logs/verifier"
+"""Removes what a program left where tests read and write, write-protected or not."""
 
 
 def layout_of(task: HarborTask, backend: str | None) -> Layout | None:
@@ -58,9 +60,13 @@ async def run_tests(sandbox: Sandbox, task: HarborTask, seconds: float | None = 
     Returns:
         What came of the command, and a function that returns the reward that the tests wrote; it raises an `InfraError` where they wrote
         none, or did not end in time.
+
+    Raises:
+        SandboxError: If what was there before cannot be removed.
     """
-    await sandbox.exec(["rm", "-rf", "/tests", "/logs/verifier"])
-    await sandbox.exec(["mkdir", "-p", "/logs/verifier"])
+    cleared = await sandbox.exec(_CLEAR, working_dir="/")
+    if cleared.exit_code != 0:
+        raise SandboxError(f"the tests of the task {task.name!r} cannot run after its program: {cleared.stderr.strip()[-2000:]}")
     await sandbox.upload(task.folder / "tests", "/tests")
     limit = float(task.get("verifier.timeout_sec", seconds or _TEST_SECONDS))
     result = await sandbox.exec(["bash", "/tests/test.sh"], timeout=limit, env=task.variables("verifier.env"))
