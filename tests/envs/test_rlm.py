@@ -7,6 +7,8 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import httpx
+import openai
 import pytest
 
 import vfgym
@@ -214,6 +216,14 @@ async def test_a_model_that_fails_ends_the_episode_and_one_that_cannot_read_is_a
     with pytest.raises(EpisodeNotPicklable):
         pickle.dumps(env)
     env.close()
+
+
+async def test_a_refused_key_or_an_unknown_model_of_sub_calls_ends_the_run() -> None:
+    """As where the root model is refused: what the client raises is not only what the code reads."""
+    refused = openai.NotFoundError("no such model", response=httpx.Response(404, request=httpx.Request("POST", "http://model")), body=None)
+    env = vfgym.RLMEnv(repl_language="python", dataset=ROWS, sub_model="no-such-model")
+    with pytest.raises(openai.NotFoundError):
+        await env.rollout(TASK, scripted(code("llm_batch(['p'])"), refused, "done"), "m")
 
 
 def test_long_output_is_cut_and_endless_code_is_interrupted() -> None:

@@ -48,7 +48,7 @@ class CallsFromInside:
         self.counts = RecursionCounts()
         self.sub_steps: list[tuple[int, TrajectoryStep]] = []
         """Turns of sub-calls, each with the number of root turns that were before it."""
-        self.failure: Error | None = None
+        self.failure: Exception | None = None
         """Why a sub-call has no answer, which ends the episode."""
         self.names = [*(() if sub_model is None else (BATCH,)), *tools]
 
@@ -85,7 +85,7 @@ class CallsFromInside:
             prompts: Texts, or lists of messages.
 
         Raises:
-            Error: If the model gives no answer to one, which then ends the episode.
+            Exception: If the model gives no answer to one, which then ends the episode as a failed turn of the root model would.
         """
         if self._sub_model is None or not isinstance(prompts, list):
             raise TypeError(f"{BATCH} takes a list of prompts, got {type(prompts).__name__}")
@@ -96,7 +96,7 @@ class CallsFromInside:
         calls = [asyncio.ensure_future(self._answer(self._sub_model, *each)) for each in zip(conversations, turns, strict=True)]
         try:
             return [said.text for said in await asyncio.gather(*calls)]
-        except Error as error:
+        except Exception as error:  # a refused key or an unknown model is an error of an SDK's, and ends the run
             self.failure = error
             raise
         finally:
