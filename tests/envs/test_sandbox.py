@@ -207,3 +207,16 @@ def test_bad_input_is_refused_at_construction(monkeypatch: pytest.MonkeyPatch) -
     finally:
         monkeypatch.undo()
         sandboxes.bwrap._find_problem.cache_clear()  # type: ignore[attr-defined]
+
+
+def test_a_sandbox_that_is_kept_for_scoring_is_closed_where_an_episode_is_not_scored() -> None:
+    class Broken(vfgym.SandboxEnv):
+        async def post_rollout(self, state: State) -> None:
+            raise ValueError("a defect of the environment")
+
+    env = Broken(dataset=ROWS, keep_sandbox_for_scoring=True)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="a defect of the environment"):
+        env.step("done")
+    assert sandboxes_in_use() == []
+    env.close()

@@ -10,7 +10,7 @@ from typing import Any
 from vfgym import sandboxes
 from vfgym.calls import Ready, maybe_await
 from vfgym.envs.multi_turn import MultiTurnEnv
-from vfgym.errors import EpisodeNotPicklable, SandboxError
+from vfgym.errors import EpisodeNotPicklable, Error, SandboxError
 from vfgym.lifecycle import cleanup, update
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
@@ -157,11 +157,15 @@ class SandboxedEnv(MultiTurnEnv):
     async def destroy_sandbox(self, state: State) -> None:
         """Call `post_rollout`, then close the sandbox, unless it is kept for scoring. Where that was done, this does nothing."""
         was_played = "sandbox" in state and state["is_completed"]
+        is_kept = was_played and self.keep_sandbox_for_scoring and self.score_rollouts
         try:
             if was_played:
                 await self.look_at_sandbox(state)
+        except BaseException as error:
+            is_kept = is_kept and isinstance(error, Error)  # any other ends the episode without its being scored
+            raise
         finally:
-            if not (was_played and self.keep_sandbox_for_scoring and self.score_rollouts):
+            if not is_kept:
                 await _close_sandbox(state)
 
     def __getstate__(self) -> dict[str, Any]:
