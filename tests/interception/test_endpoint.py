@@ -122,3 +122,33 @@ def test_an_api_that_there_is_not_is_named_with_the_nearest() -> None:
 
 def test_a_message_goes_into_a_conversation_without_what_belongs_to_its_answer() -> None:
     assert message_of(Response("r", 0, "m", None, {"content": "a", "finish_reason": "stop"})) == {"role": "assistant", "content": "a"}
+
+
+async def test_tools_are_called_and_what_goes_wrong_is_an_error_that_the_program_reads() -> None:
+    is_called = asyncio.Event()
+
+    async def call_tool(name: str, arguments: Any) -> Any:
+        if name == "repeat":
+            return arguments
+        is_called.set()
+        await asyncio.Event().wait()
+
+    endpoint = await open_endpoint(Answers(), call_tool)
+    url = f"{endpoint.config('messages', 'm')['base_url']}/tools"
+
+    async def call(name: str, body: bytes) -> Any:
+        headers = {"Content-Type": "application/json; charset=unknown"}
+        async with aiohttp.ClientSession() as session, session.post(f"{url}/{name}", data=body, headers=headers) as response:
+            return await response.json()
+
+    assert await call("repeat", b'{"a": 1}') == {"result": {"a": 1}}
+    assert "can't decode byte 0xff" in (await call("repeat", b'"\xff"'))["error"]
+    waiting = asyncio.create_task(call("wait", b"{}"))
+    await is_called.wait()
+    await endpoint.close()
+    assert await waiting == {"error": "the rollout was cancelled"}
+
+
+async def test_a_request_without_a_field_is_told_which(endpoint: Endpoint) -> None:
+    status, answer = await post(endpoint.config("chat", "m")["base_url"], {"model": "any"})
+    assert (status, answer["error"]["message"]) == (400, "the request could not be read: it has no 'messages'")

@@ -31,6 +31,7 @@ _WIRES = {
 }
 _REFUSALS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 """What a provider refuses for good (the key, the model), by the HTTP status that it says so with."""
+_CANCELLED = "the rollout was cancelled"
 _LARGEST_BODY = 256 * 2**20
 
 
@@ -90,14 +91,15 @@ class Server:
             return _problem(404, "not_found_error", "there is no such rollout, or it is over")
         path = request.match_info["path"].removeprefix("v1/")
         if path.startswith("tools/"):
-            return web.json_response(await _call_tool(endpoint, path.removeprefix("tools/"), await request.text()))
+            return web.json_response(await _call_tool(endpoint, path.removeprefix("tools/"), await request.read()))
         wire = _WIRES.get(path)
         if wire is None:
             return _problem(404, "not_found_error", f"the endpoint of a rollout serves {', '.join(_WIRES)}; got {path!r}")
         try:
             parsed = wire.parse(await request.json())
-        except (ValueError, TypeError, LookupError) as error:
-            return _problem(400, "invalid_request_error", f"the request could not be read: {error}")
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            said = f"it has no {error}" if isinstance(error, KeyError) else error
+            return _problem(400, "invalid_request_error", f"the request could not be read: {said}")
         answer = await _ask(endpoint, parsed)
         if isinstance(answer, web.Response):
             return answer
@@ -115,9 +117,9 @@ async def _ask(endpoint: Answering, request: Request) -> Response | web.Response
     except Error as error:
         return _problem(424, "model_error", str(error))
     except asyncio.CancelledError:
-        if asyncio.current_task().cancelling():  # type: ignore[union-attr]
+        if _program_went_away():
             raise
-        return _problem(410, "rollout_cancelled", "the rollout was cancelled")
+        return _problem(410, "rollout_cancelled", _CANCELLED)
     except Exception as error:
         if is_permanent_refusal(error):
             status: int = error.status_code  # type: ignore[attr-defined] # it is an SDK's
@@ -126,12 +128,22 @@ async def _ask(endpoint: Answering, request: Request) -> Response | web.Response
         return _problem(500, "internal_error", f"{type(error).__name__}: {error}")
 
 
-async def _call_tool(endpoint: Answering, name: str, arguments: str) -> dict[str, Any]:
+async def _call_tool(endpoint: Answering, name: str, arguments: bytes) -> dict[str, Any]:
     """Return the ``result`` of a tool, or the ``error`` that it raised, as text."""
     try:
         return {"result": await endpoint.call_tool(name, json.loads(arguments))}
+    except asyncio.CancelledError:
+        if _program_went_away():
+            raise
+        return {"error": _CANCELLED}
     except Exception as error:
         return {"error": str(error)}
+
+
+def _program_went_away() -> bool:
+    """Say whether it is the running request that was cancelled, and not what it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _stream(request: web.Request, wire: Wire, answer: Response) -> web.StreamResponse:

@@ -141,6 +141,8 @@ async def test_requests_that_cannot_be_read_are_refused() -> None:
                 ("v1/chat/completions", '{"messages": [], "n": 2}'),
                 ("v1/messages", '{"messages": [{"role": "user", "content": [{"type": "video"}]}]}'),
                 ("v1/responses", "{}"),
+                ("v1/responses", '{"input": ["go"]}'),
+                ("v1/responses", '{"input": "go", "reasoning": "high"}'),
                 ("v1/responses", '{"input": [{"type": "item_reference", "id": "x"}]}'),
                 ("v1/responses", '{"input": "go", "previous_response_id": "x"}'),
                 ("v1/responses", '{"input": "go", "tools": [{"type": "web_search"}]}'),
@@ -151,7 +153,7 @@ async def test_requests_that_cannot_be_read_are_refused() -> None:
                     answers.append((response.status, (await response.json())["error"]["type"]))
 
     await vf.Harness(program, client=ScriptedClient([]), model="m").run({"prompt": "go"})
-    assert [status for status, _ in answers] == [400] * 9 + [404, 404]
+    assert [status for status, _ in answers] == [400] * 11 + [404, 404]
     assert {kind for _, kind in answers} == {"invalid_request_error", "not_found_error"}
 
 
