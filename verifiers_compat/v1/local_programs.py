@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import tempfile
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from verifiers_compat.v1.bindings import Bindings
 from verifiers_compat.v1.state import PROTECTED, State
@@ -57,7 +58,7 @@ def merge_result(result: Any, name: str, running: Runtime) -> None:
 
 
 async def run_command(argv: Sequence[str], env: Mapping[str, str], owner: str) -> ExecResult:
-    """Run a command until it ends. Cancelling us kills it, and all that it started.
+    """Run a command until it ends. What it has left running in its process group is killed then, or where we are cancelled.
 
     Args:
         argv: The program and its arguments.
@@ -67,25 +68,30 @@ async def run_command(argv: Sequence[str], env: Mapping[str, str], owner: str) -
     Raises:
         InfraError: If it could not be started.
     """
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            env={**os.environ, **env},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise InfraError(f"the command {argv[0]!r} {owner} could not be started: {error}. Is it installed, and on the PATH?") from error
-    try:
-        output = await process.communicate()
-    except BaseException:
-        _kill_group(process)
-        await process.communicate()
-        raise
-    stdout, stderr = (text.decode("utf-8", "replace") for text in output)
-    return ExecResult(process.returncode or 0, stdout, stderr)
+    # Not pipes: whatever the command leaves running could hold those open, and we would wait for it.
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                env={**os.environ, **env},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise InfraError(f"the command {argv[0]!r} {owner} could not be started: {error}. Is it installed, and on the PATH?") from error
+        try:
+            exit_code = await process.wait()
+        finally:
+            _kill_group(process)
+            await process.wait()
+        return ExecResult(exit_code, _text_of(stdout), _text_of(stderr))
+
+
+def _text_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
 
 
 def _kill_group(process: asyncio.subprocess.Process) -> None:

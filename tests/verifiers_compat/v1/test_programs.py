@@ -331,6 +331,23 @@ async def test_a_cancelled_command_is_killed_with_its_children() -> None:
                 assert await loop.sock_recv(connection, 1) == b"", "it ends with the last process that has it open: the child"
 
 
+async def test_what_a_command_leaves_running_is_not_waited_for_but_killed() -> None:
+    """It holds the output of the command open, and would never end."""
+    program = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {'import signal; signal.pause()'!r}]).pid)"
+    async with asyncio.timeout(60):
+        state = await vf.Harness({"command": [sys.executable, "-c", program]}, model="m").run({})
+        assert state["stop_condition"] == "command_completed"
+        while _is_running(int(state["completion"][0]["content"])):  # whoever adopted it has yet to see that it ended
+            await asyncio.sleep(0)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 @pytest.mark.parametrize(
     ("own", "says"),
     [
