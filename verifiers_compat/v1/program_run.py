@@ -6,6 +6,7 @@ Functions and commands find the rollout's model over HTTP, at an address of this
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from verifiers_compat.v1.programs import Program
     from verifiers_compat.v1.runtime import Runtime
     from verifiers_compat.v1.state import State
+
+logger = logging.getLogger(__name__)
 
 _MOST_QUOTED = 2000
 """Characters of a command's last words that an error has."""
@@ -91,13 +94,13 @@ class ProgramRun:
         try:
             await self._play()
         except Exception as error:
-            await self._keep_artifacts(must_exist=False)
+            await self._keep_artifacts(has_failed=True)
             # An SDK wraps what the endpoint answered; the rollout ends with what really happened.
             failure = self._running.failure
             if failure is None or failure is error:
                 raise
             raise failure from failure.__cause__
-        await self._keep_artifacts(must_exist=True)
+        await self._keep_artifacts()
         if self._program.command is not None:
             self._running.state.complete("command_completed")
 
@@ -151,21 +154,35 @@ class ProgramRun:
             raise InfraError(f"the command {argv[0]!r} {owner} was ended, as it took longer than {self._seconds:g} s")
         _check_end(state, f"the command {argv[0]!r} {owner}", done)
 
-    async def _keep_artifacts(self, must_exist: bool) -> None:
+    async def _keep_artifacts(self, has_failed: bool = False) -> None:
+        """Keep the artifacts in the state; of a program that has failed those that are there, since its error is the rollout's."""
         sandbox = self._running.sandbox
         if self._program.sandbox is None or sandbox is None or not sandbox.is_alive:
             return
-        for name, given in (await self._values("artifacts")).items():
-            artifact = given if isinstance(given, Mapping) else {"path": given}
-            path = str(artifact["path"])
+        for name, source in self._options["artifacts"].items():
             try:
-                text = (await sandbox.read_file(path)).decode("utf-8", "replace")
-                kept = json.loads(text) if artifact.get("format") == "json" else text
-            except (OSError, ValueError, RecursionError, Error) as error:
-                if must_exist and not artifact.get("optional"):
-                    raise SandboxError(f"the artifact {name!r} of the program, {path}, cannot be read: {error}") from error
-                continue
-            self._running.state["artifacts"][name] = kept
+                await self._keep_artifact(sandbox, name, source)
+            except Exception as error:
+                if not has_failed:
+                    raise
+                logger.debug("the artifact %r of a program that failed is not kept: %r", name, error)
+
+    async def _keep_artifact(self, sandbox: Sandbox, name: str, source: Any) -> None:
+        """Keep one artifact.
+
+        Raises:
+            SandboxError: If it cannot be read, unless it is optional.
+        """
+        running = self._running
+        given = await self._bindings.value_of(source, f"artifacts of {name!r}", running.task, running.state)
+        artifact = given if isinstance(given, Mapping) else {"path": given}
+        path = str(artifact["path"])
+        try:
+            text = (await sandbox.read_file(path)).decode("utf-8", "replace")
+            running.state["artifacts"][name] = json.loads(text) if artifact.get("format") == "json" else text
+        except (OSError, ValueError, RecursionError, Error) as error:
+            if not artifact.get("optional"):
+                raise SandboxError(f"the artifact {name!r} of the program, {path}, cannot be read: {error}") from error
 
 
 def _check_end(state: State, what: str, done: ExecResult) -> None:

@@ -204,6 +204,7 @@ class Runtime:
         Raises:
             vfgym.errors.SandboxError: If it cannot be made.
         """
+        await self.open_endpoint()  # files of the program may name it, in a borrowed sandbox, too
         if self.sandbox is None:
             self.sandbox = await self.open_sandbox(self.harness, config, **changes)
         return self.sandbox

@@ -5,6 +5,7 @@ What the package needs is what is installed here: the virtual environment of thi
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -13,19 +14,18 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verifiers_compat.v1.config import SandboxConfig, resolve_function
 from verifiers_compat.v1.local_programs import merge_result
+from verifiers_compat.v1.runtime import Runtime, await_shielded
 from verifiers_compat.v1.sandboxes import port_of
 from verifiers_compat.v1.state import PROTECTED
 from verifiers_compat.v1.tool_server import program_text, tools_url
 from vfgym.aio.threads import on_thread
-from vfgym.errors import ConfigurationError, InfraError
+from vfgym.errors import ConfigurationError, InfraError, SandboxError
 from vfgym.interception.wire import plain_data
-
-if TYPE_CHECKING:
-    from verifiers_compat.v1.runtime import Runtime
+from vfgym.sandboxes import Sandbox
 
 _FOLDER = "/tmp/vf_program"
 """Where the package and the call are, in the sandbox."""
@@ -78,13 +78,15 @@ def find_function(reference: Any, sandbox: SandboxConfig) -> SandboxedFunction:
 async def run_sandboxed_function(
     function: SandboxedFunction, running: Runtime, arguments: Mapping[str, Any], env: Mapping[str, str], timeout: float | None
 ) -> None:
-    """Call a function in the program's sandbox, and bring what it did to the state into the state.
+    """Call a function in the program's sandbox, and bring what it changed of the state into the state.
+
+    Items that it left as they were stay as they are here: its tools may have changed them meanwhile.
 
     Raises:
         InfraError: If it fails, or takes longer than `timeout` seconds.
+        SandboxError: If its package cannot be copied.
     """
-    state, sandbox = running.state, running.sandbox
-    assert sandbox is not None
+    state, sandbox = running.state, running.state.get_sandbox()
     port = port_of(sandbox)
     call = {
         "function": function.reference,
@@ -96,13 +98,11 @@ async def run_sandboxed_function(
         "tools": list(running.tools),
         "tools_url": tools_url(running, sandbox),
     }
-    with tempfile.TemporaryDirectory() as staged:
-        copied = Path(staged, "package", function.inside)
-        await on_thread(lambda: shutil.copytree(function.folder, copied, ignore=shutil.ignore_patterns(*_NOT_COPIED), dirs_exist_ok=True))
-        await sandbox.upload(Path(staged, "package"), f"{_FOLDER}/package")
+    text = json.dumps(plain_data(call))
+    await _upload_package(function, sandbox)
     for name in ("call_function.py", "call_tools.py"):
         await sandbox.write_file(f"{_FOLDER}/{name}", program_text(name))
-    await sandbox.write_file(f"{_FOLDER}/call.json", json.dumps(plain_data(call)))
+    await sandbox.write_file(f"{_FOLDER}/call.json", text)
     path = os.pathsep.join([f"{_FOLDER}/package", *([env["PYTHONPATH"]] if "PYTHONPATH" in env else [])])
     command = ["python3", f"{_FOLDER}/call_function.py", f"{_FOLDER}/call.json"]
     done = await sandbox.exec(command, env={**env, "PYTHONPATH": path}, timeout=timeout)
@@ -116,7 +116,27 @@ async def run_sandboxed_function(
         own, result, stopped = dict(said["state"]), said["result"], said["stopped"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise InfraError(f"{what} left no result that can be read: {error}") from error
-    state.update({key: value for key, value in own.items() if key not in PROTECTED and key not in _LIVE})
-    merge_result(result, function.reference, running)
+    sent = json.loads(text)["state"]
+    state.update({key: value for key, value in _changed(own, sent).items() if key not in PROTECTED and key not in _LIVE})
+    merge_result(_changed(result, sent) if isinstance(result, dict) else result, function.reference, running)
     if stopped is not None:
         state.stop(str(stopped))
+
+
+def _changed(items: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the items that are not as they were sent: a function may well return all of the state that it was given."""
+    return {key: value for key, value in items.items() if key not in sent or sent[key] != value}
+
+
+async def _upload_package(function: SandboxedFunction, sandbox: Sandbox) -> None:
+    """Copy the package of a function into its sandbox, without what is not of the package."""
+    ignored = shutil.ignore_patterns(*_NOT_COPIED)
+    with tempfile.TemporaryDirectory() as staged:
+        package = Path(staged, "package")
+        copy = functools.partial(shutil.copytree, ignore=ignored, ignore_dangling_symlinks=True, dirs_exist_ok=True)
+        try:
+            # Whoever gives the thread up must not remove the folder that it still writes to.
+            await await_shielded(on_thread(copy, function.folder, package / function.inside))
+            await sandbox.upload(package, f"{_FOLDER}/package")
+        except OSError as error:
+            raise SandboxError(f"the package of {function.reference} cannot be copied into its sandbox: {error}") from error

@@ -210,6 +210,16 @@ async def run(task, state, word):
 
 def fails(task, state):
     raise ValueError("a bug")
+
+async def counts(task, state):
+    await state.get_tools()["count"]()
+    state["own"] = 1
+
+async def returns_all(task, state):
+    config = state.get_endpoint_config()
+    body = {"model": state.get_model(), "messages": [{"role": "user", "content": "?"}]}
+    urllib.request.urlopen(urllib.request.Request(config["base_url"] + "/chat/completions", json.dumps(body).encode()))
+    return {**state, "own": 2}
 """
 
 
@@ -247,6 +257,30 @@ async def test_a_function_runs_in_the_sandbox_with_its_own_package(
     state = await vf.Harness({"fn": f"{module}:fails", "sandbox": OFFLINE}, model="m").run({"prompt": "go"})
     assert (state["stop_condition"], state["error"]["error"]) == ("has_error", "InfraError")
     assert "ValueError: a bug" in state["error"]["error_chain_repr"]
+
+
+async def test_what_a_sandboxed_function_leaves_as_it_was_stays_as_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool changes the state while the function has an older copy; a function that returns all of its copy changes nothing else."""
+    (tmp_path / "leaves_alone.py").write_text(PACKAGE)
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "leaves-alone"\nversion = "0"\n')
+    (tmp_path / "dangling").symlink_to("nowhere")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def count(state: vf.State) -> str:
+        """Count."""
+        state["counted"] += 1
+        return "counted"
+
+    def begin(state: vf.State) -> None:
+        state["counted"] = 0
+
+    harness = vf.Harness({"fn": "leaves_alone:counts", "sandbox": OFFLINE}, model="m", toolsets=[count], setups=[begin])
+    state = await harness.run({"prompt": "go"})
+    assert (state["error"], state["counted"], state["own"]) == (None, 1, 1)
+    harness = vf.Harness({"fn": "leaves_alone:returns_all", "sandbox": OFFLINE}, client=Recording(["four"]), model="m")
+    state = await harness.run({"prompt": "go"})
+    assert (state["error"], state["own"], len(state["trajectory"])) == (None, 2, 1)
+    assert state["completion"] == [{"role": "assistant", "content": "four"}]
 
 
 # Tools and users
@@ -311,6 +345,31 @@ async def test_a_child_borrows_the_sandbox_of_its_parent() -> None:
     program = {"base": True, "sandbox": OFFLINE, "files": {"a": "the parent's"}}
     state = await vf.Harness(program, client=client, model="m", toolsets=[delegate]).run({"prompt": "go"})
     assert state["completion"][1]["content"] == "the parent's"
+
+
+async def test_files_of_a_child_may_name_its_model_in_a_borrowed_sandbox() -> None:
+    """As configurations of agents do (see `OpenCode`)."""
+
+    def address(state: vf.State) -> str:
+        return state.live("configure").program_variables()["OPENAI_BASE_URL"]
+
+    async def delegate(state: vf.State) -> str:
+        """Ask a child."""
+        program = {"command": ["cat", "address"], "sandbox": True, "files": {"address": address}}
+        child = await vf.Harness(program, model="m").run({"prompt": "read"}, state.for_task({"prompt": "read"}, borrow="sandbox"))
+        return str(child["completion"][0]["content"])
+
+    client = InOrder(calling(("delegate", {})), "done")
+    state = await vf.Harness({"base": True, "sandbox": OFFLINE}, client=client, model="m", toolsets=[delegate]).run({"prompt": "go"})
+    assert state["completion"][1]["content"].startswith("http://127.0.0.1:")
+
+
+async def test_an_artifact_that_a_failed_program_did_not_leave_hides_no_error() -> None:
+    """Its place is an item of the state that was never written; those that are there are kept."""
+    program = {"command": "sh -c 'echo a > a; exit 3'", "sandbox": OFFLINE, "artifacts": {"lost": "state.place", "a": "a"}}
+    state = await vf.Harness(program, model="m").run({"prompt": "go"})
+    assert (state["error"]["error"], state["artifacts"]) == ("InfraError", {"a": "a\n"})
+    assert "ended with code 3" in state["error"]["error_chain_repr"]
 
 
 MCP = """
