@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.sampling import SEED
+from tests.sandboxes.engine import Engine, container_engine
 from vfgym.output import redaction
+from vfgym.sandboxes.container import _engine
 
 SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "vfgym/workers")
 """What the command lines of processes hold that many tests share, and that end with the run."""
@@ -93,3 +95,19 @@ def no_secrets_of_other_tests() -> Iterator[None]:
     """A word that one test gives as a header is not a secret of the next one."""
     yield
     redaction._known.clear()
+
+
+@pytest.fixture(scope="module")
+def _container_service() -> Iterator[Engine]:
+    with container_engine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def engine(_container_service: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """A container engine that answers; the test is skipped where there is none, saying why."""
+    monkeypatch.setenv("DOCKER_HOST", _container_service.address)
+    _engine.cache_clear()
+    yield _container_service
+    _engine().close()
+    _engine.cache_clear()

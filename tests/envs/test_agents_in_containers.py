@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,29 +9,13 @@ import pytest
 import vfgym
 from tests.agent_programs import ProgramEnv
 from tests.harbor_tasks import TASKS, make_task, make_tasks
-from tests.sandboxes.engine import Engine, container_engine
+from tests.sandboxes.engine import Engine
 from vfgym.envs.harbor import HarborEnv
 from vfgym.errors import SandboxError
 from vfgym.sandboxes import SandboxSpec
-from vfgym.sandboxes.container import _engine
 from vfgym.testing import ScriptedClient
 
 pytestmark = pytest.mark.exhaustive
-
-
-@pytest.fixture(scope="module")
-def _service() -> Iterator[Engine]:
-    with container_engine() as engine:
-        yield engine
-
-
-@pytest.fixture
-def engine(_service: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    monkeypatch.setenv("DOCKER_HOST", _service.address)
-    _engine.cache_clear()
-    yield _service
-    _engine().close()
-    _engine.cache_clear()
 
 
 async def test_a_program_plays_in_an_image(engine: Engine) -> None:

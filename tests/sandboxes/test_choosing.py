@@ -57,9 +57,9 @@ def test_a_spec_says_what_it_can_not_use(values: dict[str, Any], message: str) -
         SandboxSpec(**values)
 
 
-@pytest.mark.parametrize("asked", ["image", "processes", "disk_mb", "network"])
+@pytest.mark.parametrize("asked", ["image", "processes", "disk_mb", "cpus", "start_command", "network"])
 def test_a_backend_refuses_a_limit_that_it_can_not_keep_and_names_it(asked: str) -> None:
-    values: dict[str, Any] = {"image": "debian", "processes": 8, "disk_mb": 8, "network": False}
+    values: dict[str, Any] = {"image": "debian", "processes": 8, "disk_mb": 8, "cpus": 1.5, "start_command": "up", "network": False}
     with pytest.raises(ConfigurationError, match=f"the backend unsafe can't keep {asked}"):
         check_spec(SandboxSpec(**{asked: values[asked]}), "unsafe")
 
@@ -68,6 +68,8 @@ async def test_bwrap_refuses_images_and_folders_of_the_host() -> None:
     need("bwrap")
     with pytest.raises(ConfigurationError, match=r"the backend bwrap has no images.*use the backend container"):
         await create(SandboxSpec(image="debian"), "bwrap")
+    with pytest.raises(ConfigurationError, match="the backend bwrap can't keep cpus, start_command: use the backend container"):
+        await create(SandboxSpec(cpus=2, start_command="up"), "bwrap")
     with pytest.raises(ConfigurationError, match="working_dir can't be below /usr"):
         await create(SandboxSpec(working_dir="/usr/src"), "bwrap")
 

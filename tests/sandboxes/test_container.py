@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.sandboxes.engine import Engine, container_engine
+from tests.sandboxes.engine import Engine
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import SandboxSpec, backends, create, registry
 from vfgym.sandboxes.container import _engine
 
 BUILDS = pytest.mark.exhaustive
-
-
-@pytest.fixture(scope="module")
-def _service() -> Iterator[Engine]:
-    with container_engine() as engine:
-        yield engine
-
-
-@pytest.fixture
-def engine(_service: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    monkeypatch.setenv("DOCKER_HOST", _service.address)
-    _engine.cache_clear()
-    yield _service
-    _engine().close()
-    _engine.cache_clear()
 
 
 async def test_where_no_engine_answers_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,6 +41,20 @@ async def test_a_container_runs_commands_and_cells_and_is_removed(engine: Engine
         with pytest.raises(SandboxError, match="can't be reset"):
             await sandbox.reset()
     assert _engine().containers.list(all=True, filters={"name": sandbox.id}) == []
+
+
+@BUILDS
+async def test_a_container_has_so_many_cpus_and_runs_its_start_command(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    """The command runs beside others, which do not end it; where it fails, that is logged."""
+    spec = SandboxSpec(image=engine.image, cpus=0.5, start_command="mkfifo /tmp/asked; echo $$ > /tmp/asked; echo oh no >&2; exit 3")
+    async with await create(spec, "container") as sandbox:
+        assert _engine().api.inspect_container(sandbox.id)["HostConfig"]["NanoCpus"] == 500_000_000
+        await sandbox.exec("until [ -p /tmp/asked ]; do :; done", timeout=60)
+        asked = await sandbox.exec("cat /tmp/asked", timeout=60)
+        assert asked.stdout.strip().isdigit()
+        while not caplog.records:
+            await sandbox.exec("true")
+    assert "ended with code 3: oh no" in caplog.text
 
 
 @BUILDS

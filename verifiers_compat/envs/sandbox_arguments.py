@@ -30,9 +30,9 @@ def spec_of_arguments(spec: SandboxSpec, backend: str | None, **arguments: Any) 
     Args:
         spec: What else the sandbox is asked for.
         backend: What makes the sandboxes.
-        **arguments: ``memory_gb`` and ``disk_size_gb`` are limits, ``docker_image`` is the image; ``start_command``, ``cpu_cores``,
-            ``team_id`` and ``advanced_configs`` change nothing, and at any other value than the documented default need the backend
-            ``container``. Others change nothing.
+        **arguments: ``memory_gb`` and ``disk_size_gb`` are limits. Any other value than the documented default of ``docker_image``,
+            ``cpu_cores`` (a limit), ``start_command`` (which runs beside all else), ``team_id`` and ``advanced_configs`` (which change
+            nothing) needs the backend ``container``. Others change nothing.
 
     Raises:
         ConfigurationError: If one asks for what sandboxes do not offer.
@@ -48,11 +48,20 @@ def spec_of_arguments(spec: SandboxSpec, backend: str | None, **arguments: Any) 
     for name, field in (("memory_gb", "memory_mb"), ("disk_size_gb", "disk_mb")):
         if arguments.get(name) is not None:
             changes[field] = int(arguments[name] * 1024)
-    if backend == "container" and spec.dockerfile is None and spec.image is None:
-        changes["image"] = arguments.get("docker_image")
-    elif backend != "container":
+    if backend == "container":
+        changes |= _changes_of_container(spec, arguments)
+    else:
         _tell_what_is_not_used()
     return dataclasses.replace(spec, **changes)
+
+
+def _changes_of_container(spec: SandboxSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an engine does of the arguments. What is at its default asks for nothing that a spec says otherwise."""
+    asked = {name: value for name, value in arguments.items() if value is not None and value != _OF_CONTAINERS.get(name)}
+    changes = {field: asked[name] for name, field in (("cpu_cores", "cpus"), ("start_command", "start_command")) if name in asked}
+    if spec.dockerfile is None and (spec.image is None or "docker_image" in asked):
+        changes["image"] = arguments.get("docker_image")
+    return changes
 
 
 @functools.cache

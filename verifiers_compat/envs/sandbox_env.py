@@ -69,18 +69,18 @@ class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
         Args:
             sandbox_name: Accepted, as ``timeout_minutes``, ``labels`` and what is said of the client: a sandbox lives as long as its
                 rollout.
-            docker_image: The image of the sandboxes. As ``start_command``, ``cpu_cores``, ``team_id`` and ``advanced_configs``, it is used
-                by the backend ``container`` only, and any other value than the default needs that.
-            start_command: Accepted.
-            cpu_cores: Accepted.
+            docker_image: The image of the sandboxes. Any other value than the default of this and of ``start_command``, ``cpu_cores``,
+                ``team_id`` and ``advanced_configs`` needs the backend ``container``.
+            start_command: A command that runs in a sandbox beside all else.
+            cpu_cores: How many CPUs a sandbox may use at once, where it is not the default.
             memory_gb: Memory of a sandbox.
             disk_size_gb: Size of all its files.
             gpu_count: 0.
             timeout_minutes: Accepted.
             timeout_per_command_seconds: Seconds after which a command is ended.
             environment_vars: Environment variables of commands.
-            team_id: Accepted.
-            advanced_configs: Accepted.
+            team_id: Accepted; it changes nothing.
+            advanced_configs: Accepted; they change nothing.
             labels: Accepted.
             max_retries: How often it is tried to create a sandbox.
             base_delay: Seconds before the second attempt.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, cast
@@ -27,7 +28,7 @@ class HarborTasksetConfig(TasksetConfig):
     task_names: Names | None = None
     """Which tasks, by the names of their folders; all by default."""
     cpu_cores: float = Field(default=2.0, gt=0)
-    """Cores of sandboxes that have an image; others use those that are there."""
+    """How many CPUs a sandbox that has an image may use at once, where this is given; others use those that are there."""
     memory_gb: float = Field(default=4.0, gt=0)
     disk_size_gb: float = Field(default=10.0, gt=0)
     timeout_minutes: int = Field(default=120, gt=0)
@@ -76,7 +77,7 @@ class HarborTaskset(Taskset):
         Args:
             tasks: A folder of task folders, or one of these.
             task_names: Which tasks, by the names of their folders; all by default.
-            cpu_cores: Cores of sandboxes that have an image.
+            cpu_cores: How many CPUs a sandbox that has an image may use at once; others use those that are there.
             memory_gb: Memory of a sandbox.
             disk_size_gb: Size of its files.
             timeout_minutes: How long it may live.
@@ -115,7 +116,7 @@ class HarborTaskset(Taskset):
             "memory_gb": task.get("environment.memory_mb", config.memory_gb * 1024) / 1024,
             "disk_size_gb": task.get("environment.storage_mb", config.disk_size_gb * 1024) / 1024,
             "timeout_minutes": config.timeout_minutes,
-            "command_timeout": int(task.get("agent.timeout_sec", config.agent_timeout_seconds)),
+            "command_timeout": math.ceil(task.get("agent.timeout_sec", config.agent_timeout_seconds)),
             "workdir": workdir,
             "environment_vars": task.variables("environment.env"),
             "scope": config.scope,
@@ -145,7 +146,9 @@ class HarborTaskset(Taskset):
             return {"environment_vars": layout.env}, {inside: str(local) for local, inside in layout.copies}
         image = task.get("environment.docker_image")
         made_of = {"image": image} if image else {"dockerfile": str(task.environment)}
-        return {**made_of, "cpu_cores": task.get("environment.cpus", self.config.cpu_cores)}, {}
+        given = self.config.cpu_cores if "cpu_cores" in self.config.model_fields_set else None
+        cores = task.get("environment.cpus", given)
+        return made_of if cores is None else {**made_of, "cpu_cores": cores}, {}
 
     @setup(priority=1000)
     async def check_harbor_task(self, task: Task) -> None:

@@ -54,7 +54,7 @@ class BwrapBackend(Backend):
         return Probe(works=problem is None, protects=_PROTECTS, problem=problem, install=None if problem is None else _INSTALL)
 
     def check(self, spec: SandboxSpec) -> None:
-        """Refuse images, which there are none of.
+        """Refuse images, which there are none of, and what only an engine does.
 
         Raises:
             ConfigurationError: If the spec asks for one.
@@ -62,6 +62,9 @@ class BwrapBackend(Backend):
         asked = [name for name in ("image", "dockerfile") if getattr(spec, name) is not None]
         if asked:
             raise ConfigurationError(f"the backend bwrap has no images, so it can't keep {asked[0]}: use the backend container")
+        kept = [name for name in ("cpus", "start_command") if getattr(spec, name) is not None]
+        if kept:
+            raise ConfigurationError(f"the backend bwrap can't keep {', '.join(kept)}: use the backend container")
         top = spec.working_dir.split("/")[1]
         if top in ("usr", "proc", "dev", *(path[1:] for path in _SYSTEM)):
             raise ConfigurationError(f"working_dir can't be below /{top}, which is the host's; use a folder such as /workspace or /app")

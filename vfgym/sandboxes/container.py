@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+import logging
 import os
 import socket
 import threading
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from vfgym.aio.background import background_loop
 from vfgym.aio.threads import on_thread
 from vfgym.errors import MissingExtra, SandboxError
 from vfgym.sandboxes import registry
@@ -24,6 +26,8 @@ from vfgym.sandboxes.agent_sandbox import AgentSandbox
 from vfgym.sandboxes.base import Backend, Probe
 from vfgym.sandboxes.local import agent_settings, parts_of_environment
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_IMAGE = "python:3.12-slim"
 _STARTS_WITHIN = 120.0
@@ -88,6 +92,8 @@ class ContainerBackend(Backend):
             await asyncio.wait([starting])  # where this was cancelled meanwhile
             await sandbox.close()
             raise
+        if spec.start_command is not None:
+            sandbox.begin(spec.start_command)
         return sandbox
 
 
@@ -178,6 +184,19 @@ class ContainerSandbox(AgentSandbox):
         settings = agent_settings(self.spec, processes=None, disk_mb=self.spec.disk_mb)
         self.agent = AgentClient(pipe, settings, {port: os.fspath(path) for port, path in self.spec.forwards.items()})
 
+    def begin(self, command: str) -> None:
+        """Start a command that may run as long as the container, whichever loop made it."""
+        self._beginning = asyncio.run_coroutine_threadsafe(self._run_to_end(command), background_loop())
+
+    async def _run_to_end(self, command: str) -> None:
+        try:
+            done = await self.exec(command)
+        except SandboxError:  # the sandbox has ended, and the command with it
+            return
+        if done.exit_code:
+            said = done.stderr.strip()[-_MOST_LOG:]
+            logger.warning("the start command %r of the sandbox %s ended with code %d: %s", command, self.id, done.exit_code, said)
+
     async def close(self) -> None:
         """Remove the container: see `Sandbox.close`."""
         if self._is_closed or self._record.owner[0] != os.getpid():  # a fork does not own it
@@ -203,6 +222,8 @@ def _host_options(spec: SandboxSpec) -> dict[str, Any]:
         "cap_drop": _DROPPED,
         "binds": {path: {"bind": path, "mode": "ro"} for path in readable},
     }
+    if spec.cpus is not None:
+        options["nano_cpus"] = round(spec.cpus * 1e9)
     if not spec.network:
         options["network_mode"] = "none"
     if spec.disk_mb is not None:

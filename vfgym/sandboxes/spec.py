@@ -34,6 +34,8 @@ class SandboxSpec:
     """Processes and threads at once; 128 by default."""
     disk_mb: int | None = None
     """Size of all files together; 512 by default."""
+    cpus: float | None = None
+    """How many CPUs all processes together may use at once, such as 0.5 or 2; None for no limit."""
     open_files: int = 256
     """Open files of each process."""
     network: bool | None = None
@@ -48,13 +50,16 @@ class SandboxSpec:
     """A virtual environment of the host: its interpreter runs cells and comes first on PATH. It can be read only."""
     forwards: Mapping[int, str | os.PathLike[str]] = field(default_factory=dict)
     """Ports on 127.0.0.1 inside, each with the path of a unix socket of the host that connections are forwarded to."""
+    start_command: str | None = None
+    """A line for the shell that is started in the sandbox when it is made, and may run as long as it does: a database, say."""
     reusable: bool = False
     """Whether a pool may reset the sandbox and lease it again."""
 
     def __post_init__(self) -> None:
         for name, least in (("memory_mb", 32), ("processes", 4), ("disk_mb", 1), ("open_files", 16)):
             _check_number(name, getattr(self, name), least, is_whole=True)
-        _check_number("cpu_seconds", self.cpu_seconds, 0, is_whole=False)
+        for name in ("cpu_seconds", "cpus"):
+            _check_number(name, getattr(self, name), 0, is_whole=False)
         if self.network not in (None, True, False):
             raise ConfigurationError(f"network must be True or False, or None for the default, got {self.network!r}")
         if self.image is not None and self.dockerfile is not None:
@@ -91,7 +96,7 @@ class SandboxSpec:
 
 
 def _check_number(name: str, value: float | None, least: float, *, is_whole: bool) -> None:
-    if value is None and name in ("processes", "disk_mb", "cpu_seconds"):
+    if value is None and name in ("processes", "disk_mb", "cpu_seconds", "cpus"):
         return
     is_number = isinstance(value, int if is_whole else int | float) and not isinstance(value, bool)
     if not is_number or not (value >= least if is_whole else value > least):  # type: ignore[operator]

@@ -27,8 +27,8 @@ class UnsafeBackend(Backend):
         Raises:
             ConfigurationError: If the spec asks for one.
         """
-        kept = {"image": None, "dockerfile": None, "processes": None, "disk_mb": None}
-        asked = [name for name, default in kept.items() if getattr(spec, name) != default]
+        not_kept = ("image", "dockerfile", "processes", "disk_mb", "cpus", "start_command")
+        asked = [name for name in not_kept if getattr(spec, name) is not None]
         if spec.network is False:
             asked.append("network=False")
         if asked:

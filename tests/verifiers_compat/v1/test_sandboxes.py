@@ -72,10 +72,10 @@ async def test_the_sandbox_is_what_program_harness_and_task_say() -> None:
         "setup": "echo $A$B > /tmp/a",
         "artifacts": {"a": "/tmp/a"},
     }
-    given = {**OFFLINE, "workdir": "/work/here", "environment_vars": {"A": "harness", "B": "harness"}}
+    given = {**OFFLINE, "workdir": "/project/here", "environment_vars": {"A": "harness", "B": "harness"}}
     harness = vf.Harness(program, sandbox=given, model="m")
     state = await harness.run({"prompt": "go"})
-    assert (state["completion"][0]["content"], state["artifacts"]) == ("/work/here", {"a": "programharness\n"})
+    assert (state["completion"][0]["content"], state["artifacts"]) == ("/project/here", {"a": "programharness\n"})
     state = await harness.run({"prompt": "go", "sandbox": {"workdir": "/other", "environment_vars": {"B": "task"}}})
     assert (state["completion"][0]["content"], state["artifacts"]) == ("/other", {"a": "programtask\n"})
 

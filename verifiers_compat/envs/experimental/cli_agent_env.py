@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -58,15 +59,15 @@ class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
             interception_url: None: programs reach their model without a tunnel.
             max_turns: Most answers of the model in one rollout; unlimited where it is not positive.
             poll_interval: Accepted; requests are noticed at once.
-            docker_image: The image of the sandbox. As the next two, it is used by the backend ``container`` only, and any other value than
-                the default needs that.
-            start_command: Accepted.
-            cpu_cores: Accepted.
+            docker_image: The image of the sandbox. Any other value than the default of this and of the next two needs the backend
+                ``container``.
+            start_command: A command that runs in the sandbox beside the program.
+            cpu_cores: How many CPUs the sandbox may use at once, where it is not the default.
             memory_gb: Memory of the sandbox.
             disk_size_gb: Size of all its files.
             gpu_count: 0.
             environment_vars: Environment variables of the program.
-            team_id: Accepted, as the next one, with the backend ``container``.
+            team_id: Accepted with the backend ``container``, as the next one; they change nothing.
             advanced_configs: Accepted.
             readable_paths: Files and folders of this machine that the program may read, at the same places.
             sandbox: Other limits, and the working directory (``/app``).
@@ -82,6 +83,7 @@ class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
         of_the_service = {"start_command": start_command, "team_id": team_id, "advanced_configs": advanced_configs}
         base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
         spec = spec_of_arguments(base, backend, docker_image=docker_image, **self._resources, **of_the_service)
+        spec = dataclasses.replace(spec, image=base.image)  # which get_docker_image says for each rollout
         self.docker_image = docker_image
         self.interception_port = interception_port
         self.poll_interval = poll_interval
@@ -106,9 +108,14 @@ class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
     async def get_sandbox_spec(self, state: State) -> SandboxSpec:
         """Return what the sandbox of a rollout is like, as the two hooks above say where they were written anew."""
         spec: SandboxSpec = await maybe_await(super().get_sandbox_spec, state)
-        given = {"docker_image": await maybe_await(self.get_docker_image, state), **await maybe_await(self.get_sandbox_resources, state)}
-        known = {"docker_image": spec.image, **self._resources}
-        return spec_of_arguments(spec, self.backend, **{name: value for name, value in given.items() if value != known.get(name)})
+        resources = await maybe_await(self.get_sandbox_resources, state)
+        given = {name: value for name, value in resources.items() if value != self._resources.get(name)}
+        image = await maybe_await(self.get_docker_image, state)
+        if image != spec.image:
+            given["docker_image"] = image
+            if image != self.docker_image:
+                spec = dataclasses.replace(spec, image=None, dockerfile=None)
+        return spec_of_arguments(spec, self.backend, **given)
 
 
 __all__ = ["AgentError", "CliAgentEnv", "CliAgentMonitorRubric"]

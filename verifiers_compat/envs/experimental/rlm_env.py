@@ -74,9 +74,9 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
             sub_tools: Tools of the models of sub-calls.
             sub_llm_max_turns: Most answers of a sub-call that may call tools.
             system_prompt: What stands before the text of a task; how the REPL is used if None.
-            sandbox_docker_image: The image of the sandbox. As the next one, it is used by the backend ``container`` only, and any other
-                value than the default needs that.
-            sandbox_cpu_cores: Accepted.
+            sandbox_docker_image: The image of the sandbox. Any other value than the default of this and of the next one needs the backend
+                ``container``.
+            sandbox_cpu_cores: How many CPUs the sandbox may use at once, where it is not the default.
             sandbox_memory_gb: Memory of the sandbox.
             sandbox_disk_size_gb: Size of all its files.
             sandbox_gpu_count: 0.
