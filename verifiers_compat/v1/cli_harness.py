@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from verifiers_compat.v1.config_base import deep_merge
 from verifiers_compat.v1.harness import Harness
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
+from verifiers_compat.v1.tool_server import MCP_COMMAND
 from vfgym.errors import ConfigurationError
 from vfgym.messages import as_messages, content_text
 
@@ -119,7 +121,7 @@ class MiniSWEAgent(CLIHarness):
             **kwargs: Passed to `Harness`.
         """
         specs = [f"{config_spec}.yaml", f"environment.timeout={environment_timeout}", *extra_config_specs]
-        options = " ".join(f"-c {json.dumps(spec)}" for spec in specs)
+        options = shlex.join(part for spec in specs for part in ("-c", spec))
         line = (
             f'mkdir -p "$(dirname {log_path})" "$(dirname {trajectory_path})"; set -o pipefail; mini -m "openai/$OPENAI_MODEL"'
             f' --model-class {model_class} {options} -t "$(cat {instruction_path})" -y --exit-immediately -o {trajectory_path}'
@@ -141,7 +143,6 @@ class MiniSWEAgent(CLIHarness):
         )
 
 
-_MCP_SERVER = ["python3", "/tmp/vf_mcp_tools.py", "/tmp/vf_mcp_tools.json"]
 _OPENCODE_PROMPT = "You are OpenCode, an agent on a command line. Solve the user's task with your tools, and be brief."
 
 
@@ -189,7 +190,7 @@ class OpenCode(CLIHarness):
             model = {"npm": "@ai-sdk/openai-compatible", "options": provider, "models": {"model": {"name": "model"}}}
             build = {"prompt": f"{{file:{system_prompt_path}}}", "tools": dict.fromkeys(disabled_tools, False)}
             config = {"provider": {"rollout": model}, "model": "rollout/model", "agent": {"build": build}}
-            tools = {"rollout-tools": {"type": "local", "command": _MCP_SERVER, "enabled": True}}
+            tools = {"rollout-tools": {"type": "local", "command": list(MCP_COMMAND), "enabled": True}}
             return json.dumps({**config, "mcp": tools, "compaction": {"auto": False, "prune": False}})
 
         asset = f"https://github.com/{release_repo}/releases/download/v{release_version}/opencode-linux-$ARCH.tar.gz"

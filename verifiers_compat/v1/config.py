@@ -42,7 +42,7 @@ class SandboxConfig(Config):
     gpu_count: int = Field(default=0, ge=0)
     network_access: bool = True
     timeout_minutes: int = Field(default=60, gt=0)
-    command_timeout: int | None = None
+    command_timeout: int | None = Field(default=None, gt=0)
     """Seconds that one command may take."""
     install_timeout: int = Field(default=300, gt=0)
     """Seconds that installing packages may take."""

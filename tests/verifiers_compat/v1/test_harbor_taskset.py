@@ -67,6 +67,22 @@ def test_folders_that_are_no_tasks_are_refused_at_construction(tmp_path: Path) -
     assert vf.HarborTaskset(config={"tasks": str(tmp_path), "workdir": "/work"}).rows()[0]["program"]["env"]["AGENT_WORKDIR"] == "/work"
 
 
+def test_times_and_cores_of_tasks_are_what_they_say(tmp_path: Path) -> None:
+    """A time is rounded up, so that none becomes no limit; cores that nobody named are not limited."""
+    task = make_task(tmp_path, "timed")
+    (task / "environment" / "Dockerfile").write_text("FROM x\nRUN make\n")
+    (task / "task.toml").write_text("[agent]\ntimeout_sec = 0.5\n")
+    [row] = vf.HarborTaskset(task).rows()
+    assert (row["sandbox"]["command_timeout"], "cpu_cores" in row["sandbox"]) == (1, False)
+    [row] = vf.HarborTaskset(task, cpu_cores=3).rows()
+    assert row["sandbox"]["cpu_cores"] == 3
+    (task / "task.toml").write_text("[environment]\ncpus = 4\n")
+    [row] = vf.HarborTaskset(task, cpu_cores=3).rows()
+    assert row["sandbox"]["cpu_cores"] == 4
+    with pytest.raises(ValueError, match="command_timeout"):
+        vf.CLIHarness("true", sandbox={"command_timeout": 0})
+
+
 async def test_a_command_may_run_without_a_sandbox() -> None:
     state = await vf.CLIHarness("echo hi", sandbox=False, model="m").run({"prompt": "go"})
     assert state["completion"] == [{"role": "assistant", "content": "hi"}]
@@ -96,6 +112,19 @@ async def test_agents_are_told_their_task_and_their_model(kind: str, program: st
         assert arguments[-1] == "@/pi/instruction.txt"
         assert arguments[arguments.index("--system-prompt") + 1] == "be brief"
     assert "http://127.0.0.1:" in json.dumps(state["artifacts"]["config"])
+
+
+async def test_mini_swe_agent_is_told_what_its_configuration_says_as_it_is() -> None:
+    """A shell must change nothing of it."""
+    path = "/home/sandbox/bin/mini"
+    more = {"files": {path: FAKE}, "setup": f"chmod +x {path}", "env": {"PATH": "/home/sandbox/bin:/usr/bin:/bin"}}
+    spec = "agent.system_template=it's `pwd` $HOME"
+    harness = vf.MiniSWEAgent(sandbox={**OFFLINE, "packages": []}, extra_config_specs=[spec], program=more, model="m")
+    state = await harness.run({"prompt": "do it"})
+    assert state["error"] is None
+    _, arguments, _ = json.loads(state["artifacts"]["mini_swe_agent_log"])
+    assert arguments[arguments.index(spec) - 1] == "-c"
+    assert arguments[arguments.index("-t") + 1] == "do it"
 
 
 def test_agents_need_a_sandbox() -> None:
