@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vfgym.interception.wire import Request, Wire, finish_reason, message_of, plain_data, request_fields
+from vfgym.interception.wire import Request, Wire, finish_reason, message_of, plain_data, request_fields, split_into_pieces
 from vfgym.messages import Response, as_messages, content_text
 from vfgym.tools import Tool
 
@@ -126,16 +126,16 @@ def _answer(response: Response) -> dict[str, Any]:
     }
 
 
-def _events(response: Response) -> Iterator[str]:
+def _events(response: Response, request: Request) -> Iterator[str]:
     answer = _answer(response)
-    yield _event("message_start", message={**answer, "content": [], "stop_reason": None})
+    usage = answer["usage"]
+    yield _event("message_start", message={**answer, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 0}})
     for index, block in enumerate(answer["content"]):
         begun, deltas = _as_deltas(block)
         yield _event("content_block_start", index=index, content_block=begun)
         for delta in deltas:
             yield _event("content_block_delta", index=index, delta=delta)
         yield _event("content_block_stop", index=index)
-    usage = {"output_tokens": answer["usage"]["output_tokens"]}
     yield _event("message_delta", delta={"stop_reason": answer["stop_reason"], "stop_sequence": None}, usage=usage)
     yield _event("message_stop")
 
@@ -143,11 +143,12 @@ def _events(response: Response) -> Iterator[str]:
 def _as_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return how a block begins, and what is then added to it."""
     if block["type"] == "text":
-        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": text} for text in split_into_pieces(block["text"])]
     if block["type"] == "tool_use":
-        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+        pieces = split_into_pieces(json.dumps(block["input"]))
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": text} for text in pieces]
     if block["type"] == "thinking":
-        deltas = [{"type": "thinking_delta", "thinking": block.get("thinking", "")}]
+        deltas = [{"type": "thinking_delta", "thinking": text} for text in split_into_pieces(block.get("thinking", ""))]
         deltas.append({"type": "signature_delta", "signature": block.get("signature", "")})
         return {**block, "thinking": "", "signature": ""}, deltas
     return block, []

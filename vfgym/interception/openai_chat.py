@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vfgym.interception.wire import Request, Wire, finish_reason, message_of, plain_data, request_fields
+from vfgym.interception.wire import Request, Wire, finish_reason, message_of, plain_data, request_fields, split_into_pieces
 from vfgym.messages import Response, TextMessage, as_messages, content_text
 from vfgym.tools import as_tool
 
@@ -16,7 +16,12 @@ def _parse_chat(body: Mapping[str, Any]) -> Request:
     if sampling_args.get("n", 1) != 1:
         raise ValueError("n must be 1: each answer is a turn of the rollout")
     tools = [as_tool(tool) for tool in fields.get("tools") or []]
-    return Request(as_messages(fields["messages"]), tools, sampling_args, bool(body.get("stream")))
+    return Request(as_messages(fields["messages"]), tools, sampling_args, bool(body.get("stream")), _wants_usage(body))
+
+
+def _wants_usage(body: Mapping[str, Any]) -> bool:
+    """Say whether the last chunk of a stream shall have the usage; its ``choices`` are empty, which only programs that ask expect."""
+    return bool((body.get("stream_options") or {}).get("include_usage"))
 
 
 def _usage(response: Response) -> dict[str, int] | None:
@@ -41,16 +46,35 @@ def _answer_chat(response: Response) -> dict[str, Any]:
     return {**_envelope(response, "chat.completion"), "choices": [choice], "usage": _usage(response)}
 
 
-def _events_chat(response: Response) -> Iterator[str]:
-    envelope = _envelope(response, "chat.completion.chunk")
-    delta = plain_data(message_of(response))
-    if delta.get("tool_calls"):
-        delta["tool_calls"] = [{"index": number, **call} for number, call in enumerate(delta["tool_calls"])]
-    for choice in ({"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": finish_reason(response)}):
-        yield f"data: {json.dumps({**envelope, 'choices': [{'index': 0, **choice}]})}\n\n"
-    if response.usage is not None:
+def _events_chat(response: Response, request: Request) -> Iterator[str]:
+    deltas = ({"delta": delta, "finish_reason": None} for delta in _deltas(plain_data(message_of(response))))
+    choices: tuple[dict[str, Any], ...] = (*deltas, {"delta": {}, "finish_reason": finish_reason(response)})
+    return _chunks(response, request, "chat.completion.chunk", choices)
+
+
+def _chunks(response: Response, request: Request, kind: str, choices: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Return the events of a stream, one for each state of its only choice."""
+    envelope = _envelope(response, kind)
+    no_usage = {"usage": None} if request.stream_usage else {}
+    for choice in choices:
+        yield f"data: {json.dumps({**envelope, 'choices': [{'index': 0, 'logprobs': None, **choice}], **no_usage})}\n\n"
+    if request.stream_usage and response.usage is not None:
         yield f"data: {json.dumps({**envelope, 'choices': [], 'usage': _usage(response)})}\n\n"
     yield "data: [DONE]\n\n"
+
+
+def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Return what the chunks of a stream add to a message: its texts in pieces, and what has none at once."""
+    texts = {name: content_text(message.pop(name, None)) for name in ("reasoning_content", "content")}
+    calls = message.pop("tool_calls", None) or []
+    yield {**message, "content": "" if texts["content"] or not calls else None}
+    for name, text in texts.items():
+        for piece in split_into_pieces(text):
+            yield {name: piece}
+    for index, call in enumerate(calls):
+        yield {"tool_calls": [{"index": index, **call, "function": {**call["function"], "arguments": ""}}]}
+        for piece in split_into_pieces(call["function"]["arguments"]):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
 def _parse_text(body: Mapping[str, Any]) -> Request:
@@ -58,21 +82,21 @@ def _parse_text(body: Mapping[str, Any]) -> Request:
     prompt = fields["prompt"]
     if not isinstance(prompt, str):
         raise ValueError(f"the prompt must be one text, got {type(prompt).__name__}")
-    return Request([TextMessage(prompt)], [], sampling_args, bool(body.get("stream")))
+    return Request([TextMessage(prompt)], [], sampling_args, bool(body.get("stream")), _wants_usage(body))
 
 
-def _text_choice(response: Response) -> dict[str, Any]:
-    text = content_text(message_of(response).get("content"))
-    return {"index": 0, "text": text, "finish_reason": finish_reason(response), "logprobs": None}
+def _text(response: Response) -> str:
+    return content_text(message_of(response).get("content"))
 
 
 def _answer_text(response: Response) -> dict[str, Any]:
-    return {**_envelope(response, "text_completion"), "choices": [_text_choice(response)], "usage": _usage(response)}
+    choice = {"index": 0, "text": _text(response), "finish_reason": finish_reason(response), "logprobs": None}
+    return {**_envelope(response, "text_completion"), "choices": [choice], "usage": _usage(response)}
 
 
-def _events_text(response: Response) -> Iterator[str]:
-    yield f"data: {json.dumps(_answer_text(response))}\n\n"
-    yield "data: [DONE]\n\n"
+def _events_text(response: Response, request: Request) -> Iterator[str]:
+    pieces = ({"text": piece, "finish_reason": None} for piece in split_into_pieces(_text(response)))
+    return _chunks(response, request, "text_completion", (*pieces, {"text": "", "finish_reason": finish_reason(response)}))
 
 
 CHAT = Wire(_parse_chat, _answer_chat, _events_chat)

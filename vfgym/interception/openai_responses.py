@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vfgym.clients.formats.openai_responses import read_items
-from vfgym.interception.wire import Request, Wire, finish_reason, message_of, request_fields
+from vfgym.interception.wire import Request, Wire, finish_reason, message_of, request_fields, split_into_pieces
 from vfgym.messages import Response, as_messages, content_text
 from vfgym.tools import Tool, as_tool
 
@@ -154,7 +154,7 @@ def _answer(response: Response) -> dict[str, Any]:
     }
 
 
-def _events(response: Response) -> Iterator[str]:
+def _events(response: Response, request: Request) -> Iterator[str]:
     for number, (kind, fields) in enumerate(_named_events(_answer(response))):
         yield f"event: {kind}\ndata: {json.dumps({'type': kind, 'sequence_number': number, **fields})}\n\n"
 
@@ -172,7 +172,8 @@ def _named_events(answer: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
         elif item["type"] == "message":
             yield from _part_events("response.content", {**place, "content_index": 0}, item["content"][0])
         else:
-            yield "response.function_call_arguments.delta", {**place, "delta": item["arguments"]}
+            for piece in split_into_pieces(item["arguments"]):
+                yield "response.function_call_arguments.delta", {**place, "delta": piece}
             yield "response.function_call_arguments.done", {**place, "name": item["name"], "arguments": item["arguments"]}
         yield "response.output_item.done", {"output_index": index, "item": item}
     yield f"response.{answer['status']}", {"response": answer}
@@ -184,7 +185,8 @@ def _part_events(kind: str, place: dict[str, Any], part: dict[str, Any]) -> Iter
     text = "response.output_text" if is_text else f"{kind}_text"
     logprobs: dict[str, Any] = {"logprobs": []} if is_text else {}
     yield f"{kind}_part.added", {**place, "part": {**part, "text": ""}}
-    yield f"{text}.delta", {**place, "delta": part["text"], **logprobs}
+    for piece in split_into_pieces(part["text"]):
+        yield f"{text}.delta", {**place, "delta": piece, **logprobs}
     yield f"{text}.done", {**place, "text": part["text"], **logprobs}
     yield f"{kind}_part.done", {**place, "part": part}
 

@@ -31,6 +31,8 @@ _WIRES = {
 }
 _REFUSALS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 """What a provider refuses for good (the key, the model), by the HTTP status that it says so with."""
+_SENDS_WITHIN = 10.0
+"""Seconds after which a program that waits for a stream is sent something, so that it and what is between do not give up."""
 _CANCELLED = "the rollout was cancelled"
 _LARGEST_BODY = 256 * 2**20
 
@@ -100,12 +102,10 @@ class Server:
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             said = f"it has no {error}" if isinstance(error, KeyError) else error
             return _problem(400, "invalid_request_error", f"the request could not be read: {said}")
+        if parsed.stream:
+            return await _stream(request, endpoint, wire, parsed)
         answer = await _ask(endpoint, parsed)
-        if isinstance(answer, web.Response):
-            return answer
-        if not parsed.stream:
-            return web.json_response(wire.answer(answer))
-        return await _stream(request, wire, answer)
+        return answer if isinstance(answer, web.Response) else web.json_response(wire.answer(answer))
 
 
 async def _ask(endpoint: Answering, request: Request) -> Response | web.Response:
@@ -146,16 +146,35 @@ def _program_went_away() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _stream(request: web.Request, wire: Wire, answer: Response) -> web.StreamResponse:
-    """Write an answer as the events of its format, one after the other."""
+async def _stream(request: web.Request, endpoint: Answering, wire: Wire, asked: Request) -> web.StreamResponse:
+    """Have a request answered, and write the answer as the events of its format.
+
+    A problem that comes soon has a status of its own. While the answer takes longer, comments keep the connection alive; what goes wrong
+    after the first of them is an event.
+    """
     from aiohttp import web
 
-    stream = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
-    await stream.prepare(request)
-    for event in wire.events(answer):
-        await stream.write(event.encode())
-    await stream.write_eof()
-    return stream
+    asking = asyncio.ensure_future(_ask(endpoint, asked))
+    try:
+        await asyncio.wait([asking], timeout=_SENDS_WITHIN)
+        if asking.done() and isinstance(problem := asking.result(), web.Response):
+            return problem
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        try:
+            await stream.prepare(request)
+            while not asking.done():
+                await stream.write(b": still waiting for the model\n\n")
+                await asyncio.wait([asking], timeout=_SENDS_WITHIN)
+            answer = asking.result()
+            events = [f"event: error\ndata: {answer.text}\n\n"] if isinstance(answer, web.Response) else wire.events(answer, asked)
+            for event in events:
+                await stream.write(event.encode())
+            await stream.write_eof()
+        except ConnectionError:  # the program went away: it needs no answer
+            pass
+        return stream
+    finally:
+        asking.cancel()
 
 
 def _problem(status: int, kind: str, message: str, code: str | None = None) -> web.Response:

@@ -20,6 +20,8 @@ class Request:
     sampling_args: dict[str, Any]
     """Generation parameters, as chat completions spell them."""
     stream: bool
+    stream_usage: bool = False
+    """Whether the events of its answer end with the usage, where programs ask for that."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Wire:
 
     parse: Callable[[Mapping[str, Any]], Request]
     answer: Callable[[Response], dict[str, Any]]
-    events: Callable[[Response], Iterator[str]]
+    events: Callable[[Response, Request], Iterator[str]]
+    """Returns the events of an answer to a request, whose texts come in pieces, as those of a model that is still writing do."""
 
 
 def request_fields(body: Any, *own: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -52,6 +55,18 @@ def finish_reason(response: Response) -> str:
 def message_of(response: Response) -> Message:
     """Return the message of a response as it goes into a conversation, without what belongs to this one answer."""
     return for_conversation(response.message, MESSAGE_TYPES)
+
+
+_PIECE = 16
+"""Characters of one piece of a stream, at least."""
+_MOST_PIECES = 256
+"""Pieces of a text; those of a longer one are bigger."""
+
+
+def split_into_pieces(text: str) -> Iterator[str]:
+    """Return a text in pieces, as a stream delivers it."""
+    size = max(_PIECE, -(-len(text) // _MOST_PIECES))
+    return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def plain_data(value: Any) -> Any:

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vfgym.errors import ConfigurationError
+from vfgym.interception.wire import split_into_pieces
 from vfgym.messages import ToolCall
 from vfgym.model_server.exchange import ModelRequest, RequestRefused
-from vfgym.model_server.generation import Generation, split_into_pieces
+from vfgym.model_server.generation import Generation
 from vfgym.model_server.parsed_request import (
     Api,
     ParsedRequest,

@@ -8,15 +8,10 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from vfgym.errors import ConfigurationError
+from vfgym.interception.wire import split_into_pieces
 from vfgym.messages import ToolCall, Usage
 from vfgym.model_server.exchange import Reply
 from vfgym.model_server.tokenizer import END, answer_pieces, count, parse_answer, shorten, token_ids
-
-PIECE = 16
-"""Characters of one piece of a stream, at least."""
-
-MOST_PIECES = 256
-"""Pieces of a stream; those of a longer answer are bigger."""
 
 
 class StreamPiece(NamedTuple):
@@ -127,9 +122,3 @@ def _cut(made: Generation, max_tokens: int) -> None:
     made.text = text if text or made.text is not None else None
     made.calls = [ToolCall(call.id, call.name, arguments) for call, (_, arguments) in zip(made.calls, calls, strict=False)]
     made.finish_reason, made.stop_sequence = "length", None
-
-
-def split_into_pieces(text: str) -> Iterator[str]:
-    """Return a text in pieces, as a stream delivers it."""
-    size = max(PIECE, len(text) // MOST_PIECES)
-    return (text[start : start + size] for start in range(0, len(text), size))

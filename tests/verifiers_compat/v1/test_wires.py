@@ -104,30 +104,6 @@ async def test_all_that_an_answer_can_hold_reaches_a_program_that_speaks_anthrop
     assert (answer.stop_reason, answer.usage.output_tokens) == ("tool_use", 5)
 
 
-async def test_streamed_chat_completions_hold_tool_calls_and_usage() -> None:
-    async def ask(client: Any) -> Any:
-        stream = await client.chat.completions.create(model="any", messages=[{"role": "user", "content": "go"}], stream=True)
-        return [chunk async for chunk in stream]
-
-    chunks, _ = await run(ask, "chat_completions", TWO_CALLS)
-    [delta] = [choice.delta for chunk in chunks for choice in chunk.choices if choice.delta.tool_calls]
-    assert [(call.index, call.id, call.function.arguments) for call in delta.tool_calls] == [(0, "c1", '{"a": 1}'), (1, "c2", '{"a": 2}')]
-    assert delta.content == "both"
-    assert [choice.finish_reason for chunk in chunks for choice in chunk.choices] == [None, "tool_calls"]
-    [usage] = [chunk.usage for chunk in chunks if chunk.usage is not None]
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (3, 5, 8)
-
-
-async def test_completions_can_be_streamed_too() -> None:
-    async def ask(client: Any) -> Any:
-        stream = await client.completions.create(model="any", prompt="go", stop="END", stream=True)
-        return [chunk async for chunk in stream]
-
-    [chunk], [asked] = await run(ask, "completions", ResponseMessage("one", finish_reason="length"))
-    assert (chunk.choices[0].text, chunk.choices[0].finish_reason, chunk.usage.completion_tokens) == ("one", "length", 5)
-    assert (asked["prompt"][0]["content"], asked["sampling_args"]) == ("go", {"stop": "END"})
-
-
 async def test_all_that_a_request_of_the_responses_api_can_say_reaches_the_model() -> None:
     """Items of every kind that a conversation has; those of one answer are one assistant message."""
     image = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}", "detail": "low"}
