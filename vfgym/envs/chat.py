@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from typing import Any, ClassVar, Self, cast
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from vfgym.aio.steps import Steps, eager, run_async, run_each, run_handlers, run_sync
 from vfgym.aio.threads import is_off_loop, off_loop
-from vfgym.calls import CallPlan
+from vfgym.calls import CallPlan, Ready
 from vfgym.copying import ATOMIC
 from vfgym.envs.identity import Identity, digest_arguments
 from vfgym.envs.seat import PLAYERS_OWN, EpisodeSeat
@@ -257,6 +257,22 @@ class ChatEnv(EpisodeSeat):
     def can_go_back(self) -> bool:
         """Whether its episodes can be copied in the middle (see `EpisodeSeat.snapshot`), as far as the environment decides that."""
         return False
+
+    def copy_resources(self, state: State) -> Awaitable[Mapping[int, Any]]:
+        """Copy what an episode has outside of this process, such as a sandbox, so that the episode can be copied in the middle.
+
+        Returns:
+            What a copy of the state has in place of each thing that stands for such a resource, by the `id` of that: data, which can be
+            copied and pickled, until `open_resources` makes the resource of it.
+
+        Raises:
+            EpisodeNotPicklable: If it cannot be copied as it stands.
+        """
+        return Ready({})
+
+    def open_resources(self, state: State) -> Awaitable[None]:
+        """Make, in the copy of a state with which somebody goes on, what `copy_resources` has copied."""
+        return Ready()
 
     def shared_parts(self) -> dict[str, Any]:
         """Return by names what its episodes share. Another environment of its identity has the like under the same names."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vfgym.aio.steps import Steps
 from vfgym.copying import Memo, deep_copy, new_memo
 from vfgym.episode import BaseEpisode
 from vfgym.episode.sessions import Sessions
@@ -51,7 +52,7 @@ class Snapshot:
     """
 
     def __init__(self, definition: ChatEnv, belongings: Belongings) -> None:
-        """Take the belongings of a player of `definition`, which nobody else holds."""
+        """Take the belongings of a player of `definition`, which nobody else holds, as `copy_belongings` returned them."""
         self.identity = definition.identity
         """Which environment it is of."""
         self.turns = len(belongings.episode.state.get("trajectory") or ())
@@ -97,8 +98,10 @@ class Snapshot:
         return f"<Snapshot of {name} after {self.turns} {'turn' if self.turns == 1 else 'turns'}>"
 
 
-def copy_belongings(definition: ChatEnv, belongings: Belongings, seed: Any = None) -> Belongings:
+def copy_belongings(definition: ChatEnv, belongings: Belongings, seed: Any = None) -> Steps[Belongings]:
     """Return a copy of what a player of an environment knows.
+
+    Nobody can go on with it before `ChatEnv.open_resources` has opened what the episode has outside of this process.
 
     Args:
         definition: The environment.
@@ -119,8 +122,13 @@ def copy_belongings(definition: ChatEnv, belongings: Belongings, seed: Any = Non
         raise ResetNeeded("the episode was broken off, by an exception or by close(): call reset() first")
     if episode.is_busy:
         raise EpisodeBusy("a step of this episode is still running: go back before or after it")
+    episode.is_busy = True
+    try:
+        resources: Mapping[int, Any] = yield episode.definition.copy_resources(episode.state)
+    finally:
+        episode.is_busy = False
     shared = shared_by(definition, belongings)
-    copied: Belongings = _naming_culprits(lambda value: deep_copy(value, _memo_of(shared, episode.state)), belongings)
+    copied: Belongings = _naming_culprits(lambda value: deep_copy(value, _memo_of(shared, resources, episode.state)), belongings)
     if number is not None:
         reseed(copied, number, {id(part) for part in shared.values()})
         copied.np_random_seed = -1  # as Gymnasium says of numbers that did not begin at a seed of `reset`
@@ -148,8 +156,9 @@ def find_shared(definition: ChatEnv, name: str) -> Any:
     return parts[name]
 
 
-def _memo_of(shared: Mapping[str, Any], state: State) -> Memo:
+def _memo_of(shared: Mapping[str, Any], resources: Mapping[int, Any], state: State) -> Memo:
     memo = new_memo(shared.values())
+    memo.update(resources)
     for step in state.get("trajectory") or ():  # what the model answered is not written to, and token data may be long
         for key in ("response", "tokens"):
             memo[id(step[key])] = step[key]

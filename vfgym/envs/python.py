@@ -55,6 +55,8 @@ class PythonEnv(SandboxEnv):
     and what was defined is lost, which the model is told.
     """
 
+    has_files_alone = False
+
     def __init__(self, pip_install_packages: str = "", **kwargs: Any) -> None:
         """Define an environment.
 

@@ -58,8 +58,11 @@ class SandboxEnv(SandboxedEnv, StatefulToolEnv):
 
     The model reads what a command printed; that a command failed or took too long, too. A sandbox that has ended ends its episode, with a
     `SandboxError`. Hooks and reward functions find the sandbox in ``state["sandbox"]`` (see `SandboxedEnv`); commands run in its working
-    directory, or in ``state["working_dir"]``.
+    directory, or in ``state["working_dir"]``. An episode can be copied in the middle, with the files of its sandbox, where the backend
+    ``bwrap`` makes them.
     """
+
+    has_files_alone = True
 
     def __init__(
         self,

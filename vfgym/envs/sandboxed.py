@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from vfgym import sandboxes
 from vfgym.calls import Ready, maybe_await
@@ -14,7 +15,7 @@ from vfgym.errors import EpisodeNotPicklable, Error, SandboxError
 from vfgym.lifecycle import cleanup, update
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
-from vfgym.sandboxes import Sandbox, SandboxSpec
+from vfgym.sandboxes import Sandbox, SandboxSpec, TreeSnapshot
 from vfgym.state import State
 
 _leased: dict[str, Sandbox] = {}
@@ -64,6 +65,18 @@ async def _close_sandbox(state: State) -> None:
         await give_back_sandbox(sandbox.id)
 
 
+@dataclass(frozen=True)
+class SandboxCopy:
+    """What ``state["sandbox"]`` is in a copy of an episode that nobody goes on with: how the sandbox was made, and its files."""
+
+    spec: SandboxSpec
+    backend: str
+    files: TreeSnapshot
+
+    def __deepcopy__(self, memo: Any) -> SandboxCopy:
+        return self  # it does not change
+
+
 class _ClosingRubric(Rubric):
     """Closes sandboxes that were kept for scoring, when that is done."""
 
@@ -79,6 +92,9 @@ class SandboxedEnv(MultiTurnEnv):
     A subclass calls `lease_sandbox` in its `setup_state`. Whatever ends the episode closes the sandbox, once, after the cleanup handlers.
     `post_rollout` is called right before that, and keeps what rewards need.
     """
+
+    has_files_alone: ClassVar[bool] = False
+    """Whether files are all that its sandboxes have between two steps: no interpreter and no program that goes on."""
 
     def __init__(
         self,
@@ -175,5 +191,42 @@ class SandboxedEnv(MultiTurnEnv):
 
     @property
     def can_go_back(self) -> bool:
-        """Whether its episodes can be copied in the middle: never, since a sandbox cannot be."""
-        return False
+        """Whether its episodes can be copied in the middle: where files are all that their sandboxes have, and a snapshot has them all."""
+        backend = sandboxes.find_backend(self.backend_for(self.sandbox_spec))
+        return super().can_go_back and self.has_files_alone and backend.snapshots_have_all_files
+
+    async def copy_resources(self, state: State) -> Mapping[int, Any]:
+        """Copy the files of the sandbox.
+
+        Raises:
+            EpisodeNotPicklable: If they are not all that there is of it, or cannot be copied.
+        """
+        sandbox = state.get("sandbox")
+        if sandbox is None:
+            return {}
+        if not self.has_files_alone:
+            raise EpisodeNotPicklable(f"the episode cannot be copied: a sandbox of {type(self).__name__} has more in it than files")
+        try:
+            files = await sandbox.snapshot()
+        except SandboxError as error:
+            raise EpisodeNotPicklable(f"the episode cannot be copied: the files of its sandbox cannot be: {error}") from error
+        if files.left_out is not None:
+            raise EpisodeNotPicklable(f"the episode cannot be copied: a snapshot of its sandbox is without {files.left_out}")
+        return {id(sandbox): SandboxCopy(sandbox.spec, sandbox.backend, files)}
+
+    async def open_resources(self, state: State) -> None:
+        """Make a sandbox with the files that were copied.
+
+        Raises:
+            SandboxError: If it can't be started.
+        """
+        copied = state.get("sandbox")
+        if copied is None:
+            return
+        sandbox = await open_sandbox(copied.spec, copied.backend)
+        try:
+            await sandbox.restore(copied.files)
+        except BaseException:
+            await give_back_sandbox(sandbox.id)
+            raise
+        state["sandbox"], state["sandbox_id"] = sandbox, sandbox.id

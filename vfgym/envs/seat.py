@@ -210,7 +210,11 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
             EpisodeNotPicklable: If something in it cannot be copied: an item of its state (the text names it), a game that is copied as a
                 new one (`ChatEnv.can_go_back`), or the running code of a `rollout` of the author's own.
         """
-        return Snapshot(self.definition, copy_belongings(self.definition, self._belongings()))
+        return run_sync(self._snapshot())
+
+    async def asnapshot(self) -> Snapshot:
+        """Return the moment in which the episode stands, from async code (see `snapshot`)."""
+        return await run_async(self._snapshot())
 
     def restore(self, snapshot: Snapshot) -> tuple[list[Message], dict[str, Any]]:
         """Go back to a moment, of this seat or of any other at such an environment; an unfinished episode is cleaned up first.
@@ -243,9 +247,11 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
             EpisodeBusy: If a step of the episode is running.
             EpisodeNotPicklable: If something in the episode cannot be copied.
         """
-        branch = self.fork()
-        branch._take_belongings(copy_belongings(self.definition, self._belongings(), seed))
-        return branch
+        return run_sync(self._branch(seed))
+
+    async def abranch(self, seed: int | None = None) -> Fork:
+        """Return another seat in which the same episode goes on, from async code (see `branch`)."""
+        return await run_async(self._branch(seed))
 
     def render(self) -> str | Picture | None:
         """Return the conversation as text (``render_mode="ansi"``) or a picture (``"rgb_array"``).
@@ -386,8 +392,19 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         numbers = space._np_random if isinstance(space, MessageSpace) else None
         return Belongings(self._require_begun(), self._sessions, self._streams, self.np_random, self._np_random_seed, numbers)
 
-    def _take_belongings(self, belongings: Belongings) -> None:
+    def _snapshot(self) -> Steps[Snapshot]:
+        belongings = yield from copy_belongings(self.definition, self._belongings())
+        return Snapshot(self.definition, belongings)
+
+    def _branch(self, seed: int | None) -> Steps[Fork]:
+        belongings = yield from copy_belongings(self.definition, self._belongings(), seed)
+        branch = self.fork()
+        yield from branch._take_belongings(belongings)
+        return branch
+
+    def _take_belongings(self, belongings: Belongings) -> Steps[None]:
         """Go on with what another player knew."""
+        yield belongings.episode.definition.open_resources(belongings.episode.state)
         self._episode, self._sessions, self._streams = belongings.episode, belongings.sessions, belongings.streams
         self._np_random, self._np_random_seed = belongings.np_random, belongings.np_random_seed
         if belongings.action_numbers is not None:
@@ -401,7 +418,7 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         if self._episode is not None and self._episode.is_busy:
             raise EpisodeBusy("a step of this episode is still running: restore it before or after that")
         yield from run_each([self._abandon(), self._sessions.close()])
-        self._take_belongings(belongings)
+        yield from self._take_belongings(belongings)
         observation, _, _, _, info = self._copy_outcome(belongings.episode)
         return observation, info
 

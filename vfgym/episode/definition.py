@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from typing import Any, ClassVar, Protocol
 
 from vfgym.episode.hooks import Hooks
@@ -40,6 +40,14 @@ class Definition(Protocol):
 
     def step_info(self, state: State) -> dict[str, Any] | None:
         """Return what ``info`` tells besides."""
+        ...
+
+    def copy_resources(self, state: State) -> Awaitable[Mapping[int, Any]]:
+        """Copy what an episode has outside of this process."""
+        ...
+
+    def open_resources(self, state: State) -> Awaitable[None]:
+        """Make, in the copy of a state, what `copy_resources` has copied."""
         ...
 
     def replaces(self, name: str) -> bool:

@@ -22,6 +22,8 @@ class AgentSandbox(Sandbox):
     """A sandbox whose agent does everything; backends say how it is started and ended."""
 
     agent: AgentClient
+    snapshots_have_all_files = False
+    """As its `Backend` says."""
     most_bytes: int
     """How much is copied out of it at once, at most."""
 
@@ -128,32 +130,50 @@ class AgentSandbox(Sandbox):
         return dropped
 
     async def snapshot(self) -> TreeSnapshot:
-        """Return the files of the working directory: see `Sandbox.snapshot`."""
-        left, entries = self.most_bytes, []
-        for entry in await self._walk("."):
-            data = await self.read_file(entry.path) if entry.kind == "file" else b""
-            left -= len(data)
-            if left < 0:
-                raise SandboxError(f"the working directory has more than the {self.most_bytes} bytes that a snapshot may have")
-            entries.append((entry, data))
-        return TreeSnapshot(tuple(entries))
+        """Return the files: see `Sandbox.snapshot`."""
+        try:
+            found, left_out = await self._find_files()
+            left, entries = self.most_bytes, []
+            for entry in found:
+                data = await self.read_file(entry.path) if entry.kind == "file" else b""
+                left -= len(data)
+                if left < 0:
+                    raise SandboxError(f"the files of the sandbox have more than the {self.most_bytes} bytes that a snapshot may have")
+                entries.append((entry, data))
+        except OSError as error:
+            raise SandboxError(f"the files of the sandbox can't be kept: {error}") from error
+        return TreeSnapshot(tuple(entries), left_out)
+
+    async def _find_files(self) -> tuple[list[Entry], str | None]:
+        """Return what a snapshot has, and what it leaves out."""
+        if not self.snapshots_have_all_files:
+            return await self._walk("."), "files that are not in its working directory"
+        said = await self._ask("walk_new")
+        return [Entry(*fields) for fields in said["entries"]], "the interpreter of its cells" if said["has_interpreter"] else None
 
     async def restore(self, snapshot: TreeSnapshot) -> None:
-        """Make the working directory what it was: see `Sandbox.restore`."""
-        await self._ask("clear")
-        for entry, data in snapshot.entries:
-            if entry.kind == "folder":
-                await self._ask("make_folder", path=entry.path, mode=entry.mode)
-            elif entry.kind == "link":
-                await self._ask("make_link", path=entry.path, target=entry.target)
+        """Make the files what they were: see `Sandbox.restore`."""
+        try:
+            if self.snapshots_have_all_files:
+                _check_was_reset((await self._ask("remove_new"))["problem"])
             else:
-                await self._write(entry.path, data, entry.mode)
+                await self._ask("clear")
+            for entry, data in snapshot.entries:
+                if entry.kind == "folder":
+                    await self._ask("make_folder", path=entry.path, mode=entry.mode | 0o700)
+                elif entry.kind == "link":
+                    await self._ask("make_link", path=entry.path, target=entry.target)
+                else:
+                    await self._write(entry.path, data, entry.mode)
+            for entry, _ in reversed(snapshot.entries):  # folders that can't be written to, after what is in them
+                if entry.kind == "folder" and entry.mode & 0o700 != 0o700:
+                    await self._ask("make_folder", path=entry.path, mode=entry.mode)
+        except OSError as error:
+            raise SandboxError(f"the files of the sandbox can't be made again: {error}") from error
 
     async def reset(self) -> None:
         """Make it as it was when it was created: see `Sandbox.reset`."""
-        problem = (await self._ask("reset"))["problem"]
-        if problem is not None:
-            raise SandboxError(f"the sandbox can't be reset: {problem}")
+        _check_was_reset((await self._ask("reset"))["problem"])
 
     async def _ask(self, do: str, **fields: Any) -> dict[str, Any]:
         return await self.agent.ask(do, within=_ANSWERS_WITHIN, **fields)
@@ -164,8 +184,13 @@ class AgentSandbox(Sandbox):
 
     async def _write(self, path: str, data: bytes, mode: int | None) -> None:
         for start in range(0, max(len(data), 1), CHUNK):
-            part = encode(data[start : start + CHUNK])
-            await self._ask("write", path=path, data=part, append=start > 0, mode=mode)
+            part, is_last = encode(data[start : start + CHUNK]), start + CHUNK >= len(data)
+            await self._ask("write", path=path, data=part, append=start > 0, mode=mode if is_last else None)  # which may forbid to write
+
+
+def _check_was_reset(problem: str | None) -> None:
+    if problem is not None:
+        raise SandboxError(f"the sandbox can't be reset: {problem}")
 
 
 def _check_timeout(timeout: float | None) -> None:

@@ -126,15 +126,15 @@ class Sandbox(ABC):
         """
 
     async def snapshot(self) -> TreeSnapshot:
-        """Return the files of the working directory.
+        """Return the files: all that were made where the backend ``bwrap`` made the sandbox, else those of the working directory.
 
         Raises:
-            SandboxError: If the backend can't.
+            SandboxError: If the backend can't; or if there is something that can't be kept, such as a socket.
         """
         raise SandboxError(f"sandboxes of the backend {self.backend} can't be snapshotted")
 
     async def restore(self, snapshot: TreeSnapshot) -> None:
-        """Make the working directory what it was in this, or an equal, sandbox at the snapshot.
+        """Make the files what they were in this, or an equal, sandbox at the snapshot.
 
         Raises:
             SandboxError: If the backend can't.
@@ -177,6 +177,8 @@ class Backend(ABC):
     """Makes sandboxes of one kind. Others register theirs as entry points of the group ``vfgym.sandboxes``."""
 
     name: str
+    snapshots_have_all_files = False
+    """Whether a snapshot has the files of the whole sandbox, and not only those of its working directory."""
 
     @abstractmethod
     def probe(self) -> Probe:

@@ -47,6 +47,7 @@ class BwrapBackend(Backend):
     """Makes sandboxes of bubblewrap."""
 
     name = "bwrap"
+    snapshots_have_all_files = True
 
     def probe(self) -> Probe:
         """Say whether bubblewrap works here: it is tried once."""
@@ -94,7 +95,7 @@ class BwrapBackend(Backend):
             processes=spec.processes or DEFAULT_PROCESSES,
             disk_mb=spec.disk_mb or DEFAULT_DISK_MB,
             folders=[_HOME],
-            resets=["/", "/dev/shm"] if spec.reusable else [],
+            writable=["/", "/dev/shm"],
             uid=uid,
         )
         with _opened(os.geteuid() if uid is None else uid) as given:

@@ -58,7 +58,7 @@ def agent_settings(spec: SandboxSpec, *, processes: int | None, disk_mb: int | N
         "env": dict(spec.env),
         "working_dir": spec.working_dir,
         "folders": [],
-        "resets": [],
+        "writable": [],
         "root": "/",
         "uid": None,
         "python": None if spec.python is None else f"{spec.python}/bin/python",
@@ -121,6 +121,7 @@ class ProcessSandbox(AgentSandbox):
         """Make one that was not started, with a folder of its own that is removed with it."""
         super().__init__(spec)
         self.backend = backend.name
+        self.snapshots_have_all_files = backend.snapshots_have_all_files
         self._remover = backend
         self._record = registry.Record(self.id, backend.name, registry.identify(os.getpid()), folder=folder)
         self.most_bytes = (spec.disk_mb or DEFAULT_DISK_MB) << 20

@@ -178,7 +178,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class TreeSnapshot:
-    """The files of a working directory at one moment. What runs in the sandbox, and the state of its cells, are not in it."""
+    """The files of a sandbox at one moment, with their modes, without times."""
 
     entries: tuple[tuple[Entry, bytes], ...]
     """Each with the content of a file; nothing of folders and links."""
+    left_out: str | None = None
+    """What else the sandbox has that was changed, or may have been; None where the files are all that makes it differ from a new one."""

@@ -50,7 +50,7 @@ class UnsafeBackend(Backend):
             "LANG": "C.UTF-8",
         }
         settings = agent_settings(
-            spec, processes=None, disk_mb=None, folders=["/home", "/tmp"], root=folder, resets=[folder] if spec.reusable else []
+            spec, processes=None, disk_mb=None, folders=["/home", "/tmp"], root=folder, writable=[folder] if spec.reusable else []
         )
         await sandbox.start(agent_command(interpreter), env, settings, cwd=folder)
         return sandbox

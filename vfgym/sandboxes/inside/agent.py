@@ -53,7 +53,7 @@ class Agent:
         self._selector = selectors.DefaultSelector()
         self._received = bytearray()
         self._looks_at = 0.0
-        self._pristine = Pristine(settings["resets"]) if settings["resets"] else None
+        self._pristine = Pristine(settings["writable"]) if settings["writable"] else None
         self._forwards = Forwards(self._selector, self.send)
         for port in settings["ports"]:
             self._forwards.listen(port)
@@ -159,9 +159,22 @@ class Agent:
         """Say what is in a folder."""
         return walk(self.files.find(request["path"]), request["path"])
 
+    def do_walk_new(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say what was made since the sandbox began, and whether cells have an interpreter."""
+        return {"entries": self._known_pristine().find_new(), "has_interpreter": self.worker is not None}
+
     def do_clear(self, request: dict[str, Any]) -> dict[str, Any]:
         """Empty the working directory."""
         return self.files.clear()
+
+    def do_remove_new(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Make the files what they were when the sandbox was created."""
+        return {"problem": self._known_pristine().restore()}
+
+    def _known_pristine(self) -> Pristine:
+        if self._pristine is None:
+            raise OSError(errno.ENOTSUP, "Nobody looked at what the sandbox began with", "/")
+        return self._pristine
 
     def do_reset(self, request: dict[str, Any]) -> dict[str, Any]:
         """End all that runs, and make the files what they were when the sandbox was created."""

@@ -98,7 +98,7 @@ def walk(base: str, path: str) -> dict[str, Any]:
         for entry in sorted(os.scandir(os.path.join(base, folder)), key=lambda each: each.name):
             about = entry.stat(follow_symlinks=False)
             relative = os.path.join(folder, entry.name)
-            described = _describe(entry.path, relative, about, real_base)
+            described = describe(entry.path, relative, about, real_base)
             if described is None:
                 continue
             entries.append(described)
@@ -116,7 +116,8 @@ def _check_regular(about: os.stat_result, path: str) -> None:
         raise OSError(errno.EINVAL, "Not a regular file", path)
 
 
-def _describe(path: str, relative: str, about: os.stat_result, real_base: str) -> list[Any] | None:
+def describe(path: str, relative: str, about: os.stat_result, real_base: str) -> list[Any] | None:
+    """Return the entry of a file, folder or link, as `walk` does; None for other kinds."""
     mode = stat.S_IMODE(about.st_mode)
     if stat.S_ISLNK(about.st_mode):
         target = os.path.realpath(path)
