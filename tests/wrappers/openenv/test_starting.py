@@ -17,7 +17,7 @@ import tests.openenv_servers
 from tests.sandboxes.engine import container_engine
 from tests.sandboxes.making import need
 from vfgym.aio.background import on_background_loop, wait
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, InfraError
 from vfgym.sandboxes import Probe
 from vfgym.sandboxes.container import ContainerBackend, _engine
 from vfgym.wrappers.openenv import OpenEnvEnv
@@ -94,6 +94,30 @@ def test_a_start_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
         await asyncio.wait((starting,))
 
     wait(on_background_loop(start_and_cancel))
+
+
+def test_servers_that_are_being_started_end_with_their_environment(tmp_path: Path) -> None:
+    """Whoever waits for one is told so. The test fails where a process is left."""
+    source = started_by(write_project(tmp_path, start_command="sleep 600"))
+    assert isinstance(source, StartedServers)
+
+    async def start_and_close() -> None:
+        leasing = asyncio.ensure_future(source.lease())
+        done, _ = await asyncio.wait((leasing,), timeout=0.3)
+        assert not done
+        await source.close()
+        with pytest.raises(InfraError, match="was closed while"):
+            await leasing
+
+    wait(on_background_loop(start_and_close))
+
+
+def test_no_server_is_left_where_an_environment_cannot_be_defined(tmp_path: Path) -> None:
+    source = started_by(write_project(tmp_path))
+    assert isinstance(source, StartedServers)
+    with pytest.raises(ConfigurationError, match="max_invalid_moves"):
+        OpenEnvEnv(source, lambda observation: [], max_invalid_moves=0)
+    assert source._idle == []
 
 
 def test_a_project_without_a_backend_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

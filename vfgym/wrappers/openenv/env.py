@@ -94,8 +94,12 @@ class OpenEnvEnv(GameTurnsEnv):
         self.action_schema = schema
         """The server's JSON schema of actions; empty where it has none."""
         self._reader = ActionReader(schema)
-        self._renderer = Renderer(prompt_renderer, known, schema)
-        super().__init__(tool_defs=tools, **kwargs)
+        try:
+            self._renderer = Renderer(prompt_renderer, known, schema)
+            super().__init__(tool_defs=tools, **kwargs)
+        except BaseException:
+            wait(on_background_loop(source.close))  # nobody has the environment that would
+            raise
         if known == "mcp":
             monitor = ToolMonitorRubric()
             monitor.tool_names += [tool.name for tool in tools]

@@ -13,11 +13,12 @@ import re
 import signal
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
 from vfgym.aio.background import on_background_loop, wait
+from vfgym.errors import InfraError
 from vfgym.lifecycle import forget_teardown, register_teardown
 from vfgym.wrappers.openenv.protocol import ServerError
 from vfgym.wrappers.openenv.servers import OpenEnvServer
@@ -48,7 +49,7 @@ class StartedServer(Protocol):
 class StartedServers:
     """A source of servers: as many are started as episodes are played at once, and kept for the episodes that follow."""
 
-    def __init__(self, start: Callable[[], Awaitable[StartedServer]]) -> None:
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, StartedServer]]) -> None:
         """Start nothing yet.
 
         Args:
@@ -57,6 +58,7 @@ class StartedServers:
         self._start = start
         self._idle: list[StartedServer] = []
         self._leased: list[StartedServer] = []
+        self._starting: set[asyncio.Task[StartedServer]] = set()
 
     def __reduce__(self) -> tuple[type[StartedServers], tuple[Any]]:
         return type(self), (self._start,)  # a copy starts servers of its own
@@ -70,9 +72,23 @@ class StartedServers:
             await started.stop()
         else:
             register_teardown(self)
-            started = await self._start()
+            started = await self._start_one()
         self._leased.append(started)
         return started.server
+
+    async def _start_one(self) -> StartedServer:
+        starting = asyncio.create_task(self._start())
+        self._starting.add(starting)
+        try:
+            await asyncio.wait((starting,))
+        except asyncio.CancelledError:
+            await _give_up(starting)
+            raise
+        finally:
+            self._starting.remove(starting)
+        if starting.cancelled():
+            raise InfraError("the environment was closed while an OpenEnv server was started for it")
+        return starting.result()
 
     async def give_back(self, server: OpenEnvServer) -> None:
         """Keep a server for the next episode."""
@@ -81,14 +97,22 @@ class StartedServers:
             self._idle.append(started)
 
     async def close(self) -> None:
-        """End all servers that were started."""
+        """End all servers that were started, and those that are being started."""
         forget_teardown(self)
         started, self._idle, self._leased = [*self._idle, *self._leased], [], []
-        await asyncio.gather(*(each.stop() for each in started))
+        await asyncio.gather(*map(_give_up, self._starting), *(each.stop() for each in started))
 
     def run_teardown(self) -> None:
         """End all servers as the process exits."""
         wait(on_background_loop(self.close))
+
+
+async def _give_up(starting: asyncio.Task[StartedServer]) -> None:
+    """End a server that is being started, or has just answered."""
+    starting.cancel()
+    await asyncio.wait((starting,))
+    if not starting.cancelled() and starting.exception() is None:
+        await starting.result().stop()
 
 
 class ServerProcess:
