@@ -10,8 +10,11 @@ import pytest
 
 import vfgym
 from tests.openenv_servers import StandIn, serving
+from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.wrappers.openenv.protocol import ServerError
+from vfgym.wrappers.openenv.servers import OpenEnvServer
+from vfgym.wrappers.openenv.session import OpenEnvSession
 
 WORDS = {
     "gone": "closed the connection|broke off",
@@ -152,6 +155,45 @@ def test_the_deadline_of_an_episode_ends_its_session() -> None:
         outcome = env.step("1")
         assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "timeout_reached")
         server.wait_until_all_ended()
+
+
+@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+def test_a_session_that_is_closed_while_it_begins_is_ended(websockets: bool) -> None:
+    with serving(StandIn(websockets=websockets)) as server:
+
+        async def close_early() -> None:
+            source = Counted(OpenEnvServer(server.url, 20.0))
+            session = OpenEnvSession(source)
+            beginning = asyncio.ensure_future(session.begin("reset", {"seed": 1}))
+            while not source.leased:
+                await asyncio.sleep(0)
+            await session.close()
+            with pytest.raises(InfraError, match="was closed"):
+                await beginning
+            assert source.leased == 0
+            with pytest.raises(InfraError, match="was closed"):
+                await session.step({"add": 1})
+
+        wait(on_background_loop(close_early))
+        assert len(server.resets) == 1
+        server.wait_until_all_ended()
+
+
+class Counted:
+    """A source of one server, which counts its leases."""
+
+    def __init__(self, server: OpenEnvServer) -> None:
+        self.server, self.leased = server, 0
+
+    async def lease(self) -> OpenEnvServer:
+        self.leased += 1
+        return self.server
+
+    async def give_back(self, server: OpenEnvServer) -> None:
+        self.leased -= 1
+
+    async def close(self) -> None:
+        pass
 
 
 @pytest.mark.parametrize("request_name", ["reset", "step"])

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from vfgym.aio.background import background_loop, on_background_loop
-from vfgym.errors import EpisodeNotPicklable
+from vfgym.errors import EpisodeNotPicklable, InfraError
 from vfgym.wrappers.openenv.links import Link, Request
 from vfgym.wrappers.openenv.protocol import ServerReply
 from vfgym.wrappers.openenv.servers import OpenEnvServer, ServerSource
 
 _LAST_MOMENT = 1.0
 """Seconds that ending sessions may take when the process exits."""
+
+_CLOSED = "the episode's session with its OpenEnv server was closed"
 
 _open: weakref.WeakSet[OpenEnvSession] = weakref.WeakSet()
 
@@ -27,8 +29,7 @@ class OpenEnvSession:
     def __init__(self, source: ServerSource) -> None:
         """Describe a session; nothing is opened yet."""
         self._source = source
-        self._server: OpenEnvServer | None = None
-        self._link: Link | None = None
+        self._episode: tuple[OpenEnvServer, Link] | None = None
         self._is_closed = False
         self._end_if_lost: weakref.finalize[Any, Any] | None = None
 
@@ -57,43 +58,43 @@ class OpenEnvSession:
         await on_background_loop(self._close)
 
     async def _begin(self, request: Request, data: Mapping[str, Any]) -> ServerReply:
+        server = await self._source.lease()
         try:
-            self._server = await self._source.lease()
-            self._link, reply = await self._server.begin(request, data)
-            self._end_if_lost = weakref.finalize(self, _end_lost, self._source, self._server, self._link)
-            self._end_if_lost.atexit = False
-            _open.add(self)
-            return reply
-        finally:
-            if self._is_closed:  # meanwhile, by somebody who does not wait any longer
-                await self._release()
+            link, reply = await server.begin(request, data)
+        except BaseException:
+            await self._source.give_back(server)
+            raise
+        if self._is_closed:  # meanwhile, from elsewhere
+            await _end(self._source, server, link)
+            raise InfraError(_CLOSED)
+        self._episode = server, link
+        self._end_if_lost = weakref.finalize(self, _end_lost, self._source, server, link)
+        self._end_if_lost.atexit = False
+        _open.add(self)
+        return reply
 
     async def _step(self, action: Mapping[str, Any]) -> ServerReply:
-        assert self._server is not None
-        assert self._link is not None
-        self._server.note_move()
+        if self._episode is None:
+            raise InfraError(_CLOSED)
+        server, link = self._episode
+        server.note_move()
         try:
-            return await self._link.ask("step", action)
+            return await link.ask("step", action)
         finally:
-            self._server.note_move()
+            server.note_move()
 
     async def _close(self) -> None:
         self._is_closed = True
-        await self._release()
-
-    async def _release(self) -> None:
-        server, link = self._server, self._link
-        self._server = self._link = None
+        episode, self._episode = self._episode, None
         if self._end_if_lost is not None:
             self._end_if_lost.detach()
-        if server is not None:
-            await _end(self._source, server, link)
+        if episode is not None:
+            await _end(self._source, *episode)
 
 
-async def _end(source: ServerSource, server: OpenEnvServer, link: Link | None) -> None:
+async def _end(source: ServerSource, server: OpenEnvServer, link: Link) -> None:
     try:
-        if link is not None:
-            await server.end(link)
+        await server.end(link)
     finally:
         await source.give_back(server)
 
