@@ -80,7 +80,8 @@ class StandIn:
     """A server on loopback.
 
     Args of the constructor: the contract; whether it has ``/ws``; the most sessions at once; and by the name of a request (``schema``,
-    ``reset``, ``step``) what goes wrong with it: ``gone``, ``garbage``, ``nonsense``, ``error``, ``slow``, or a whole answer.
+    ``ws``, ``reset``, ``step``) what goes wrong with it: ``gone``, ``garbage``, ``refused``, ``nonsense``, ``error``, ``slow``, or a whole
+    answer.
     """
 
     def __init__(self, contract: str = "gym", *, websockets: bool = True, most: int = 100, faults: Mapping[str, Any] | None = None) -> None:
@@ -129,6 +130,8 @@ class StandIn:
             await asyncio.Event().wait()
         if fault == "error":
             return web.Response(status=500, text="it broke")
+        if fault == "refused":
+            return web.json_response({"detail": "no"}, status=422)
         if fault == "garbage":
             return web.Response(text="<html>no JSON</html>")
         return None if fault is None else web.json_response({} if fault == "nonsense" else fault)
@@ -138,6 +141,9 @@ class StandIn:
         return environment.reset(**data) if name == "reset" else environment.step(data)
 
     async def session(self, request: web.Request) -> web.StreamResponse:
+        failed = await self.failing(request, "ws")
+        if failed is not None:
+            return failed
         socket = web.WebSocketResponse(autoping=False)
         await socket.prepare(request)
         if self.open_now >= self.most:

@@ -81,6 +81,9 @@ def test_without_a_renderer_observations_are_json_and_the_action_is_explained(se
     assert '"required": ["add"]' in conversation[0].content
     assert conversation[0].content.endswith('Observation: {"total": 1, "options": {"level": "hard"}}')
     assert env.step("1").observation[-1].content == '{"total": 2}'
+    with pytest.raises(ConfigurationError, match="cannot be one of the game_options"):
+        env.reset(seed=1, options={"game_options": {"seed": 2}})
+    env.reset(seed=1)
     assert env.action_space.seed(0) is not None
     assert env.action_space.sample().content.startswith('{"add": ')
 

@@ -63,7 +63,7 @@ def test_a_server_that_fails_as_an_episode_begins(fault: str, websockets: bool) 
         server.wait_until_all_ended()
 
 
-@pytest.mark.parametrize("reward", ["much", float("nan"), [1.0]])
+@pytest.mark.parametrize("reward", ["much", float("nan"), [1.0], pytest.param(10**400, id="of 401 digits")])
 def test_a_reward_must_be_a_number(reward: Any) -> None:
     with serving(StandIn(faults={"step": {"observation": {}, "reward": reward}})) as server:
         env = vfgym.from_openenv(server.url)
@@ -95,6 +95,9 @@ def test_something_that_speaks_another_protocol_is_an_error_at_construction(faul
         ({"url": "localhost:8000"}, "url must be where the server is"),
         ({"url": "ws://localhost/ws"}, "url must be where the server is"),
         ({"url": 8000}, "url must be where the server is"),
+        ({"url": "http://[::1"}, "url must be where the server is"),
+        ({"url": "http://localhost:port"}, "url must be where the server is"),
+        ({"url": "http://localhost:8000?version=2"}, "without a query"),
         ({"contract": "tools"}, "contract must be 'gym' or 'mcp'"),
         ({"request_timeout": 0}, "request_timeout must be a positive number"),
         ({"prompt_renderer": "text"}, "prompt_renderer must be a function"),
@@ -105,6 +108,46 @@ def test_something_that_speaks_another_protocol_is_an_error_at_construction(faul
 def test_arguments_that_do_not_fit(arguments: dict[str, Any], words: str) -> None:
     with serving(StandIn()) as server, pytest.raises(ConfigurationError, match=words):
         vfgym.from_openenv(**{"url": server.url, **arguments})
+
+
+def test_an_address_that_does_not_fit_is_told_without_its_password() -> None:
+    for url in ("htp://ann:swordfish@localhost:8000", "http://localhost:8000?key=swordfish"):
+        with pytest.raises(ConfigurationError) as caught:
+            vfgym.from_openenv(url)
+        assert "***" in str(caught.value)
+        assert "swordfish" not in str(caught.value)
+
+
+@pytest.mark.parametrize("schema", [{"properties": "add"}, {"properties": {"add": 3}}, {"required": 3}, {"required": [["add"]]}])
+def test_a_schema_of_another_form_is_an_error_at_construction(schema: Any) -> None:
+    with (
+        serving(StandIn(faults={"schema": {"action": schema}})) as server,
+        pytest.raises(ConfigurationError, match="no schema of actions"),
+    ):
+        vfgym.from_openenv(server.url)
+
+
+def test_a_server_that_refuses_to_show_its_schema_is_an_error_at_construction() -> None:
+    """As one that takes the route's name for an argument, and answers that it does not fit (HTTP status 422)."""
+    with (
+        serving(StandIn(faults={"schema": "refused"})) as server,
+        pytest.raises(ConfigurationError, match=r"answered /schema with the HTTP status 422.*Is the URL right"),
+    ):
+        vfgym.from_openenv(server.url)
+
+
+def test_episodes_do_not_change_to_http_where_earlier_ones_were_websocket_sessions() -> None:
+    """A proxy that loses its server for a moment has no ``/ws`` either."""
+    with serving(StandIn()) as server:
+        env = vfgym.from_openenv(server.url)
+        env.reset(seed=0)
+        server.faults["ws"] = "refused"
+        with pytest.raises(InfraError, match="has no /ws now"):
+            env.reset(seed=0)
+        del server.faults["ws"]
+        env.reset(seed=0)
+        env.close()
+        assert server.opened == 2
 
 
 def test_a_server_without_tools_is_not_played_by_tools() -> None:

@@ -120,8 +120,11 @@ class OpenEnvEnv(GameTurnsEnv):
         if task.get("seed") is None:
             task["seed"] = state.rng.integers(2**31)
         seed = task["seed"] = int(task["seed"])
+        options = task.get("game_options") or {}
+        if "seed" in options:
+            raise ConfigurationError("the seed of an episode is that of its task, or of reset(seed=): it cannot be one of the game_options")
         try:
-            reply = await session.begin("reset", {**(task.get("game_options") or {}), "seed": seed})
+            reply = await session.begin("reset", {**options, "seed": seed})
         except ActionRefused as refusal:
             raise ConfigurationError(f"the server refused the seed and the other options of its reset: {refusal}") from None
         state["observation"], state["openenv_done"] = reply.observation, reply.done

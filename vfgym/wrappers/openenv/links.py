@@ -72,7 +72,7 @@ class HttpLink:
         """Ask any route, and return the JSON object that comes back.
 
         Raises:
-            ActionRefused: If the server refused what was sent (HTTP status 422).
+            ActionRefused: If the server refused the body (HTTP status 422).
             StatusError: If it answered with another status that is an error.
             ServerError: If something else went wrong.
         """
@@ -83,7 +83,7 @@ class HttpLink:
             self._http.request(method, self._url + route, data=data, headers=headers) as response,
         ):
             status, answer = response.status, await _read_body(self._url, response)
-        if status == 422:
+        if status == 422 and body is not None:
             raise ActionRefused(describe_problems(parse(self._url, answer).get("detail")))
         if status >= 400:
             raise StatusError(self._url, f"answered {route} with the HTTP status {status}: {shorten(answer)!r}", status)

@@ -94,8 +94,12 @@ def read_reply(url: str, data: Mapping[str, Any]) -> ServerReply:
         raise ServerError(url, f"answered without an observation (a JSON object): {shorten(encode_any(data))}")
     if reward is None:
         reward = 0.0
-    if not isinstance(reward, int | float) or not math.isfinite(reward):
-        raise ServerError(url, f"gave the reward {reward!r}, which is not a finite number")
+    try:
+        is_finite = isinstance(reward, int | float) and math.isfinite(reward)
+    except OverflowError:  # a whole number of more than 308 digits
+        is_finite = False
+    if not is_finite:
+        raise ServerError(url, f"gave the reward {shorten(repr(reward))}, which is not a finite number")
     return ServerReply(observation, float(reward), bool(data.get("done")), metadata if isinstance(metadata, dict) else {})
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from vfgym.errors import ConfigurationError
+from vfgym.output.redaction import redact_url
 from vfgym.wrappers.openenv.links import HttpLink, Link, Request, StatusError, WebSocketLink
 from vfgym.wrappers.openenv.protocol import ServerError, ServerFull, ServerReply
 
@@ -37,7 +38,8 @@ class OpenEnvServer:
         """
         self.url = url
         self.timeout = timeout
-        self._has_websockets = True
+        self._has_websockets: bool | None = None
+        """Whether it has ``/ws``; None until an episode has begun."""
         self._is_taken = False
         """Whether an episode is played over HTTP."""
         self._moved_at = 0.0
@@ -79,10 +81,13 @@ class OpenEnvServer:
         return link, reply
 
     async def _open(self) -> Link:
-        if self._has_websockets:
+        if self._has_websockets is not False:
             link = await WebSocketLink.open(self.url, self.timeout)
             if link is not None:
+                self._has_websockets = True
                 return link
+            if self._has_websockets:  # behind its HTTP routes there may be no environment that is kept from step to step
+                raise ServerError(self.url, "has no /ws now, over which earlier episodes were played")
             self._has_websockets = False
         if self._is_taken:
             raise ServerFull(self.url, "has no /ws, so it plays one episode at a time, and another one is being played")
@@ -123,9 +128,17 @@ class OpenEnvServer:
             return {}
         finally:
             await link.close()
-        if not isinstance(schema, dict):
+        if not isinstance(schema, dict) or not _describes_fields(schema):
             raise ServerError(self.url, "has no schema of actions in its /schema")
         return schema
+
+
+def _describes_fields(schema: Mapping[str, Any]) -> bool:
+    """Say whether what a schema says of fields has the form of a JSON schema."""
+    properties, required = schema.get("properties"), schema.get("required")
+    has_fields = isinstance(properties, dict) and all(isinstance(field, dict | bool) for field in properties.values())
+    has_names = isinstance(required, list) and all(isinstance(name, str) for name in required)
+    return (properties is None or has_fields) and (required is None or has_names)
 
 
 class ServerSource(Protocol):
@@ -159,12 +172,20 @@ class GivenServer:
 
 
 def check_url(url: object) -> str:
-    """Return the URL of a server, without a slash at its end.
+    """Return the URL of a server, without a slash at its end, so that its routes can be put behind it.
 
     Raises:
         ConfigurationError: If it is not one.
     """
-    parts = urlsplit(url) if isinstance(url, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"url must be where the server is, such as 'http://127.0.0.1:8000' (http or https), got {url!r}")
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+        is_address = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that are not an IPv6 address, or a port that is not a number
+        parts, is_address = None, False
+    if parts is None or not is_address:
+        raise ConfigurationError(
+            f"url must be where the server is, such as 'http://127.0.0.1:8000' (http or https), got {redact_url(repr(url))}"
+        )
+    if parts.query or parts.fragment:
+        raise ConfigurationError(f"url must end with the server's address or path, without a query; got {redact_url(repr(url))}")
     return str(url).rstrip("/")
