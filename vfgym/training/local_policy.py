@@ -66,6 +66,13 @@ class _Request(NamedTuple):
     answer: concurrent.futures.Future[Completion]
 
 
+class _Sampler(NamedTuple):
+    """A thread that samples, and what it is asked for: after None nothing more."""
+
+    thread: threading.Thread
+    requests: queue.SimpleQueue[_Request | None]
+
+
 class LocalPolicy(Client):
     """A causal language model of transformers as a client: answers are sampled in batches, and come with ids and log-probabilities.
 
@@ -102,8 +109,7 @@ class LocalPolicy(Client):
         ends = tokenizer.eos_token_id if ends is None else ends
         self._ends = frozenset(ends if isinstance(ends, list | tuple) else [] if ends is None else [ends])
         self._context: int | None = getattr(model.config, "max_position_embeddings", None)
-        self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
-        self._worker: threading.Thread | None = None
+        self._sampler: _Sampler | None = None
         self._starting = threading.Lock()
 
     async def get_response(
@@ -134,12 +140,13 @@ class LocalPolicy(Client):
         return Response("local", int(time.time()), model, Usage(len(ids), 0, num, len(ids) + num), message)
 
     async def close(self) -> None:
-        """End the thread that samples. A second call does nothing."""
+        """End the thread that samples, once it has answered what was asked before. A second call does nothing."""
         with self._starting:
-            worker, self._worker = self._worker, None
-        if worker is not None:
-            self._requests.put(None)
-            await asyncio.to_thread(worker.join)
+            sampler, self._sampler = self._sampler, None
+            if sampler is not None:
+                sampler.requests.put(None)
+        if sampler is not None:
+            await asyncio.to_thread(sampler.thread.join)
 
     # Prompts
 
@@ -190,20 +197,25 @@ class LocalPolicy(Client):
     async def _ask(self, ids: list[int], sampling: Sampling) -> Completion:
         answer: concurrent.futures.Future[Completion] = concurrent.futures.Future()
         with self._starting:
-            if self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="LocalPolicy", daemon=True)
-                self._worker.start()
-        self._requests.put(_Request(ids, sampling, answer))
+            if self._sampler is None:
+                self._sampler = self._start_sampler()
+            self._sampler.requests.put(_Request(ids, sampling, answer))
         return await asyncio.wrap_future(answer)
 
-    def _work(self) -> None:
+    def _start_sampler(self) -> _Sampler:
+        requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        thread = threading.Thread(target=self._work, args=(requests,), name="LocalPolicy", daemon=True)
+        thread.start()
+        return _Sampler(thread, requests)
+
+    def _work(self, requests: queue.SimpleQueue[_Request | None]) -> None:
         """Sample batches until there is nothing more to come."""
-        while (first := self._requests.get()) is not None:
+        while (first := requests.get()) is not None:
             batch, is_last = [first], False
             until = time.monotonic() + self._wait
             while len(batch) < self._max_batch:
                 try:
-                    request = self._requests.get(timeout=max(0.0, until - time.monotonic()))
+                    request = requests.get(timeout=max(0.0, until - time.monotonic()))
                 except queue.Empty:
                     break
                 if request is None:
