@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import socket
 from typing import Any
 
@@ -71,6 +72,14 @@ def test_a_reward_must_be_a_number(reward: Any) -> None:
         assert "not a finite number" in env.step("1").info["error"]
 
 
+def test_done_must_be_true_or_false() -> None:
+    """A text that says "false" is neither."""
+    with serving(StandIn(faults={"step": {"observation": {}, "done": "false"}})) as server:
+        env = vfgym.from_openenv(server.url)
+        env.reset(seed=0)
+        assert "done='false', which is neither true nor false" in env.step("1").info["error"]
+
+
 # At construction
 
 
@@ -100,6 +109,8 @@ def test_something_that_speaks_another_protocol_is_an_error_at_construction(faul
         ({"url": "http://localhost:8000?version=2"}, "without a query"),
         ({"contract": "tools"}, "contract must be 'gym' or 'mcp'"),
         ({"request_timeout": 0}, "request_timeout must be a positive number"),
+        ({"request_timeout": float("nan")}, "request_timeout must be a positive number"),
+        ({"request_timeout": float("inf")}, "request_timeout must be a positive number"),
         ({"prompt_renderer": "text"}, "prompt_renderer must be a function"),
         ({"dataset": []}, "takes no 'dataset'"),
         ({"max_turn": 3}, "Did you mean `max_turns`"),
@@ -116,6 +127,18 @@ def test_an_address_that_does_not_fit_is_told_without_its_password() -> None:
             vfgym.from_openenv(url)
         assert "***" in str(caught.value)
         assert "swordfish" not in str(caught.value)
+
+
+def test_a_password_in_an_address_is_not_pickled() -> None:
+    """As no secret is; whoever plays a copy is told what is missing."""
+    with serving(StandIn()) as server:
+        env = vfgym.from_openenv(server.url.replace("http://", "http://ann:swordfish@"))
+        pickled = pickle.dumps(env)
+        assert env.reset(seed=1)
+        env.close()
+        assert b"swordfish" not in pickled
+        with pytest.raises(ConfigurationError, match=r"http://\*\*\*@127.* is without its user and password"):
+            pickle.loads(pickled).reset(seed=0)
 
 
 @pytest.mark.parametrize("schema", [{"properties": "add"}, {"properties": {"add": 3}}, {"required": 3}, {"required": [["add"]]}])
@@ -219,6 +242,25 @@ def test_a_session_that_is_closed_while_it_begins_is_ended(websockets: bool) -> 
 
         wait(on_background_loop(close_early))
         assert len(server.resets) == 1
+        server.wait_until_all_ended()
+
+
+@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+def test_a_session_that_is_closed_in_a_step_lets_nobody_wait_for_its_answer(websockets: bool) -> None:
+    with serving(StandIn(websockets=websockets, faults={"step": "slow"})) as server:
+
+        async def close_early() -> None:
+            session = OpenEnvSession(Counted(OpenEnvServer(server.url, 600.0)))
+            await session.begin("reset", {"seed": 1})
+            step = asyncio.ensure_future(session.step({"add": 1}))
+            await asyncio.sleep(0.05)
+            assert not step.done()
+            await session.close()
+            async with asyncio.timeout(20):
+                with pytest.raises(InfraError, match="was closed"):
+                    await step
+
+        wait(on_background_loop(close_early))
         server.wait_until_all_ended()
 
 

@@ -142,6 +142,7 @@ def test_a_project_without_a_backend_says_what_to_do(tmp_path: Path, monkeypatch
         ("[]", "must be an object"),
         ('{"contract": "gmy"}', "Did you mean `gym`"),
         ('{"port": "8000"}', "port must be a whole number, got '8000'"),
+        ('{"port": 70000}', "port must be from 1 to 65535, got 70000"),
         ('{"image": 3}', "image must be text"),
         ("{}", "has no start_command"),
     ],
@@ -151,6 +152,13 @@ def test_a_malformed_project_is_an_error(tmp_path: Path, manifest: str | None, w
         (tmp_path / ".build.json").write_text(manifest)
     with pytest.raises(ConfigurationError, match=words):
         started_by(tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [0, float("nan"), "5"])
+def test_the_time_to_start_in_is_a_number_of_seconds(tmp_path: Path, seconds: Any) -> None:
+    project = read_project(write_project(tmp_path))
+    with pytest.raises(ConfigurationError, match="start_timeout must be a positive number of seconds"):
+        servers_of(project, "unsafe", start_timeout=seconds, request_timeout=60)
 
 
 STDLIB_SERVER = """

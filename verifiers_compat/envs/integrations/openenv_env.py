@@ -82,6 +82,10 @@ class OpenEnvEnv(SeededGameEnv, env.OpenEnvEnv):
             contract = contract or project.contract
             server = servers_of(project, backend, start_timeout=start_timeout, request_timeout=request_timeout)
         else:
+            if backend is not None or start_timeout != TIMEOUT:
+                raise ConfigurationError(
+                    "backend= and start_timeout= are for servers that are started for a project: url= names one that runs"
+                )
             server = str(url)
         super().__init__(
             numbers={"num_train_examples": num_train_examples, "num_eval_examples": num_eval_examples},

@@ -19,7 +19,7 @@ from vfgym.wrappers.openenv.actions import ActionReader
 from vfgym.wrappers.openenv.contracts import LIST_TOOLS, GymPlay, McpPlay, Play, contract_of, read_tools
 from vfgym.wrappers.openenv.protocol import ActionRefused, ServerError
 from vfgym.wrappers.openenv.rendering import Contract, PromptRenderer, Renderer
-from vfgym.wrappers.openenv.servers import GivenServer, OpenEnvServer, ServerSource, check_url
+from vfgym.wrappers.openenv.servers import GivenServer, OpenEnvServer, ServerSource, check_seconds, check_url
 from vfgym.wrappers.openenv.session import OpenEnvSession
 
 TIMEOUT = 60.0
@@ -79,11 +79,10 @@ class OpenEnvEnv(GameTurnsEnv):
         """
         if contract is not None and contract not in get_args(Contract):
             raise ConfigurationError(f"contract must be 'gym' or 'mcp', or None to go by the server's schema of actions; got {contract!r}")
-        if isinstance(request_timeout, bool) or not isinstance(request_timeout, int | float) or request_timeout <= 0:
-            raise ConfigurationError(f"request_timeout must be a positive number of seconds, got {request_timeout!r}")
+        seconds = check_seconds("request_timeout", request_timeout)
         if not callable(prompt_renderer):
             Renderer(prompt_renderer, "gym", {})  # raises, before a server is asked
-        source: Any = server if hasattr(server, "lease") else GivenServer(OpenEnvServer(check_url(server), float(request_timeout)))
+        source: Any = server if hasattr(server, "lease") else GivenServer(OpenEnvServer(check_url(server), seconds))
         self._source: ServerSource = source
         try:
             schema, known, tools = wait(on_background_loop(_survey, source, contract))

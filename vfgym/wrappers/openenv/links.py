@@ -188,6 +188,8 @@ class WebSocketLink:
         finally:
             self._reader.cancel()
             await asyncio.wait((self._reader,))
+            with contextlib.suppress(asyncio.QueueFull):  # nobody waits then
+                self._said.put_nowait(aiohttp.WSMessage(aiohttp.WSMsgType.CLOSED, None, None))
             await self._socket.close()
             await self._http.close()
 

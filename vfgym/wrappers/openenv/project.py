@@ -12,7 +12,7 @@ from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.sandboxes import SandboxSpec, check_spec
 from vfgym.wrappers.openenv.rendering import Contract
 from vfgym.wrappers.openenv.sandboxed import start_sandboxed
-from vfgym.wrappers.openenv.servers import ServerSource
+from vfgym.wrappers.openenv.servers import ServerSource, check_seconds
 from vfgym.wrappers.openenv.starting import StartedServers, start_process
 
 MANIFEST = ".build.json"
@@ -63,6 +63,8 @@ def read_project(folder: str | Path) -> Project:
     if contract is not None and contract not in get_args(Contract):
         raise ConfigurationError(f"{path}: contract must be 'gym' or 'mcp', got {contract!r}.{did_you_mean(contract, get_args(Contract))}")
     port = _field(path, data, "port", int)
+    if port is not None and not 0 < port < 2**16:
+        raise ConfigurationError(f"{path}: port must be from 1 to 65535, got {port}")
     return Project(
         path.parent,
         _field(path, data, "image", str),
@@ -83,8 +85,10 @@ def servers_of(project: Project, backend: str | None, *, start_timeout: float, r
         request_timeout: Seconds that it has for each answer.
 
     Raises:
-        ConfigurationError: If nothing can start them here; the text says what can.
+        ConfigurationError: If a number of seconds is none, or nothing can start them here; the text says what can.
     """
+    check_seconds("start_timeout", start_timeout)
+    check_seconds("request_timeout", request_timeout)
     if project.start_command is None:
         raise ConfigurationError(f"{project.folder / MANIFEST} has no start_command, which starts a server: add it, or give url=")
     common = {"start_timeout": start_timeout, "request_timeout": request_timeout}

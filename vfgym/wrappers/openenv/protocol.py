@@ -87,9 +87,9 @@ def read_reply(url: str, data: Mapping[str, Any]) -> ServerReply:
     """Return what a server answered to `reset` or `step`.
 
     Raises:
-        ServerError: If there is no observation, or the reward is not a finite number.
+        ServerError: If there is no observation, the reward is not a finite number, or ``done`` is not a boolean.
     """
-    observation, reward, metadata = data.get("observation"), data.get("reward"), data.get("metadata")
+    observation, reward, done, metadata = (data.get(name) for name in ("observation", "reward", "done", "metadata"))
     if not isinstance(observation, dict):
         raise ServerError(url, f"answered without an observation (a JSON object): {shorten(encode_any(data))}")
     if reward is None:
@@ -100,7 +100,9 @@ def read_reply(url: str, data: Mapping[str, Any]) -> ServerReply:
         is_finite = False
     if not is_finite:
         raise ServerError(url, f"gave the reward {shorten(repr(reward))}, which is not a finite number")
-    return ServerReply(observation, float(reward), bool(data.get("done")), metadata if isinstance(metadata, dict) else {})
+    if not isinstance(done, bool | None):
+        raise ServerError(url, f"answered with done={shorten(repr(done))}, which is neither true nor false")
+    return ServerReply(observation, float(reward), bool(done), metadata if isinstance(metadata, dict) else {})
 
 
 def describe_problems(errors: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from vfgym.errors import ConfigurationError
-from vfgym.output.redaction import redact_url
+from vfgym.output.redaction import REDACTED, redact_url, secret_url
 from vfgym.wrappers.openenv.links import HttpLink, Link, Request, StatusError, WebSocketLink
 from vfgym.wrappers.openenv.protocol import ServerError, ServerFull, ServerReply
 
@@ -54,7 +55,13 @@ class OpenEnvServer:
 
         Raises:
             ServerError: If that fails, or the server was full for too long.
+            ConfigurationError: If the server was pickled, and its URL is without its user and password since.
         """
+        if REDACTED in self.url:
+            raise ConfigurationError(
+                f"the URL {self.url} is without its user and password, since pickles hold no secrets: make the environment again, where"
+                " it is played"
+            )
         since = time.monotonic()
         if not self._line.locked():
             with contextlib.suppress(ServerFull):
@@ -171,8 +178,19 @@ class GivenServer:
         """Do nothing: the server is its owner's."""
 
 
+def check_seconds(name: str, seconds: object) -> float:
+    """Return a number of seconds.
+
+    Raises:
+        ConfigurationError: If it is not one that is positive and finite; the text calls it `name`.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise ConfigurationError(f"{name} must be a positive number of seconds, got {seconds!r}")
+    return float(seconds)
+
+
 def check_url(url: object) -> str:
-    """Return the URL of a server, without a slash at its end, so that its routes can be put behind it.
+    """Return the URL of a server, without a slash at its end, so that its routes can be put behind it. A user and password are a secret.
 
     Raises:
         ConfigurationError: If it is not one.
@@ -188,4 +206,4 @@ def check_url(url: object) -> str:
         )
     if parts.query or parts.fragment:
         raise ConfigurationError(f"url must end with the server's address or path, without a query; got {redact_url(repr(url))}")
-    return str(url).rstrip("/")
+    return secret_url(str(url).rstrip("/"))

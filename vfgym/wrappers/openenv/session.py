@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from vfgym.aio.background import background_loop, on_background_loop
 from vfgym.errors import EpisodeNotPicklable, InfraError
 from vfgym.wrappers.openenv.links import Link, Request
-from vfgym.wrappers.openenv.protocol import ServerReply
+from vfgym.wrappers.openenv.protocol import ServerError, ServerReply
 from vfgym.wrappers.openenv.servers import OpenEnvServer, ServerSource
 
 _LAST_MOMENT = 1.0
@@ -80,6 +80,10 @@ class OpenEnvSession:
         server.note_move()
         try:
             return await link.ask("step", action)
+        except ServerError:
+            if self._is_closed:  # meanwhile, from elsewhere
+                raise InfraError(_CLOSED) from None
+            raise
         finally:
             server.note_move()
 

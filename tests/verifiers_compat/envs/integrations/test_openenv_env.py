@@ -141,6 +141,8 @@ def test_a_project_is_played_on_servers_of_its_own(tmp_path: Path) -> None:
         ({"prompt_renderer": None}, "prompt_renderer must be a function"),
         ({"openenv_project": "."}, "give one of them"),
         ({"url": None}, "give one of them"),
+        ({"backend": "bwrap"}, "are for servers that are started for a project"),
+        ({"start_timeout": 5}, "are for servers that are started for a project"),
         ({"num_train_examples": -1}, "num_train_examples must be a whole number"),
     ],
 )
