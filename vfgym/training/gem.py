@@ -79,5 +79,6 @@ class GemEnv(gem.Env):  # type: ignore[misc]
         """
         spawned = GemEnv(self._source, **kwargs)
         if same_state:
+            spawned._env.close()
             spawned._env, spawned._seen, spawned._info = branch_env(self._env), list(self._seen), self._info
         return spawned
