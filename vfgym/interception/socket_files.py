@@ -1,4 +1,4 @@
-"""The file of the server's unix socket, in a folder that only its owner can enter, and what killed processes left of theirs."""
+"""The file of a unix socket that sandboxes reach, in a folder that only its owner can enter, and what killed processes left of theirs."""
 
 from __future__ import annotations
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import shlex
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,12 @@ from tests.sandboxes.engine import container_engine
 from tests.sandboxes.making import need
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import ConfigurationError, InfraError
-from vfgym.sandboxes import Probe
+from vfgym.sandboxes import Probe, SandboxSpec
 from vfgym.sandboxes.container import ContainerBackend, _engine
-from vfgym.wrappers.openenv import OpenEnvEnv
+from vfgym.wrappers.openenv import OpenEnvEnv, sandboxed
 from vfgym.wrappers.openenv.project import read_project, servers_of
 from vfgym.wrappers.openenv.protocol import ServerError
+from vfgym.wrappers.openenv.sandboxed import SandboxedServer
 from vfgym.wrappers.openenv.servers import ServerSource
 from vfgym.wrappers.openenv.starting import ServerProcess, StartedServers, start_process
 
@@ -193,6 +196,36 @@ def test_servers_run_in_sandboxes_without_a_network(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(STDLIB_SERVER)
     (tmp_path / ".build.json").write_text(json.dumps({"start_command": "python3 server.py"}))
     play_two_at_once(tmp_path, "bwrap")
+
+
+def test_who_looks_whether_a_socket_has_a_server_takes_no_call(tmp_path: Path) -> None:
+    """As whoever removes the sockets of killed processes does."""
+    need("bwrap")
+    (tmp_path / "server.py").write_text(STDLIB_SERVER)
+    (tmp_path / ".build.json").write_text(json.dumps({"start_command": "python3 server.py"}))
+    source = servers_of(read_project(tmp_path), "bwrap", start_timeout=60, request_timeout=60)
+    assert isinstance(source, StartedServers)
+    env = OpenEnvEnv(source, lambda observation: [{"role": "user", "content": str(observation["total"])}])
+    [server] = source._idle
+    assert isinstance(server, SandboxedServer)
+    for _ in range(20):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(server._socket)
+    assert env.reset(seed=1)[0][-1].content == "1"
+    assert [env.step("1").observation[-1].content for _ in range(8)] == [str(total) for total in range(2, 10)]
+    env.close()
+    assert not Path(server._socket).parent.exists()
+
+
+def test_a_project_that_is_larger_than_a_sandbox_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("bwrap")
+    (tmp_path / ".build.json").write_text(json.dumps({"start_command": "python3 server.py"}))
+    with (tmp_path / "weights").open("wb") as file:
+        file.truncate(40 << 20)
+    monkeypatch.setattr(sandboxed, "SandboxSpec", functools.partial(SandboxSpec, disk_mb=16))
+    source = servers_of(read_project(tmp_path), "bwrap", start_timeout=60, request_timeout=60)
+    with pytest.raises(ConfigurationError, match="cannot be copied into a sandbox: No space left"):
+        OpenEnvEnv(source, lambda observation: [])
 
 
 @pytest.mark.exhaustive

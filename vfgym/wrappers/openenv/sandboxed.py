@@ -1,17 +1,17 @@
 """Servers in sandboxes, which have no network: calls from here reach one over lines that a relay inside keeps open to here.
 
 A sandbox can forward connections from inside to a socket of the host, and not the other way round. So the relay opens each line before
-it is needed; the first byte of a call has it connect to the server.
+it is needed, and greets with a byte; the first byte of a call has it connect to the server.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import tempfile
 from pathlib import Path
 
+from vfgym.errors import ConfigurationError
+from vfgym.interception.socket_files import make_socket_path, remove_socket
 from vfgym.sandboxes import ExecResult, Sandbox, SandboxSpec, create
 from vfgym.wrappers.openenv.protocol import ServerError
 from vfgym.wrappers.openenv.servers import OpenEnvServer
@@ -42,6 +42,7 @@ async def pipe(reader, writer, data=b""):
 async def keep_line():
     while True:
         reader, writer = await asyncio.open_connection("127.0.0.1", HOST)
+        writer.write(b"+")
         first = await reader.read(65536)
         if first:
             spare = asyncio.ensure_future(keep_line())
@@ -71,7 +72,7 @@ class SandboxedServer:
     def __init__(self, timeout: float) -> None:
         """Make one that was not started."""
         self._timeout = timeout
-        self._folder = tempfile.mkdtemp(prefix="vfgym-openenv-")
+        self._socket = make_socket_path()
         self._lines: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
         self._listeners: list[asyncio.Server] = []
         self._connections: set[asyncio.StreamWriter] = set()
@@ -95,21 +96,28 @@ class SandboxedServer:
             backend: The backend of sandboxes.
         """
         inside = 61000 if port != 61000 else 61001
-        socket = f"{self._folder}/lines"
         self._listeners = [
-            await asyncio.start_unix_server(self._take_line, socket),
+            await asyncio.start_unix_server(self._take_line, self._socket),
             await asyncio.start_server(self._take_call, "127.0.0.1", 0),
         ]
         self.server = OpenEnvServer(f"http://127.0.0.1:{self._listeners[1].sockets[0].getsockname()[1]}", self._timeout)
-        self._sandbox = await create(SandboxSpec(image=image, memory_mb=_MEMORY_MB, forwards={inside: socket}), backend)
+        self._sandbox = await create(SandboxSpec(image=image, memory_mb=_MEMORY_MB, forwards={inside: self._socket}), backend)
         if image is None:
-            await self._sandbox.upload(folder, ".")
+            try:
+                await self._sandbox.upload(folder, ".")
+            except OSError as error:
+                raise ConfigurationError(f"the folder {folder} cannot be copied into a sandbox: {error.strerror or error}") from error
         relay = ["python3", "-c", _RELAY, str(inside), str(port), str(_LINES)]
         self._commands = [asyncio.ensure_future(self._sandbox.exec(each)) for each in (command, relay)]
 
     async def _take_line(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)
-        await self._lines.put((reader, writer))
+        with contextlib.suppress(OSError):
+            if await reader.read(1):
+                await self._lines.put((reader, writer))
+                return
+        self._connections.remove(writer)  # somebody looked whether anybody listens here
+        writer.close()
 
     async def _take_call(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)
@@ -138,7 +146,7 @@ class SandboxedServer:
             listener.close()
         for writer in self._connections:
             writer.transport.abort()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_socket(self._socket)
 
 
 async def start_sandboxed(
@@ -149,6 +157,7 @@ async def start_sandboxed(
     Raises:
         ServerError: If it ends, or cannot be reached in time. The text ends with what it wrote last.
         vfgym.errors.SandboxError: If there is no sandbox for it.
+        ConfigurationError: If the project's folder cannot be copied into one.
     """
     started = SandboxedServer(request_timeout)
     try:
