@@ -245,6 +245,23 @@ async def test_folders_are_copied_in_both_directions_and_links_lead_nowhere(sand
     assert (tmp_path / "back" / "single.sh").read_text() == "echo ran"
 
 
+async def test_a_link_that_is_named_itself_is_followed(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "link").symlink_to("file")
+    assert await sandbox.upload(tmp_path / "link", "linked") == []
+    assert await sandbox.read_file("linked") == b"text"
+
+
+async def test_nothing_is_copied_through_a_folder_of_the_host_that_is_a_link(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "sub").symlink_to(tmp_path / "outside")
+    await sandbox.exec("mkdir -p deep/sub/folder && echo 1 > deep/sub/file")
+    with pytest.raises(OSError, match="A link leads out of the folder that is copied to"):
+        await sandbox.download("deep", tmp_path / "target")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 async def test_a_tree_is_restored_as_it_was(sandbox: Sandbox) -> None:
     await sandbox.exec("rm -rf * && mkdir a && echo 1 > a/file && chmod 600 a/file && ln -s file a/link")
     snapshot = await sandbox.snapshot()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable
@@ -45,8 +46,9 @@ def resolve_links(entries: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
 
 
 def read(base: Path, entry: Entry) -> bytes:
-    """Return what is in a file of a tree on the host."""
-    descriptor = os.open(base / (entry.file or entry.path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    """Return what is in a file of a tree on the host, or in the file that is named itself, which may be a link."""
+    path = base / (entry.file or entry.path) if entry.path else base.resolve()
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise SandboxError(f"{entry.path} is not a regular file any more")
@@ -55,12 +57,26 @@ def read(base: Path, entry: Entry) -> bytes:
 
 def make_folder(base: Path, entry: Entry) -> None:
     """Make a folder of a tree on the host."""
-    (base / entry.path).mkdir(parents=True, exist_ok=True)
+    path = base / entry.path
+    _check_inside(base, path)
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def _check_inside(base: Path, folder: Path) -> None:
+    """Refuse a folder that a link of the host puts elsewhere.
+
+    Raises:
+        OSError: If one does.
+    """
+    if not folder.resolve().is_relative_to(base.resolve()):
+        raise OSError(errno.ELOOP, "A link leads out of the folder that is copied to", str(folder))
 
 
 def write(base: Path, entry: Entry, data: bytes) -> None:
     """Write a file of a tree to the host; never through a link."""
     path = base / entry.path if entry.path else base
+    if entry.path:
+        _check_inside(base, path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
     with open(descriptor, "wb") as file:
