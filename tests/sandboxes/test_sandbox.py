@@ -271,6 +271,17 @@ async def test_a_tree_is_restored_as_it_was(sandbox: Sandbox) -> None:
     assert listing.stdout == ".\n./a\n./a/file\n./a/link\n1\n600\n"
 
 
+async def test_what_can_not_be_written_to_is_restored_too(sandbox: Sandbox) -> None:
+    await sandbox.exec("rm -rf * && mkdir -p a/b && echo 1 > a/b/file && head -c 3M /dev/zero > big && chmod 400 a/b/file big && chmod 500 a/b a")
+    listing = "find . -printf '%p %m %l\\n' | sort; stat -c %s big; cat a/b/file"
+    before, snapshot = (await sandbox.exec(listing)).stdout, await sandbox.snapshot()
+    assert "./a/b 500" in before
+    await sandbox.exec("chmod -R 700 a && rm -r a && touch new")
+    await sandbox.restore(snapshot)
+    assert (await sandbox.exec(listing)).stdout == before
+    await sandbox.exec("chmod -R 700 .")
+
+
 # Ports
 
 
