@@ -36,6 +36,7 @@ def nothing_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"disk_mb": True}, "disk_mb must be an integer"),
         ({"open_files": "many"}, "open_files must be an integer"),
         ({"cpu_seconds": 0}, "cpu_seconds must be a number above 0, got 0"),
+        ({"cpu_seconds": float("inf")}, "cpu_seconds must be a number above 0, got inf"),
         ({"network": "off"}, "network must be True or False, or None"),
         ({"working_dir": "app"}, "working_dir must be an absolute path below /"),
         ({"working_dir": "/"}, "working_dir must be an absolute path below /"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ def _check_number(name: str, value: float | None, least: float, *, is_whole: boo
     if value is None and name in ("processes", "disk_mb", "cpu_seconds", "cpus"):
         return
     is_number = isinstance(value, int if is_whole else int | float) and not isinstance(value, bool)
-    if not is_number or not (value >= least if is_whole else value > least):  # type: ignore[operator]
+    if not is_number or not (value >= least if is_whole else least < value < math.inf):  # type: ignore[operator]
         kind = f"an integer of {least:g} or more" if is_whole else f"a number above {least:g}"
         raise ConfigurationError(f"{name} must be {kind}, got {value!r}")
 
