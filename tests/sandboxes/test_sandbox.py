@@ -70,6 +70,17 @@ async def test_the_environment_of_the_host_is_not_there(sandbox: Sandbox, monkey
     assert names <= {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "COLOUR", "PWD", "SHLVL", "_", "OLDPWD"}
 
 
+async def test_a_text_that_no_system_can_be_given_is_the_failure_of_its_request(sandbox: Sandbox) -> None:
+    for line in ("echo a\0b", "echo \ud800"):
+        result = await sandbox.exec(line)
+        assert result.exit_code == 126
+        assert result.stderr.startswith("/bin/bash: "), result.stderr
+    for path in ("a\0b", "\ud800"):
+        with pytest.raises(OSError, match="Invalid|embedded null byte|surrogates not allowed"):
+            await sandbox.read_file(path)
+    assert (await sandbox.exec("echo alive")).stdout == "alive\n"
+
+
 async def test_a_command_is_killed_at_its_time_limit_with_all_that_it_started(sandbox: Sandbox) -> None:
     result = await sandbox.exec("echo begun; sleep 1000 & sleep 1000", timeout=0.2)
     assert result.timed_out
@@ -167,6 +178,32 @@ async def test_a_cell_that_can_not_be_interrupted_loses_the_state(sandbox: Sandb
     assert "NameError" in str((await sandbox.python("kept")).traceback)
 
 
+async def test_a_cell_may_end_before_its_interpreter_has_begun(backend: str) -> None:
+    async with await create(SandboxSpec(), backend) as sandbox:
+        result = await sandbox.python("while True: pass", timeout=1e-6)
+        assert result.timed_out
+        assert (await sandbox.python("1 + 1")).value == "2"
+
+
+async def test_an_interpreter_that_takes_no_cell_is_ended_at_the_time_limit(sandbox: Sandbox) -> None:
+    code = "import os, signal, threading\nthreading.Timer(0.1, os.kill, (os.getpid(), signal.SIGSTOP)).start()\nos.getpid()"
+    pid = (await sandbox.python(code)).value
+    while "T (stopped)" not in (await sandbox.exec(f"cat /proc/{pid}/status")).stdout:
+        pass
+    waiting = asyncio.ensure_future(sandbox.python("1  # " + "more than its socket holds" * 100_000, timeout=0.2))
+    assert (await sandbox.exec("echo others go on")).stdout == "others go on\n"
+    result = await waiting
+    assert (result.timed_out, result.state_is_lost) == (True, True)
+    assert (await sandbox.python("1 + 1")).value == "2"
+
+
+async def test_the_cpu_time_of_a_cell_is_that_of_what_it_starts_too(backend: str) -> None:
+    async with await create(SandboxSpec(cpu_seconds=0.5), backend) as sandbox:
+        result = await sandbox.python("import subprocess\nsubprocess.run(['sh', '-c', 'while :; do :; done'])", timeout=100)
+        assert (result.timed_out, result.state_is_lost) == (True, False)
+        assert "KeyboardInterrupt" in str(result.traceback)
+
+
 async def test_an_interpreter_that_ends_loses_the_state(sandbox: Sandbox) -> None:
     result = await sandbox.python("import os; print('last words'); os._exit(3)")
     assert (result.state_is_lost, result.timed_out, result.stdout) == (True, False, "last words\n")
@@ -183,6 +220,12 @@ async def test_cells_wait_for_those_before_them(sandbox: Sandbox) -> None:
 async def test_what_a_cell_defines_can_be_pickled(sandbox: Sandbox) -> None:
     result = await sandbox.python("import pickle\nclass A:\n    x = 3\npickle.loads(pickle.dumps(A())).x")
     assert result.value == "3", result.traceback
+
+
+async def test_what_is_not_unicode_is_shown_with_escapes(sandbox: Sandbox) -> None:
+    code = "class Odd:\n    def __repr__(self): return '\\ud800'\n"
+    assert (await sandbox.python(code + "Odd()")).value == "\\ud800"
+    assert str((await sandbox.python("raise ValueError('\\ud800')")).traceback).endswith("ValueError: \\ud800")
 
 
 async def test_a_long_value_is_cut(sandbox: Sandbox) -> None:

@@ -67,8 +67,7 @@ class Sandbox(ABC):
             working_dir: Where it runs, relative to the sandbox's working directory.
 
         Raises:
-            ConfigurationError: If an argument can't be used.
-            FileNotFoundError: If there is no such working directory.
+            ConfigurationError: If an argument can't be used. A working directory that is not there is the command's failure (exit code 127).
             SandboxError: If the sandbox has ended.
         """
 

@@ -95,6 +95,8 @@ class Agent:
             except OSError as error:
                 named = [error.errno or errno.EIO, error.strerror or str(error), error.filename]
                 self.send({"id": message["id"], "error": named})
+            except ValueError as error:  # a path that no file can have: with a NUL, or of what is not Unicode
+                self.send({"id": message["id"], "error": [errno.EINVAL, str(error), message.get("path")]})
             else:
                 if result is not None:
                     self.answer(message["id"], result)
@@ -217,6 +219,8 @@ class Agent:
             if self.jobs and now >= self._looks_at:
                 self._looks_at = now + _TICK
                 self._bound_memory()
+                if self.worker is not None:
+                    self.worker.bound_cpu(now)
 
     def _is_busy(self) -> bool:
         return any(not isinstance(job, CellWorker) or job.cell is not None for job in self.jobs)

@@ -47,6 +47,11 @@ def _take(channel: socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
+def _printable(text: str) -> str:
+    """Return a text with escapes for what is not Unicode (lone surrogates), which nobody could write or send."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _send(channel: socket.socket, value: Any) -> None:
     data = json.dumps(value).encode()
     channel.sendall(len(data).to_bytes(4, "big") + data)
@@ -76,11 +81,11 @@ def _run(code: str, number: int, namespace: dict[str, Any], most: int) -> dict[s
             value = eval(last, namespace)
             if value is not None:
                 namespace["_"] = value
-                text = repr(value)
+                text = _printable(repr(value))
         _is_running = False
     except BaseException as error:
         _is_running = False
-        return {"value": None, "traceback": _render(error)[-most:], "is_cut": False}
+        return {"value": None, "traceback": _printable(_render(error))[-most:], "is_cut": False}
     finally:
         _is_running = False
         _flush()

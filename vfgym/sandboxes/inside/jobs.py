@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _GRACE = 0.5
 """Seconds that a cell has to end after it was interrupted."""
 _CHUNK = 1 << 18
+_MOST_READS = 8
+"""More than empty a pipe, which holds 1 MiB at most."""
 
 BOOTSTRAP = """
 import socket, sys, types
@@ -41,16 +43,16 @@ class Output:
         self.kept = bytearray()
         self.is_cut = False
 
-    def read(self) -> bool:
-        """Read once; return whether there may be more."""
+    def read(self) -> int | None:
+        """Read once; return how many bytes there were, 0 at the end and None where there is nothing now."""
         try:
             data = os.read(self.descriptor, _CHUNK)
         except BlockingIOError:
-            return False
+            return None
         room = self.most - len(self.kept)
         self.kept += data[:room]
         self.is_cut = self.is_cut or len(data) > room
-        return bool(data)
+        return len(data)
 
     def take(self) -> str:
         """Return what was kept, as base64, and forget it."""
@@ -71,7 +73,7 @@ class Job:
         agent.watch(process.status, self._read_status)
 
     def _read(self, output: Output) -> None:
-        if not output.read():
+        if output.read() == 0:
             self.agent.unwatch(output.descriptor)  # closed by all who could write to it
 
     def _read_status(self) -> None:
@@ -79,10 +81,11 @@ class Job:
             self.end()
 
     def drain(self) -> None:
-        """Read what there still is in the pipes."""
+        """Read what there still is in the pipes, but not for ever what somebody goes on to write."""
         for output in self.outputs:
-            while output.read():
-                pass
+            for _ in range(_MOST_READS):
+                if not output.read():
+                    break
 
     def end(self) -> None:
         """Kill what the program has left, and let go of it."""
@@ -167,14 +170,16 @@ class CellWorker(Job):
         with theirs:
             process = Process([agent.python, "-c", BOOTSTRAP], agent.env, agent.files.working_dir, agent.worker_limits, theirs.fileno())
         super().__init__(agent, process)
+        ours.setblocking(False)
         self.channel = ours
+        self._unsent = bytearray()
         self._received = bytearray()
         self._cell: dict[str, Any] | None = None
         self._deadline: float | None = None
         self._kills_at: float | None = None
         self._cpu_until = 0.0
         self.timed_out = False
-        agent.watch(ours.fileno(), self._receive)
+        agent.watch(ours.fileno(), self._serve)
         self._send(agent.cells_source.encode())
 
     def run(self, cell: dict[str, Any]) -> None:
@@ -182,21 +187,39 @@ class CellWorker(Job):
         self._cell, self.timed_out, self._kills_at = cell, False, None
         self._deadline = None if cell["timeout"] is None else time.monotonic() + cell["timeout"]
         if self.agent.most_cpu_seconds is not None:
-            self._cpu_until = cpu_seconds(self.process.main) + self.agent.most_cpu_seconds
+            self._cpu_until = cpu_seconds(self.process.keeper) + self.agent.most_cpu_seconds
         for output in self.outputs:
             output.is_cut = False
         data = json.dumps({"code": cell["code"], "count": cell["count"], "most": self.agent.most_output}).encode()
         self._send(data)
 
     def _send(self, data: bytes) -> None:
+        self._unsent += len(data).to_bytes(4, "big") + data
+        self._write()
+
+    def _serve(self) -> None:
+        if self._unsent:
+            self._write()
+        self._receive()
+
+    def _write(self) -> None:
+        """Write what can be written now; the rest when there is room, if the interpreter goes on to read."""
         try:
-            self.channel.sendall(len(data).to_bytes(4, "big") + data)
+            while self._unsent:
+                del self._unsent[: self.channel.send(self._unsent)]
+        except BlockingIOError:
+            pass
         except OSError:  # it has ended, or has closed its end
+            self._unsent.clear()
             self.process.kill()
+        self.agent.unwatch(self.channel.fileno())
+        self.agent.watch(self.channel.fileno(), self._serve, selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0))
 
     def _receive(self) -> None:
         try:
             data = self.channel.recv(_CHUNK)
+        except BlockingIOError:
+            return
         except OSError:
             data = b""
         self._received += data
@@ -238,14 +261,17 @@ class CellWorker(Job):
 
     def look(self, now: float) -> None:
         """Interrupt, and then kill, a cell whose time is up."""
-        if self._cell is None:
-            return
-        is_over = self._deadline is not None and now >= self._deadline
         if self._kills_at is not None:
             if now >= self._kills_at:
                 self.process.kill()
                 self._kills_at = None
-        elif is_over or (self.agent.most_cpu_seconds is not None and cpu_seconds(self.process.main) > self._cpu_until):
+        elif self._deadline is not None and now >= self._deadline:
+            self.interrupt(now)
+
+    def bound_cpu(self, now: float) -> None:
+        """Interrupt a cell that has used its CPU time, itself or by what it has started."""
+        is_running = self._cell is not None and self._kills_at is None
+        if is_running and self.agent.most_cpu_seconds is not None and cpu_seconds(self.process.keeper) > self._cpu_until:
             self.interrupt(now)
 
     def interrupt(self, now: float) -> None:

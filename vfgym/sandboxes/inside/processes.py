@@ -107,9 +107,10 @@ class Process:
                 pass
 
     def interrupt(self) -> None:
-        """Send the program's process group what Ctrl-C sends."""
+        """Send the program's process group what Ctrl-C sends, if it is known to have begun."""
         try:
-            os.killpg(self.main, signal.SIGINT)
+            if self.main:  # group 0 is the agent's own
+                os.killpg(self.main, signal.SIGINT)
         except OSError:
             pass
 
@@ -178,6 +179,9 @@ def _execute(
     except OSError as error:
         os.write(2, f"{error.filename if error.filename == folder else argv[0]}: {error.strerror}\n".encode("utf-8", "replace"))
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    except ValueError as error:  # a text that the system can't be given
+        os.write(2, f"{argv[0]}: {error}\n".encode("utf-8", "replace"))
+        os._exit(126)
 
 
 def _limit(kind: int | None, most: int) -> None:
@@ -280,11 +284,13 @@ def share_of_memory(pid: int) -> int | None:
         return None
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and of what it has waited for; 0.0 where this is not to be known."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(keeper: int) -> float:
+    """Return the CPU time of all that runs below a keeper, and of what has ended there; 0.0 where this is not to be known."""
+    ticks = 0
+    for pid in (keeper, *find_processes([keeper])):
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                ticks += sum(map(int, file.read().rpartition(b")")[2].split()[11:15]))
+        except OSError:
+            continue  # it has just ended
+    return ticks / os.sysconf("SC_CLK_TCK")
