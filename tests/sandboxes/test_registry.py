@@ -25,6 +25,7 @@ from vfgym.sandboxes.registry import remove_left
 async def main():
     sandbox = await create(SandboxSpec(), sys.argv[1])
     asyncio.ensure_future(sandbox.exec("setsid sleep 1000 & sleep 1000"))
+    await sandbox.exec("mkdir -p shut/in; touch shut/in/file; chmod 000 shut/in shut")
     await sandbox.python("import subprocess; child = subprocess.Popen(['sleep', '1000'])")
     if sys.argv[2] == "agent":  # what a command of an unsafe sandbox may do
         await asyncio.wait([asyncio.ensure_future(sandbox.exec("kill -9 $(ps -o ppid= -p $PPID)"))], timeout=5)

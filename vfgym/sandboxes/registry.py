@@ -9,7 +9,6 @@ import atexit
 import json
 import logging
 import os
-import shutil
 import signal
 import tempfile
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vfgym.errors import SandboxError
+from vfgym.sandboxes.inside.files import remove_below
 
 logger = logging.getLogger(__name__)
 
@@ -86,8 +86,6 @@ def _folder() -> Path:
 
 def add(record: Record, remover: Remover) -> None:
     """Write down a sandbox, before there is anything to remove, or anew when there is more."""
-    if not _own:
-        atexit.register(_remove_own)
     _own[record.id] = record, remover
     path = _folder() / f"{record.id}.json"
     path.with_suffix(".new").write_text(json.dumps(asdict(record)))
@@ -107,6 +105,9 @@ def _remove_own() -> None:
             remove(record, remover)
         except Exception:
             logger.exception("%s could not be removed", record.id)
+
+
+atexit.register(_remove_own)
 
 
 def remove_left(removers: dict[str, Any]) -> None:
@@ -129,7 +130,13 @@ def remove_local(record: Record) -> None:
     if record.folder is not None:
         for pid in _find_by_environment(record.folder):
             _kill(pid)
-        shutil.rmtree(record.folder, ignore_errors=True)
+        remove_below(record.folder)  # also what its commands let nobody read
+        try:
+            os.rmdir(record.folder)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            logger.warning("the folder of %s could not be removed: %s", record.id, error)
 
 
 def _find_by_environment(text: str) -> list[int]:
