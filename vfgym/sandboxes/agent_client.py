@@ -202,7 +202,7 @@ class AgentClient:
         try:
             self._received += self._pipe.decode(data)
             self._take_frames()
-        except (ValueError, KeyError, TypeError, AttributeError, LookupError) as error:  # of an agent that is not ours any more
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:  # of an agent that is not ours any more
             self._end_here(f"the sandbox sent what can't be read: {error!r}")
 
     def _take_frames(self) -> None:

@@ -57,7 +57,7 @@ class Sandbox(ABC):
         env: Mapping[str, str] | None = None,
         working_dir: str | None = None,
     ) -> ExecResult:
-        """Run a command, and end whatever it leaves behind. Several may run at once. Cancelling this kills it.
+        """Run a command, and end whatever it leaves behind. Up to 128 may run at once. Cancelling this kills it.
 
         Args:
             command: A line for the shell (bash, or sh where there is none), or a program with its arguments.
@@ -67,7 +67,7 @@ class Sandbox(ABC):
             working_dir: Where it runs, relative to the sandbox's working directory.
 
         Raises:
-            ConfigurationError: If an argument can't be used. A working directory that is not there is the command's failure (exit code 127).
+            ConfigurationError: If an argument can't be used. A working directory that is not there is the command's failure, 127.
             SandboxError: If the sandbox has ended.
         """
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _TICK = 0.1
 """Seconds between two looks at memory and CPU time."""
+_MOST_COMMANDS = 128
+"""At once: each has four pipes, and the agent may have 1024 open files where nobody has allowed more."""
 
 
 class Agent:
@@ -116,6 +118,8 @@ class Agent:
         command = request["command"]
         request["command"] = [self.shell, "-c", command] if isinstance(command, str) else command
         try:
+            if sum(isinstance(job, Command) for job in self.jobs) >= _MOST_COMMANDS:
+                raise OSError(errno.EAGAIN, f"More than {_MOST_COMMANDS} commands at once")
             self.jobs.add(Command(self, request))
         except OSError as error:  # as a shell has it that can't start a program
             self.answer(request["id"], describe_failure(error))

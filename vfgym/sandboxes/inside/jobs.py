@@ -238,7 +238,7 @@ class CellWorker(Job):
         try:
             said = json.loads(body)
             value, trace, is_cut = said["value"], said["traceback"], bool(said["is_cut"])
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):  # a cell has written nonsense
             self.process.kill()
             return
         self.drain()
