@@ -12,6 +12,7 @@ import pytest
 
 from tests.sandboxes.making import need
 from tests.workers.processes import descendants, end_of
+from vfgym.errors import SandboxError
 from vfgym.sandboxes import SandboxSpec, backends, create
 from vfgym.sandboxes.registry import remove_left
 
@@ -75,6 +76,24 @@ def test_a_process_that_ends_by_itself_leaves_nothing(tmp_path: Path) -> None:
         assert owner.wait(60) == 0
     assert [path.name for path in tmp_path.rglob("*")] == [f"vfgym-sandboxes-{os.geteuid()}"]
     assert _running_in(tmp_path) == []
+
+
+async def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("of the host")
+    async with await create(SandboxSpec(), "unsafe") as sandbox:
+        await sandbox.exec(f'cd "$HOME/.." && rm -r * && mv "$PWD" {tmp_path}/moved && ln -s {tmp_path}/other "$PWD"')
+        assert [path.is_symlink() for path in tmp_path.glob("vfgym-sandbox-*")] == [True]
+    assert (tmp_path / "other" / "file").read_text() == "of the host"
+    assert list(tmp_path.glob("vfgym-sandbox-*")) == []
+
+
+async def test_where_sandboxes_can_not_be_written_down_none_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
+    with pytest.raises(SandboxError, match=r"where sandboxes are written down, can't be made: .*Not a directory"):
+        await create(SandboxSpec(), "unsafe")
 
 
 async def test_another_fork_can_not_use_a_sandbox_and_does_not_end_it() -> None:

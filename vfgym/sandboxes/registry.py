@@ -6,11 +6,13 @@ A file says who owns the sandbox (a process, by its id and the time when it star
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import logging
 import os
 import signal
 import tempfile
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +21,9 @@ from vfgym.errors import SandboxError
 from vfgym.sandboxes.inside.files import remove_below
 
 logger = logging.getLogger(__name__)
+
+_WRITES_WITHIN = 60.0
+"""Seconds after which nobody is writing a record any more."""
 
 
 @dataclass
@@ -74,22 +79,32 @@ def _folder() -> Path:
     """Return this user's folder of records, which nobody else can write to.
 
     Raises:
-        SandboxError: If it belongs to somebody else.
+        SandboxError: If it belongs to somebody else, or can't be made.
     """
     folder = Path(tempfile.gettempdir(), f"vfgym-sandboxes-{os.geteuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    about = folder.lstat()
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        about = folder.lstat()
+    except OSError as error:
+        raise SandboxError(f"{folder}, where sandboxes are written down, can't be made: {error}") from error
     if folder.is_symlink() or about.st_uid != os.geteuid() or about.st_mode & 0o022:
         raise SandboxError(f"{folder} must be a folder that belongs to you and that nobody else can write to; remove it, and try again")
     return folder
 
 
 def add(record: Record, remover: Remover) -> None:
-    """Write down a sandbox, before there is anything to remove, or anew when there is more."""
-    _own[record.id] = record, remover
+    """Write down a sandbox, before there is anything to remove, or anew when there is more.
+
+    Raises:
+        SandboxError: If it can't be.
+    """
     path = _folder() / f"{record.id}.json"
-    path.with_suffix(".new").write_text(json.dumps(asdict(record)))
-    path.with_suffix(".new").replace(path)
+    try:
+        path.with_suffix(".new").write_text(json.dumps(asdict(record)))
+        path.with_suffix(".new").replace(path)
+    except OSError as error:
+        raise SandboxError(f"{path}, where a sandbox is written down, can't be written: {error}") from error
+    _own[record.id] = record, remover
 
 
 def remove(record: Record, remover: Remover) -> None:
@@ -112,13 +127,20 @@ atexit.register(_remove_own)
 
 def remove_left(removers: dict[str, Any]) -> None:
     """Remove what processes left that have ended."""
-    for path in _folder().glob("*.json"):
+    folder = _folder()
+    for path in folder.glob("*.new"):  # of one that was killed while it wrote this
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _WRITES_WITHIN:
+                path.unlink()
+    for path in folder.glob("*.json"):
         try:
             record = Record(**json.loads(path.read_text()))
             if record.backend not in removers or _is_running(record.owner):
                 continue
             removers[record.backend].remove(record)
             path.unlink(missing_ok=True)
+        except FileNotFoundError:  # closed meanwhile, or removed by another process
+            continue
         except Exception:
             logger.exception("what %s names could not be removed", path)
 
@@ -130,9 +152,12 @@ def remove_local(record: Record) -> None:
     if record.folder is not None:
         for pid in _find_by_environment(record.folder):
             _kill(pid)
-        remove_below(record.folder)  # also what its commands let nobody read
         try:
-            os.rmdir(record.folder)
+            if os.path.islink(record.folder):  # by a command that has moved the folder away: what it leads to is not ours
+                os.unlink(record.folder)
+            else:
+                remove_below(record.folder)  # also what its commands let nobody read
+                os.rmdir(record.folder)
         except FileNotFoundError:
             pass
         except OSError as error:
