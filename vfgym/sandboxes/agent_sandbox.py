@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,24 @@ class AgentSandbox(Sandbox):
     def is_alive(self) -> bool:
         """Whether anything can still be done in it."""
         return self.agent.end_reason is None
+
+    async def _wait_for_start(self, start: Coroutine[Any, Any, None], within: float) -> None:
+        """Start it and wait for its agent; close it where that fails or is cancelled.
+
+        Raises:
+            SandboxError: If it can't be started.
+        """
+        starting = asyncio.ensure_future(start)
+        try:
+            await asyncio.shield(starting)
+            await self.agent.ready(within)
+        except BaseException:
+            await asyncio.shield(asyncio.ensure_future(self._give_up(starting)))  # however often this is cancelled
+            raise
+
+    async def _give_up(self, starting: asyncio.Future[None]) -> None:
+        await asyncio.gather(starting, return_exceptions=True)  # what it has started meanwhile is to be closed
+        await self.close()
 
     async def exec(
         self,

@@ -7,6 +7,7 @@ container ends with the process that created it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import logging
@@ -84,14 +85,7 @@ class ContainerBackend(Backend):
     async def create(self, spec: SandboxSpec) -> ContainerSandbox:
         """Start a container."""
         sandbox = ContainerSandbox(spec, self)
-        starting = asyncio.ensure_future(on_thread(sandbox.start))
-        try:
-            sandbox.attach(await asyncio.shield(starting))
-            await sandbox.agent.ready(_STARTS_WITHIN)
-        except BaseException:
-            await asyncio.wait([starting])  # where this was cancelled meanwhile
-            await sandbox.close()
-            raise
+        await sandbox.start()
         if spec.start_command is not None:
             sandbox.begin(spec.start_command)
         return sandbox
@@ -148,12 +142,15 @@ class ContainerSandbox(AgentSandbox):
         self._record = registry.Record(self.id, backend.name, registry.identify(os.getpid()), container=self.id)
         self._has_started = self._is_closed = False
 
-    def start(self) -> SocketPipe:
-        """Start the container, and return the connection to it.
+    async def start(self) -> None:
+        """Start the container, and wait for its agent.
 
         Raises:
             SandboxError: If it can't be started; the text says why.
         """
+        await self._wait_for_start(on_thread(self._start), _STARTS_WITHIN)
+
+    def _start(self) -> None:
         import docker.errors
 
         api = _engine().api
@@ -172,14 +169,13 @@ class ContainerSandbox(AgentSandbox):
                 host_config=api.create_host_config(**_host_options(self.spec)),
             )
             stream = api.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-            pipe = SocketPipe(stream)
-            api.start(self.id)
+            with contextlib.ExitStack() as ends:
+                pipe = SocketPipe(stream)
+                ends.callback(pipe.close)
+                api.start(self.id)
+                ends.pop_all()
         except docker.errors.DockerException as error:
             raise SandboxError(f"a container of the image {image} could not be started: {error}") from error
-        return pipe
-
-    def attach(self, pipe: SocketPipe) -> None:
-        """Begin to talk to the agent in it."""
         # Where users of the container are root, the limit of processes is the engine's.
         settings = agent_settings(self.spec, processes=None, disk_mb=self.spec.disk_mb)
         self.agent = AgentClient(pipe, settings, {port: os.fspath(path) for port, path in self.spec.forwards.items()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -79,16 +80,14 @@ def parts_of_environment(folder: str) -> list[str]:
 
 
 class ProcessPipe:
-    """The standard streams of a child process."""
+    """Our ends of the pipes that are the standard streams of a child process."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        """Take a process that was started with pipes."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self.process = process
-        self.reading, self.writing = process.stdout.fileno(), process.stdin.fileno()
-        os.set_blocking(self.reading, False)
-        os.set_blocking(self.writing, False)
+    def __init__(self, reading: int, writing: int, errors: int, ends: contextlib.ExitStack) -> None:
+        """Take the descriptors, and what closes them."""
+        self.reading, self.writing, self._errors = reading, writing, errors
+        self._ends = ends
+        for descriptor in (reading, writing, errors):
+            os.set_blocking(descriptor, False)
 
     def decode(self, data: bytes) -> bytes:
         """Return data as it is."""
@@ -96,29 +95,40 @@ class ProcessPipe:
 
     def explain_end(self) -> str:
         """Return what it has written to its standard error, or that it was killed."""
-        assert self.process.stderr is not None
-        os.set_blocking(self.process.stderr.fileno(), False)
         try:
-            text = os.read(self.process.stderr.fileno(), 1 << 16).decode("utf-8", "replace").strip()
-        except OSError:
+            text = os.read(self._errors, 1 << 16).decode("utf-8", "replace").strip()
+        except BlockingIOError:
             text = ""
         return text[-2000:] or "its process was killed"
 
     def close(self) -> None:
         """Close our ends."""
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            assert stream is not None
-            try:
-                stream.close()
-            except OSError:  # what was still to be written
-                pass
+        self._ends.close()
+
+
+def _start_process(command: Sequence[str], **options: Any) -> tuple[subprocess.Popen[bytes], ProcessPipe]:
+    """Start a process, with options of `subprocess.Popen`; return it with our ends of its standard streams."""
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+        stdin, writing = _open_pipe(theirs, ours)
+        reading, stdout = _open_pipe(ours, theirs)
+        errors, stderr = _open_pipe(ours, theirs)
+        process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True, **options)
+        return process, ProcessPipe(reading, writing, errors, ours.pop_all())
+
+
+def _open_pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[int, int]:
+    """Open a pipe, whose ends two stacks close."""
+    reading, writing = os.pipe()
+    reader.callback(os.close, reading)
+    writer.callback(os.close, writing)
+    return reading, writing
 
 
 class ProcessSandbox(AgentSandbox):
     """A sandbox that is a process of this machine, and ends with it."""
 
     def __init__(self, spec: SandboxSpec, backend: Backend, folder: str | None = None) -> None:
-        """Make one that was not started, with a folder of its own that is removed with it."""
+        """Make one that was not started; a folder is made, and removed, with it."""
         super().__init__(spec)
         self.backend = backend.name
         self.snapshots_have_all_files = backend.snapshots_have_all_files
@@ -138,29 +148,21 @@ class ProcessSandbox(AgentSandbox):
         """
         registry.add(self._record, self._remover)
         # By the thread of the background loop, which does not end before us: bubblewrap ends with the thread that started it.
-        starting = asyncio.ensure_future(on_background_loop(self._start, command, env, settings, pass_fds, cwd))
-        try:
-            await asyncio.shield(starting)
-            await self.agent.ready(_STARTS_WITHIN)
-        except BaseException:
-            await asyncio.wait([starting])  # where this was cancelled meanwhile
-            await self.close()
-            raise
+        await self._wait_for_start(on_background_loop(self._start, command, env, settings, pass_fds, cwd), _STARTS_WITHIN)
 
     async def _start(
         self, command: Sequence[str], env: dict[str, str], settings: dict[str, Any], pass_fds: Sequence[int], cwd: str | None
     ) -> None:
-        pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, pass_fds=pass_fds, bufsize=0, start_new_session=True
-            )
+            if self._record.folder is not None:
+                os.mkdir(self._record.folder, 0o700)
+            self._process, pipe = _start_process(command, env=env, cwd=cwd, pass_fds=pass_fds)
         except OSError as error:
             raise SandboxError(f"the sandbox could not be started: {error}") from error
+        forwards = {port: os.fspath(path) for port, path in self.spec.forwards.items()}
+        self.agent = AgentClient(pipe, settings, forwards)
         self._record.process = registry.identify(self._process.pid)
         registry.add(self._record, self._remover)
-        forwards = {port: os.fspath(path) for port, path in self.spec.forwards.items()}
-        self.agent = AgentClient(ProcessPipe(self._process), settings, forwards)
 
     async def close(self) -> None:
         """End the process with everything below it: see `Sandbox.close`."""
@@ -174,10 +176,14 @@ class ProcessSandbox(AgentSandbox):
     def _wait(self) -> None:
         try:
             if self._process is not None:
-                self._process.wait(_ENDS_WITHIN)
-        except subprocess.TimeoutExpired:
-            assert self._process is not None
-            self._process.kill()
-            self._process.wait()
+                _wait_or_kill(self._process)
         finally:
             registry.remove(self._record, self._remover)
+
+
+def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_ENDS_WITHIN)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 
 from vfgym.errors import ConfigurationError
@@ -40,7 +41,7 @@ class UnsafeBackend(Backend):
 
     async def create(self, spec: SandboxSpec) -> ProcessSandbox:
         """Start a process."""
-        folder = tempfile.mkdtemp(prefix="vfgym-sandbox-")
+        folder = os.path.join(tempfile.gettempdir(), f"vfgym-sandbox-{secrets.token_hex(8)}")
         sandbox = ProcessSandbox(spec, self, folder)
         interpreter = find_interpreter()
         env = {
