@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import vfgym
 from vfgym import Rubric, SingleTurnEnv
-from vfgym.cli.compare import _print_comparison
+from vfgym.cli.eval import _print_comparison
 from vfgym.messages import Message, UserMessage
 from vfgym.results import GenerateOutputs, load_results, summarize
 from vfgym.results.statistics import pass_all, pass_at

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from vfgym.cli.conventions import AsJson, Exit
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
 
@@ -146,7 +147,7 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Let agents and models play an environment's evaluation tasks, and compare them."""
-    from vfgym.cli.compare import EvalSettings, Models, compare
+    from vfgym.cli.eval import EvalSettings, Models, compare_agents
 
     ids = _parse_ids(example_ids)
     settings = EvalSettings(
@@ -175,7 +176,7 @@ def evaluate(
         client_type=client_type,
         sampling_args=_parse_object(sampling_args, "--sampling-args"),
     )
-    raise typer.Exit(compare(settings, agent or (), models, plot))
+    raise typer.Exit(compare_agents(settings, agent or (), models, plot))
 
 
 @app.command("check")
@@ -183,12 +184,12 @@ def check(env_id: EnvId, debug: Debug = False) -> None:
     """Check an environment, or a Gymnasium game as a chat environment, against the promises that every environment keeps."""
     from vfgym.cli.show import print_checks
 
-    raise typer.Exit(0 if print_checks(env_id) else 1)
+    raise typer.Exit(Exit.GOOD if print_checks(env_id) else Exit.NOT_GOOD)
 
 
 @app.command("sandboxes")
 def sandboxes(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Show which sandboxes work on this machine, what each protects, and how to install what is missing."""

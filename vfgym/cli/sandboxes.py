@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
+from vfgym.cli.conventions import print_json
 from vfgym.cli.table import print_table
 from vfgym.output.terminal import echo
 from vfgym.sandboxes import Probe, backends
@@ -16,7 +16,7 @@ def print_sandboxes(as_json: bool) -> None:
     """Print a table of the backends, or all that is known of them as JSON."""
     probes = {name: backend.probe() for name, backend in backends().items()}
     if as_json:
-        echo(json.dumps({name: _as_dict(probe) for name, probe in probes.items()}, indent=2))
+        print_json({name: _as_dict(probe) for name, probe in probes.items()})
         return
     rows = [
         [name, "yes" if probe.works else "no", *(probe.protects.get(what, "not protected") for what in _PROTECTED)]

@@ -18,6 +18,7 @@ from vfgym.agents.isolated import IsolatedAgent
 from vfgym.agents.loading import load_agent
 from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
+from vfgym.cli.conventions import Exit
 from vfgym.cli.environments import check_id
 from vfgym.cli.table import print_table
 from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
@@ -31,11 +32,6 @@ from vfgym.results.files import METADATA, default_results_path
 from vfgym.runs import evaluate
 from vfgym.state import UNREADABLE
 from vfgym.wrappers.to_chat import import_id
-
-FAILED = 1
-"""Exit code where the failures of an agent leave it without a mean, and where all rollouts of all agents failed."""
-INTERRUPTED = 130
-"""Exit code of a command that Ctrl-C or the end of the input stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +112,7 @@ class Contestant(NamedTuple):
     """What stands in the table: the name, and which of the two it is where both have it."""
 
 
-def compare(settings: EvalSettings, names: Sequence[str], models: Models, plot: Path | None) -> int:
+def compare_agents(settings: EvalSettings, names: Sequence[str], models: Models, plot: Path | None) -> int:
     """Let each agent and each model play, and print a table.
 
     Returns:
@@ -164,7 +160,7 @@ def compare(settings: EvalSettings, names: Sequence[str], models: Models, plot: 
         _print_comparison(results)
         is_kept = path is not None and (path / METADATA).is_file()
         echo(f"\nstopped: what was finished is in {path}" if is_kept else "\nstopped")
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except Exception as error:
         _print_comparison(results)
         if not is_permanent_refusal(error):
@@ -184,7 +180,7 @@ def compare(settings: EvalSettings, names: Sequence[str], models: Models, plot: 
             raise Error(f"the plot {plot} cannot be drawn: {error}") from error
         echo(f"plot: {plot}")
     has_means = all(result["metadata"]["avg_reward"] is not None for result in results.values())
-    return 0 if has_means and any(not row["failed"] for result in results.values() for row in result["outputs"]) else FAILED
+    return Exit.GOOD if has_means and any(not row["failed"] for result in results.values() for row in result["outputs"]) else Exit.NOT_GOOD
 
 
 def _contestants(settings: EvalSettings, names: Sequence[str], models: Models, config: ClientConfig | None) -> Iterator[Contestant]:
