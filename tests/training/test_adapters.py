@@ -70,6 +70,7 @@ def test_a_method_has_the_signature_and_the_docstring_of_its_tool() -> None:
         ({"enum": [[1]]}, Any),
         ({"$ref": "#/$defs/Tree"}, list[Any]),
         ({}, Any),
+        (True, Any),
     ],
 )
 def test_type_hints_say_what_schemas_do(schema: Any, hint: Any) -> None:
@@ -81,6 +82,26 @@ def test_type_hints_say_what_schemas_do(schema: Any, hint: Any) -> None:
 def test_a_tool_that_cannot_be_a_method_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"the tool '{name}' cannot be a method"):
         make_method(Tool(name=name, description="", parameters={"type": "object"}), ToolEpisodes._call)
+
+
+@pytest.mark.parametrize("name", ["two words", "class", "self"])
+def test_an_argument_that_python_cannot_have_is_refused(name: str) -> None:
+    tool = Tool(name="look", description="", parameters={"type": "object", "properties": {name: {}}})
+    with pytest.raises(ConfigurationError, match=f"the argument '{name}' of the tool 'look' cannot be a Python argument"):
+        make_method(tool, ToolEpisodes._call)
+
+
+def test_a_method_takes_no_more_arguments_than_its_tool() -> None:
+    with pytest.raises(TypeError, match="takes at most 3 arguments, got 4"):
+        make_episodes(environments.make_sums()).add(1, 2, "ones", "more")
+
+
+@pytest.mark.parametrize(
+    "nested", ['{"name":' * 100_000 + "}" * 100_000, '{"name": "add", "arguments": ' + "[" * 100_000 + "]" * 100_000 + "}"]
+)
+def test_a_call_that_is_nested_too_deep_to_be_read_stays_text(nested: str) -> None:
+    text = f"<tool_call>{nested}</tool_call>"
+    assert read_answer(text, [{}]) == AssistantMessage(text)
 
 
 def test_an_argument_that_python_cannot_name_is_refused() -> None:

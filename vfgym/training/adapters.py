@@ -141,5 +141,5 @@ def _parts(message: Message) -> list[str]:
 def _value(arguments: str) -> Any:
     try:
         return json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments

@@ -54,7 +54,7 @@ def parse_text(text: str) -> Parsed:
             call = json.loads(each)
             arguments = call.get("arguments", call.get("parameters", {}))
             calls.append(ToolCall(f"call_{number}", str(call["name"]), arguments if isinstance(arguments, str) else json.dumps(arguments)))
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, AttributeError, RecursionError):
             return Parsed(rest, thought and thought[1].strip(), [])  # the environment hears what was written
     content = _CALL.sub("", rest).strip() if calls and written != [rest] else None if calls else rest
     return Parsed(content or (None if calls else ""), thought and thought[1].strip(), calls)

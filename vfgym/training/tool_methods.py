@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import keyword
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Union
 
@@ -117,11 +118,13 @@ def make_method(tool: Tool, call: Callable[[Any, str, dict[str, Any]], str]) -> 
     required: Any = tool.parameters.get("required", [])
     names = sorted(properties, key=lambda name: name not in required)  # those without a default come first
     for name in names:
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name) or name == "self":
             raise ConfigurationError(f"the argument {name!r} of the tool {tool.name!r} cannot be a Python argument: give it another name")
     hints = {name: hint_of(properties[name], definitions) for name in names}
 
     def method(self: Any, *args: Any, **kwargs: Any) -> str:
+        if len(args) > len(names):
+            raise TypeError(f"{tool.name}() takes at most {len(names)} arguments, got {len(args)}")
         return call(self, tool.name, {**dict(zip(names, args, strict=False)), **kwargs})
 
     either = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -136,17 +139,19 @@ def make_method(tool: Tool, call: Callable[[Any, str, dict[str, Any]], str]) -> 
     return method
 
 
-def hint_of(schema: Mapping[str, Any], definitions: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> Any:
+def hint_of(schema: Mapping[str, Any] | bool, definitions: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> Any:
     """Return the type hint that says what a JSON schema does, as far as one can.
 
     >>> hint_of({"enum": ["left", "right"]}, {}), hint_of({"type": "array", "items": {"type": "integer"}}, {})
     (typing.Literal['left', 'right'], list[int])
 
     Args:
-        schema: The schema of one value.
+        schema: The schema of one value; True admits any.
         definitions: The schemas that it refers to, by name.
         seen: Names that it stands inside of: a schema that refers to itself may be anything there.
     """
+    if isinstance(schema, bool):
+        return Any
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
         return Any if name in seen or name not in definitions else hint_of(definitions[name], definitions, seen | {name})
