@@ -161,6 +161,16 @@ def test_rewards_are_those_of_wrappers() -> None:
     assert episodes.get_reward() == -2.0
 
 
+def test_methods_need_an_episode() -> None:
+    episodes = make_episodes(environments.make_sums())
+    with pytest.raises(ResetNeeded, match="no episode has begun"):
+        episodes.get_reward()
+    with pytest.raises(ResetNeeded, match="no episode has begun"):
+        episodes.add(a=1, b=2)
+    episodes.reset()
+    assert episodes.get_reward() == 0.0
+
+
 def test_an_environment_without_tools_has_no_methods() -> None:
     with pytest.raises(ConfigurationError, match=r"SingleTurnEnv has no tools.*as_tool=True"):
         make_class(environments.make_guess(), "a trainer")

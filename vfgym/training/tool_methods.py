@@ -14,7 +14,7 @@ from typing import Any, Literal, Union
 
 from vfgym.agents.base import seat_of
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.tools import Tool
 from vfgym.training.adapters import Env, added_messages, write_text
 
@@ -32,7 +32,8 @@ class ToolEpisodes:
         """Play on an environment of one's own."""
         self._env = env
         self._seat = seat_of(env)
-        self._num_resets = self._num_calls = 0
+        self._num_resets = 0
+        self._begin([])
 
     def reset(self, **row: Any) -> str | None:
         """Begin an episode, and return what its prompt says where the row does not have it.
@@ -45,12 +46,19 @@ class ToolEpisodes:
         seed = int(row["example_id"]) if is_known else self._num_resets
         options = {name: row[name] for name in ("example_id", "split") if is_known and row.get(name) is not None}
         self._num_resets += not is_known
-        self._num_calls, self._return, self._is_over = 0, 0.0, False
-        self._seen, _ = self._env.reset(seed=seed, options=options)
+        observation, _ = self._env.reset(seed=seed, options=options)
+        self._begin(observation)
         return None if is_known else write_text(self._seen)
 
+    def _begin(self, observation: Sequence[Message]) -> None:
+        self._seen, self._num_calls, self._return, self._is_over = observation, 0, 0.0, False
+
     def get_reward(self) -> float:
-        """Return what the episode earned. One that is still running ends here, as a limit would end it."""
+        """Return what the episode earned. One that is still running ends here, as a limit would end it.
+
+        Raises:
+            ResetNeeded: If no episode has begun, as where a tool is called then.
+        """
         if not self._is_over:
             _, reward, _, _, _ = self._seat.truncate()
             self._return, self._is_over = self._return + float(reward), True
