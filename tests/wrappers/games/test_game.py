@@ -221,6 +221,7 @@ class Answering(vfgym.GameEnv):
         (lambda: Turn(["text"]), r"Turn\.messages\[0\]: expected a chat message .*, got str: 'text'"),  # type: ignore[list-item]
         (lambda: Turn(["text"], 1.0, terminated=True), r"Turn\.messages\[0\]"),  # type: ignore[list-item]
         (lambda: Turn([], np.array([1.0])), r"Turn\.reward must be a number, got array\(\[1\.\]\)"),  # type: ignore[arg-type]
+        (lambda: Turn([], 10**400), r"Turn\.reward must be a number, got 1000"),
         (lambda: Turn([], None), r"Turn\.reward must be a number, got None"),  # type: ignore[arg-type]
     ],
 )

@@ -48,7 +48,7 @@ class Turn:
         if self.reward.__class__ is not float:
             try:
                 self.reward = float(self.reward)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise TypeError(f"Turn.reward must be a number, got {self.reward!r}") from None
 
 
