@@ -35,11 +35,14 @@ def test_files_go_where_docker_would_put_them(folder: Path) -> None:
     copy ["data.txt", "src", "/all/"]
     WORKDIR sub
     ADD src .
+    COPY data.txt /app
+    COPY data.txt ..
     LABEL any=thing
     CMD ["sh"]
     """
     copies = [("data.txt", "/app/input.txt"), ("data.txt", "/app/inside/data.txt"), ("data.txt", "/all/data.txt"), ("src", "/all")]
-    assert read(folder, text) == ("/app/sub", {"MODE": "fast", "NAME": "a b"}, [*copies, ("src", "/app/sub")])
+    copies += [("src", "/app/sub"), ("data.txt", "/app/data.txt"), ("data.txt", "/app/data.txt")]
+    assert read(folder, text) == ("/app/sub", {"MODE": "fast", "NAME": "a b"}, copies)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,14 @@ def test_files_go_where_docker_would_put_them(folder: Path) -> None:
         "COPY $SOURCE /b",
         "ADD https://example.com/a.tar /b",
         "USER nobody",
+        "ENV",
+        "ENV NAME",
+        "ENV NAME='open",
+        "ENV A=1 and more",
+        "WORKDIR",
+        "COPY data.txt",
+        'COPY ["data.txt" "/b"]',
+        "COPY [1, 2]",
     ],
 )
 def test_what_needs_a_build_is_named(line: str, folder: Path) -> None:

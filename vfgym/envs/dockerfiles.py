@@ -44,11 +44,12 @@ def read_layout(folder: Path) -> Layout:
             if stages > 1:
                 raise NeedsBuild(f"it has several stages ({line})")
         elif keyword == "WORKDIR":
-            layout.working_dir = posixpath.normpath(posixpath.join(layout.working_dir, _plain(rest, line)))
+            [inside] = _words(rest, line, least=1)[:1]
+            layout.working_dir = posixpath.normpath(posixpath.join(layout.working_dir, inside))
         elif keyword == "ENV":
-            layout.env |= _variables(_plain(rest, line))
+            layout.env |= _variables(_words(rest, line, least=1), line)
         elif keyword in ("COPY", "ADD"):
-            layout.copies += _copies(folder, _plain(rest, line), layout.working_dir, line)
+            layout.copies += _copies(folder, _words(rest, line, least=2), layout, line)
         elif keyword not in _WITHOUT_EFFECT:
             raise NeedsBuild(f"it has the line {line!r}")
     return layout
@@ -62,24 +63,35 @@ def _instructions(text: str) -> list[tuple[str, str]]:
     return [(keyword.upper(), rest.strip()) for keyword, _, rest in parts]
 
 
-def _plain(rest: str, line: str) -> str:
+def _words(rest: str, line: str, least: int) -> list[str]:
+    """Return the words of an instruction, of which it needs a number at least."""
+    try:
+        words = json.loads(rest) if rest.startswith("[") else shlex.split(rest)
+    except ValueError as error:
+        raise NeedsBuild(f"it has the line {line!r}, which cannot be read: {error}") from None
+    if len(words) < least or not all(isinstance(word, str) for word in words):
+        raise NeedsBuild(f"it has the line {line!r}, which needs {least} or more words")
     if "$" in rest or "<<" in rest or rest.startswith("--"):
         raise NeedsBuild(f"it has the line {line!r}")
-    return rest
+    return words
 
 
-def _variables(rest: str) -> dict[str, str]:
+def _variables(words: list[str], line: str) -> dict[str, str]:
     """Return what ``ENV a=1 b=2``, or the older ``ENV a 1``, sets."""
-    words = shlex.split(rest)
-    if "=" not in words[0]:
-        return {words[0]: rest.partition(" ")[2].strip()}
-    return dict(word.split("=", 1) for word in words if "=" in word)
+    if "=" not in words[0] and len(words) > 1:
+        return {words[0]: " ".join(words[1:])}
+    pairs = [word.partition("=") for word in words]
+    if not all(name and equals for name, equals, _ in pairs):
+        raise NeedsBuild(f"it has the line {line!r}, and a variable is NAME=VALUE")
+    return {name: value for name, _, value in pairs}
 
 
-def _copies(folder: Path, rest: str, working_dir: str, line: str) -> list[tuple[Path, str]]:
-    *sources, target = json.loads(rest) if rest.startswith("[") else shlex.split(rest)
-    into = posixpath.join(working_dir, target)
-    is_folder = into.endswith(("/", "/.")) or len(sources) > 1
+def _copies(folder: Path, words: list[str], layout: Layout, line: str) -> list[tuple[Path, str]]:
+    *sources, target = words
+    into = posixpath.join(layout.working_dir, target)
+    folders = [layout.working_dir, *(inside for local, inside in layout.copies if local.is_dir())]
+    is_there = any(posixpath.join(place, "").startswith(posixpath.join(posixpath.normpath(into), "")) for place in folders)
+    is_folder = is_there or into.endswith("/") or len(sources) > 1
     copies = []
     for source in sources:
         local = (folder / source.lstrip("/")).resolve()
