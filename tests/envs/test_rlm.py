@@ -226,6 +226,25 @@ async def test_a_refused_key_or_an_unknown_model_of_sub_calls_ends_the_run() -> 
         await env.rollout(TASK, scripted(code("llm_batch(['p'])"), refused, "done"), "m")
 
 
+def test_a_shell_that_ends_is_followed_by_another_whatever_it_leaves_running() -> None:
+    env = vfgym.RLMEnv(dataset=ROWS, code_execution_timeout=10)
+    env.reset(seed=0)
+    observation, *_ = env.step(code("sleep 600 & exit 3", "bash"))
+    assert observation[-1].content.strip().startswith("Error: The shell has ended")
+    assert "timed out" not in observation[-1].content
+    observation, *_ = env.step(code("echo on", "bash"))
+    assert observation[-1].content == "on"
+    env.close()
+
+
+def test_characters_of_several_bytes_are_read_whole_however_they_come() -> None:
+    env = vfgym.RLMEnv(dataset=ROWS, max_output_length=1_000_000)
+    env.reset(seed=0)
+    observation, *_ = env.step(code("python3 -c \"print('x' + 'é' * 200_000, end='')\" > text; cat text; printf '\\xff'", "bash"))
+    assert observation[-1].content == "x" + "é" * 200_000 + "\ufffd"
+    env.close()
+
+
 def test_long_output_is_cut_and_endless_code_is_interrupted() -> None:
     env = vfgym.RLMEnv(repl_language="python", dataset=ROWS, max_output_length=40, code_execution_timeout=0.5)
     env.reset(seed=0)

@@ -6,6 +6,7 @@ interpreter of the cells imports it; the shell's commands run it as a program (`
 
 from __future__ import annotations
 
+import codecs
 import functools
 import http.client
 import json
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MOST_PRINTED = 1 << 20
+"""Bytes of what a command prints that are read, at most."""
+_LOOKS_EVERY = 0.1
+"""Seconds after which it is looked whether a shell that says nothing has ended."""
 _FOLDER = Path(__file__).resolve().parent
 _SHELL: list[Bash] = []
 """The shell of the Bash REPL, once a command has run."""
@@ -101,16 +105,19 @@ class Bash:
     def __init__(self, functions: list[str]) -> None:
         """Start it, with a function for each function of the host."""
         self.answer: dict[str, Any] = {}
+        input, self._input = os.pipe()
+        self._output, output = os.pipe()
         self._ended, ended = os.pipe()
         self._process = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdin=input,
+            stdout=output,
+            stderr=output,
             pass_fds=(ended,),
             start_new_session=True,  # an interrupt of the cell is ours: we end the shell
         )
-        os.close(ended)
+        for each in (input, output, ended):
+            os.close(each)
         # Several arguments are too much for a program's command line where each is a long prompt: they go through a pipe.
         call = f'"{sys.executable}" -I "{_FOLDER}/rlm_session.py"'
         for name in functions:
@@ -119,38 +126,41 @@ class Bash:
         self._report = f'printf "%s\\0" "$?" "${{ANSWER_READY-}}" "${{ANSWER_CONTENT-}}" >&{ended}'
 
     def _write(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
+        left = line.encode() + b"\n"
+        while left:
+            left = left[os.write(self._input, left) :]
 
     def run(self, command: str) -> bool:
         """Run a command, print what it prints, and say whether the shell goes on."""
         path = _FOLDER / "command.sh"
         path.write_text(command + "\n", encoding="utf-8")
         self._write(f'source "{path}" < /dev/null; {self._report}')
-        assert self._process.stdout is not None
-        output, report, printed, is_over = self._process.stdout.fileno(), b"", 0, False
+        decoder, room = codecs.getincrementaldecoder("utf-8")("replace"), _MOST_PRINTED
+        report, is_over = b"", False
         while not is_over:
-            ready, _, _ = select.select([output, self._ended], [], [])
+            ready, _, _ = select.select([self._output, self._ended], [], [], _LOOKS_EVERY)
             if self._ended in ready:
                 part = os.read(self._ended, 1 << 16)
                 report += part
                 is_over = not part or report.count(b"\0") == 3
-            if output in ready:
-                printed = self._show(output, printed)
-        if select.select([output], [], [], 0)[0]:  # what was printed before the report: a pipe holds no more than one read takes
-            self._show(output, printed)
+            if self._output in ready:
+                room = self._show(decoder, room)
+            if not ready:  # what the shell has left running may hold our pipes open
+                is_over = self._process.poll() is not None
+        if select.select([self._output], [], [], 0)[0]:  # what was printed before the report: a pipe holds no more than one read takes
+            self._show(decoder, room)
+        sys.stdout.write(decoder.decode(b"", final=True))
         if report.count(b"\0") < 3:
             return False
         _, is_ready, content = (part.decode("utf-8", "replace") for part in report.split(b"\0")[:3])
         self.answer = {"content": content, "ready": is_ready == "1"}
         return True
 
-    def _show(self, output: int, printed: int) -> int:
-        """Print what there is to read, up to a limit, and return how much there was in all."""
-        part = os.read(output, 1 << 16)
-        sys.stdout.write(part[: max(_MOST_PRINTED - printed, 0)].decode("utf-8", "replace"))
-        return printed + len(part)
+    def _show(self, decoder: codecs.IncrementalDecoder, room: int) -> int:
+        """Print what there is to read, as much of it as there is room for, and return how many bytes there is room for then."""
+        part = os.read(self._output, 1 << 16)[:room]
+        sys.stdout.write(decoder.decode(part))
+        return room - len(part)
 
     def kill(self) -> None:
         """End the shell with what runs in it."""
@@ -159,7 +169,8 @@ class Bash:
         except OSError:
             pass
         self._process.wait()
-        os.close(self._ended)
+        for each in (self._input, self._output, self._ended):
+            os.close(each)
 
 
 def run_command(command: str) -> None:
