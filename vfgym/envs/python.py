@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import Any, TypedDict
 
-from vfgym.calls import maybe_await
-from vfgym.envs.python_packages import find_packages, parse_requirements
+from vfgym.envs.python_packages import PackagesEnv
 from vfgym.envs.sandbox import NO_OUTPUT, SandboxEnv, SandboxState
 from vfgym.envs.sandboxed import find_sandbox
-from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
-from vfgym.sandboxes import CellResult, SandboxSpec
+from vfgym.sandboxes import CellResult
 from vfgym.state import State
 
 
@@ -47,7 +44,7 @@ class PythonMonitorRubric(Rubric):
         return float(state["python_state"]["ready_wait_time"]) if "python_state" in state else 0.0
 
 
-class PythonEnv(SandboxEnv):
+class PythonEnv(PackagesEnv, SandboxEnv):
     """An environment in which the model runs Python, with the tool ``python``, in a sandbox of its episode.
 
     What a cell defines is there for the next one. The model reads what a cell printed, its traceback, and the value of the expression
@@ -69,28 +66,10 @@ class PythonEnv(SandboxEnv):
             ConfigurationError: If no such sandbox can be made here: the text says what to install; or if a spec has an interpreter
                 beside the packages.
         """
-        self.pip_install_packages = pip_install_packages
-        parse_requirements(pip_install_packages)
-        super().__init__(**kwargs)
-        if self.sandbox_spec.python is not None and pip_install_packages.strip():
-            raise ConfigurationError("pip_install_packages have an interpreter of their own: leave SandboxSpec(python=...) out")
+        super().__init__(pip_install_packages=pip_install_packages, **kwargs)
         self.add_rubric(PythonMonitorRubric())
         self.remove_tool(self.bash)
         self.add_tool(self.python, args_to_skip=["sandbox_id", "sandbox_state", "python_state"])
-
-    @hook
-    async def get_sandbox_spec(self, state: State) -> Any:
-        """Return what the sandbox of an episode is like, with the packages."""
-        return await self.add_packages(await maybe_await(super().get_sandbox_spec, state))
-
-    async def add_packages(self, spec: SandboxSpec) -> SandboxSpec:
-        """Return a spec with the packages, which are installed now if nobody has.
-
-        Raises:
-            SandboxError: If they can't be installed.
-        """
-        folder = await find_packages(self.pip_install_packages)
-        return spec if folder is None else dataclasses.replace(spec, python=folder)
 
     @hook
     async def setup_state(self, state: State) -> State:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import os
@@ -13,10 +14,16 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from vfgym.aio.threads import on_thread
+from vfgym.calls import maybe_await
+from vfgym.envs.sandboxed import SandboxedEnv
 from vfgym.errors import ConfigurationError, SandboxError
+from vfgym.overrides import hook
+from vfgym.sandboxes import SandboxSpec
 from vfgym.sandboxes.local import find_interpreter
+from vfgym.state import State
 
 _INSTALLS_WITHIN = 1800.0
 _MOST_QUOTED = 2000
@@ -27,6 +34,40 @@ _COMPLETE = "vfgym-complete"
 _lock = threading.Lock()
 _found: dict[str, Path | SandboxError] = {}
 """What became of the requirements that this process asked for."""
+
+
+class PackagesEnv(SandboxedEnv):
+    """An environment whose sandboxes have packages for Python."""
+
+    def __init__(self, *, pip_install_packages: str = "", **kwargs: Any) -> None:
+        """Define an environment.
+
+        Args:
+            pip_install_packages: What ``pip install`` is given; nothing is installed if it is empty.
+            **kwargs: Passed to `SandboxedEnv`.
+
+        Raises:
+            ConfigurationError: If it can't be read, or the spec of the sandboxes has an interpreter, too.
+        """
+        is_given = bool(parse_requirements(pip_install_packages))
+        super().__init__(**kwargs)
+        if is_given and self.sandbox_spec.python is not None:
+            raise ConfigurationError("pip_install_packages have an interpreter of their own: leave SandboxSpec(python=...) out")
+        self.pip_install_packages = pip_install_packages
+
+    @hook
+    async def get_sandbox_spec(self, state: State) -> Any:
+        """Return what the sandbox of an episode is like, with the packages."""
+        return await self.add_packages(await maybe_await(super().get_sandbox_spec, state))
+
+    async def add_packages(self, spec: SandboxSpec) -> SandboxSpec:
+        """Return a spec with the packages, which are installed now if nobody has.
+
+        Raises:
+            SandboxError: If they can't be installed.
+        """
+        folder = await find_packages(self.pip_install_packages)
+        return spec if folder is None else dataclasses.replace(spec, python=folder)
 
 
 def parse_requirements(text: str) -> list[str]:

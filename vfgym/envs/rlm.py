@@ -12,20 +12,18 @@ from typing import Any, NoReturn
 
 from vfgym.calls import maybe_await
 from vfgym.envs.agent_program import free_port
-from vfgym.envs.python_packages import find_packages, parse_requirements
+from vfgym.envs.python_packages import PackagesEnv
 from vfgym.envs.recursion.calls import CallsFromInside
 from vfgym.envs.recursion.metrics import BATCH, RLMMonitorRubric
 from vfgym.envs.recursion.prompts import describe_context, describe_repl, insert_instructions
 from vfgym.envs.recursion.repl import Repl
 from vfgym.envs.recursion.sub_calls import SubModel
-from vfgym.envs.sandboxed import SandboxedEnv
 from vfgym.envs.stateful_tool import StatefulToolEnv
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable, SandboxError, ToolCallError
 from vfgym.interception import Endpoint, open_endpoint
 from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message, Response, as_messages
 from vfgym.overrides import hook, items_of
-from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
 from vfgym.tasks import Row
 from vfgym.tools import Tool, ToolFunction
@@ -46,7 +44,7 @@ class _Session:
         raise EpisodeNotPicklable("a running REPL cannot be pickled or copied: reset() or close() the environment first")
 
 
-class RLMEnv(SandboxedEnv, StatefulToolEnv):
+class RLMEnv(PackagesEnv, StatefulToolEnv):
     """An environment of a recursive language model: a root model with a REPL, from inside which it asks models.
 
     The REPL runs in a sandbox, behind the tool ``call_bash_repl`` or ``call_python_repl``, and keeps its state. The context of a task does
@@ -113,11 +111,9 @@ class RLMEnv(SandboxedEnv, StatefulToolEnv):
         is_number = isinstance(code_execution_timeout, int | float) and not isinstance(code_execution_timeout, bool)
         if not is_number or not code_execution_timeout > 0:
             raise ConfigurationError(f"code_execution_timeout must be a number of seconds above 0, got {code_execution_timeout!r}")
-        parse_requirements(pip_install_packages)
         stop_errors = [SandboxError] if kwargs.get("stop_errors") is None else kwargs["stop_errors"]
-        super().__init__(max_turns=max_turns, tools=tools, **{**kwargs, "stop_errors": stop_errors})
-        if self.sandbox_spec.python is not None and pip_install_packages.strip():
-            raise ConfigurationError("pip_install_packages have an interpreter of their own: leave SandboxSpec(python=...) out")
+        kwargs = {**kwargs, "pip_install_packages": pip_install_packages, "stop_errors": stop_errors}
+        super().__init__(max_turns=max_turns, tools=tools, **kwargs)
         self.root_tools = items_of(root_tools, "root_tools", "functions")
         self.sub_tools = items_of(sub_tools, "sub_tools", "functions")
         self.sub_model = sub_model
@@ -126,7 +122,6 @@ class RLMEnv(SandboxedEnv, StatefulToolEnv):
         self.max_sub_llm_parallelism = max_sub_llm_parallelism
         self.instructions = instructions
         self.repl_language = repl_language
-        self.pip_install_packages = pip_install_packages
         self.code_execution_timeout = code_execution_timeout
         self.include_sub_llm_in_trajectory = include_sub_llm_in_trajectory
         self._sub_calls = SubModel(self.sub_tools, sub_llm_max_turns, self.message_types, self.tool_type)
@@ -147,20 +142,6 @@ class RLMEnv(SandboxedEnv, StatefulToolEnv):
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
         """Play one episode by asking `client`, in sub-calls too, and return its state, not scored."""
         return await super().rollout(input, client, model, sampling_args)
-
-    @hook
-    async def get_sandbox_spec(self, state: State) -> Any:
-        """Return what the sandbox of an episode is like, with the packages, which are installed now if nobody has."""
-        return await self.add_packages(await maybe_await(super().get_sandbox_spec, state))
-
-    async def add_packages(self, spec: SandboxSpec) -> SandboxSpec:
-        """Return a spec with the packages, which are installed now if nobody has.
-
-        Raises:
-            SandboxError: If they can't be installed.
-        """
-        folder = await find_packages(self.pip_install_packages)
-        return spec if folder is None else dataclasses.replace(spec, python=folder)
 
     @hook
     async def setup_state(self, state: State) -> State:
