@@ -233,6 +233,14 @@ async def test_files_go_in_before_the_program_starts_and_are_kept_when_it_has_en
     assert (await roll_out(env, " it is"))["agent_files"] == {"out.txt": "42 it is"}
 
 
+async def test_what_is_no_file_at_the_end_is_not_kept_and_not_waited_for() -> None:
+    program = (
+        'chat([user("?")])\nos.mkfifo("pipe")\nos.mkdir("folder")\nos.symlink("/dev/zero", "endless")\nopen("file", "w").write("kept")'
+    )
+    env = ProgramEnv(program, keep_files=["pipe", "folder", "endless", "file"])
+    assert (await roll_out(env, "yes"))["agent_files"] == {"file": "kept"}
+
+
 async def test_reward_functions_find_the_sandbox_where_it_is_kept_for_them() -> None:
     kept: list[Any] = []
 

@@ -24,6 +24,8 @@ _MOST_QUOTED = 2000
 """Characters of a program's last words that an error has."""
 _MOST_KEPT = 1 << 20
 """Bytes of each file that is kept."""
+_READ_FILE = f'[ -f "$1" ] && head -c {_MOST_KEPT} -- "$1"'
+"""Prints a file; what is not one, such as a pipe that the program left there, is not waited for."""
 
 
 class CliAgentMonitorRubric(Rubric):
@@ -212,6 +214,6 @@ class CliAgentEnv(SandboxedEnv):
         """Keep what is in some files, as much of each as is kept of what a command prints."""
         files = state["agent_files"]
         for path in self.keep_files:
-            read = await state["sandbox"].exec(["head", "-c", str(_MOST_KEPT), "--", path])
+            read = await state["sandbox"].exec(["sh", "-c", _READ_FILE, "sh", path])
             if read.exit_code == 0:
                 files[path] = read.stdout
