@@ -17,6 +17,7 @@ from vfgym.interception import Endpoint, Request, check_api, open_endpoint
 from vfgym.interception.socket_files import make_socket_path
 from vfgym.interception.wire import message_of
 from vfgym.messages import AssistantMessage, Response
+from vfgym.output.redaction import Secret
 
 ASKED = {"model": "any", "messages": [{"role": "user", "content": "go"}]}
 
@@ -147,6 +148,21 @@ async def test_tools_are_called_and_what_goes_wrong_is_an_error_that_the_program
     await is_called.wait()
     await endpoint.close()
     assert await waiting == {"error": "the rollout was cancelled"}
+
+
+async def test_no_secret_is_told_to_a_program() -> None:
+    key = Secret("sk-0123456789abcdef")
+
+    async def fail(*asked: Any) -> Any:
+        raise ValueError(f"{key!s} is refused")
+
+    endpoint = await open_endpoint(fail, fail)
+    url = endpoint.config("chat", "m")["base_url"]
+    status, answer = await post(url)
+    assert (status, answer["error"]["message"]) == (500, "ValueError: *** is refused")
+    async with aiohttp.ClientSession() as session, session.post(f"{url}/tools/any", json={}) as response:
+        assert await response.json() == {"error": "*** is refused"}
+    await endpoint.close()
 
 
 async def test_a_request_without_a_field_is_told_which(endpoint: Endpoint) -> None:

@@ -14,6 +14,7 @@ from vfgym.errors import Error, OverlongPromptError
 from vfgym.interception import anthropic_messages, openai_chat, openai_responses
 from vfgym.interception.socket_files import make_socket_path, remove_socket
 from vfgym.lifecycle import register_teardown
+from vfgym.output.redaction import redact
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -137,7 +138,7 @@ async def _call_tool(endpoint: Answering, name: str, arguments: bytes) -> dict[s
             raise
         return {"error": _CANCELLED}
     except Exception as error:
-        return {"error": str(error)}
+        return {"error": redact(str(error))}
 
 
 def _program_went_away() -> bool:
@@ -178,10 +179,10 @@ async def _stream(request: web.Request, endpoint: Answering, wire: Wire, asked: 
 
 
 def _problem(status: int, kind: str, message: str, code: str | None = None) -> web.Response:
-    """Return an error in a form that both SDKs read."""
+    """Return an error in a form that both SDKs read, without secrets: who reads it may be a program that nobody trusts."""
     from aiohttp import web
 
-    body = {"type": "error", "error": {"type": kind, "message": message, "code": code, "param": None}}
+    body = {"type": "error", "error": {"type": kind, "message": redact(message), "code": code, "param": None}}
     return web.Response(status=status, text=json.dumps(body), content_type="application/json", headers={"x-should-retry": "false"})
 
 
