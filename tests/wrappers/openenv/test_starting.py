@@ -72,6 +72,22 @@ def test_as_many_servers_run_as_episodes_are_played_at_once(tmp_path: Path) -> N
     assert not any(is_running(number) for number in ids)
 
 
+def test_a_server_that_died_and_is_not_known_to_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the event loop a moment to hear of it."""
+    source = started_by(write_project(tmp_path))
+    assert isinstance(source, StartedServers)
+    env = OpenEnvEnv(source, lambda observation: [{"role": "user", "content": str(observation["total"])}])
+    try:
+        [started] = source._idle
+        assert isinstance(started, ServerProcess)
+        monkeypatch.setattr(ServerProcess, "is_alive", True)
+        os.killpg(started._process.pid, signal.SIGKILL)
+        assert env.reset(seed=4)[0][0].content == "4"
+        assert started not in [*source._idle, *source._leased]
+    finally:
+        env.close()
+
+
 def test_a_server_that_does_not_start_says_what_it_wrote(tmp_path: Path) -> None:
     source = started_by(write_project(tmp_path, start_command="echo no such module; echo $PORT; exit 3"))
     with pytest.raises(ConfigurationError, match=r"(?s)ended as soon as it was started\. It was started by: echo.*no such module\n\d+"):

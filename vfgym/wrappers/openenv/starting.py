@@ -67,12 +67,19 @@ class StartedServers:
         """Return a server that plays no episode; it is started where there is none."""
         while self._idle:
             started = self._idle.pop()
-            if started.is_alive:
-                break
+            self._leased.append(started)
+            try:
+                answers = await _answers(started)
+            except BaseException:
+                await self.give_back(started.server)
+                raise
+            if answers:
+                return started.server
+            if started in self._leased:
+                self._leased.remove(started)
             await started.stop()
-        else:
-            register_teardown(self)
-            started = await self._start_one()
+        register_teardown(self)
+        started = await self._start_one()
         self._leased.append(started)
         return started.server
 
@@ -105,6 +112,15 @@ class StartedServers:
     def run_teardown(self) -> None:
         """End all servers as the process exits."""
         wait(on_background_loop(self.close))
+
+
+async def _answers(started: StartedServer) -> bool:
+    """Say whether a server still plays: one that has just died may not be known to have ended."""
+    if started.is_alive:
+        with contextlib.suppress(ServerError):
+            await started.server.read_action_schema()
+            return True
+    return False
 
 
 async def _give_up(starting: asyncio.Task[StartedServer]) -> None:
@@ -182,8 +198,7 @@ async def wait_until_reached(started: StartedServer, seconds: float) -> str:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while started.is_alive:
-                with contextlib.suppress(ServerError):
-                    await started.server.read_action_schema()
+                if await _answers(started):
                     return ""
                 await asyncio.sleep(_PAUSE)
             return "ended as soon as it was started"
