@@ -187,6 +187,18 @@ def check(env_id: EnvId, debug: Debug = False) -> None:
     raise typer.Exit(Exit.GOOD if print_checks(env_id) else Exit.NOT_GOOD)
 
 
+@app.command("compare")
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs; the others are compared with the first.")],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Compare runs of the same tasks: differences with 95 % intervals, and whether they can tell which run is better."""
+    from vfgym.cli.compare import print_comparison
+
+    raise typer.Exit(print_comparison(runs, as_json=as_json))
+
+
 @app.command("sandboxes")
 def sandboxes(
     as_json: AsJson = False,

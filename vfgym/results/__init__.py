@@ -4,6 +4,7 @@
 every key). A run that was stopped is resumed with `Earlier`.
 """
 
+from vfgym.results.comparison import Comparison, compare
 from vfgym.results.dataset import push_to_hub, results_dataset
 from vfgym.results.files import ResultsError, ResultsWriter
 from vfgym.results.fingerprints import fingerprint_of
@@ -15,6 +16,7 @@ from vfgym.results.summary import summarize
 from vfgym.results.tokens import ProcessedOutputs, processed_outputs
 
 __all__ = [
+    "Comparison",
     "EarlierRun",
     "ErrorInfo",
     "GenerateMetadata",
@@ -26,6 +28,7 @@ __all__ = [
     "Run",
     "Slot",
     "VersionInfo",
+    "compare",
     "find_incomplete",
     "fingerprint_of",
     "load_results",

@@ -79,6 +79,8 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """
     try:
         metadata = json.loads((path / METADATA).read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ResultsError(f"cannot read results from {path}: it is not the directory of a run, which has a {METADATA}") from error
     except (OSError, ValueError, RecursionError) as error:
         raise _cannot_read(path, error) from error
     if not isinstance(metadata, dict):

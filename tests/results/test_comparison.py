@@ -1,0 +1,225 @@
+"""`compare`: runs beside each other, and the command that prints it."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vfgym import Rubric, SingleTurnEnv, evaluate
+from vfgym.cli.compare import print_comparison
+from vfgym.cli.conventions import Exit
+from vfgym.errors import ConfigurationError
+from vfgym.results import GenerateOutputs, ResultsError, compare, load_results
+from vfgym.results.files import ROWS
+
+TASKS = [{"question": f"{n} + {n}?", "answer": str(2 * n)} for n in range(20)]
+
+
+def exact(completion: Any, answer: str) -> float:
+    return float(completion[-1].content == answer)
+
+
+def up_to(limit: int) -> Callable[..., str]:
+    """Return an agent that knows the answers below a limit."""
+
+    def agent(observation: Any, info: Any) -> str:
+        number = int(observation[-1].content.split()[0])
+        return str(2 * number) if number < limit else "?"
+
+    agent.__name__ = f"up_to_{limit}"
+    return agent
+
+
+def fails(observation: Any, info: Any) -> str:
+    raise RuntimeError("out of order")
+
+
+def played(agent: Any, tasks: Sequence[Mapping[str, Any]] = TASKS, **kwargs: Any) -> GenerateOutputs:
+    env = SingleTurnEnv(tasks, rubric=Rubric(exact), failure_reward=kwargs.pop("failure_reward", None))
+    return evaluate(env, agent, progress=False, **kwargs)
+
+
+def results_of(rewards: Mapping[tuple[int, int], float], model: str = "m") -> GenerateOutputs:
+    """Return results with these rewards, by task and number of the rollout."""
+    rows = [
+        {"example_id": task, "rollout": number, "fingerprint": f"{task:016x}", "reward": reward, "counted_reward": reward}
+        | {"failed": False, "error": None}
+        for (task, number), reward in rewards.items()
+    ]
+    return {"outputs": rows, "metadata": {"model": model, "env_id": "e"}}  # type: ignore[typeddict-item]
+
+
+def test_runs_and_their_difference_are_told() -> None:
+    """Of 20 tasks the first run knows 10, the second 16: six are better, none is worse."""
+    comparison = compare(played(up_to(10), rollouts_per_example=2), played(up_to(16), rollouts_per_example=2))
+    first, second = comparison["runs"]
+    assert {key: first[key] for key in ("path", "model", "rollouts", "examples", "errors", "mean")} == {  # type: ignore[literal-required]
+        "path": None,
+        "model": "up_to_10",
+        "rollouts": 40,
+        "examples": 20,
+        "errors": 0,
+        "mean": 0.5,
+    }
+    assert second["interval"] == pytest.approx([0.8 - 2.093024 * math.sqrt(0.16 / 19), 0.8 + 2.093024 * math.sqrt(0.16 / 19)], abs=1e-6)
+    (pair,) = comparison["pairs"]
+    assert (pair["a"], pair["b"], pair["examples"], pair["rollouts"], pair["unpaired"]) == (0, 1, 20, 40, [0, 0])
+    assert (pair["better"], pair["worse"], pair["equal"]) == (6, 0, 14)
+    assert pair["difference"] == pytest.approx(0.3)
+    assert pair["interval"] == pytest.approx([0.3 - 2.093024 * math.sqrt(0.21 / 19), 0.3 + 2.093024 * math.sqrt(0.21 / 19)], abs=1e-6)
+    assert (pair["distinguishable"], pair["needed"]) == (True, None)
+    assert pair["verdict"] == "up_to_16 is better than up_to_10 by 0.3 (95 % interval: 0.08 to 0.52) with 20 tasks".replace(
+        "0.08 to 0.52", "{:.3g} to {:.3g}".format(*pair["interval"] or ())
+    )
+
+
+def test_a_difference_that_may_be_chance_says_how_many_tasks_would_tell() -> None:
+    (pair,) = compare(played(up_to(10)), played(up_to(11)))["pairs"]
+    assert not pair["distinguishable"]
+    assert pair["needed"] is not None
+    assert 100 < pair["needed"] < 200
+    assert pair["verdict"].startswith("not distinguishable with 20 tasks; about 1")
+
+
+def test_a_run_against_itself_is_exactly_zero() -> None:
+    run = results_of({(task, number): math.sin(task + number) for task in range(7) for number in range(3)})
+    (pair,) = compare(run, run)["pairs"]
+    assert (pair["difference"], pair["interval"], pair["needed"], pair["equal"]) == (0.0, [0.0, 0.0], None, 7)
+    assert pair["verdict"].startswith("no difference")
+
+
+def test_shuffled_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path, agent in zip(paths, (up_to(9), up_to(14)), strict=True):
+        played(agent, rollouts_per_example=3, results_path=path)
+    before = json.dumps(compare(*paths))
+    for path in paths:
+        lines = (path / ROWS).read_text().splitlines(keepends=True)
+        (path / ROWS).write_text("".join(random.Random(3).sample(lines, len(lines))))
+    assert json.dumps(compare(*paths)) == before
+
+
+def test_tasks_are_found_by_what_they_are_and_not_by_their_place() -> None:
+    (pair,) = compare(played(up_to(10)), played(up_to(12), TASKS[::-1]))["pairs"]
+    assert (pair["examples"], pair["better"], pair["worse"], pair["unpaired"]) == (20, 2, 0, [0, 0])
+
+
+def test_rollouts_that_one_run_has_alone_are_counted_and_left_out() -> None:
+    (pair,) = compare(played(up_to(5), TASKS[:10]), played(up_to(5), TASKS[5:], rollouts_per_example=2))["pairs"]
+    assert (pair["examples"], pair["rollouts"], pair["unpaired"]) == (5, 5, [5, 25])
+
+
+def test_tasks_that_are_alike_are_paired_one_with_another() -> None:
+    tasks = [TASKS[1], TASKS[1], TASKS[2]]
+    (pair,) = compare(played(up_to(5), tasks), played(up_to(0), tasks))["pairs"]
+    assert (pair["rollouts"], pair["examples"], pair["difference"], pair["unpaired"]) == (3, 2, -1.0, [0, 0])
+
+
+def test_failed_rollouts_without_a_number_leave_no_difference() -> None:
+    (pair,) = compare(played(up_to(5)), played(fails))["pairs"]
+    assert (pair["difference"], pair["interval"], pair["distinguishable"], pair["needed"]) == (None, None, False, None)
+    assert "fails has 20 failed rollouts with nothing to count with" in pair["verdict"]
+
+
+def test_failed_rollouts_count_with_what_is_declared() -> None:
+    comparison = compare(played(up_to(20), failure_reward=0.0), played(fails, failure_reward=0.0))
+    assert comparison["runs"][1]["errors"] == 20
+    assert (comparison["pairs"][0]["difference"], comparison["pairs"][0]["distinguishable"]) == (-1.0, True)
+
+
+def test_rows_of_older_versions_count_with_their_reward() -> None:
+    run = played(up_to(5))
+    for row in run["outputs"]:
+        del row["counted_reward"]
+    (pair,) = compare(played(up_to(5)), run)["pairs"]
+    assert (pair["difference"], pair["rollouts"]) == (0.0, 20)
+
+
+def test_rewards_that_are_no_numbers_leave_no_difference() -> None:
+    (pair,) = compare(results_of({(0, 0): 1.0, (1, 0): math.nan}), results_of({(0, 0): 1.0, (1, 0): 0.0}))["pairs"]
+    assert pair["difference"] is None
+    assert "1 rollout with a reward that is not a finite number" in pair["verdict"]
+
+
+def test_one_task_tells_nothing() -> None:
+    (pair,) = compare(results_of({(0, 0): 1.0}), results_of({(0, 0): 0.0}))["pairs"]
+    assert (pair["difference"], pair["interval"], pair["distinguishable"]) == (-1.0, None, False)
+
+
+def test_each_later_run_stands_beside_the_first() -> None:
+    pairs = compare(played(up_to(5)), played(up_to(6)), played(up_to(4)))["pairs"]
+    assert [(pair["a"], pair["b"], pair["better"], pair["worse"]) for pair in pairs] == [(0, 1, 1, 0), (0, 2, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        ([], "a comparison needs two runs or more, got 0"),
+        ([results_of({(0, 0): 1.0})], "a comparison needs two runs or more, got 1"),
+        ([results_of({(0, 0): 1.0}), results_of({})], "run 2 has no rollouts to compare"),
+        ([results_of({(0, 0): 1.0}), 42], "run 2 must be the directory of a run or what vfgym.evaluate returned, got int"),
+        ([results_of({(0, 0): 1.0}, "x"), results_of({(1, 0): 1.0}, "y")], "y and x share no task"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(runs: list[Any], text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        compare(*runs)
+
+
+def test_a_directory_without_a_run_and_a_broken_row_are_named(tmp_path: Path) -> None:
+    played(up_to(5), results_path=tmp_path / "run")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ResultsError, match=r"other: it is not the directory of a run"):
+        compare(tmp_path / "run", tmp_path / "other")
+    lines = (tmp_path / "run" / ROWS).read_text().splitlines(keepends=True)
+    (tmp_path / "run" / ROWS).write_text("".join([*lines[:3], '{"example_id": 3,\n', *lines[4:]]))
+    with pytest.raises(ResultsError, match=r"line 4 of .* is not a rollout"):
+        compare(tmp_path / "run", tmp_path / "run")
+
+
+def test_the_command_prints_json_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path, agent in zip(paths, (up_to(9), up_to(14)), strict=True):
+        played(agent, results_path=path)
+    capsys.readouterr()
+    assert print_comparison(paths, as_json=True) == Exit.GOOD
+    assert json.loads(capsys.readouterr().out) == compare(*paths)
+
+
+def test_the_command_fits_a_narrow_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "45")
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path, agent in zip(paths, (up_to(9), fails), strict=True):
+        played(agent, results_path=path)
+    capsys.readouterr()
+    assert print_comparison(paths, as_json=False) == Exit.NOT_GOOD
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 45
+    assert "no difference can be given" in " ".join(out.split())
+    assert load_results(paths[1])["metadata"]["avg_reward"] is None
+
+
+def _drawn_runs(rng: np.random.Generator, num_tasks: int, difference: float) -> Iterable[GenerateOutputs]:
+    """Draw two runs: tasks differ in how hard they are, and in how much the second run is better at them; rollouts by chance."""
+    hardness, gain = rng.normal(0.5, 0.3, num_tasks), rng.normal(difference, 0.2, num_tasks)
+    for centres in (hardness, hardness + gain):
+        yield results_of({(task, number): float(rng.normal(centres[task], 0.4)) for task in range(num_tasks) for number in range(3)})
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("num_tasks", [8, 60])
+@pytest.mark.parametrize("difference", [0.0, 0.15])
+def test_intervals_hold_the_difference_in_95_of_100_draws(num_tasks: int, difference: float) -> None:
+    rng = np.random.default_rng([18, num_tasks, int(difference * 100)])
+    covered = 0
+    for _ in range(1000):
+        low, high = compare(*_drawn_runs(rng, num_tasks, difference))["pairs"][0]["interval"] or (0.0, 0.0)
+        covered += low <= difference <= high
+    assert 930 <= covered <= 970

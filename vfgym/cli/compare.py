@@ -1,0 +1,55 @@
+"""``vfgym compare``: which of several runs is better, and whether their numbers can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from vfgym.cli.conventions import Exit, print_json
+from vfgym.cli.table import print_table, wrap_text
+from vfgym.output.terminal import echo
+from vfgym.results import compare
+from vfgym.results.comparison import ComparedPair, ComparedRun
+
+
+def print_comparison(runs: Sequence[Path], *, as_json: bool) -> Exit:
+    """Print what runs say of each other, and return whether each of them could be compared with the first.
+
+    Raises:
+        ConfigurationError: If there are fewer than two runs, or they share no task.
+        vfgym.results.ResultsError: If results cannot be read.
+    """
+    comparison = compare(*runs)
+    if as_json:
+        print_json(comparison)
+    else:
+        print_table(
+            ["run", "who", "mean (95 %)", "tasks", "rollouts", "errors"],
+            [_run_cells(place, run) for place, run in enumerate(comparison["runs"], start=1)],
+        )
+        echo("")
+        print_table(["runs", "difference (95 %)", "better/worse/equal", "not paired"], [_pair_cells(pair) for pair in comparison["pairs"]])
+        echo("")
+        for pair in comparison["pairs"]:
+            echo(wrap_text(f"{pair['b'] + 1} - {pair['a'] + 1}: {pair['verdict']}"))
+    return Exit.GOOD if all(pair["difference"] is not None for pair in comparison["pairs"]) else Exit.NOT_GOOD
+
+
+def _run_cells(place: int, run: ComparedRun) -> list[str]:
+    counts = (run["examples"], run["rollouts"], run["errors"])
+    return [str(place), run["model"], _estimate(run["mean"], run["interval"]), *map(str, counts)]
+
+
+def _pair_cells(pair: ComparedPair) -> list[str]:
+    return [
+        f"{pair['b'] + 1} - {pair['a'] + 1}",
+        _estimate(pair["difference"], pair["interval"], sign="+"),
+        f"{pair['better']}/{pair['worse']}/{pair['equal']}",
+        "/".join(map(str, pair["unpaired"])),
+    ]
+
+
+def _estimate(mean: float | None, interval: list[float] | None, sign: str = "") -> str:
+    if mean is None:
+        return "-"
+    return f"{mean:{sign}.3f}" + ("" if interval is None else f" ({interval[0]:{sign}.3f} to {interval[1]:{sign}.3f})")
