@@ -216,9 +216,7 @@ def _compare_pair(runs: Sequence[_Run], place: int, names: Sequence[str]) -> Com
         "equal": sum(difference == 0 for difference in differences if difference is not None),
         "distinguishable": distinguishable,
         "needed": needed,
-        "verdict": _verdict(estimate, needed, names[place], names[0])
-        if estimate
-        else f"no difference can be given: {' and '.join(reasons)}",
+        "verdict": _verdict(estimate, needed, names[place], names[0]) if estimate else _no_verdict(reasons),
     }
 
 
@@ -245,6 +243,10 @@ def _verdict(estimate: MeanEstimate, needed: int | None, name: str, other: str) 
     if needed is None:
         return f"not distinguishable with {tasks}: if there is a difference, it is too small to be found"
     return f"not distinguishable with {tasks}; about {_rounded(needed)} would tell, if {name} really differs from {other} by {size}"
+
+
+def _no_verdict(reasons: Sequence[str]) -> str:
+    return f"no difference can be given: {' and '.join(reasons)}"
 
 
 def _size(number: float) -> str:
