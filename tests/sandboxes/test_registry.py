@@ -14,7 +14,7 @@ from tests.sandboxes.making import need
 from tests.workers.processes import descendants, end_of
 from vfgym.errors import SandboxError
 from vfgym.sandboxes import SandboxSpec, backends, create
-from vfgym.sandboxes.registry import remove_left
+from vfgym.sandboxes.registry import identify, remove_left
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 
@@ -57,6 +57,17 @@ async def test_after_a_kill_the_next_create_leaves_nothing(backend: str, how: st
     await end_of(running)
     assert _running_in(tmp_path) == []
     assert [path.name for path in tmp_path.rglob("*")] == [f"vfgym-sandboxes-{os.geteuid()}"]
+
+
+def test_a_record_that_was_being_written_is_removed_once_its_owner_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = tmp_path / f"vfgym-sandboxes-{os.geteuid()}"
+    folder.mkdir(0o700)
+    owners = {"vfgym-a": identify(os.getpid()), "vfgym-b": [os.getpid(), "another"], "vfgym-c": [1 << 30, "1"]}
+    for name, (pid, started) in owners.items():
+        (folder / f"{name}.{pid}-{started}.new").write_text("{")
+    remove_left(dict(backends()))
+    assert [path.name.partition(".")[0] for path in folder.iterdir()] == ["vfgym-a"]
 
 
 def _running_in(folder: Path) -> list[int]:

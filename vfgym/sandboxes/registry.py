@@ -6,13 +6,11 @@ A file says who owns the sandbox (a process, by its id and the time when it star
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import logging
 import os
 import signal
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,9 +19,6 @@ from vfgym.errors import SandboxError
 from vfgym.sandboxes.inside.files import remove_below
 
 logger = logging.getLogger(__name__)
-
-_WRITES_WITHIN = 60.0
-"""Seconds after which nobody is writing a record any more."""
 
 
 @dataclass
@@ -100,8 +95,9 @@ def add(record: Record, remover: Remover) -> None:
     """
     path = _folder() / f"{record.id}.json"
     try:
-        path.with_suffix(".new").write_text(json.dumps(asdict(record)))
-        path.with_suffix(".new").replace(path)
+        new = path.with_suffix(".{}-{}.new".format(*record.owner))  # by whose name it is removed, if it is all that there is
+        new.write_text(json.dumps(asdict(record)))
+        new.replace(path)
     except OSError as error:
         raise SandboxError(f"{path}, where a sandbox is written down, can't be written: {error}") from error
     _own[record.id] = record, remover
@@ -129,9 +125,9 @@ def remove_left(removers: dict[str, Any]) -> None:
     """Remove what processes left that have ended."""
     folder = _folder()
     for path in folder.glob("*.new"):  # of one that was killed while it wrote this
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > _WRITES_WITHIN:
-                path.unlink()
+        pid, _, started = path.suffixes[0].removeprefix(".").partition("-")
+        if not _is_running([int(pid), None if started == "None" else started]):
+            path.unlink(missing_ok=True)
     for path in folder.glob("*.json"):
         try:
             record = Record(**json.loads(path.read_text()))
