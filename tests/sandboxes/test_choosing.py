@@ -124,14 +124,15 @@ def test_the_command_shows_what_works(capsys: pytest.CaptureFixture[str], nothin
 
 
 def test_others_are_registered_as_entry_points(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("class Mine:\n    name = 'mine'\n")
+    (tmp_path / "mine.py").write_text("class Mine:\n    name = 'mine'\n\nclass Broken:\n    def __init__(self): raise OSError('no key')\n")
     folder = tmp_path / "mine-1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
-    (folder / "entry_points.txt").write_text("[vfgym.sandboxes]\nmine = mine:Mine\n")
+    (folder / "entry_points.txt").write_text("[vfgym.sandboxes]\nbroken = mine:Broken\nmine = mine:Mine\n")
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from vfgym.sandboxes import backends; print(*backends())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     assert done.stdout.split() == ["bwrap", "container", "unsafe", "mine"]
+    assert "the entry point broken = mine:Broken (group vfgym.sandboxes) can't be used: OSError: no key" in done.stderr
 
 
 async def test_what_a_spec_names_of_the_host_can_be_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from importlib.metadata import entry_points
 
 from vfgym.aio.threads import on_thread
@@ -14,6 +15,7 @@ from vfgym.sandboxes.registry import remove_left
 from vfgym.sandboxes.spec import SandboxSpec
 from vfgym.sandboxes.unsafe import UnsafeBackend
 
+_ENTRY_POINTS = "vfgym.sandboxes"
 _CHOSEN = ("bwrap", "container")
 """Backends that are chosen where none is named, the first that works."""
 
@@ -22,8 +24,15 @@ _CHOSEN = ("bwrap", "container")
 def backends() -> dict[str, Backend]:
     """Return the known backends by name: those of this library, and those that are registered as entry points."""
     found: dict[str, Backend] = {"bwrap": BwrapBackend(), "container": ContainerBackend(), "unsafe": UnsafeBackend()}
-    for point in entry_points(group="vfgym.sandboxes"):
-        found.setdefault(point.name, point.load()())
+    for point in entry_points(group=_ENTRY_POINTS):
+        try:
+            found.setdefault(point.name, point.load()())
+        except Exception as error:  # somebody else's mistake, which must not keep anybody from the other backends
+            warnings.warn(
+                f"the backend of sandboxes in the entry point {point.name} = {point.value} (group {_ENTRY_POINTS}) can't be used:"
+                f" {type(error).__name__}: {error}",
+                stacklevel=2,
+            )
     return found
 
 
