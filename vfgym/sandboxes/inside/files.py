@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_ENTRIES = 100_000
+_LONG_PATH = 2048
+"""Half of what the system takes."""
 
 
 class Files:
@@ -128,6 +130,17 @@ def describe(path: str, relative: str, about: os.stat_result, real_base: str) ->
     return [relative, "file", mode, about.st_size, None, None] if stat.S_ISREG(about.st_mode) else None
 
 
+def _move_up(path: str, folder: str, number: int) -> str:
+    """Move a folder to where its path, and those of what is in it, are short enough; return where it is."""
+    above = os.path.join(folder, f"{os.path.basename(path)[:100]}-{number}")
+    try:
+        os.chmod(path, 0o700)
+        os.rename(path, above)
+    except OSError:
+        return path
+    return above
+
+
 def remove_below(folder: str) -> None:
     """Remove what is in a folder, as far as it can be removed."""
     folders = [folder]
@@ -139,7 +152,7 @@ def remove_below(folder: str) -> None:
             continue
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
+                folders.append(entry.path if len(entry.path) < _LONG_PATH else _move_up(entry.path, folder, len(folders)))
                 continue
             try:
                 os.unlink(entry.path)
