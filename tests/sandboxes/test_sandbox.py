@@ -210,6 +210,13 @@ async def test_an_interpreter_that_takes_no_cell_is_ended_at_the_time_limit(sand
     assert (await sandbox.python("1 + 1")).value == "2"
 
 
+async def test_the_cpu_time_of_a_command_is_not_less_than_it_may_be(backend: str) -> None:
+    code = "import time\nwhile time.process_time() < {}: pass"
+    async with await create(SandboxSpec(cpu_seconds=1.2), backend) as sandbox:
+        assert (await sandbox.exec(["python3", "-c", code.format(1.1)])).exit_code == 0
+        assert (await sandbox.exec(["python3", "-c", code.format(100)])).exit_code == 137
+
+
 async def test_the_cpu_time_of_a_cell_is_that_of_what_it_starts_too(backend: str) -> None:
     async with await create(SandboxSpec(cpu_seconds=0.5), backend) as sandbox:
         result = await sandbox.python("import subprocess\nsubprocess.run(['sh', '-c', 'while :; do :; done'])", timeout=100)
@@ -333,6 +340,18 @@ async def test_a_tree_is_restored_as_it_was(sandbox: Sandbox) -> None:
     await sandbox.restore(snapshot)
     listing = await sandbox.exec("find . | sort; cat a/link; stat -c %a a/file")
     assert listing.stdout == ".\n./a\n./a/file\n./a/link\n1\n600\n"
+
+
+async def test_folders_in_folders_without_end_are_removed(backend: str) -> None:
+    """Their paths are longer than what the system takes."""
+    code = "import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')"
+    async with await create(SandboxSpec(), backend) as sandbox:
+        snapshot = await sandbox.snapshot()
+        assert (await sandbox.exec(["python3", "-c", code])).exit_code == 0
+        with pytest.raises(SandboxError, match=r"can't be kept: .*File name too long"):
+            await sandbox.snapshot()
+        await sandbox.restore(snapshot)
+        assert (await sandbox.exec("ls -A")).stdout == ""
 
 
 async def test_what_can_not_be_written_to_is_restored_too(sandbox: Sandbox) -> None:

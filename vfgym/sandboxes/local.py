@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import shutil
 import subprocess
@@ -46,7 +47,7 @@ def agent_settings(spec: SandboxSpec, *, processes: int | None, disk_mb: int | N
     """Return what the agent is told: limits, environment and places."""
     limits: list[tuple[str, int]] = [("CORE", 0), ("DATA", spec.memory_mb << 20), ("NOFILE", spec.open_files)]
     if spec.cpu_seconds is not None:
-        limits.append(("CPU", max(1, round(spec.cpu_seconds))))
+        limits.append(("CPU", math.ceil(spec.cpu_seconds)))
     if processes is not None:
         limits.append(("NPROC", processes))
     if disk_mb is not None:

@@ -28,7 +28,7 @@ class SandboxSpec:
     dockerfile: str | os.PathLike[str] | None = None
     """A folder with a Dockerfile, which the image is built from."""
     cpu_seconds: float | None = None
-    """CPU time that each process of a command, or a cell, may use; None for no limit."""
+    """CPU time that each process of a command (rounded up), or a cell with all that it starts, may use; None for no limit."""
     memory_mb: int = 1024
     """Memory of all processes together, and of each."""
     processes: int | None = None
