@@ -90,6 +90,21 @@ async def test_a_reward_that_the_program_protected_does_not_count(protection: st
     assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 0.0
 
 
+@pytest.mark.parametrize("left", ["mkfifo {}", "ln -s /dev/zero {}", "mkdir {}"])
+async def test_a_reward_that_is_no_file_is_none_and_is_not_waited_for(left: str, tmp_path: Path) -> None:
+    task = make_task(tmp_path, "hard")
+    (task / "tests" / "test.sh").write_text(left.format("/logs/verifier/reward.txt"))
+    state = await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE))
+    assert isinstance(state["error"], InfraError)
+    assert "wrote no reward" in str(state["error"])
+
+
+async def test_a_link_that_the_program_left_where_tests_come_is_removed_and_not_followed(tmp_path: Path) -> None:
+    task = make_task(tmp_path, "hard", check='[ "$(stat -c %a /app/mine)" = 500 ]')
+    (task / "solution" / "solve.sh").write_text("mkdir /app/mine; chmod 500 /app/mine; ln -s /app /tests")
+    assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 1.0
+
+
 async def test_tests_whose_place_cannot_be_cleared_are_an_error_of_the_episode(tmp_path: Path) -> None:
     task = make_task(tmp_path, "hard")
     (task / "solution" / "solve.sh").write_text("rm -rf /logs; touch /logs")

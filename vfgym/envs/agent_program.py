@@ -30,6 +30,7 @@ cd - > /dev/null
 export AGENT_WORKDIR="${{AGENT_WORKDIR:-$PWD}}"
 {command}"""
 """What is run: the places are as the program sees them, since not every sandbox is a file system of its own."""
+_READ_FILE = f'[ -f "$1" ] && head -c {1 << 20} -- "$1"'
 _ENDS_WITHIN = 5.0
 """Seconds within which a program that is killed has ended."""
 
@@ -155,6 +156,15 @@ class AgentProgram:
 def _task_folder(sandbox: Sandbox) -> str:
     """Return the folder, relative to where commands run."""
     return posixpath.relpath(TASK_FOLDER, sandbox.spec.working_dir)
+
+
+async def read_left_file(sandbox: Sandbox, path: str) -> str | None:
+    """Return the text of a file that a program may have left, 1 MiB of it at most; None where there is no file.
+
+    What is not a file, such as a pipe, is not waited for.
+    """
+    read = await sandbox.exec(["sh", "-c", _READ_FILE, "sh", path])
+    return read.stdout if read.exit_code == 0 else None
 
 
 def free_port() -> int:

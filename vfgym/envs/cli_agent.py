@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfgym.calls import Ready, maybe_await
-from vfgym.envs.agent_program import TASK_FOLDER, AgentProgram, free_port
+from vfgym.envs.agent_program import TASK_FOLDER, AgentProgram, free_port, read_left_file
 from vfgym.envs.sandboxed import SandboxedEnv
 from vfgym.errors import AgentError, ConfigurationError
 from vfgym.interception import PROGRAM_VARIABLES
@@ -22,10 +22,6 @@ from vfgym.tools import as_tool
 
 _MOST_QUOTED = 2000
 """Characters of a program's last words that an error has."""
-_MOST_KEPT = 1 << 20
-"""Bytes of each file that is kept."""
-_READ_FILE = f'[ -f "$1" ] && head -c {_MOST_KEPT} -- "$1"'
-"""Prints a file; what is not one, such as a pipe that the program left there, is not waited for."""
 
 
 class CliAgentMonitorRubric(Rubric):
@@ -214,6 +210,6 @@ class CliAgentEnv(SandboxedEnv):
         """Keep what is in some files, as much of each as is kept of what a command prints."""
         files = state["agent_files"]
         for path in self.keep_files:
-            read = await state["sandbox"].exec(["sh", "-c", _READ_FILE, "sh", path])
-            if read.exit_code == 0:
-                files[path] = read.stdout
+            text = await read_left_file(state["sandbox"], path)
+            if text is not None:
+                files[path] = text

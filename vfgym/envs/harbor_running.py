@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vfgym import sandboxes
+from vfgym.envs.agent_program import read_left_file
 from vfgym.envs.dockerfiles import Layout, NeedsBuild, read_layout
 from vfgym.envs.harbor_tasks import HarborTask, read_reward
 from vfgym.errors import ConfigurationError, InfraError, SandboxError
@@ -13,8 +14,8 @@ from vfgym.sandboxes import ExecResult, Sandbox
 _REWARD_FILES = ("reward.txt", "reward.json", "rewards.json")
 _TEST_SECONDS = 600.0
 """How long tests may take that name no limit."""
-_CLEAR = "chmod -R u+rwX /tests /logs 2> /dev/null; rm -rf /tests /logs/verifier && mkdir -p /logs/verifier"
-"""Removes what a program left where tests read and write, write-protected or not."""
+_CLEAR = r"find /tests /logs -type d -exec chmod u+rwx {} \; 2> /dev/null; rm -rf /tests /logs/verifier && mkdir -p /logs/verifier"
+"""Removes what a program left where tests read and write, write-protected or not. A link to a folder is not followed."""
 
 
 def layout_of(task: HarborTask, backend: str | None) -> Layout | None:
@@ -89,8 +90,7 @@ async def run_tests(sandbox: Sandbox, task: HarborTask, seconds: float | None = 
 async def _first_file(sandbox: Sandbox) -> tuple[str, str] | None:
     """Return name and text of the file that the tests wrote their reward to."""
     for name in _REWARD_FILES:
-        try:
-            return name, (await sandbox.read_file(f"/logs/verifier/{name}")).decode("utf-8", "replace")
-        except FileNotFoundError:
-            pass
+        text = await read_left_file(sandbox, f"/logs/verifier/{name}")
+        if text is not None:
+            return name, text
     return None

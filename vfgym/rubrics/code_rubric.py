@@ -45,7 +45,8 @@ class CodeRubric(Rubric):
 
     Each code has a sandbox without network, as many at once as there are cores, and the evaluating process runs none of it. Sandboxes are
     kept and reset between codes, until the environment is closed. A code that ends its sandbox, or takes too long, fails the tests that
-    are left.
+    are left. Lines with an ``assert`` and pytest share their interpreter with the code, so one that is out to deceive them can; programs
+    that are compared by what they print can't.
     """
 
     def __init__(

@@ -38,8 +38,8 @@ except BaseException:
 write(1, ("\n%s %d %d\n" % (asked["token"], passed, total)).encode())
 leave(0)
 """
-"""Runs in the sandbox: what it prints last, with a word that the code is not told, says how many tests passed. A code that ends the
-interpreter before says nothing."""
+"""Runs in the sandbox: what it prints last, with a word that only this run has, says how many tests passed. A code that ends the
+interpreter before says nothing; one that searches its interpreter for the word can say what it likes."""
 
 _PYTEST = ("pytest", "_pytest", "iniconfig", "packaging", "pluggy", "pygments")
 """The packages that pytest consists of."""
