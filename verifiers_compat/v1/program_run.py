@@ -178,11 +178,20 @@ class ProgramRun:
         artifact = given if isinstance(given, Mapping) else {"path": given}
         path = str(artifact["path"])
         try:
-            text = (await sandbox.read_file(path)).decode("utf-8", "replace")
-            running.state["artifacts"][name] = json.loads(text) if artifact.get("format") == "json" else text
-        except (OSError, ValueError, RecursionError, Error) as error:
+            text = (await sandbox.read_file(await _find_file(sandbox, path))).decode("utf-8", "replace")
+            kept = json.loads(text) if artifact.get("format") == "json" else text
+            running.state["artifacts"][name] = kept[artifact["key"]] if "key" in artifact else kept
+        except (OSError, ValueError, TypeError, LookupError, RecursionError, Error) as error:
             if not artifact.get("optional"):
                 raise SandboxError(f"the artifact {name!r} of the program, {path}, cannot be read: {error}") from error
+
+
+async def _find_file(sandbox: Sandbox, path: str) -> str:
+    """Return a path as it is, or, where it has wildcards, the file that was written last of those that match."""
+    if not set(path) & set("*?["):
+        return path
+    script = "import glob, os, sys; print(max(glob.glob(sys.argv[1]), key=os.path.getmtime, default=sys.argv[1]), end='')"
+    return (await sandbox.exec(["python3", "-c", script, path])).stdout or path
 
 
 def _check_end(state: State, what: str, done: ExecResult) -> None:

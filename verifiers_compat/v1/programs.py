@@ -27,7 +27,7 @@ _OF_TASKS = ("files", "dirs", "setup", "bindings", "env", "artifacts", "args")
 _KEYS = (*_FORMS, "sandbox", *_OF_TASKS, "tools")
 _NEED_SANDBOX = ("files", "dirs", "setup", "artifacts")
 _ARGUMENTS = frozenset({"task", "state"})
-_ARTIFACT_KEYS = frozenset({"path", "format", "optional"})
+_ARTIFACT_KEYS = frozenset({"path", "format", "key", "optional"})
 ARTIFACT_FORMATS = ("text", "json")
 
 
@@ -173,9 +173,13 @@ def _tools_of(tools: Any, form: str, sandbox: SandboxConfig | None) -> Any:
 
 def _check_artifacts(artifacts: Mapping[str, Any], what: str) -> None:
     for name, value in artifacts.items():
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping) or (len(value) == 1 and value.keys() <= set(ROOTS)):
             continue
-        if unknown := value.keys() - _ARTIFACT_KEYS - set(ROOTS):
+        if unknown := value.keys() - _ARTIFACT_KEYS:
             raise ConfigurationError(f"the artifact {name!r} of {what} has no {min(unknown)!r}; it has {', '.join(sorted(_ARTIFACT_KEYS))}")
+        if not isinstance(value.get("path"), str):
+            raise ConfigurationError(f"the artifact {name!r} of {what} must have a path, got {value!r:.100}")
+        if "key" in value and value.get("format") != "json":
+            raise ConfigurationError(f"the artifact {name!r} of {what} has a key, which needs format='json'")
         if value.get("format", "text") not in ARTIFACT_FORMATS:
             raise ConfigurationError(f"the format of the artifact {name!r} must be text or json, got {value['format']!r}")

@@ -130,6 +130,8 @@ async def test_what_fails_in_the_sandbox_is_the_error_of_its_rollout(change: dic
         (lambda: vf.Harness({"command": ["x"], "sandbox": {"cpu_cores": 8}}), "cpu_cores=8"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": True, "dirs": {"/a": "/no/such/folder"}}), "/no/such/folder"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": True, "artifacts": {"a": {"path": "a", "format": "xml"}}}), "xml"),
+        (lambda: vf.Harness({"command": ["x"], "sandbox": True, "artifacts": {"a": {"optional": True}}}), "must have a path"),
+        (lambda: vf.Harness({"command": ["x"], "sandbox": True, "artifacts": {"a": {"path": "a", "key": "b"}}}), "needs format='json'"),
         (lambda: vf.Harness({"fn": lambda state: None, "sandbox": True}), "module:name"),
         (lambda: vf.Harness({"fn": "json:dumps", "sandbox": True}), "pyproject.toml"),
         (lambda: vf.Harness({"fn": "json:dmps", "sandbox": True}), "Did you mean `dumps`"),
@@ -370,6 +372,25 @@ async def test_an_artifact_that_a_failed_program_did_not_leave_hides_no_error() 
     state = await vf.Harness(program, model="m").run({"prompt": "go"})
     assert (state["error"]["error"], state["artifacts"]) == ("InfraError", {"a": "a\n"})
     assert "ended with code 3" in state["error"]["error_chain_repr"]
+
+
+async def test_an_artifact_may_be_the_last_of_several_files_or_an_item_of_one() -> None:
+    line = 'mkdir a b; echo 1 > a/log; echo \\{\\"n\\": 2\\} > b/log; touch -d @0 a/log; echo odd > "[x]"; echo done'
+    artifacts = {
+        "last": "*/log",
+        "item": {"path": "b/log", "format": "json", "key": "n"},
+        "literal": "[[]x]",
+        "none": {"path": "c/*", "optional": True},
+        "no_item": {"path": "b/log", "format": "json", "key": "m", "optional": True},
+        "task": {"task": "where"},
+    }
+    program = {"command": ["sh", "-c", line], "sandbox": OFFLINE, "artifacts": artifacts}
+    state = await vf.Harness(program, model="m").run({"prompt": "go", "where": "a/log"})
+    assert state["error"] is None
+    assert state["artifacts"] == {"last": '{"n": 2}\n', "item": 2, "literal": "odd\n", "task": "1\n"}
+    program = {"command": "echo done", "sandbox": OFFLINE, "artifacts": {"log": "*/log"}}
+    state = await vf.Harness(program, model="m").run({"prompt": "go"})
+    assert r"the artifact 'log' of the program, */log, cannot be read" in state["error"]["error_chain_repr"]
 
 
 MCP = """
