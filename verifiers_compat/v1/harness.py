@@ -16,12 +16,13 @@ from verifiers_compat.v1.participant import Participant
 from verifiers_compat.v1.plain import plain_messages
 from verifiers_compat.v1.program_run import ProgramRun
 from verifiers_compat.v1.programs import Program, as_program
-from verifiers_compat.v1.runtime import GROUP_KEY, Runtime, await_shielded, elapsed_ms
+from verifiers_compat.v1.runtime import GROUP_KEY, Runtime, elapsed_ms
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
 from verifiers_compat.v1.taskset import Taskset
 from verifiers_compat.v1.user import User
 from verifiers_compat.v1.utils.scoring_utils import score_group, score_rollout
+from vfgym.aio.shielding import await_shielded
 from vfgym.errors import ConfigurationError, Error
 from vfgym.lifecycle import stop, update
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -213,7 +213,8 @@ class Runtime:
         """Return the sandbox of `owner` in the scope that `config` names, opened when it is first asked for."""
         await self.open_endpoint()
         socket = self._open_endpoint("chat_completions").socket_path
-        name = f"sandbox {config.model_dump_json()}"
+        # A digest, since a name is told where the object cannot be closed, and environment variables may be secrets.
+        name = f"sandbox {hashlib.sha256(config.model_dump_json().encode()).hexdigest()}"
         sandbox: Sandbox = await self.scope(config.scope).object(owner, name, lambda: open_sandbox(config, socket, **changes))
         return sandbox
 
@@ -285,13 +286,3 @@ def _plain_response(response: Response, message: Message) -> dict[str, Any]:
 def elapsed_ms(since: float) -> float:
     """Return the milliseconds since a time of `time.time`."""
     return (time.time() - since) * 1e3
-
-
-async def await_shielded(awaitable: Any) -> Any:
-    """Await to the end, even if we are cancelled meanwhile; the cancellation is raised then."""
-    task = asyncio.ensure_future(awaitable)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

@@ -5,12 +5,9 @@ What the package needs is what is installed here: the virtual environment of thi
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,18 +15,15 @@ from typing import Any
 
 from verifiers_compat.v1.config import SandboxConfig, resolve_function
 from verifiers_compat.v1.local_programs import merge_result
-from verifiers_compat.v1.runtime import Runtime, await_shielded
-from verifiers_compat.v1.sandboxes import port_of
+from verifiers_compat.v1.runtime import Runtime
+from verifiers_compat.v1.sandboxes import port_of, upload_package
 from verifiers_compat.v1.state import PROTECTED
 from verifiers_compat.v1.tool_server import program_text, tools_url
-from vfgym.aio.threads import on_thread
-from vfgym.errors import ConfigurationError, InfraError, SandboxError
+from vfgym.errors import ConfigurationError, InfraError
 from vfgym.interception.wire import plain_data
-from vfgym.sandboxes import Sandbox
 
 _FOLDER = "/tmp/vf_program"
 """Where the package and the call are, in the sandbox."""
-_NOT_COPIED = (".*", "__pycache__", "*.pyc", "*.egg-info", "outputs")
 _APIS = ("chat_completions", "chat", "completions", "responses", "messages")
 _LIVE = ("trajectory", "num_model_requests", "runtime", "task")
 """Items of the state that are kept up to date here, while the function runs."""
@@ -99,7 +93,7 @@ async def run_sandboxed_function(
         "tools_url": tools_url(running, sandbox),
     }
     text = json.dumps(plain_data(call))
-    await _upload_package(function, sandbox)
+    await upload_package(function.folder, f"{_FOLDER}/package/{function.inside}", sandbox, f"the package of {function.reference}")
     for name in ("call_function.py", "call_tools.py"):
         await sandbox.write_file(f"{_FOLDER}/{name}", program_text(name))
     await sandbox.write_file(f"{_FOLDER}/call.json", text)
@@ -126,17 +120,3 @@ async def run_sandboxed_function(
 def _changed(items: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return the items that are not as they were sent: a function may well return all of the state that it was given."""
     return {key: value for key, value in items.items() if key not in sent or sent[key] != value}
-
-
-async def _upload_package(function: SandboxedFunction, sandbox: Sandbox) -> None:
-    """Copy the package of a function into its sandbox, without what is not of the package."""
-    ignored = shutil.ignore_patterns(*_NOT_COPIED)
-    with tempfile.TemporaryDirectory() as staged:
-        package = Path(staged, "package")
-        copy = functools.partial(shutil.copytree, ignore=ignored, ignore_dangling_symlinks=True, dirs_exist_ok=True)
-        try:
-            # Whoever gives the thread up must not remove the folder that it still writes to.
-            await await_shielded(on_thread(copy, function.folder, package / function.inside))
-            await sandbox.upload(package, f"{_FOLDER}/package")
-        except OSError as error:
-            raise SandboxError(f"the package of {function.reference} cannot be copied into its sandbox: {error}") from error

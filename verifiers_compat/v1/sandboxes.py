@@ -7,7 +7,12 @@ engine; any other image does. The network is there unless ``network_access`` is 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import os
+import shutil
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,11 +21,14 @@ from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, spec_of_argum
 from verifiers_compat.v1.config import SandboxConfig
 from verifiers_compat.v1.config_base import merge_values
 from vfgym import sandboxes
+from vfgym.aio.shielding import await_shielded
+from vfgym.aio.threads import on_thread
 from vfgym.envs.agent_program import free_port
 from vfgym.envs.python_packages import find_packages
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import Sandbox, SandboxSpec
 
+_NOT_COPIED = (".*", "__pycache__", "*.pyc", "*.egg-info", "outputs")
 DEFAULT_WORKDIR = "/workspace"
 _MOST_QUOTED = 2000
 """Characters of a command's last words that an error has."""
@@ -123,3 +131,21 @@ async def run_setup(sandbox: Sandbox, command: str | list[str], timeout: float, 
         how = f"took longer than {timeout} s" if done.timed_out else f"ended with code {done.exit_code}"
         said = (done.stderr.strip() or done.stdout.strip())[-_MOST_QUOTED:] or "it printed nothing"
         raise SandboxError(f"the setup command {command!r:.200} {how}: {said}")
+
+
+async def upload_package(folder: str | os.PathLike[str], inside: str, sandbox: Sandbox, what: str) -> None:
+    """Copy the folder of a Python package into a sandbox, without what is not of the package.
+
+    Raises:
+        SandboxError: If it cannot be copied.
+    """
+    ignored = shutil.ignore_patterns(*_NOT_COPIED)
+    with tempfile.TemporaryDirectory() as staged:
+        package = Path(staged, "package")
+        copy = functools.partial(shutil.copytree, ignore=ignored, ignore_dangling_symlinks=True)
+        try:
+            # Whoever gives the thread up must not remove the folder that it still writes to.
+            await await_shielded(on_thread(copy, folder, package))
+            await sandbox.upload(package, inside)
+        except OSError as error:
+            raise SandboxError(f"{what} cannot be copied into its sandbox: {error}") from error

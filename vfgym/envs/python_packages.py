@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import fcntl
 import hashlib
-import os
 import shlex
-import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +17,13 @@ from vfgym.envs.sandboxed import SandboxedEnv
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.overrides import hook
 from vfgym.sandboxes import SandboxSpec
+from vfgym.sandboxes.host_cache import cache_folder, make_once
 from vfgym.sandboxes.local import find_interpreter
 from vfgym.state import State
 
 _INSTALLS_WITHIN = 1800.0
 _MOST_QUOTED = 2000
 """Characters of what pip says that an error has."""
-_COMPLETE = "vfgym-complete"
-"""A file of an environment to which nothing is missing."""
 
 _lock = threading.Lock()
 _found: dict[str, Path | SandboxError] = {}
@@ -99,7 +93,8 @@ def _find(words: list[str]) -> Path:
     with _lock:
         if key not in _found:
             try:
-                _found[key] = _make(_cache_folder() / key, words)
+                folder = cache_folder("python-packages") / key
+                _found[key] = make_once(folder, lambda: _make(folder, words), shlex.join(words))
             except SandboxError as error:
                 _found[key] = error
     found = _found[key]
@@ -108,34 +103,11 @@ def _find(words: list[str]) -> Path:
     return found
 
 
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base, "vfgym", "python-packages")
-
-
-def _make(folder: Path, words: list[str]) -> Path:
-    """Make a virtual environment, unless another process has."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _only_process(folder.with_suffix(".lock")):
-        if (folder / _COMPLETE).exists():
-            return folder
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            _run([find_interpreter(), "-m", "venv", "--without-pip", str(folder)], words)
-            quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-            _run([sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *quiet, *words], words)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        (folder / _COMPLETE).write_text(shlex.join(words))
-        return folder
-
-
-@contextlib.contextmanager
-def _only_process(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _make(folder: Path, words: list[str]) -> None:
+    """Make a virtual environment."""
+    _run([find_interpreter(), "-m", "venv", "--without-pip", str(folder)], words)
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    _run([sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *quiet, *words], words)
 
 
 def _run(command: list[str], words: list[str]) -> None:
