@@ -91,7 +91,7 @@ _V1 = {
     "verifiers_compat.v1": [
         *("Env", "EnvConfig", "Harness", "HarnessConfig", "MCPTool", "MCPToolConfig", "SandboxConfig", "Task", "Taskset"),
         *("TasksetConfig", "Toolset", "ToolsetConfig", "User", "UserConfig"),
-        *("HarborTaskset", "HarborTasksetConfig", "CLIHarness", "MiniSWEAgent", "OpenCode", "Pi"),
+        *("HarborTaskset", "HarborTasksetConfig", "CLIHarness", "MiniSWEAgent", "OpenCode", "Pi", "RLM"),
     ],
 }
 __getattr__ = create_getattr(__name__, {**_LAZY, **_V1})

@@ -13,7 +13,6 @@ _AGENT = (
     "it is the command line of one agent. Use vf.CliAgentEnv with that as its run_command, or verifiers.v1.Harness, whose program may be"
     " a command of this machine"
 )
-_RLM_HARNESS = "it is installed from a repository of its own. Use verifiers.v1.CLIHarness with its command"
 _HARBOR_MCP = "tasks of Harbor's that bring MCP servers are not offered. Use vf.MCPEnv with the servers"
 _COMPOSABLE = (
     "it is the earlier form of tasksets and harnesses, for programs in sandboxes. Use vf.SWEDebugEnv, vf.CliAgentEnv, or Taskset and"
@@ -61,8 +60,6 @@ REASONS: Mapping[str, str] = {
     **_at("envs.experimental.mcp_env", "MCPServerConnection MCPToolWrapper", "vf.MCPEnv connects to servers and calls tools itself"),
     **_at("envs.integrations.reasoninggym_env", "SYSTEM_PROMPTS DEFAULT_SYSTEM_PROMPT", "system prompts are reasoning-gym's own, by name"),
     # Tasksets and harnesses
-    **_at("", "RLM", _RLM_HARNESS),
-    **_at("v1", "RLM", _RLM_HARNESS),
     **_at("v1", "packages", "its tasksets and harnesses are in verifiers.v1 itself. Use verifiers.v1.HarborTaskset or CLIHarness"),
     **_at("v1.utils", "sandbox_utils sandbox_program_utils mcp_proxy_utils artifact_utils", _SANDBOX_PROGRAM),
     **_at("v1.utils", "lifecycle_utils mcp_utils program_utils prompt_utils timing_utils tool_utils trajectory_utils", _INSIDE),

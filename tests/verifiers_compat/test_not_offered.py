@@ -17,7 +17,7 @@ REQUESTS = {
     "from verifiers.envs.experimental.composable.tasksets.swe import make_swe_taskset": "Taskset and Harness",
     "from verifiers.envs.integrations.browser_env.modes.base import BrowserMode": "browsers of a hosted service",
     "from verifiers.v1.packages.harnesses.pi import Pi": "in verifiers.v1 itself",
-    "from verifiers.v1 import RLM": "CLIHarness",
+    "from verifiers.v1.utils import sandbox_utils": "state.get_sandbox()",
     "from verifiers.scripts.tui import main": "load_results",
     "from verifiers.serve import EnvServer": "in the process that plays them",
     "from verifiers import GRPOTrainer": "no trainer is part of this package",

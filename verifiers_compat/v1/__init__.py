@@ -21,6 +21,7 @@ from verifiers_compat.v1.config import (
 from verifiers_compat.v1.env import Env
 from verifiers_compat.v1.harbor_taskset import HarborTaskset, HarborTasksetConfig
 from verifiers_compat.v1.harness import Harness
+from verifiers_compat.v1.rlm_harness import RLM
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
 from verifiers_compat.v1.taskset import Taskset
@@ -51,6 +52,7 @@ from vfgym.errors import (
 from vfgym.lifecycle import advantage, cleanup, metric, reward, setup, stop, teardown, update
 
 __all__ = [
+    "RLM",
     "AssistantMessage",
     "CLIHarness",
     "CallableConfig",

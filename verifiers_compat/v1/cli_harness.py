@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verifiers_compat.v1.config import SandboxConfig
-from verifiers_compat.v1.config_base import deep_merge
+from verifiers_compat.v1.config import HarnessConfig, SandboxConfig
+from verifiers_compat.v1.config_base import deep_merge, fields_of, merge_values
 from verifiers_compat.v1.harness import Harness
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import Task
@@ -77,15 +78,54 @@ def write_system_prompt(task: Task, state: State) -> str:
     return "\n\n".join(content_text(message.get("content")) for message in state.live("write its system prompt").system_prompt)
 
 
-def _agent_sandbox(sandbox: Any, **fields: Any) -> Any:
-    """Return the sandbox of a configured agent: what is asked for, over the defaults."""
-    if sandbox is False:
-        raise ConfigurationError("this agent is installed into a sandbox: sandbox=False is for CLIHarness, with a command of this machine")
-    asked = sandbox.model_dump(exclude_unset=True) if isinstance(sandbox, SandboxConfig) else {} if sandbox is True else dict(sandbox)
-    return {**_SANDBOX, **fields, **asked}
+class InstalledAgent(CLIHarness):
+    """An agent that is installed into its sandbox, or found there, and run by a line for bash."""
+
+    def __init__(
+        self,
+        line: str,
+        *,
+        agent_workdir: str,
+        instruction_path: str,
+        packages: Sequence[str] = (),
+        files: Mapping[str, Any] | None = None,
+        sandbox: bool | Mapping[str, object] | SandboxConfig = True,
+        config: HarnessConfig | Mapping[str, object] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Make a harness.
+
+        Args:
+            line: What bash runs.
+            agent_workdir: Where the agent works, unless the task says.
+            instruction_path: Where its task is written to.
+            packages: What is installed from PyPI.
+            files: Other files of the agent.
+            sandbox: What its sandbox is like; it wins over `config`, and that over what agents have by default.
+            config: Configuration of the harness.
+            **kwargs: Passed to `CLIHarness`.
+
+        Raises:
+            ConfigurationError: If something does not fit, or there is to be no sandbox.
+        """
+        if sandbox is not True and not isinstance(sandbox, Mapping | SandboxConfig):
+            raise ConfigurationError(
+                f"{type(self).__name__} is installed into a sandbox, so sandbox must be True or its fields, got {sandbox!r:.100}."
+                " sandbox=False is for CLIHarness, with a command of this machine"
+            )
+        usual = {**_SANDBOX, "workdir": agent_workdir, **({"packages": list(packages)} if packages else {})}
+        configured = fields_of(config, HarnessConfig).get("sandbox")
+        layers = [fields_of(layer, SandboxConfig) for layer in (configured, None if sandbox is True else sandbox)]
+        super().__init__(
+            ["bash", "-c", line],
+            sandbox=functools.reduce(merge_values, layers, usual),
+            files={instruction_path: write_instruction, **(files or {})},
+            config=config,
+            **kwargs,
+        )
 
 
-class MiniSWEAgent(CLIHarness):
+class MiniSWEAgent(InstalledAgent):
     """mini-swe-agent, from PyPI: it is installed once, and solves tasks by commands in its sandbox."""
 
     def __init__(
@@ -128,17 +168,18 @@ class MiniSWEAgent(CLIHarness):
             f" 2>&1 < /dev/null | tee {log_path}"
         )
         quiet = {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-        packages = [f"mini-swe-agent=={package_version}", "mcp"]  # its litellm imports mcp without asking for it
         super().__init__(
-            ["bash", "-c", line],
-            sandbox=_agent_sandbox(sandbox, workdir=agent_workdir, packages=packages),
-            files={instruction_path: write_instruction},
+            line,
+            agent_workdir=agent_workdir,
+            instruction_path=instruction_path,
+            packages=[f"mini-swe-agent=={package_version}", "mcp"],  # its litellm imports mcp without asking for it
+            sandbox=sandbox,
+            program=program,
             env={**quiet, "COLUMNS": "200"},
             artifacts={
                 "mini_swe_agent_log": {"path": log_path, "optional": True},
                 "mini_swe_agent_trajectory": {"path": trajectory_path, "format": "json", "optional": True},
             },
-            program=program,
             **kwargs,
         )
 
@@ -146,7 +187,7 @@ class MiniSWEAgent(CLIHarness):
 _OPENCODE_PROMPT = "You are OpenCode, an agent on a command line. Solve the user's task with your tools, and be brief."
 
 
-class OpenCode(CLIHarness):
+class OpenCode(InstalledAgent):
     """OpenCode, which is installed into each sandbox from its release; that needs network, ``curl`` and ``tar`` there."""
 
     def __init__(
@@ -204,13 +245,15 @@ class OpenCode(CLIHarness):
             f" opencode run < {instruction_path} 2>&1 | tee {log_path}"
         )
         super().__init__(
-            ["bash", "-c", line],
-            sandbox=_agent_sandbox(sandbox, workdir=agent_workdir),
-            files={instruction_path: write_instruction, system_prompt_path: write_system_prompt, "/opencode/config.json": write_config},
+            line,
+            agent_workdir=agent_workdir,
+            instruction_path=instruction_path,
+            files={system_prompt_path: write_system_prompt, "/opencode/config.json": write_config},
+            sandbox=sandbox,
+            program=program,
             setup=install,
             artifacts={"opencode_log": {"path": log_path, "optional": True}},
             tools="mcp",
-            program=program,
             system_prompt=system_prompt,
             **kwargs,
         )
@@ -219,7 +262,7 @@ class OpenCode(CLIHarness):
 _PI_PROMPT = "You are Pi, a coding agent. Do what the user asks, try what you made, and say in a sentence what you did."
 
 
-class Pi(CLIHarness):
+class Pi(InstalledAgent):
     """Pi, a coding agent of npm, which is installed into each sandbox; that needs network and ``npm`` there."""
 
     def __init__(
@@ -260,12 +303,14 @@ class Pi(CLIHarness):
             f" -p @{instruction_path} 2>&1 < /dev/null | tee {log_path}"
         )
         super().__init__(
-            ["bash", "-c", line],
-            sandbox=_agent_sandbox(sandbox, workdir=agent_workdir),
-            files={instruction_path: write_instruction, system_prompt_path: write_system_prompt, "/pi/models.json": write_models},
+            line,
+            agent_workdir=agent_workdir,
+            instruction_path=instruction_path,
+            files={system_prompt_path: write_system_prompt, "/pi/models.json": write_models},
+            sandbox=sandbox,
+            program=program,
             setup=f'npm install --global --prefix "$HOME/.npm" {package}',
             artifacts={"pi_log": {"path": log_path, "optional": True}},
-            program=program,
             system_prompt=system_prompt,
             **kwargs,
         )

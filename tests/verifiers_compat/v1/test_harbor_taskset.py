@@ -127,10 +127,16 @@ async def test_mini_swe_agent_is_told_what_its_configuration_says_as_it_is() -> 
     assert arguments[arguments.index("-t") + 1] == "do it"
 
 
-def test_agents_need_a_sandbox() -> None:
-    for kind in (vf.MiniSWEAgent, vf.OpenCode, vf.Pi):
+@pytest.mark.parametrize("kind", [vf.MiniSWEAgent, vf.OpenCode, vf.Pi, vf.RLM])
+def test_agents_need_a_sandbox(kind: Any) -> None:
+    """What their configuration says of it wins over what agents have by default, and an argument over that."""
+    for sandbox in (False, None, "program", [1]):
         with pytest.raises(ValueError, match="CLIHarness"):
-            kind(sandbox=False)
+            kind(sandbox=sandbox)
+    config = {"sandbox": {"command_timeout": 60, "memory_gb": 1, "workdir": "/here"}}
+    sandbox = kind(config=config, sandbox={"memory_gb": 3, "environment_vars": {"A": "a"}}).program.sandbox
+    assert (sandbox.command_timeout, sandbox.memory_gb, sandbox.workdir, sandbox.timeout_minutes) == (60, 3, "/here", 120)
+    assert kind(config=vf.HarnessConfig(config)).program.sandbox.memory_gb == 1
 
 
 COMMANDS = ("cat double.py", "sed -i 's/x + 2/x * 2/' double.py", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")

@@ -81,11 +81,11 @@ def test_submodules_and_attributes_are_names_too(check: Callable[..., Report]) -
     report = check(
         "import verifiers.v1 as v1\nimport verifiers.envs.integrations.browser_env\nfrom verifiers.rubrics.rubric import Rubric\n"
         "from verifiers.envs.tool_env import _private\nfrom verifiers.utils import no_such\n"
-        "v1.Taskset\nv1.RLM\nRubric.score_rollout\nRubric.no_method\n"
+        "v1.Taskset\nv1.packages\nRubric.score_rollout\nRubric.no_method\n"
     )
     assert report.offered == ["verifiers.rubrics.rubric.Rubric", "verifiers.v1.Taskset"]
     absent = names_of(report)
-    assert "CLIHarness" in absent["v1.RLM"]
+    assert "CLIHarness" in absent["v1.packages"]
     assert "private name" in absent["envs.tool_env._private"]
     assert "no such name" in absent["utils.no_such"]
     assert "no such name" in absent["rubrics.rubric.Rubric.no_method"]
