@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from verifiers_compat.cli.evals.fields import TableFields
 from verifiers_compat.types import Endpoint, Endpoints
+from vfgym.cli.fields import TableFields
 from vfgym.clients import ClientType
 from vfgym.errors import ConfigurationError
 

@@ -5,89 +5,15 @@ Each field is declared once. The options of a command and the keys of its config
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field
 from typer import Option
 
+from vfgym.cli.fields import TableFields, parse_names
 from vfgym.clients import ClientType
-from vfgym.clients.config import CLIENT_TYPES, PROVIDERS
-from vfgym.errors import ConfigurationError, did_you_mean
-from vfgym.output.redaction import excerpt, with_secrets
-
-
-class TableFields(BaseModel):
-    """The fields of a table in a file, which may have several spellings."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    spellings: ClassVar[Mapping[str, str]] = {}
-    """Other names of fields."""
-    hidden: ClassVar[frozenset[str]] = frozenset()
-    """Fields whose values no error shows: they may hold a key."""
-
-    @classmethod
-    def parse(cls, given: Mapping[str, Any], where: str) -> Self:
-        """Return checked fields.
-
-        Args:
-            given: The fields by their names, or other spellings of them.
-            where: What the errors name as the place.
-
-        Raises:
-            ConfigurationError: If there is no such field, or a value does not fit.
-        """
-        try:
-            return cls(**cls.rename(given, where))
-        except ValidationError as error:
-            problems = "; ".join(cls._describe(problem, given) for problem in error.errors())
-            raise ConfigurationError(f"{where}: {problems}") from None
-
-    @classmethod
-    def rename(cls, given: Mapping[str, Any], where: str, extra: Iterable[str] = ()) -> dict[str, Any]:
-        """Return fields under their own names.
-
-        Args:
-            given: The fields.
-            where: What the errors name as the place.
-            extra: Further names that are let through.
-
-        Raises:
-            ConfigurationError: If there is no such field, or one is given in two spellings.
-        """
-        known = cls.known_names(extra)
-        fields: dict[str, Any] = {}
-        for name, value in given.items():
-            if name not in known:
-                hint = did_you_mean(name, known) or f" There are {', '.join(known)}."
-                raise ConfigurationError(f"{where}: there is no field {name!r}.{hint}")
-            own = cls.spellings.get(name, name)
-            if own in fields:
-                both = [spelling for spelling in given if cls.spellings.get(spelling, spelling) == own]
-                raise ConfigurationError(f"{where} says the same twice, as {' and '.join(both)}: leave one of them out")
-            fields[own] = str(value) if isinstance(value, Path) else value
-        return fields
-
-    @classmethod
-    def known_names(cls, extra: Iterable[str] = ()) -> list[str]:
-        """Return all names that a field may have."""
-        return [*cls.model_fields, *cls.spellings, *extra]
-
-    @classmethod
-    def _describe(cls, problem: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-        """Return what is wrong with a field, by the name that it was given."""
-        field, *inside = problem["loc"]
-        name = next((name for name in given if cls.spellings.get(name, name) == field), field)
-        place = ".".join(map(str, (name, *inside)))
-        if problem["type"] == "missing":
-            return f"{place} is missing"
-        value = problem["input"]
-        got = type(value).__name__ if field in cls.hidden else excerpt(with_secrets({field: value})[field], 80)
-        message = "must be a table" if problem["type"] == "dict_type" else problem["msg"]
-        hint = did_you_mean(value, CLIENT_TYPES) if problem["type"] == "literal_error" else ""
-        return f"{place}: {message}, got {got}{hint and '.'}{hint}"
+from vfgym.clients.config import PROVIDERS
 
 
 def _parse_headers(value: Any) -> Any:
@@ -102,11 +28,6 @@ def _parse_headers(value: Any) -> Any:
             raise ValueError("a header is written 'Name: value'")
         headers[name] = content
     return headers
-
-
-def parse_names(value: Any) -> Any:
-    """Return names as a list; they may be one text, separated by commas."""
-    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
 
 def _refuse_zero(value: int | None) -> int | None:
@@ -149,6 +70,7 @@ class PlayFields(TableFields):
         "extra_headers_from_state": "headers_from_state",
     }
     hidden = frozenset({"headers"})
+    alternatives = (("model", "endpoint_id"),)
 
     env_id: Text = None
     env_args: Annotated[Table, Option("--env-args", "-a", metavar="JSON", help="Arguments of load_environment.")] = None

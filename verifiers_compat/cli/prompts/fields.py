@@ -10,7 +10,8 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field
 from typer import Option
 
-from verifiers_compat.cli.evals.fields import Count, Flag, PlayFields, Text, parse_names
+from verifiers_compat.cli.evals.fields import Count, Flag, PlayFields, Text
+from vfgym.cli.fields import parse_names
 from vfgym.errors import ConfigurationError
 
 _TABLES = ("env", "gepa", "sampling")

@@ -308,7 +308,7 @@ def test_a_table_env_says_what_is_about_the_environment(workspace: Path) -> None
     ("text", "message"),
     [
         ("[[eval", "cannot be read"),
-        ("[env.taskset]\nn = 1", r"no evaluations: add a table \[\[eval\]\] with an env_id, or \[env\] with an id"),
+        ("[env.taskset]\nn = 1", r"no evaluations: add a table \[\[eval\]\] with an env_id"),
         ("env = 3", r"env must be a table \[env\], got 3"),
         ('[[env]]\nid = "a"', r"env must be a table \[env\]"),
         ('[env]\nid = "a"\n[env.tasket]\nn = 1', r"\[env\] has no 'tasket'; it has id, args, taskset, harness\. Did you mean `taskset`"),
