@@ -338,13 +338,12 @@ HOLE = '{"is_slippery": false}'
 
 
 def test_by_hand_the_end_is_shown_and_an_empty_line_is_no_move(directory: Path) -> None:
-    for arguments in (["eval", GAME, "--agent", "human", "-n", "2", "--no-save"], ["play", GAME]):
-        text = run(*arguments, "--env-args", HOLE, stdin="\n".join(["", "down", "  ", "right"] * 2)).stdout
-        games = 2 if arguments[0] == "eval" else 1
-        assert text.count("F[H]FH") == games, "the last board is shown"
-        assert text.count("over (game_over): reward 0\n  game_reward: 0\n  num_turns: 2\n") == games
-        assert text.count("nothing was typed") == 2 * games
-        assert "[assistant]" not in text, "what was typed stands in the terminal already"
+    arguments = ["eval", GAME, "--agent", "human", "-n", "2", "--no-save"]
+    text = run(*arguments, "--env-args", HOLE, stdin="\n".join(["", "down", "  ", "right"] * 2)).stdout
+    assert text.count("F[H]FH") == 2, "the last board is shown"
+    assert text.count("over (game_over): reward 0\n  game_reward: 0\n  num_turns: 2\n") == 2
+    assert text.count("nothing was typed") == 4
+    assert "[assistant]" not in text, "what was typed stands in the terminal already"
 
 
 def test_eval_by_hand_says_what_is_scored_later(directory: Path) -> None:
@@ -356,20 +355,6 @@ def test_eval_by_hand_says_what_is_scored_later(directory: Path) -> None:
     )
     text = run("eval", "grouped:Grouped-v0", "-a", "human", "-r", "2", "--no-save", stdin="a\nb\n").stdout
     assert text.count("it is scored together with the other rollouts of its task") == 2
-
-
-def test_play_of_an_episode_that_is_over_at_once_ends(directory: Path) -> None:
-    (directory / "over.py").write_text(
-        "import gymnasium, vfgym\n"
-        "class Over(vfgym.MultiTurnEnv):\n"
-        "    @vfgym.stop\n"
-        "    def at_once(self, state):\n"
-        "        return True\n"
-        "gymnasium.register('Over-v0', lambda: Over(dataset=[{'question': 'Nothing to do?'}]))\n"
-    )
-    text = run("play", "over:Over-v0").stdout
-    assert "Nothing to do?" in text
-    assert "over (at_once): reward 0" in text
 
 
 def test_eval_by_hand_reads_a_file(directory: Path) -> None:
@@ -461,45 +446,6 @@ def test_a_picture_that_cannot_be_drawn_is_told_after_the_results(directory: Pat
     done = run("eval", GAME, "--agent", "random", "-n", "2", "--no-save", "--plot", "taken.png", exit_code=2)
     assert "0/2" in cells(done.stdout.splitlines()[1])
     assert done.stderr.splitlines()[-1].startswith("error: the plot taken.png cannot be drawn")
-
-
-# Playing
-
-
-def test_play_shows_the_game_and_its_reward() -> None:
-    text = run("play", GAME, "--seed", "1", "--env-args", '{"max_turns": 2}', stdin="hello\nup\n").stdout
-    assert "You are playing FrozenLake" in text
-    assert "Your answer names no action" in text
-    assert "over (max_turns_reached): reward 0" in text
-    assert "num_turns: 2" in text
-
-
-def test_play_against_an_opponent() -> None:
-    pytest.importorskip("textarena", reason="needs the extra textarena")
-    moves = "hello\n" + "".join(f"[{cell}]\n" for cell in (*range(9), *range(9)))
-    text = run("play", "textarena/TicTacToe-v0", "--seed", "0", stdin=moves).stdout
-    assert "(legal: [0], [1], [2], [3], [4], [5], [6], [7], [8])" in text
-    assert "attempted an invalid move" in text
-    assert "[Player 1] [" in text
-    assert "[assistant]" not in text, "what was typed stands in the terminal already"
-    assert re.search(r"\nover \(game_over\): reward -?\d\n  0: -?\d, 1: -?\d\n", text)
-
-
-def test_play_with_limited_history_shows_what_there_is() -> None:
-    env_args = '{"history": 0, "max_turns": 3}'
-    text = run("play", GAME, "--seed", "1", "--env-args", env_args, stdin="up\nleft\nup\n").stdout
-    assert text.count("You are playing FrozenLake") == 3
-    assert "over (max_turns_reached): reward 0" in text
-
-
-def test_play_tells_images_by_their_size() -> None:
-    text = run("play", GAME, "--seed", "1", "--env-args", '{"observe": "image", "max_turns": 2}', stdin="up\nup\n").stdout
-    assert text.count("[image 256x256]") == 3  # at first, and after each move
-    assert "base64" not in text
-
-
-def test_play_stops_at_the_end_of_the_input() -> None:
-    assert run("play", GAME, stdin="").stdout.endswith("stopped\n")
 
 
 # What is wrong is said in one line

@@ -213,14 +213,42 @@ def sandboxes(
 @app.command("play")
 def play(
     env_id: EnvId,
-    seed: Annotated[int | None, typer.Option("--seed", "-s", help="Seed of the episode.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", "-s", help="Seed of the episode; another one each time by default.", show_default=False)
+    ] = None,
+    opponent: Annotated[
+        str | None,
+        typer.Option(
+            "--opponent", metavar="WHO", help="Who takes the other seats: random, module:name, model:NAME or human.", show_default=False
+        ),
+    ] = None,
+    provider: Annotated[str | None, typer.Option("--provider", "-p", help="Where the model:NAME is: openai, openrouter, vllm, ...")] = None,
+    base_url: Annotated[str | None, typer.Option("--base-url", "-b", metavar="URL", help="Where it is, as a URL.")] = None,
+    api_key_var: ApiKeyVar = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Play every answer, as a model's: also one that is not a move.")] = False,
+    record: Annotated[Path | None, typer.Option("--record", metavar="FILE", help="Record the game into a GIF.", show_default=False)] = None,
+    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="The game is saved in a new directory below DIR/evals.")] = Path(
+        "outputs"
+    ),
     env_args: EnvArgs = "{}",
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Play an environment yourself, in the terminal."""
-    from vfgym.cli.play import play_in_terminal
+    from vfgym.cli.play import ModelPlace, PlaySettings, play_in_terminal
 
-    play_in_terminal(env_id, _parse_object(env_args), seed)
+    settings = PlaySettings(
+        env_id=env_id,
+        env_args=_parse_object(env_args),
+        seed=seed,
+        opponent=opponent,
+        model_place=ModelPlace(provider, base_url, api_key_var),
+        is_strict=strict,
+        record=record,
+        output_dir=output_dir,
+        as_json=as_json,
+    )
+    raise typer.Exit(play_in_terminal(settings))
 
 
 @app.command("serve-model")

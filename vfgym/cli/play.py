@@ -1,32 +1,165 @@
-"""``vfgym play``: a human in the terminal."""
+"""``vfgym play``: a person plays an environment in the terminal."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+import io
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from vfgym.agents import HumanAgent
+import gymnasium as gym
+
+from vfgym.agents.loading import load_agent
+from vfgym.agents.model import ModelAgent
+from vfgym.aio.background import run_to_end
+from vfgym.cli.conventions import Exit, print_json
 from vfgym.cli.environments import make_environment
-from vfgym.episode import BaseEpisode
-from vfgym.output.terminal import echo
+from vfgym.cli.eval import Models
+from vfgym.errors import ConfigurationError, ResetNeeded, UnknownArgument
+from vfgym.play import Game, Recording, SavedGame, Screen, Session
+from vfgym.wrappers.games.multiplayer import SELF
+
+_MODEL, _HUMAN, _OPPONENTS = "model:", "human", "opponents"
 
 
-def play_in_terminal(env_id: str, env_args: dict[str, Any], seed: int | None) -> None:
-    """Play one episode; the end of the input (Ctrl-D) or Ctrl-C ends it early."""
-    env, seat = make_environment(env_id, env_args)
+class ModelPlace(NamedTuple):
+    """Where the model is that plays against a person."""
+
+    provider: str | None = None
+    base_url: str | None = None
+    api_key_var: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaySettings:
+    """What is played, and how."""
+
+    env_id: str
+    env_args: dict[str, Any]
+    seed: int | None
+    """None for one at random."""
+    opponent: str | None
+    """Who takes the other seats; None for whom the environment itself seats there."""
+    model_place: ModelPlace
+    is_strict: bool
+    record: Path | None
+    output_dir: Path
+    as_json: bool
+
+
+def play_in_terminal(settings: PlaySettings) -> Exit:
+    """Let a person play one game, and save it.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ConfigurationError: If there is no terminal, or a setting cannot work: before anything is written.
+        ResultsError: If the game cannot be saved.
+    """
+    if settings.seed is not None and settings.seed < 0:
+        raise ConfigurationError(f"--seed must be an integer from 0, got {settings.seed}")
+    recording = None if settings.record is None else Recording(settings.record)
+    opponent = _opponent(settings)
+    env = None
     try:
-        observation, info = env.reset(seed=seed)
-        answer = HumanAgent().for_episode(env)
-        echo(f"{env_id}: type an answer in one line. Ctrl-D stops.\n")
-        episode_return, is_over = 0.0, seat.state is not None and seat.state["is_completed"]
-        while not is_over:
-            try:
-                action = answer(observation, info)
-            except (EOFError, KeyboardInterrupt):
-                echo("\nstopped")
-                return
-            observation, reward, terminated, truncated, info = env.step(action)
-            episode_return += float(reward)
-            is_over = terminated or truncated
-        answer.show_end(observation, cast(BaseEpisode, seat.episode).info(), episode_return)
+        env = _make(settings, opponent)
+        _check_terminal()
+        return _play(settings, env, recording)
     finally:
-        env.close()
+        if env is not None:
+            env.close()
+        if isinstance(opponent, ModelAgent):
+            run_to_end(opponent.close())
+
+
+def _play(settings: PlaySettings, env: gym.Env[Any, Any], recording: Recording | None) -> Exit:
+    screen = Screen(to_stderr=settings.as_json)
+    seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
+    game = Game(env, seed, is_strict=settings.is_strict, recording=recording)
+    code, row = Exit.GOOD, None
+    with SavedGame(game, env_id=settings.env_id, env_args=_args_as_data(settings), output_dir=settings.output_dir) as saved:
+        screen.say(f"{settings.env_id}, seed {seed}. Type an answer in one line; /help shows what else you can do.\n")
+        try:
+            Session(game, screen).play()
+        except KeyboardInterrupt:
+            code = Exit.INTERRUPTED
+            _leave(game)
+        except Exception as error:
+            saved.write(error)
+            raise
+        row = saved.write()
+    if recording is not None:
+        recording.save()
+    if row["stop_condition"] == "quit":
+        screen.say("You left before the end; the game is saved unfinished.")
+    screen.say_as_is(f"saved in {saved.path}")
+    if recording is not None:
+        screen.say_as_is(f"recorded in {recording.file}")
+    if settings.as_json:
+        told = ("reward", "stop_condition", "is_completed", "is_truncated", "seed")
+        print_json({"path": str(saved.path), **{name: row[name] for name in told}})
+    return code
+
+
+def _leave(game: Game) -> None:
+    """End a game at Ctrl-C: where its last step was broken off, as it stood before."""
+    if game.return_after_break():
+        game.quit()
+    else:
+        raise ResetNeeded(f"Ctrl-C broke off a step of the environment, so the game is lost: {game.why_no_undo}")
+
+
+def _check_terminal() -> None:
+    """Refuse an input that nobody types into, and let whatever is typed be text: what cannot be read becomes a mark."""
+    if not sys.stdin.isatty():
+        raise ConfigurationError(
+            "vfgym play reads from a terminal, and standard input is none. For answers from a file or a program, take"
+            " `vfgym eval ID --agent human` or `--agent module:callable`"
+        )
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+
+
+def _opponent(settings: PlaySettings) -> Any:
+    """Return who takes the other seats, as an environment takes it; None where that is not said."""
+    name, place = settings.opponent, settings.model_place
+    is_model = name is not None and name.startswith(_MODEL)
+    if any(place) and not is_model:
+        raise ConfigurationError("--provider, --base-url and --api-key-var say where an --opponent model:NAME is: name one")
+    if name is None:
+        return None
+    if _OPPONENTS in settings.env_args:
+        raise ConfigurationError(f"--opponent and --env-args both say who takes the other seats ({_OPPONENTS!r}): give one of them")
+    if name == _HUMAN:
+        return SELF
+    if not is_model:
+        return load_agent(name)
+    model = name.removeprefix(_MODEL)
+    config = Models(names=[model], provider=place.provider, base_url=place.base_url, api_key_var=place.api_key_var).config()
+    return ModelAgent(config, model)
+
+
+def _make(settings: PlaySettings, opponent: Any) -> gym.Env[Any, Any]:
+    arguments = dict(settings.env_args)
+    if opponent is not None:
+        arguments[_OPPONENTS] = opponent
+    if settings.record is not None:
+        arguments["render_mode"] = "rgb_array"
+    try:
+        env, _ = make_environment(settings.env_id, arguments)
+    except UnknownArgument as error:
+        if opponent is None or repr(_OPPONENTS) not in str(error):
+            raise
+        raise ConfigurationError(f"--opponent says who takes the other seats of a game, and {settings.env_id} has none") from error
+    return env
+
+
+def _args_as_data(settings: PlaySettings) -> dict[str, Any]:
+    """Return what the environment was made with, for the metadata."""
+    arguments = dict(settings.env_args or gym.spec(settings.env_id.partition(":")[2] or settings.env_id).kwargs)
+    if settings.opponent is not None:
+        arguments[_OPPONENTS] = SELF if settings.opponent == _HUMAN else settings.opponent
+    return arguments

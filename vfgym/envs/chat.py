@@ -32,7 +32,7 @@ from vfgym.lifecycle import (
     register_teardown,
     run_cleanups,
 )
-from vfgym.messages import MESSAGE_TYPES, MessageTypes, Response, as_messages
+from vfgym.messages import MESSAGE_TYPES, Message, MessageTypes, Response, as_messages
 from vfgym.output.pictures import Picture
 from vfgym.output.redaction import with_secrets
 from vfgym.overrides import check_hooks, find_put_on, find_replaced, hook, inline_hook, items_of, kind_of, warn_of_hidden
@@ -492,6 +492,18 @@ class ChatEnv(EpisodeSeat):
         Args:
             state: The episode.
             rng: Whoever plays's random numbers; those of the environment are left alone.
+        """
+        return None
+
+    def why_no_action(self, message: Message, state: State) -> str | None:
+        """Say why an answer plays nothing, for whoever wants to ask for another one; it is not played.
+
+        Args:
+            message: The answer.
+            state: The episode, which stays as it is.
+
+        Returns:
+            What is wrong, in words for who answered. None where it plays something, and where only playing it tells.
         """
         return None
 

@@ -77,7 +77,7 @@ def replay(row: Mapping[str, Any], env: str | EnvSpec | gym.Env[Any, Any]) -> Re
 def _play(row: Mapping[str, Any], actions: Sequence[Response], seat: EpisodeSeat) -> Replay:
     difference = None
     try:
-        seat.reset(seed=row["seed"], options={"example_id": row["example_id"], "split": _split_of(row, seat.definition)})
+        seat.reset(seed=row["seed"], options=_reset_options(row, seat.definition))
         for turn, action in enumerate(actions):
             if _is_over(seat):
                 difference = Difference(turn, f"the episode is over ({seat.state['stop_condition']}), and the row has {len(actions)} turns")  # type: ignore[index]
@@ -94,6 +94,13 @@ def _play(row: Mapping[str, Any], actions: Sequence[Response], seat: EpisodeSeat
         return Replay(_rewards_of(seat), difference)
     rewards = _rewards_of(seat)
     return Replay(rewards, _compare_turns(row, rewards) or difference or _compare_total(row, seat, len(rewards)))
+
+
+def _reset_options(row: Mapping[str, Any], definition: ChatEnv) -> dict[str, Any] | None:
+    """Return how the episode of a row chose its task. Where the seed drew it, nothing else may: that would leave other random numbers."""
+    if row.get("draws_task"):
+        return None
+    return {"example_id": row["example_id"], "split": _split_of(row, definition)}
 
 
 def _is_over(seat: EpisodeSeat) -> bool:
@@ -120,7 +127,9 @@ def _end_as_before(row: Mapping[str, Any], seat: EpisodeSeat, turns: int) -> Dif
         seat.fail(ModelError(str(row["error"].get("error_chain_repr"))))
     else:
         seat.truncate()
-        if stop_condition != "truncated" and row.get("trajectory") is not None:  # without, the limit of tokens is not met again
+        if (
+            stop_condition not in ("truncated", "quit") and row.get("trajectory") is not None
+        ):  # without, the limit of tokens is not met again
             return Difference(turns, f"the episode goes on, and that of the row was over ({stop_condition})")
     return None
 

@@ -21,6 +21,7 @@ from vfgym.aio.background import may_wait, wait
 from vfgym.aio.bridge import bridge
 from vfgym.aio.steps import Steps, begin_to_end, eager
 from vfgym.calls import Ready, ReadyList, is_awaitable
+from vfgym.codecs import ActionNotFound
 from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import AssistantMessage, Content, Message, join_contents
 from vfgym.output.pictures import Picture
@@ -176,6 +177,14 @@ class MultiplayerEnv(GameSessionEnv):
             ActionNotFound: If there is no move in it, with what the player is told. The game does not get it then: it is an invalid one.
         """
         return message
+
+    def why_no_action(self, message: Message, state: State) -> str | None:
+        """Say why there is no move in an answer (see `ChatEnv.why_no_action`). Whether the game takes one, only the table tells."""
+        try:
+            self.move_of(message)
+        except ActionNotFound as error:
+            return str(error)
+        return None
 
     def message_of(self, move: Message) -> Message:
         """Return a message in which `move_of` finds this move.

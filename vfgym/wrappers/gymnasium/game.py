@@ -315,6 +315,17 @@ class GymnasiumGame(GameEnv):
             shown = join_contents([shown, _closing_text(count, len(actions))])
         return Turn(self.answers.reply(message, shown), earned, bool(terminated), bool(truncated), kept)
 
+    def why_no_action(self, message: Message, state: State) -> str | None:
+        """Say why an answer names no action (see `ChatEnv.why_no_action`), whatever ``on_invalid`` would make of it."""
+        try:
+            if self._lists is not None:
+                self._lists.read_all(message, is_cut_off=False)
+            else:
+                self.answers.read(message)
+        except ActionNotFound as error:
+            return str(error)
+        return None
+
     @property
     def can_go_back(self) -> bool:
         """Whether its episodes can be copied in the middle: not where a copy of the game is a new one, which Box2D's and MuJoCo's are."""

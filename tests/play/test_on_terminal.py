@@ -1,0 +1,136 @@
+"""``vfgym play`` on real terminals: what is typed, what is shown, how it ends, and what is saved."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import vfgym
+from tests.terminals import CTRL_C, CTRL_D, SECONDS, play_on_terminal
+from vfgym.cli.app import app
+from vfgym.errors import ConfigurationError
+from vfgym.results import load_results
+from vfgym.runs.replicas import make_env
+
+GAME = "gymnasium/FrozenLake-v1"
+RULES = '{"is_slippery": false}'
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def saved_row(directory: Path, *, env_args: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the only row that was saved, after it was replayed to the same reward."""
+    (path,) = directory.glob("outputs/evals/*/*")
+    (row,) = load_results(path)["outputs"]
+    assert vfgym.replay(row, make_env(row["env_id"], env_args or {})).difference is None
+    return row
+
+
+def answers(row: dict[str, Any]) -> list[str]:
+    return [message["content"] for message in row["completion"] if message["role"] == "assistant"]
+
+
+def run_piped(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", "play", *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def test_a_game_is_played_saved_and_recorded(directory: Path) -> None:
+    pytest.importorskip("PIL", reason="needs the extra images")
+    keys = ["help\n", "?\n", "\n", "/\n", "nonsense\n", "right\n", "/undo\n", "down\n", CTRL_D, "n\n", "right\n"]
+    seen = play_on_terminal(GAME, "--seed", "1", "--env-args", RULES, "--record", "game.gif", keys=keys, columns=45)
+    assert seen.exit_code == 0, seen.text
+    for part in ("You are playing FrozenLake", "names no action", "costs no turn", "taken back", "Leave the game?", "F[H]FH"):
+        assert part in seen.text
+    assert "The game is over.\nYour reward: 0\n  game_reward: 0\n  num_turns: 2\n" in seen.text
+    assert max(map(len, seen.text[seen.text.index(GAME) : seen.text.index("saved in")].splitlines())) <= 45
+    row = saved_row(directory, env_args={"is_slippery": False})
+    assert (row["stop_condition"], row["seed"], answers(row)) == ("game_over", 1, ["down", "right"])
+    assert (directory / "game.gif").read_bytes().startswith(b"GIF8")
+
+
+def test_ctrl_d_asks_once_and_leaves_a_saved_game_behind(directory: Path) -> None:
+    seen = play_on_terminal(GAME, "--seed", "1", keys=["/say help\n", "up\n", CTRL_D, CTRL_D], term="dumb")
+    assert seen.exit_code == 0, seen.text
+    assert seen.text.count("Leave the game?") == 1
+    assert "\x1b" not in seen.raw, "a simple terminal gets no escape sequences"
+    row = saved_row(directory)
+    assert (row["stop_condition"], row["is_completed"], answers(row)) == ("quit", False, ["up"])
+
+
+def test_ctrl_c_and_a_terminal_that_hangs_up_leave_a_saved_game_behind(directory: Path) -> None:
+    seen = play_on_terminal(GAME, "--seed", "1", keys=["up\n", CTRL_C])
+    assert seen.exit_code == 130, seen.text
+    assert "Traceback" not in seen.text
+    assert answers(saved_row(directory)) == ["up"]
+
+
+def test_images_are_drawn(directory: Path) -> None:
+    pytest.importorskip("PIL", reason="needs the extra images")
+    env_args = '{"observe": "image", "max_turns": 1}'
+    seen = play_on_terminal(GAME, "--seed", "1", "--env-args", env_args, keys=["up\n"], columns=45)
+    assert seen.exit_code == 0, seen.text
+    drawn = [line for line in seen.text.splitlines() if "▀" in line]
+    assert len(drawn) >= 40
+    assert max(map(len, drawn)) <= 45
+    assert re.search(r"\x1b\[38;[25];", seen.raw), "in colours"
+    assert seen.text.count("[image 256x256] (/open") == 2
+    assert "base64" not in seen.text
+
+
+def test_json_stands_alone_on_standard_output(directory: Path) -> None:
+    code = (
+        "import os, pty, subprocess, sys\n"
+        "master, slave = pty.openpty()\n"
+        "command = [sys.executable, '-c', 'import vfgym.cli; vfgym.cli.main()', 'play', sys.argv[1], '--seed', '1', '--json']\n"
+        "process = subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)\n"
+        "os.write(master, b'nonsense\\nup\\n/quit\\ny\\n')\n"
+        "stdout, stderr = process.communicate()\n"
+        "assert 'You are playing' in stderr and 'saved in' in stderr, stderr\n"
+        "print(stdout)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, GAME], capture_output=True, text=True, timeout=SECONDS, check=True)
+    told = json.loads(done.stdout)
+    row = saved_row(directory)
+    assert told == {
+        "path": told["path"],
+        **{name: row[name] for name in ("reward", "stop_condition", "is_completed", "is_truncated", "seed")},
+    }
+    assert (Path(told["path"]) / "results.jsonl").is_file()
+
+
+def test_without_a_terminal_there_is_nobody_to_play(directory: Path) -> None:
+    done = run_piped(GAME, stdin="up\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "vfgym play reads from a terminal, and standard input is none" in done.stderr.splitlines()[-1]
+    assert [*directory.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--record", "game.png"], "the file must end in .gif"),
+        (["--opponent", "random"], "--opponent says who takes the other seats of a game, and gymnasium/FrozenLake-v1 has none"),
+        (["--opponent", "model:m"], "say where m is: --provider"),
+        (["--opponent", "nobody"], "there is no agent 'nobody'"),
+        (["--base-url", "http://localhost:1"], "say where an --opponent model:NAME is"),
+        (["--seed", "-1"], "--seed must be an integer from 0"),
+        (["--opponent", "random", "--env-args", '{"opponents": "self"}'], "give one of them"),
+    ],
+)
+def test_wrong_input_is_refused_and_writes_nothing(arguments: list[str], message: str, directory: Path) -> None:
+    done = CliRunner().invoke(app, ["play", GAME, *arguments])
+    assert isinstance(done.exception, ConfigurationError), "told in one line, with exit code 2"
+    assert message in str(done.exception)
+    assert [*directory.iterdir()] == []

@@ -1,0 +1,62 @@
+"""Commands on terminals of their own, and keys that are pressed there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from typing import NamedTuple
+
+SECONDS = 240.0
+"""How long a command may hang before its test fails."""
+
+_PROMPT = re.compile(r"(?:> |leave\? |\): )$")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
+
+CTRL_C, CTRL_D = "\x03", "\x04"
+
+
+class Seen(NamedTuple):
+    """What came of a command on a terminal."""
+
+    exit_code: int
+    text: str
+    """All that was shown, without what moves the cursor or colours text."""
+    raw: str
+
+
+def play_on_terminal(*arguments: str, keys: Sequence[str], columns: int = 80, term: str = "xterm-256color") -> Seen:
+    """Run ``vfgym play`` on a terminal and press keys, one item at each prompt.
+
+    When they are used up, the terminal hangs up at the next prompt.
+    """
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")} | {"TERM": term}
+    command = [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", "play", *arguments]
+    with subprocess.Popen(command, preexec_fn=functools.partial(os.login_tty, slave), env=env) as process:
+        os.close(slave)
+        shown, answered, waiting = b"", 0, list(keys)
+        with contextlib.suppress(OSError):  # the other end is closed
+            while select.select([master], [], [], SECONDS)[0]:
+                shown += os.read(master, 65536)
+                if _PROMPT.search(_plain(shown[answered:])):
+                    answered = len(shown)
+                    if not waiting:
+                        break
+                    os.write(master, waiting.pop(0).encode())
+        os.close(master)  # hangs up on a command that still waits
+        return Seen(process.wait(SECONDS), _plain(shown), shown.decode(errors="replace"))
+
+
+def _plain(shown: bytes) -> str:
+    return _ESCAPES.sub("", shown.decode(errors="replace")).replace("\r\n", "\n")

@@ -1,0 +1,66 @@
+"""How an episode ended, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vfgym.play.game import QUIT, Game
+
+_REASONS = {
+    "game_over": "The game is over.",
+    "max_turns_reached": "That was your last turn: there are no more.",
+    "too_many_invalid_moves": "Too many answers in a row were not a move, which ends the game.",
+    "timeout_reached": "The time is up.",
+    "prompt_too_long": "The conversation has become too long to go on.",
+    "max_total_completion_tokens_reached": "You have written as much as you may.",
+    "no_tools_called": "You answered without calling a tool: that was your final answer.",
+    "has_final_env_response": "The environment has said its last.",
+    "truncated": "A limit ended the episode.",
+    QUIT: "You left before the end.",
+}
+"""What each stop condition of the library means to a player."""
+
+
+def describe_end(game: Game) -> Iterator[str]:
+    """Give the lines that say how an episode ended and what came of it."""
+    state, info = game.state, game.info
+    stop_condition = state["stop_condition"]
+    if state["error"] is not None:
+        yield f"An error ended the episode: {state['error']}"
+    else:
+        yield _REASONS.get(stop_condition, f"The episode is over: {stop_condition}.")
+    rewards = info.get("rewards")
+    if rewards and stop_condition != QUIT:
+        yield from _result(rewards, info.get("player"), is_hot_seat=getattr(game.definition, "is_self_play", False))
+    yield f"Your reward: {game.episode_return:g}"
+    answer = state.get("answer")
+    if answer not in (None, "") and stop_condition != QUIT:
+        yield f"The right answer: {answer}"
+    for name, value in info.get("metrics", {}).items():
+        yield f"  {name}: {value:g}"
+
+
+def _result(rewards: Mapping[Any, float], player: Any, *, is_hot_seat: bool) -> Iterator[str]:
+    """Give who has won, where several played."""
+    if len(rewards) > 1:
+        best = max(rewards.values())
+        winners = [each for each, reward in rewards.items() if reward == best]
+        if len(winners) == len(rewards):
+            yield "Nobody has won: all players earned the same."
+        elif is_hot_seat:
+            yield f"{_listed(winners)} won."
+        elif player in winners:
+            yield "You won." if len(winners) == 1 else f"You won, together with {_listed([each for each in winners if each != player])}."
+        else:
+            yield f"You lost: {_listed(winners)} won."
+        yield "Rewards: " + ", ".join(f"{each}{' (you)' if each == player else ''} {reward:g}" for each, reward in rewards.items())
+
+
+def _listed(players: Sequence[Any]) -> str:
+    return " and ".join(player_name(player) for player in players)
+
+
+def player_name(player: Any) -> str:
+    """Return what a player is called: ``player 1`` where the game has numbers for names."""
+    return f"player {player}" if isinstance(player, int) else str(player)

@@ -1,0 +1,221 @@
+"""`Session`: a person plays one game: what is new is shown, a line is read, and what it says is done."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from vfgym.envs.seat import Action, new_since
+from vfgym.messages import AssistantMessage, Message, ToolCall
+from vfgym.play.ending import describe_end, player_name
+from vfgym.play.forms import FormLeft, WrongArgument, explain, fill_form, read_arguments, signature
+from vfgym.play.game import Game
+from vfgym.play.hints import hint_for
+from vfgym.play.lines import COMMANDS, Answer, PlayerCommand, ToolForm, Unknown, read_line
+from vfgym.play.screen import Screen
+
+PROMPT = "> "
+
+_WIDE = 78
+"""Columns from which on help has two of its own."""
+
+_MOST_LISTED = 40
+"""Legal moves that are shown with each turn; ``/moves`` shows all."""
+
+
+class Session:
+    """A game, and the screen on which it is played."""
+
+    def __init__(self, game: Game, screen: Screen) -> None:
+        """Play a game that has begun on a screen."""
+        self._game = game
+        self._screen = screen
+        self._shown: list[Message] = []
+        self._latest: list[Message] = []
+        """The messages that were shown last."""
+        self._hints = np.random.default_rng()
+
+    def play(self) -> None:
+        """Play to the end, or until the player leaves (`Game.quit`).
+
+        Raises:
+            KeyboardInterrupt: At Ctrl-C. The game stands as it was.
+        """
+        is_asked = False
+        while not self._game.is_over:
+            if not is_asked:
+                self._show_position()
+            try:
+                line = self._screen.ask(PROMPT)
+            except EOFError:
+                if self._wants_to_leave():
+                    self._game.quit()
+                    return
+                is_asked = True
+                continue
+            is_asked = not self._obey(line)
+        self._show_end()
+
+    def _obey(self, line: str) -> bool:
+        """Do what a line says. Return whether there is another position to show."""
+        read = read_line(line, self._game.tools, self._game.legal_actions)
+        match read:
+            case Unknown(why):
+                self._screen.say(f"({why})")
+                return False
+            case PlayerCommand("quit"):
+                if self._wants_to_leave():
+                    self._game.quit()
+                return False
+            case PlayerCommand(name):
+                return self._commands[name]()
+            case ToolForm(tool, arguments):
+                return self._call(tool, arguments)
+            case Answer(text):
+                return self._send(text)
+
+    @functools.cached_property
+    def _commands(self) -> Mapping[str, Callable[[], bool]]:
+        return {
+            "": self._show_nothing,
+            "help": self._show_help,
+            "moves": self._show_moves,
+            "hint": self._show_hint,
+            "undo": self._undo,
+            "show": self._show_again,
+            "tools": self._show_tools,
+            "open": self._open_images,
+        }
+
+    def _send(self, action: Action) -> bool:
+        refusal = self._game.answer(action)
+        if refusal is None:
+            return True
+        self._screen.show(refusal.messages)
+        self._screen.say("(that is not a move: it was not played and costs no turn)")
+        return False
+
+    def _call(self, tool: str, arguments: str) -> bool:
+        described = self._game.tools[tool]
+        try:
+            values = read_arguments(described, arguments) if arguments else self._fill_form(described)
+        except WrongArgument as error:
+            self._screen.say(f"({error})")
+            return False
+        except (FormLeft, EOFError):
+            self._screen.say("\n(the tool was not called)")
+            return False
+        number = len(self._game.state["trajectory"]) + 1
+        return self._send(AssistantMessage(None, tool_calls=[ToolCall(f"typed_{number}", tool, json.dumps(values))]))
+
+    def _fill_form(self, tool: Mapping[str, Any]) -> dict[str, Any]:
+        self._screen.say(signature(tool))
+        return fill_form(tool, self._screen.ask, self._screen.say)
+
+    def _wants_to_leave(self) -> bool:
+        """Ask whether the player wants to leave; the end of the input says yes."""
+        self._screen.say("\nLeave the game? It is saved unfinished. Ctrl-D or y leaves, anything else goes on.")
+        try:
+            answer = self._screen.ask("leave? ")
+        except EOFError:
+            self._screen.say()
+            return True
+        return answer.strip().casefold() in ("y", "yes")
+
+    # What is shown
+
+    def _show_position(self) -> None:
+        """Show what is new, and what can be done."""
+        game, new = self._game, self._new_messages()
+        self._latest, self._shown = new or self._latest, game.observation
+        self._screen.show(new)
+        if getattr(game.definition, "is_self_play", False):
+            self._screen.say(f"({player_name(game.info.get('player'))} is to move)")
+        if game.tools:
+            self._screen.say_list([f"/{signature(tool)}" for tool in game.tools.values()], before="(tools: ", after=")")
+        legal = game.legal_actions
+        if legal and ", ".join(legal) not in _text_of(self._latest):
+            more = f", and {len(legal) - _MOST_LISTED} more, which /moves lists" if len(legal) > _MOST_LISTED else ""
+            self._screen.say_list(legal[:_MOST_LISTED], before="(legal moves: ", after=f"{more})")
+
+    def _new_messages(self) -> list[Message]:
+        """Return what was not shown yet; what was typed stands in the terminal already."""
+        observation = self._game.observation
+        if observation == self._shown:
+            return []
+        new = new_since(self._shown, observation)
+        goes_on = self._shown and len(new) < len(observation)
+        return [message for message in new if message["role"] != "assistant"] if goes_on else new
+
+    def _show_end(self) -> None:
+        new = self._new_messages()
+        # Of an observation that goes on from none (with limited history, say), all but the end was shown in others.
+        goes_on = not self._shown or len(new) < len(self._game.observation)
+        self._screen.show(new if goes_on else [message for message in new[-1:] if message["role"] != "assistant"])
+        for line in describe_end(self._game):
+            self._screen.say(line)
+
+    def _show_help(self) -> bool:
+        self._screen.say("Type your answer in one line. These are not sent:")
+        column = max(map(len, COMMANDS)) + 2
+        is_wide = self._screen.width >= _WIDE
+        for name, what in COMMANDS.items():
+            self._screen.say(f"  /{name:{column}}{what}" if is_wide else f"  /{name}\n      {what}")
+        return False
+
+    def _show_nothing(self) -> bool:
+        self._screen.say("(nothing was typed, so nothing is sent; /help shows what you can do)")
+        return False
+
+    def _show_moves(self) -> bool:
+        legal = self._game.legal_actions
+        if legal:
+            self._screen.say_list(legal)
+        else:
+            self._screen.say("(the environment does not list the legal moves)")
+        return False
+
+    def _show_hint(self) -> bool:
+        hint = hint_for(self._game, self._hints)
+        self._screen.say(f"({hint or 'no hint: the environment knows no right answer and lists no moves'})")
+        return False
+
+    def _undo(self) -> bool:
+        game = self._game
+        if not game.num_undoable:
+            why = f"cannot go back: {game.why_no_undo}" if game.why_no_undo else "there is no move of yours to take back"
+            self._screen.say(f"({why})")
+            return False
+        game.undo()
+        answers = [place for place, message in enumerate(game.observation) if message["role"] == "assistant"]
+        self._shown = game.observation[: answers[-1] + 1 if answers else 0]
+        self._screen.say("(your last move is taken back)\n")
+        return True
+
+    def _show_again(self) -> bool:
+        self._screen.show(self._latest)
+        return False
+
+    def _show_tools(self) -> bool:
+        if not self._game.tools:
+            self._screen.say("(there are no tools now)")
+        for tool in self._game.tools.values():
+            self._screen.say(f"/{signature(tool)}")
+            if tool.get("description"):
+                self._screen.say(f"  {tool['description']}")
+            schema = tool.get("parameters") or {}
+            for name, described in (schema.get("properties") or {}).items():
+                self._screen.say(f"    {explain(name, described, schema)}")
+        return False
+
+    def _open_images(self) -> bool:
+        self._screen.open_images(self._latest)
+        return False
+
+
+def _text_of(messages: list[Message]) -> str:
+    return "\n".join(message["content"] for message in messages if isinstance(message["content"], str))
