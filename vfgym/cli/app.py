@@ -42,6 +42,10 @@ _NUM_EXAMPLES = 20
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="A registered id, such as reasoning-gym/leg_counting-v0.")]
 EnvArgs = Annotated[str, typer.Option("--env-args", metavar="JSON", help="Arguments of the environment, as JSON: '{\"max_turns\": 5}'.")]
+OutputDir = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Results go to a new directory below DIR/evals.")]
+RubricName = Annotated[
+    str, typer.Option("--rubric", metavar="MODULE:NAME", help="A rubric, a function that makes one, or a reward function.")
+]
 Debug = Annotated[bool, typer.Option("--debug", callback=_show_tracebacks, help="Show the traceback of an error.")]
 
 # The options of `vfgym eval` that need more than a line.
@@ -135,9 +139,7 @@ def evaluate(
     max_retries: MaxRetries = 0,
     state_columns: StateColumns = None,
     env_args: EnvArgs = "{}",
-    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Results go to a new directory below DIR/evals.")] = Path(
-        "outputs"
-    ),
+    output_dir: OutputDir = Path("outputs"),
     resume: Resume = False,
     redo_errors: Annotated[bool, typer.Option("--redo-errors", help="With --resume: play rollouts with an error again.")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write no results.")] = False,
@@ -197,6 +199,24 @@ def compare(
     from vfgym.cli.compare import print_comparison
 
     raise typer.Exit(print_comparison(runs, as_json=as_json))
+
+
+@app.command("score")
+def score(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run; it stays as it is.")],
+    rubric: Annotated[
+        str, typer.Option("--rubric", metavar="MODULE:NAME", help="A rubric, a function that makes one, or a reward function.")
+    ],
+    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Results go to a new directory below DIR/evals.")] = Path(
+        "outputs"
+    ),
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Score the rollouts of a run again, with another rubric and without asking any model."""
+    from vfgym.cli.score import score_run
+
+    raise typer.Exit(score_run(run, rubric, output_dir, as_json=as_json))
 
 
 @app.command("sandboxes")

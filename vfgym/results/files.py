@@ -278,6 +278,18 @@ class ResultsWriter:
         self.close()
 
 
+def write_results(path: str | Path, results: GenerateOutputs) -> None:
+    """Write whole results to a directory of their own, as a run writes them.
+
+    Raises:
+        ResultsError: If they cannot be written, or the directory holds results already.
+    """
+    with ResultsWriter(path, results["metadata"]) as writer:
+        for row in results["outputs"]:
+            writer.append(row)
+        writer.finish(results["metadata"])
+
+
 def _identity(file: Path) -> tuple[int, int]:
     """Return what tells a file of rows from itself after more was written: rows are appended, or the file is another one."""
     status = file.stat()

@@ -63,7 +63,7 @@ def replay(row: Mapping[str, Any], env: str | EnvSpec | gym.Env[Any, Any]) -> Re
         )
     if not isinstance(env, str | EnvSpec | gym.Env):
         raise ConfigurationError(f"replay takes the id of an environment, a spec or an environment, got {type(env).__name__}")
-    actions = _actions_of(row)
+    actions = actions_of(row)
     made = env if isinstance(env, gym.Env) else make_env(env, {})
     seat = seat_of(made).fork()
     try:
@@ -75,20 +75,12 @@ def replay(row: Mapping[str, Any], env: str | EnvSpec | gym.Env[Any, Any]) -> Re
 
 
 def _play(row: Mapping[str, Any], actions: Sequence[Response], seat: EpisodeSeat) -> Replay:
-    difference = None
     try:
-        seat.reset(seed=row["seed"], options=_reset_options(row, seat.definition))
-        for turn, action in enumerate(actions):
-            if _is_over(seat):
-                difference = Difference(turn, f"the episode is over ({seat.state['stop_condition']}), and the row has {len(actions)} turns")  # type: ignore[index]
-                break
-            seat.step(action)
-        if not _is_over(seat):
-            difference = _end_as_before(row, seat, len(actions))
-        seat.truncate()  # scores an episode that was over before its first turn, and changes no other
+        difference = play_actions(row, actions, seat)
     except ConfigurationError:
         raise
     except Exception as error:  # whatever the environment's code raises
+        difference = None
         if (row.get("error") or {}).get("error") != type(error).__name__:
             difference = Difference(_num_turns(seat), f"the environment raised {error!r}")
         return Replay(_rewards_of(seat), difference)
@@ -101,6 +93,24 @@ def _reset_options(row: Mapping[str, Any], definition: ChatEnv) -> dict[str, Any
     if row.get("draws_task"):
         return None
     return {"example_id": row["example_id"], "split": _split_of(row, definition)}
+
+
+def play_actions(row: Mapping[str, Any], actions: Sequence[Response], seat: EpisodeSeat) -> Difference | None:
+    """Play the actions of a row again to the end of its episode, and return whether that is where the row's ended; None where it is.
+
+    What the environment's code raises is raised.
+    """
+    difference = None
+    seat.reset(seed=row["seed"], options=_reset_options(row, seat.definition))
+    for turn, action in enumerate(actions):
+        if _is_over(seat):
+            difference = Difference(turn, f"the episode is over ({seat.state['stop_condition']}), and the row has {len(actions)} turns")  # type: ignore[index]
+            break
+        seat.step(action)
+    if not _is_over(seat):
+        difference = _end_as_before(row, seat, len(actions))
+    seat.truncate()  # scores an episode that was over before its first turn, and changes no other
+    return difference
 
 
 def _is_over(seat: EpisodeSeat) -> bool:
@@ -175,7 +185,7 @@ def _task_of(row: Mapping[str, Any], definition: ChatEnv, split: str) -> dict[st
         return None
 
 
-def _actions_of(row: Mapping[str, Any]) -> list[Response]:
+def actions_of(row: Mapping[str, Any]) -> list[Response]:
     """Return what was answered in each turn.
 
     Raises:

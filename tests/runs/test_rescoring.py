@@ -1,0 +1,301 @@
+"""`score`: the rows of a run with another rubric are those of a fresh run with it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import vfgym.results
+from vfgym import Rubric, SingleTurnEnv, State, ToolEnv, evaluate, reward
+from vfgym.cli.conventions import Exit
+from vfgym.cli.score import load_rubric, score_run
+from vfgym.errors import ConfigurationError
+from vfgym.results import GenerateOutputs, ResultsError, load_results
+from vfgym.results.files import METADATA, ROWS
+from vfgym.wrappers.games.turns import game_reward
+
+TASKS = [{"question": f"{n} + {n}?", "answer": str(2 * n), "hardness": n % 3} for n in range(6)]
+
+
+def exact(completion: Any, answer: str) -> float:
+    return float(completion[-1].content == answer)
+
+
+def length(completion: Any) -> float:
+    return len(str(completion[-1].content)) / 10
+
+
+def turns(state: State) -> float:
+    return float(len(state["trajectory"]))
+
+
+def hardness(completion: Any, hardness: int) -> float:
+    return float(hardness)
+
+
+def share(completions: Any) -> list[float]:
+    """Score a group: each answer by how many others are the same."""
+    texts = [completion[-1].content for completion in completions]
+    return [texts.count(text) / len(texts) for text in texts]
+
+
+def raises_of_six(completion: Any, answer: str) -> float:
+    if answer == "6":
+        raise ValueError("a bug of mine")
+    return 1.0
+
+
+async def awaited(completion: Any) -> float:
+    return 0.25
+
+
+def calculator(observation: Any, info: Any) -> str:
+    number = int(observation[-1].content.split()[0])
+    return str(2 * number) if number % 2 else "?"
+
+
+def fails_sometimes(observation: Any, info: Any) -> str:
+    if observation[-1].content.startswith("4"):
+        raise RuntimeError("out of order")
+    return calculator(observation, info)
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def adder(observation: Any, info: Any) -> Any:
+    if observation[-1]["role"] == "tool":
+        return observation[-1]["content"]
+    number = int(observation[-1]["content"].split()[0])
+    call = {"id": "1", "function": {"name": "add", "arguments": json.dumps({"a": number, "b": number})}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def single(rubric: Rubric, **kwargs: Any) -> SingleTurnEnv:
+    return SingleTurnEnv(TASKS, rubric=rubric, **kwargs)
+
+
+def with_tools(rubric: Rubric) -> ToolEnv:
+    return ToolEnv(tools=[add], dataset=TASKS, rubric=rubric)
+
+
+def with_tools_of(tasks: list[dict[str, Any]]) -> ToolEnv:
+    return ToolEnv(tools=[add], dataset=tasks)
+
+
+def lake(rubric: Rubric | None = None) -> gym.Env[Any, Any]:
+    return gym.make("gymnasium/FrozenLake-v1", **({} if rubric is None else {"rubric": rubric}))
+
+
+def played(env: Any, agent: Any = calculator, **kwargs: Any) -> GenerateOutputs:
+    return evaluate(env, agent, **{"progress": False, "rollouts_per_example": 2, **kwargs})
+
+
+def without_time(results: GenerateOutputs) -> list[dict[str, Any]]:
+    return [json.loads(json.dumps({key: value for key, value in row.items() if key != "timing"})) for row in results["outputs"]]
+
+
+def assert_equal(scored: GenerateOutputs, fresh: GenerateOutputs) -> None:
+    """Check that two runs have the same rows, with their keys in the same order, and the same statistics."""
+    assert json.dumps(without_time(scored)) == json.dumps(without_time(fresh))
+    for name in ("avg_reward", "std_error", "avg_metrics", "num_failed", "pass_at_k", "pass_all_k", "metrics_errors", "avg_return"):
+        assert scored["metadata"][name] == fresh["metadata"][name], name  # type: ignore[literal-required]
+
+
+RUBRICS: Mapping[str, Callable[[], Rubric]] = {
+    "functions": lambda: Rubric(funcs=[length, exact, turns], weights=[0.3, 0.5, 0.0]),
+    "async": lambda: Rubric(awaited),
+    "one that raises": lambda: Rubric(raises_of_six),
+    "groups": lambda: Rubric(funcs=[exact, share]),
+}
+
+
+@pytest.mark.parametrize("rubric", RUBRICS.values(), ids=RUBRICS)
+@pytest.mark.parametrize(("env", "agent"), [(single, calculator), (single, fails_sometimes), (with_tools, adder)])
+def test_rows_are_those_of_a_fresh_run(env: Any, agent: Any, rubric: Callable[[], Rubric]) -> None:
+    old = played(env(Rubric(exact)), agent)
+    before = json.dumps(old["outputs"])
+    scored = vfgym.results.score(old, rubric())
+    assert_equal(scored, played(env(rubric()), agent))
+    assert json.dumps(old["outputs"]) == before
+    assert scored["metadata"]["path_to_save"] is None
+
+
+@pytest.mark.parametrize("columns", [[], ["trajectory"]])
+def test_a_run_on_disk_gives_the_same(tmp_path: Path, columns: list[str]) -> None:
+    played(with_tools(Rubric(exact)), adder, results_path=tmp_path, state_columns=columns)
+    before = (tmp_path / ROWS).read_bytes(), (tmp_path / METADATA).read_bytes()
+    scored = vfgym.results.score(tmp_path, RUBRICS["functions"]())
+    fresh = played(with_tools(RUBRICS["functions"]()), adder, state_columns=[])
+    for row in scored["outputs"]:
+        row.pop("trajectory", None)
+    assert_equal(scored, fresh)
+    assert ((tmp_path / ROWS).read_bytes(), (tmp_path / METADATA).read_bytes()) == before
+
+
+def test_kept_turns_have_the_new_rewards_and_advantages() -> None:
+    settings: dict[str, Any] = {"state_columns": ["trajectory"], "independent_scoring": False}
+    scored = vfgym.results.score(played(single(Rubric(length)), **settings), Rubric(exact))
+    fresh = played(single(Rubric(exact)), **settings)
+    for row, other in zip(scored["outputs"], fresh["outputs"], strict=True):
+        for name in ("reward", "advantage", "extras"):
+            assert [step[name] for step in row["trajectory"]] == [step[name] for step in other["trajectory"]]
+
+
+def test_columns_that_rows_do_not_have_are_read_by_playing_again() -> None:
+    old = played(single(Rubric(exact)))
+    assert_equal(vfgym.results.score(old, Rubric(hardness), env=single(Rubric(exact))), played(single(Rubric(hardness))))
+
+
+@pytest.mark.parametrize(
+    "asks", [hardness, lambda state: state["found"], lambda state: "found" in state, lambda state: state.get("found", 0)]
+)
+def test_what_rows_do_not_have_is_refused_without_an_environment(asks: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"which rows do not have, and the environment 'SingleTurnEnv' cannot be made .* env="):
+        vfgym.results.score(played(single(Rubric(exact))), Rubric(asks))
+
+
+def at_goal(state: State) -> float:
+    """Look into the game itself, which is in no row."""
+    return float(state["turn"].terminated and state["turn"].reward > 0)
+
+
+def test_a_game_is_played_again_by_the_id_in_the_metadata() -> None:
+    settings: dict[str, Any] = {"num_examples": 5, "rollouts_per_example": 1}
+    scored = vfgym.results.score(played("gymnasium/FrozenLake-v1", "random", **settings), Rubric(at_goal))
+    fresh = played(lake(Rubric(at_goal)), "random", **settings)
+    assert_equal(scored, fresh)
+    assert "invalid_answers" in scored["outputs"][0]["metrics"]
+
+
+def test_rewards_of_turns_are_those_of_the_game() -> None:
+    rubric = Rubric(turns)
+    rubric.add_step_reward_func(game_reward, weight=2.0)
+    again = Rubric(turns)
+    again.add_step_reward_func(game_reward, weight=2.0)
+    for columns in ([], ["trajectory"]):
+        settings: dict[str, Any] = {"num_examples": 5, "rollouts_per_example": 1, "state_columns": columns}
+        scored = vfgym.results.score(played("gymnasium/CliffWalking-v1", "random", env_args={"max_turns": 9}, **settings), rubric)
+        fresh = played(gym.make("gymnasium/CliffWalking-v1", rubric=again, max_turns=9), "random", **settings)
+        for results in (scored, fresh):
+            for row in results["outputs"]:
+                row.pop("trajectory", None)
+        assert_equal(scored, fresh)
+
+
+class Marked(SingleTurnEnv):
+    @reward
+    def short(self, completion: Any) -> float:
+        return 1.0 / len(completion[-1].content)
+
+
+def test_functions_of_the_environments_own_class_score_too_where_it_is_given() -> None:
+    old = played(Marked(TASKS, rubric=Rubric(exact)))
+    assert_equal(vfgym.results.score(old, Rubric(length), env=Marked(TASKS)), played(Marked(TASKS, rubric=Rubric(length))))
+
+
+def test_an_episode_that_goes_another_way_is_refused() -> None:
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b + 1
+
+    old = played(with_tools(Rubric(exact)), adder)
+    with pytest.raises(ConfigurationError, match=r"rollout . of example . cannot be played again: it went another way"):
+        vfgym.results.score(old, Rubric(hardness), env=ToolEnv(tools=[add], dataset=TASKS))
+    with pytest.raises(ConfigurationError, match=r"rollout . of example . cannot be played again: the row is of another task"):
+        vfgym.results.score(old, Rubric(hardness), env=with_tools_of(TASKS[::-1]))
+
+
+@pytest.mark.parametrize(
+    ("run", "rubric", "text"),
+    [
+        (42, Rubric(exact), "score takes the directory of a run or what vfgym.evaluate returned, got int"),
+        ({"outputs": [], "metadata": {}}, Rubric(exact), "the run has no rollouts to score"),
+        ({"outputs": [], "metadata": {}}, [exact], "rubric must be a vfgym.Rubric, got list"),
+    ],
+)
+def test_wrong_arguments_are_named(run: Any, rubric: Any, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        vfgym.results.score(run, rubric)
+
+
+RUBRICS_FILE = """
+from vfgym import Rubric
+
+def exact(completion, answer):
+    return float(completion[-1].content == answer)
+
+strict = Rubric(exact)
+number = 7
+
+def make():
+    return Rubric(exact)
+
+class Needy(Rubric):
+    def __init__(self, limit):
+        super().__init__()
+"""
+
+
+@pytest.fixture
+def rubrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "rubrics_to_score_with.py").write_text(RUBRICS_FILE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "rubrics_to_score_with"
+
+
+@pytest.mark.parametrize("name", ["strict", "make", "exact"])
+def test_the_command_writes_a_new_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], rubrics: str, name: str) -> None:
+    played(single(Rubric(length)), results_path=tmp_path / "run")
+    capsys.readouterr()
+    assert score_run(tmp_path / "run", f"{rubrics}:{name}", tmp_path / "out", as_json=True) == Exit.GOOD
+    printed = json.loads(capsys.readouterr().out)
+    assert printed.keys() == {"path", "rollouts", "avg_reward"}
+    written = load_results(printed["path"])
+    assert (len(written["outputs"]), written["metadata"]["avg_reward"]) == (printed["rollouts"], printed["avg_reward"]) == (12, 0.5)
+    assert without_time(written) == without_time(played(single(Rubric(exact))))
+    assert Path(printed["path"]).is_relative_to(tmp_path / "out" / "evals")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("exact", "give it as module:name"),
+        ("nowhere_at_all:x", "there is no module 'nowhere_at_all'"),
+        ("rubrics_to_score_with:exat", "Did you mean `exact`"),
+        ("rubrics_to_score_with:number", "must be a vfgym.Rubric"),
+        ("rubrics_to_score_with:Needy", "cannot be made without arguments"),
+    ],
+)
+def test_rubrics_that_cannot_be_had_are_named(rubrics: str, name: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        load_rubric(name)
+
+
+def test_a_broken_row_in_the_middle_is_named_and_nothing_is_written(tmp_path: Path, rubrics: str) -> None:
+    played(single(Rubric(exact)), results_path=tmp_path / "run")
+    lines = (tmp_path / "run" / ROWS).read_text().splitlines(keepends=True)
+    (tmp_path / "run" / ROWS).write_text("".join(["{\n", *lines[1:]]))
+    with pytest.raises(ResultsError, match=r"line 1 of .* is not a rollout"):
+        score_run(tmp_path / "run", f"{rubrics}:strict", tmp_path / "out", as_json=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.exhaustive
+def test_ten_thousand_rollouts_are_scored_again(tmp_path: Path) -> None:
+    tasks = [{"question": f"{n} + {n}?", "answer": str(2 * n)} for n in range(5000)]
+    rubric = RUBRICS["functions"]
+    played(SingleTurnEnv(tasks, rubric=Rubric(exact)), results_path=tmp_path)
+    began = time.perf_counter()
+    scored = vfgym.results.score(tmp_path, rubric())
+    print(f"10,000 rollouts were scored again in {time.perf_counter() - began:.1f} s")
+    assert_equal(scored, played(SingleTurnEnv(tasks, rubric=rubric())))
