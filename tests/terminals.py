@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 SECONDS = 240.0
@@ -34,14 +34,23 @@ class Seen(NamedTuple):
     raw: str
 
 
-def play_on_terminal(*arguments: str, keys: Sequence[str], columns: int = 80, term: str = "xterm-256color") -> Seen:
+def play_on_terminal(
+    *arguments: str,
+    keys: Sequence[str],
+    columns: int = 80,
+    term: str = "xterm-256color",
+    on_open: Callable[[Callable[[str], object]], object] | None = None,
+    **environment: str,
+) -> Seen:
     """Run ``vfgym play`` on a terminal and press keys, one item at each prompt.
 
-    When they are used up, the terminal hangs up at the next prompt.
+    When they are used up, the terminal hangs up at the next prompt. `on_open` is given a function that presses keys at any time.
     """
     master, slave = pty.openpty()
+    if on_open is not None:
+        on_open(lambda pressed: os.write(master, pressed.encode()))
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")} | {"TERM": term}
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")} | {"TERM": term} | environment
     command = [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", "play", *arguments]
     with subprocess.Popen(command, preexec_fn=functools.partial(os.login_tty, slave), env=env) as process:
         os.close(slave)

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import vfgym
+from tests.models import InOrder
+from vfgym.errors import ModelError
 from vfgym.messages import Message
 from vfgym.play import Game, Recording, SavedGame, Screen, Session
 from vfgym.play.ending import describe_end
 from vfgym.play.hints import hint_for
-from vfgym.results import load_results
+from vfgym.results import fingerprint_of, load_results
 
 LAKE = "gymnasium/FrozenLake-v1"
 RULES: dict[str, Any] = {"is_slippery": False}
@@ -235,6 +237,40 @@ def test_tools_are_forms_and_plain_text_is_the_answer() -> None:
     assert [each.tool_call_id for each in game.state["completion"] if each["role"] == "tool"] == ["typed_1", "typed_2", "typed_3"]
     assert "'a' is a required property" in text
     assert "The right answer: 3" in text
+
+
+class OneModel(InOrder):
+    """The same model for every copy of a game, as behind a server."""
+
+    def __deepcopy__(self, memo: Any) -> OneModel:
+        return self
+
+
+def test_a_move_that_an_opponent_could_not_answer_can_be_tried_again() -> None:
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    client = OneModel("[1]", ModelError("busy"), "[2]")
+    game = Game(make("textarena/TicTacToe-v0", opponents=vfgym.ModelAgent(client, "m")), 0)
+    assert game.answer("[0]") is None
+    before = game.observation
+    refusal = game.answer("[4]")
+    assert refusal is not None
+    assert "busy" in refusal.messages[0]["content"]
+    assert (game.observation, game.is_over) == (before, False)
+    assert game.answer("[4]") is None
+    assert "[Player 1] [2]" in game.observation[-1]["content"]
+
+
+def test_a_group_of_environments_is_played_and_replayed(tmp_path: Path) -> None:
+    def group() -> vfgym.EnvGroup:
+        members = [vfgym.SingleTurnEnv([{"question": f"{name}{n}?", "answer": f"{n}"} for n in range(3)]) for name in "ab"]
+        return vfgym.EnvGroup(members, ["a", "b"])
+
+    for seed in range(4):
+        game, _ = play(group(), "2", seed=seed)
+        row = save(game, tmp_path, "group")
+        assert vfgym.replay(row, group()).difference is None
+        task = group().tasks_of("train").input(row["example_id"])
+        assert (row["prompt"], row["fingerprint"]) == (task["prompt"], fingerprint_of(task))
 
 
 def test_who_won_is_said_in_words() -> None:

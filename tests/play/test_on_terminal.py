@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import vfgym
 from tests.terminals import CTRL_C, CTRL_D, SECONDS, play_on_terminal
 from vfgym.cli.app import app
 from vfgym.errors import ConfigurationError
+from vfgym.model_server import ModelServer
 from vfgym.results import load_results
 from vfgym.runs.replicas import make_env
 
@@ -74,6 +77,43 @@ def test_ctrl_c_and_a_terminal_that_hangs_up_leave_a_saved_game_behind(directory
     assert seen.exit_code == 130, seen.text
     assert "Traceback" not in seen.text
     assert answers(saved_row(directory)) == ["up"]
+
+
+def test_ctrl_c_takes_back_the_move_that_a_model_thinks_about(directory: Path) -> None:
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    asked: list[Any] = []
+    press: list[Callable[[str], object]] = []
+    is_over = threading.Event()
+
+    def opponent(request: Any) -> str:
+        asked.append(request)
+        if len(asked) > 1:
+            press[0](CTRL_C)
+            is_over.wait(SECONDS)
+        return "[1]"
+
+    with ModelServer({"m": opponent}) as server:
+        arguments = ["textarena/TicTacToe-v0", "--seed", "1", "--opponent", "model:m", "--base-url", server.openai_url]
+        seen = play_on_terminal(*arguments, keys=["[0]\n", "[4]\n"], on_open=press.append, OPENAI_API_KEY="key-of-a-test")
+        is_over.set()
+    assert seen.exit_code == 130, seen.text
+    assert "Traceback" not in seen.text
+    (path,) = directory.glob("outputs/evals/*/*")
+    results = load_results(path)
+    assert answers(results["outputs"][0]) == ["[0]"]
+    assert results["metadata"]["env_args"]["opponents"] == "model:m"
+    assert results["outputs"][0]["stop_condition"] == "quit"
+
+
+def test_two_people_play_at_one_terminal(directory: Path) -> None:
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    keys = ["[0]\n", "[3]\n", "[1]\n", "/undo\n", "[1]\n", "[4]\n", "[2]\n"]
+    seen = play_on_terminal("textarena/TicTacToe-v0", "--seed", "1", "--opponent", "human", keys=keys)
+    assert seen.exit_code == 0, seen.text
+    assert "(player 1 is to move)" in seen.text
+    assert "player 0 won." in seen.text
+    row = saved_row(directory, env_args={"opponents": "self"})
+    assert [step["completion"][0]["content"] for step in row["trajectory"]] == ["[0]", "[3]", "[1]", "[4]", "[2]"]
 
 
 def test_images_are_drawn(directory: Path) -> None:

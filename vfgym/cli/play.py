@@ -89,6 +89,7 @@ def _play(settings: PlaySettings, env: gym.Env[Any, Any], recording: Recording |
             _leave(game)
         except Exception as error:
             saved.write(error)
+            screen.say_as_is(f"the game so far is saved in {saved.path}")
             raise
         row = saved.write()
     if recording is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,10 +16,14 @@ from vfgym.episode import BaseEpisode
 from vfgym.errors import EpisodeNotPicklable
 from vfgym.messages import Message
 from vfgym.play.recording import Recording
+from vfgym.runs.retries import is_retryable
 from vfgym.state import State
 
 QUIT = "quit"
 """Stop condition of a game that its player left."""
+
+MOST_MOMENTS = 100
+"""Moves that can be taken back, the last ones: each is a copy of the game."""
 
 NO_GOING_BACK = "this environment cannot go back in an episode"
 
@@ -38,9 +43,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What is told of a line that is not a move. It was not played."""
+    """What is told of a line that was not played: it is not a move, or what it needed could not be reached."""
 
     messages: list[Message]
+    consequence: str = "that is not a move: it was not played and costs no turn"
 
 
 class Game:
@@ -68,7 +74,7 @@ class Game:
         self.seed = seed
         self.is_strict = is_strict
         self._recording = recording
-        self._past: list[Moment] = []
+        self._past: deque[Moment] = deque(maxlen=MOST_MOMENTS)
         self.episode_return = 0.0
         self.observation, self.info = env.reset(seed=seed)
         self.is_over = bool(self.state["is_completed"])
@@ -106,7 +112,7 @@ class Game:
         """Answer the conversation.
 
         Returns:
-            What to tell the player of an answer that is not a move: the episode stands as before. None if it was played.
+            What to tell the player of an answer that was not played: the episode stands as before. None if it was played.
         """
         message = as_response(action).message
         why = None if self.is_strict else self._why_not_a_move(message)
@@ -115,8 +121,8 @@ class Game:
         moment = self._remember()
         observation, reward, terminated, truncated, info = self.env.step(action)
         if moment is not None:
-            if not self.is_strict and self.state["trajectory"][-1]["extras"].get("invalid_answer"):
-                refusal = Refusal([each for each in new_since(moment.observation, observation) if each["role"] != "assistant"])
+            refusal = self._refusal(moment, observation)
+            if refusal is not None:
                 self._return_to(moment)
                 return refusal
             self._past.append(moment)
@@ -126,6 +132,14 @@ class Game:
         if self.is_over and not self.state["is_completed"]:
             self.seat.truncate()  # a wrapper ended the episode
         self._take_frame()
+        return None
+
+    def _refusal(self, moment: Moment, observation: list[Message]) -> Refusal | None:
+        """Return why a step that was taken is taken back; None where it counts."""
+        if is_retryable(self.state):  # a model at another seat, or a server, that could not be reached
+            return Refusal([self.definition.message_types["user"](f"{self.state['error']}")], "it can be tried again: nothing was played")
+        if not self.is_strict and self.state["trajectory"][-1]["extras"].get("invalid_answer"):
+            return Refusal([each for each in new_since(moment.observation, observation) if each["role"] != "assistant"])
         return None
 
     def undo(self) -> None:

@@ -96,7 +96,7 @@ class Session:
         if refusal is None:
             return True
         self._screen.show(refusal.messages)
-        self._screen.say("(that is not a move: it was not played and costs no turn)")
+        self._screen.say(f"({refusal.consequence})")
         return False
 
     def _call(self, tool: str, arguments: str) -> bool:
