@@ -33,7 +33,8 @@ What is here, from the inside out:
 - environments to subclass: `MultiTurnEnv`, `ToolEnv`, `StatefulToolEnv`; `GameEnv` and `MultiplayerEnv` around games; `EnvGroup` of several
 - sandboxes: `SandboxEnv` and `PythonEnv`, in which the model runs commands and code; `CliAgentEnv` and `HarborEnv`, which programs play
 - who answers: `ModelAgent` with a `ClientConfig` or a `Client`, `RandomAgent`, `OracleAgent`, `ScriptedAgent`, `HumanAgent`
-- runs: `evaluate`, `aevaluate`; `rollout` for training, whose samples `vfgym.training` makes; `replay` of a saved rollout
+- runs: `evaluate`, `aevaluate`; `limit` of what is spent; `rollout` for training, whose samples `vfgym.training` makes; `replay` of a
+  saved rollout
 """
 
 import importlib
@@ -43,6 +44,7 @@ from vfgym.agents import HumanAgent, ModelAgent, OracleAgent, RandomAgent, Scrip
 from vfgym.clients import Client, ClientConfig
 from vfgym.envs import ChatEnv, EnvGroup, MultiTurnEnv, SingleTurnEnv, Snapshot, StatefulToolEnv, ToolEnv
 from vfgym.lifecycle import advantage, blocking, cleanup, metric, reward, setup, stop, teardown, update
+from vfgym.limits import limit
 from vfgym.messages import (
     AssistantMessage,
     Message,
@@ -163,6 +165,7 @@ __all__ = [
     "extract_boxed_answer",
     "extract_hash_answer",
     "from_openenv",
+    "limit",
     "metric",
     "plain",
     "register_description",

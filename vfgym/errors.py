@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TypedDict
 
 import gymnasium.error
 
@@ -72,6 +73,40 @@ class WorkerDied(InfraError):
 
 class WorkerTimeout(Error, TimeoutError):
     """A call in a worker process used up its time."""
+
+
+class LimitFacts(TypedDict):
+    """A limit that is used up."""
+
+    limit: str
+    """Its name: ``tokens``, ``cost``, ``time``, ``errors`` or ``requests``."""
+    allowed: float
+    used: float
+    """What was spent. Requests that were under way when it was used up count, too."""
+
+
+class LimitReached(Error):
+    """A limit on what may be spent is used up, so nothing begins any more (see `vfgym.limit`).
+
+    Attributes:
+        limit: Its name: ``tokens``, ``cost``, ``time``, ``errors`` or ``requests``.
+        allowed: What may be spent.
+        used: What was spent: with requests that were under way, it may be more.
+    """
+
+    def __init__(self, limit: str, allowed: float, used: float) -> None:
+        """Say which limit is used up."""
+        super().__init__(f"the limit on {limit} is used up: {used:.10g} of {allowed:.10g}")
+        self.limit = limit
+        self.allowed = allowed
+        self.used = used
+
+    def as_dict(self) -> LimitFacts:
+        """Return its attributes, as the metadata of a run that it ended hold them."""
+        return {"limit": self.limit, "allowed": self.allowed, "used": self.used}
+
+    def __reduce__(self) -> tuple[type[LimitReached], tuple[str, float, float]]:
+        return type(self), (self.limit, self.allowed, self.used)
 
 
 class InvalidMessage(Error, ValueError):

@@ -26,6 +26,7 @@ from vfgym.overrides import is_replaced
 from vfgym.results import RolloutOutput, Run, push_to_hub
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
+from vfgym.runs.spending import Budget, CacheLike, LimitsLike, PricesLike, RolloutLimitsLike
 from vfgym.tasks import Row
 
 logger = logging.getLogger("verifiers_compat")
@@ -185,6 +186,10 @@ class RolloutAPI(DatasetAccess):
         strict: bool = False,
         redo_errors: bool = False,
         seed: int | None = None,
+        limits: LimitsLike = None,
+        limits_each: RolloutLimitsLike = None,
+        prices: PricesLike = None,
+        cache: CacheLike = None,
         **older: Any,
     ) -> GenerateOutputs:
         """Roll out every input and score the rollouts: those with the same ``example_id`` together.
@@ -213,6 +218,11 @@ class RolloutAPI(DatasetAccess):
             redo_errors: When resuming, play those again that ended with an error.
             seed: Seed of the rollouts' random numbers (``state.rng``): each follows from it and from the rollout's place alone. Fresh
                 ones without it.
+            limits: What the run may spend, such as ``{"tokens": 100_000, "cost": 2.5, "time": 600, "errors": 10, "requests": 500}`` (see
+                `vfgym.evaluate`). ``metadata["stopped_by"]`` says which limit ended it.
+            limits_each: What each rollout may spend, such as ``{"tokens": 2000, "turns": 8, "time": 60}``.
+            prices: What models cost: a TOML file or a dict with a table for each model.
+            cache: Whether answers of models are kept and not asked for twice; or the file.
             **older: Arguments of older versions: ``max_concurrent_generation``, ``max_concurrent_scoring``, ``use_tqdm``,
                 ``save_every`` (rows are written as they finish) and ``interleave_scoring`` (groups are scored as they finish).
 
@@ -236,6 +246,7 @@ class RolloutAPI(DatasetAccess):
             strict=strict,
             redo_errors=redo_errors,
             seed=seed,
+            budget=Budget.of(limits, limits_each, prices, cache, [model]),
             on_start=on_start,
             on_progress=(on_progress,) if is_one_callback else tuple(on_progress or ()),  # type: ignore[arg-type]
             on_log=on_log,
@@ -420,6 +431,7 @@ class RolloutAPI(DatasetAccess):
             path_to_save=path,
             base_url=config.base_urls if isinstance(config, EndpointClientConfig) else str(getattr(client, "base_url", "")),
             sampling_args=settings.sampling_args,
+            limits_each=settings.budget.limits_each.given(),
         )
 
 

@@ -11,12 +11,13 @@ from verifiers_compat.generation.reporting import RunReporter
 from verifiers_compat.generation.settings import GenerateSettings
 from vfgym.clients import Client
 from vfgym.envs.chat import ChatEnv
-from vfgym.results import GenerateOutputs, Run
+from vfgym.results import GenerateOutputs, RolloutOutput, Run
 from vfgym.runs.client_player import ClientPlayer, ClientPlayerConfig
 from vfgym.runs.engine import Engine, GroupJob, Player
 from vfgym.runs.inputs import Inputs, Seeds
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import find_remaining, task_fingerprint
+from vfgym.runs.spending import RunSpending
 
 
 async def generate(
@@ -79,18 +80,35 @@ async def generate(
             return AuthoredPlayer(authors_method, config, settings.state_columns)
         return ClientPlayer(config)
 
-    engine = Engine(new_player, in_groups=in_groups, max_concurrent_scoring=settings.max_concurrent_scoring, strict=settings.strict)
     jobs, most = groups, settings.max_concurrent
     if authors_method is not None and in_groups:  # it plays a group at once
         jobs = [GroupJob(group.example, group.numbers[:1]) for group in groups]
         most = most if most <= 0 else max(1, most // inputs.rollouts_per_example)
     left = sum(len(group.numbers) for group in jobs)
-    with Recorder(run, earlier) as recorder:
+    num_workers = left if most <= 0 else min(most, left)
+    # An author's method that plays a group at once may ask for all its rollouts at once.
+    at_once = num_workers if jobs is groups else num_workers * inputs.rollouts_per_example
+    done = [] if earlier is None else earlier.rows
+    spending = RunSpending(settings.budget, at_once, done, run.earlier_seconds, settings.model)
+    engine = Engine(
+        new_player,
+        in_groups=in_groups,
+        max_concurrent_scoring=settings.max_concurrent_scoring,
+        strict=settings.strict,
+        spending=spending,
+    )
+    stopped_by = None
+    with spending.in_force(), Recorder(run, earlier) as recorder:
         if groups:
             with reporter.report_start(inputs, groups, run, in_groups=in_groups):
-                recorder.on_rows = lambda rows: reporter.report_finished(recorder.outputs, rows, run)
-                await engine.play(jobs, left if most <= 0 else min(most, left), recorder.add)
-        outputs = recorder.finish()
+
+                def report(rows: list[RolloutOutput]) -> None:
+                    spending.note_errors(rows)
+                    reporter.report_finished(recorder.outputs, rows, run)
+
+                recorder.on_rows = report
+                stopped_by = await spending.play(engine.play(jobs, num_workers, recorder.add))
+        outputs = recorder.finish(stopped_by)
     if path is not None:
         reporter.log(f"results saved to {path}")
     return outputs

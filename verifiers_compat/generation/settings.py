@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vfgym.calls import function_name
 from vfgym.errors import ConfigurationError
 from vfgym.results import RolloutOutput
+from vfgym.runs.spending import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class GenerateSettings:
     seed: int | None = None
     strict: bool = False
     redo_errors: bool = False
+    budget: Budget = field(default_factory=Budget)
+    """What the run may spend."""
     on_start: Callable[[list[Any], list[Any]], Any] | None = None
     on_progress: tuple[Callable[[list[RolloutOutput], list[RolloutOutput], Mapping[str, Any]], Any], ...] = ()
     on_log: Callable[[str], Any] | None = None

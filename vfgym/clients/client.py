@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from vfgym.clients.asking import accounted
 from vfgym.messages import Message, Response
 from vfgym.tools import Tool
 
@@ -14,7 +15,16 @@ SamplingArgs: TypeAlias = dict[str, Any]
 
 
 class Client(ABC):
-    """Something that answers a conversation with one assistant message."""
+    """Something that answers a conversation with one assistant message.
+
+    What a subclass is asked for counts against the limits of the run or block that it is asked in (see `vfgym.clients.asking`).
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("get_response")
+        if own is not None:
+            cls.get_response = accounted(own)  # type: ignore[method-assign]
 
     @abstractmethod
     async def get_response(
@@ -37,6 +47,7 @@ class Client(ABC):
         Raises:
             vfgym.errors.OverlongPromptError: If the prompt does not fit into the model's context.
             vfgym.errors.ModelError: If there is no usable answer.
+            vfgym.errors.LimitReached: If a limit that holds here is used up (see `vfgym.limit`): nobody is asked.
         """
 
     async def close(self) -> None:  # noqa: B027 (a client that holds nothing has nothing to close)

@@ -23,9 +23,10 @@ from vfgym.calls import is_awaitable
 from vfgym.episode.definition import Definition, TurnDefinition
 from vfgym.episode.prompt import add_messages, new_step, recorded_conversation, rewrite_conversation
 from vfgym.episode.scoring import score_alone, score_turn
-from vfgym.episode.stops import check_stops, complete, error_stop, model_failure, note_error
+from vfgym.episode.stops import LIMIT_REACHED, check_stops, complete, error_stop, model_failure, note_error, note_time_over
 from vfgym.errors import Error
 from vfgym.lifecycle import run_cleanups
+from vfgym.limits import RolloutMeter, rollout_meter
 from vfgym.messages import Message, Response, as_messages
 from vfgym.state import MessagesView, State, make_placeholder_state
 from vfgym.tools import Tool
@@ -135,6 +136,9 @@ class BaseEpisode:
         if self.is_over:
             return
         self.is_over = True
+        limit = rollout_meter.get()
+        if limit is not None:
+            limit.is_over = True  # what scores the episode may ask, whatever was used up
         state = self.state
         if state.is_cleaned_up:  # by the play loop that an overridden rollout() called
             return
@@ -195,7 +199,7 @@ class BaseEpisode:
 class Episode(BaseEpisode):
     """One run of a `MultiTurnEnv`."""
 
-    __slots__ = ("_answered", "_conversation", "_deadline", "_overridden", "_rebuilds", "_step_scorers", "_timing")
+    __slots__ = ("_answered", "_conversation", "_deadline", "_limit", "_overridden", "_rebuilds", "_step_scorers", "_timing")
     definition: TurnDefinition
 
     def __init__(self, definition: TurnDefinition, session: Any = None, rng: np.random.Generator | None = None) -> None:
@@ -204,12 +208,14 @@ class Episode(BaseEpisode):
         self._conversation: list[Message] = []
         self._answered = 0.0
         self._deadline: float | None = None
+        self._limit: RolloutMeter | None = None
         self._overridden = definition.replaced_hooks()
         self._rebuilds = "get_prompt_messages" in self._overridden or "add_trajectory_step" in self._overridden
         self._step_scorers = definition.rubric.step_scorers() if definition.score_rollouts else []
 
     def __getstate__(self) -> dict[str, Any]:
         slots: dict[str, Any] = super().__getstate__()[1]  # type: ignore[index]
+        slots["_limit"] = None  # of the rollout that is played here
         if self._deadline is not None:  # of this machine's clock: a copy, wherever it goes on, has the time that is left
             slots["_deadline"] -= time.monotonic()
         return slots
@@ -243,6 +249,9 @@ class Episode(BaseEpisode):
         timing.generation.start = timing.setup.start = time.time()
         if definition.timeout_seconds is not None:
             self._deadline = time.monotonic() + definition.timeout_seconds
+        self._limit = rollout_meter.get()
+        if self._limit is not None:
+            self._deadline = self._limit.earlier_deadline(self._deadline)
         try:
             try:
                 for _, setup in definition.hooks.setups:
@@ -333,8 +342,7 @@ class Episode(BaseEpisode):
         return awaitable if self._deadline is None else Before(self._deadline, awaitable)
 
     def _time_out(self) -> Steps[None]:
-        self.state["timed_out"] = True
-        complete(self.state, "timeout_reached")
+        complete(self.state, note_time_over(self.state, self._limit))
         yield from self.finish()
 
     def _turn(self, response: Response | None) -> Steps[None]:
@@ -388,6 +396,8 @@ class Episode(BaseEpisode):
         Args:
             stop_condition: What ends it anyway, unless a condition of higher priority holds.
         """
+        if not stop_condition and self._limit is not None and self._limit.is_used_up(len(self.state["trajectory"])):
+            stop_condition = LIMIT_REACHED
         if not (stop_condition or "is_completed" in self._overridden or self.definition.may_stop(self.state)):
             return False
         if not (yield from self._is_completed()) and not stop_condition:

@@ -9,14 +9,18 @@ from vfgym.aio.deadlines import DeadlinePassed
 from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
 from vfgym.episode.hooks import MarkedMethod
-from vfgym.errors import Error, ModelError, OverlongPromptError
+from vfgym.errors import Error, LimitReached, ModelError, OverlongPromptError
+from vfgym.limits import RolloutMeter, rollout_meter
 from vfgym.state import State, write
 
 ROLLED_OUT = "rollout_completed"
 """Stop condition of an author's `rollout()` that names none itself."""
 
+LIMIT_REACHED = "limit_reached"
+"""Stop condition of an episode that used up what its rollout, or whoever asked, may spend (see `vfgym.limits`)."""
+
 TRUNCATING_STOPS = frozenset(
-    {"max_turns_reached", "max_total_completion_tokens_reached", "timeout_reached", "prompt_too_long", "truncated"}
+    {"max_turns_reached", "max_total_completion_tokens_reached", "timeout_reached", "prompt_too_long", "truncated", LIMIT_REACHED}
 )
 """Stop conditions that are limits: they truncate an episode, all others terminate it."""
 
@@ -42,20 +46,25 @@ def check_stops(stops: list[MarkedMethod], state: State, bounded: Callable[[Awai
 
 
 def complete(state: State, stop_condition: str | None) -> None:
-    """Mark a state as completed, and as truncated where some answer of the model was cut. It may be one that was made by hand.
+    """Mark a state as completed, and as truncated where a limit ended it or an answer was cut. It may be one that was made by hand.
 
     Args:
         state: The episode.
         stop_condition: What ended it; None where that has no name.
     """
-    is_truncated = state.get("is_truncated", False) or any([step["is_truncated"] for step in state["trajectory"]])
+    is_truncated = (
+        stop_condition == LIMIT_REACHED or state.get("is_truncated", False) or any([step["is_truncated"] for step in state["trajectory"]])
+    )
     write(state, {"is_completed": True, "stop_condition": stop_condition, "is_truncated": is_truncated})
 
 
 def note_error(state: State, error: Error) -> None:
-    """Record an error that ends the episode. An overlong prompt is a truncation and no error."""
+    """Record an error that ends the episode. An overlong prompt and a limit that is used up are truncations and no errors."""
     if isinstance(error, OverlongPromptError):
         state["prompt_too_long"] = True
+        state["is_truncated"] = True
+    elif isinstance(error, LimitReached):
+        state[LIMIT_REACHED] = True
         state["is_truncated"] = True
     else:
         state["error"] = error
@@ -74,7 +83,22 @@ def model_failure(error: BaseException) -> Error | DeadlinePassed:
 
 def error_stop(state: State) -> str:
     """Return the stop condition that stands for the error that was noted last."""
-    return "has_error" if state["error"] is not None else "prompt_too_long"
+    if state["error"] is not None:
+        return "has_error"
+    return LIMIT_REACHED if LIMIT_REACHED in state else "prompt_too_long"
+
+
+def note_time_over(state: State, limit: RolloutMeter | None) -> str:
+    """Record that the time of an episode is over, and return the stop condition for it.
+
+    Args:
+        state: The episode.
+        limit: What its rollout may spend.
+    """
+    if limit is not None and limit.is_out_of_time:
+        return LIMIT_REACHED
+    state["timed_out"] = True
+    return "timeout_reached"
 
 
 def note_end(state: State, error: Exception | None) -> None:
@@ -86,8 +110,7 @@ def note_end(state: State, error: Exception | None) -> None:
     """
     stop_condition = ROLLED_OUT
     if isinstance(error, DeadlinePassed):
-        state["timed_out"] = True
-        stop_condition = "timeout_reached"
+        stop_condition = note_time_over(state, rollout_meter.get())
     elif isinstance(error, Error):
         note_error(state, error)
         stop_condition = error_stop(state)

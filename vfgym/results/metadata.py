@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
+from vfgym.errors import LimitFacts
 from vfgym.output.redaction import redact_data, redact_url
 from vfgym.results.counting import MeanOf
 from vfgym.results.rows import RolloutOutput, row_order
+from vfgym.results.spending import cost_of
 from vfgym.results.statistics import Summary, statistics_of
 
 
@@ -60,6 +62,12 @@ class GenerateMetadata(Summary):
     seed: int | None
     state_columns: list[str]
     max_concurrent: int
+    limits_each: dict[str, float]
+    """Limits of each rollout, by their names."""
+    stopped_by: LimitFacts | None
+    """The limit that ended the run; None where none has."""
+    cost: float | None
+    """Money that its rollouts cost; None where it is not known."""
     path_to_save: Path | None
     """Where the files are; not written to disk."""
 
@@ -97,6 +105,10 @@ class Run:
     """Which number of its rows the means are of."""
     earlier_seconds: float = 0.0
     """What the run took before it was resumed."""
+    limits_each: dict[str, float] = field(default_factory=dict)
+    """Limits of each rollout."""
+    stopped_by: LimitFacts | None = None
+    """The limit that ended it."""
 
     @property
     def title(self) -> str:
@@ -130,6 +142,9 @@ class Run:
             "seed": self.seed,
             "state_columns": self.state_columns,
             "max_concurrent": self.max_concurrent,
+            "limits_each": self.limits_each,
+            "stopped_by": self.stopped_by,
+            "cost": cost_of(rows),
             "path_to_save": self.path_to_save,
         }
 

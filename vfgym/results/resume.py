@@ -22,7 +22,7 @@ from vfgym.results.rows import RolloutOutput, row_line, row_order
 
 logger = logging.getLogger(__name__)
 
-SAME_SETTINGS = ("env_id", "model", "is_model", "rollouts_per_example", "env_args", "sampling_args", "seed")
+SAME_SETTINGS = ("env_id", "model", "is_model", "rollouts_per_example", "env_args", "sampling_args", "seed", "limits_each")
 """Metadata in which a run must agree with one that it goes on with."""
 
 _SAID_ANYWAY: Mapping[str, Mapping[str, Any]] = {"sampling_args": {"n": 1, "extra_body": {}}}

@@ -21,10 +21,12 @@ from vfgym.clients import is_permanent_refusal
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode.scoring import score_alone, score_together
 from vfgym.errors import ConfigurationError
+from vfgym.limits import Spending
 from vfgym.results import RolloutOutput
 from vfgym.rubrics.scoring import apply_advantages
 from vfgym.runs.failures import FailureLog
 from vfgym.runs.inputs import Example
+from vfgym.runs.spending import Budget, RunSpending
 from vfgym.state import State
 
 logger = logging.getLogger(__name__)
@@ -56,6 +58,8 @@ class PlayedRollout:
     """The rows of it, where an author's own method made them: they are scored, and kept as they are."""
     is_scored: bool = False
     """Whether it was scored as it was played: a stepped episode is, in its last step."""
+    spent: Spending | None = None
+    """What was asked of models for it; None where nobody wants to know."""
 
 
 @dataclass(slots=True)
@@ -85,7 +89,13 @@ class Engine:
     """Plays and scores groups of rollouts, a number of them at once."""
 
     def __init__(
-        self, new_player: Callable[[], Awaitable[Player]], *, in_groups: bool, max_concurrent_scoring: int = -1, strict: bool = False
+        self,
+        new_player: Callable[[], Awaitable[Player]],
+        *,
+        in_groups: bool,
+        max_concurrent_scoring: int = -1,
+        strict: bool = False,
+        spending: RunSpending | None = None,
     ) -> None:
         """Prepare a run.
 
@@ -94,11 +104,13 @@ class Engine:
             in_groups: Whether the rollouts of an example are scored together, with advantages; else each alone, as soon as it is over.
             max_concurrent_scoring: How many groups (or rollouts) are scored at once; no limit where it is not positive.
             strict: Whether the first exception that breaks a rollout off ends the run.
+            spending: What the run may spend.
         """
         self._new_player = new_player
         self._in_groups = in_groups
         self._scoring_limit = asyncio.Semaphore(max_concurrent_scoring) if max_concurrent_scoring > 0 else None
         self._strict = strict
+        self._spending = spending or RunSpending(Budget(), most_at_once=0)
         self._failures = FailureLog()
 
     async def play(self, groups: Iterable[GroupJob], num_workers: int, finish: Callable[[GroupJob], Awaitable[None] | None]) -> None:
@@ -143,6 +155,7 @@ class Engine:
         try:
             turn_began = time.monotonic()
             for group, number in rollouts:
+                self._spending.check_may_begin()
                 played = await self._play_one(player, group, number)
                 group.played.append(played)
                 del played  # nothing but the group holds on to it while the next one is played
@@ -150,6 +163,7 @@ class Engine:
                     done = GroupJob(group.example, group.numbers, sorted(group.played, key=lambda each: each.number))
                     group.played = []
                     await self._score(done)
+                    self._spending.check_goes_on()
                     finishing = finish(done)
                     del done  # its states are let go before the next rollout is played
                     if finishing is not None:
@@ -162,7 +176,10 @@ class Engine:
             await player.close()
 
     async def _play_one(self, player: Player, group: GroupJob, number: int) -> PlayedRollout:
-        played = await player.play(group, number)
+        with self._spending.of_rollout(number) as played_for:
+            played = await player.play(group, number)
+        played.spent = played_for
+        self._spending.check_goes_on()
         failure = played.failure
         if failure is not None and (self._strict or is_permanent_refusal(failure)):
             raise failure from failure.__cause__
@@ -179,7 +196,9 @@ class Engine:
         example_id = group.example.example_id
         try:
             async with self._scoring_limit or contextlib.nullcontext():
-                failures = await begin(self._scoring(example_id, whole))
+                with self._spending.of_scoring(whole[0].number) as scored_for:
+                    failures = await begin(self._scoring(example_id, whole))
+                _share(scored_for, whole)
         except BaseException as raised:
             error = rollout_failure(raised)
             if self._strict:
@@ -212,3 +231,12 @@ class Engine:
             return (yield from score_together(first.env, states))
         apply_advantages(states)
         return []
+
+
+def _share(spent: Spending | None, members: Sequence[PlayedRollout]) -> None:
+    """Add what scoring spent to what the rollouts that were scored did: in equal shares, and whole requests to the first."""
+    if spent is None:
+        return
+    for number, played in enumerate(members):
+        if played.spent is not None:
+            played.spent.add(spent, 1 / len(members), requests=spent.requests if number == 0 else 0)

@@ -20,7 +20,7 @@ from vfgym.aio.background import run_to_end
 from vfgym.aio.bridge import bridge
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
-from vfgym.results import GenerateOutputs, Run
+from vfgym.results import GenerateOutputs, RolloutOutput, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
 from vfgym.runs.engine import Engine, GroupJob
@@ -30,6 +30,7 @@ from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import find_remaining, task_fingerprint
 from vfgym.runs.replicas import EnvLike, Replicas
+from vfgym.runs.spending import Budget, CacheLike, LimitsLike, PricesLike, RolloutLimitsLike, RunSpending
 from vfgym.runs.step_player import StepPlayer, StepPlayerConfig
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,10 @@ def evaluate(
     env_id: str | None = None,
     model: str | None = None,
     env_args: dict[str, Any] | None = None,
+    limits: LimitsLike = None,
+    limits_each: RolloutLimitsLike = None,
+    prices: PricesLike = None,
+    cache: CacheLike = None,
     progress: bool = True,
     on_start: StartCallback | None = None,
     on_progress: ProgressCallback | None = None,
@@ -95,6 +100,13 @@ def evaluate(
         env_id: Name of the environment in the results; its registered id by default.
         model: Name of the agent in the results; its own by default.
         env_args: Arguments to make the environment with, where an id, a spec or a function is given.
+        limits: What the run may spend, such as ``{"tokens": 100_000, "cost": 2.5, "time": 600, "errors": 10, "requests": 500}`` (time in
+            seconds; judges count). No request and no rollout begins where one is used up: then rollouts that are running are given up,
+            what was finished is returned, and ``metadata["stopped_by"]`` says which limit it was. A run that is resumed counts on.
+        limits_each: What each rollout may spend, such as ``{"tokens": 2000, "turns": 8, "time": 60}``. It ends an episode as a truncation,
+            with the stop condition ``limit_reached``, and is scored.
+        prices: What models cost: a TOML file or a dict with a table for each model, ``input`` and ``output`` for a million tokens.
+        cache: Whether answers of models are kept and not asked for twice (see `vfgym.clients.cache`); or the file.
         progress: Whether progress is shown: a bar on a terminal, else a line now and then. A human is shown none.
         on_start: Called before the first rollout, with how far the run is: not at all, or as far as an earlier run went.
         on_progress: Called with each row as it is finished, and with how far the run is.
@@ -128,6 +140,10 @@ def evaluate(
         env_id=env_id,
         model=model,
         env_args=env_args,
+        limits=limits,
+        limits_each=limits_each,
+        prices=prices,
+        cache=cache,
         progress=progress,
         on_start=on_start,
         on_progress=on_progress,
@@ -157,6 +173,10 @@ async def aevaluate(
     env_id: str | None = None,
     model: str | None = None,
     env_args: dict[str, Any] | None = None,
+    limits: LimitsLike = None,
+    limits_each: RolloutLimitsLike = None,
+    prices: PricesLike = None,
+    cache: CacheLike = None,
     progress: bool = True,
     on_start: StartCallback | None = None,
     on_progress: ProgressCallback | None = None,
@@ -170,6 +190,8 @@ async def aevaluate(
     columns = _names("state_columns", state_columns)
     _check_resume(resume, redo_errors, results_path)
     given, agent = agent, as_agent(agent)
+    asked = [agent.name] if isinstance(agent, ModelAgent) else []
+    budget = Budget.of(limits, limits_each, prices, cache, asked)
     if isinstance(agent, HumanAgent):
         max_concurrent, progress = 1, False
     replicas = Replicas()
@@ -187,6 +209,7 @@ async def aevaluate(
             state_columns=columns,
             max_concurrent=max_concurrent,
             path_to_save=_path_to_save(results_path, save_results, identity),
+            limits_each=budget.limits_each.given(),
         )
         declared = FailureRewards(definition, split)
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
@@ -206,13 +229,20 @@ async def aevaluate(
 
         done = [] if earlier is None else earlier.rows
         num_workers = min(n for n in (inputs.num_rollouts - len(done), replicas.limit_workers(max_concurrent)) if n != -1)
+        spending = RunSpending(budget, num_workers, done, run.earlier_seconds, *asked)
         progress_report = report_progress(
             inputs.num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=done
         )
-        with Recorder(run, earlier, declared=declared) as recorder, progress_report as on_row:
-            recorder.on_rows = lambda rows: [on_row(row) for row in rows]
-            await Engine(new_player, in_groups=in_groups, strict=strict).play(groups, num_workers, recorder.add)
-            return recorder.finish()
+        with spending.in_force(), Recorder(run, earlier, declared=declared) as recorder, progress_report as on_row:
+
+            def report(rows: list[RolloutOutput]) -> None:
+                spending.note_errors(rows)
+                for row in rows:
+                    on_row(row)
+
+            recorder.on_rows = report
+            engine = Engine(new_player, in_groups=in_groups, strict=strict, spending=spending)
+            return recorder.finish(await spending.play(engine.play(groups, num_workers, recorder.add)))
     finally:
         await bridge(replicas.close)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from vfgym.envs.group import with_route
-from vfgym.errors import did_you_mean
+from vfgym.errors import LimitFacts, LimitReached, did_you_mean
+from vfgym.limits import Spending
 from vfgym.results import EarlierRun, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.results.counting import settle
 from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.rows import STANDARD_KEYS
+from vfgym.results.spending import as_row_value
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.state import State
@@ -64,6 +67,8 @@ class Recorder:
             if isinstance(error, ResultsError):
                 error.outputs = self._run.outputs(self.outputs)
             elif error is not None and self._writer is not None:
+                if isinstance(error, LimitReached):
+                    self._run = dataclasses.replace(self._run, stopped_by=error.as_dict())
                 self._write_metadata(self._writer)
         finally:
             if self._writer is not None:
@@ -83,7 +88,7 @@ class Recorder:
         """
         rows: list[RolloutOutput] = []
         for played in group.played:
-            rows += [self._row(group.example.example_id, played)] if played.rows is None else played.rows
+            rows += [self._row(group.example.example_id, played)] if played.rows is None else _with_spending(played)
         self.outputs += rows
         if self._writer is not None:
             for row in rows:
@@ -92,8 +97,13 @@ class Recorder:
         if self.on_rows is not None:
             self.on_rows(rows)
 
-    def finish(self) -> GenerateOutputs:
-        """Settle what failed rollouts count with, and return what came of the run."""
+    def finish(self, stopped_by: LimitFacts | None = None) -> GenerateOutputs:
+        """Settle what failed rollouts count with, and return what came of the run.
+
+        Args:
+            stopped_by: The limit that ended it.
+        """
+        self._run = dataclasses.replace(self._run, stopped_by=stopped_by)
         for name in sorted(self._unseen) if self._known else ():
             logger.warning("no episode's state has the column %r, so it is None in all rows.%s", name, did_you_mean(name, self._known))
         if self._declared is not None:
@@ -118,9 +128,20 @@ class Recorder:
             dropped_log=self._dropped_log,
         )
         row["example_id"] = example_id
+        if played.spent is not None:
+            row["spent"] = as_row_value(played.spent)
         if played.route:
             row["info"] = with_route(row, played.route)["info"]
         if self._unseen and played.failure is None:
             self._known = [*state, *State.INPUT_FIELDS, *row["metrics"]]
             self._unseen = {name for name in self._unseen if name not in STANDARD_KEYS.union(self._known) and state.get(name) is None}
         return row
+
+
+def _with_spending(played: PlayedRollout) -> Sequence[RolloutOutput]:
+    """Return the rows that an author's method made, the first with what was spent for all of them."""
+    rows = played.rows or ()
+    if played.spent is not None:
+        for row, spent in zip(rows, (played.spent, *(Spending() for _ in rows)), strict=False):
+            row["spent"] = as_row_value(spent)
+    return rows

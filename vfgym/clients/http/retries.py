@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 
 from vfgym.aio.deadlines import rollout_deadline
+from vfgym.clients.pacing import BUSY, pace_in_force
 
 _REPEATED = frozenset({408, 409, 429})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
@@ -34,7 +35,8 @@ async def repeats(retries: int, max_retries: int, status: int | None = None, hea
     pause = pause_before_retry(retries, headers)
     if pause > _seconds_left():
         return False
-    await asyncio.sleep(pause)
+    pace = pace_in_force() if status in BUSY else None
+    await (asyncio.sleep(pause) if pace is None else pace.pause(pause))
     return True
 
 

@@ -1,0 +1,353 @@
+"""What runs spend: limits end them or their rollouts, resuming counts on, prices, and the cache."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vfgym
+from tests.models import answer
+from vfgym import ClientConfig, JudgeRubric, ModelAgent, MultiTurnEnv, Rubric, SingleTurnEnv
+from vfgym.errors import ConfigurationError, LimitReached
+from vfgym.messages import Message, UserMessage
+from vfgym.model_server import Faults, ModelServer
+from vfgym.results import GenerateOutputs, load_results
+from vfgym.state import State
+from vfgym.testing import ScriptedClient
+
+PRICES = {"echo": {"input": 1.0, "output": 10.0}}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+def model(server: ModelServer, name: str = "echo") -> ModelAgent:
+    return ModelAgent(config(server), name)
+
+
+def config(server: ModelServer) -> ClientConfig:
+    return ClientConfig(api_base_url=server.openai_url, api_key_var="NONE", max_retries=10)
+
+
+def right(completion: Any) -> float:
+    return float("7" in completion[-1].content)
+
+
+def questions(count: int = 20, **kwargs: Any) -> SingleTurnEnv:
+    rows = [{"question": f"Is it {number}?"} for number in range(count)]
+    return SingleTurnEnv(**{"dataset": rows, "rubric": Rubric(right), **kwargs})
+
+
+class Talk(MultiTurnEnv):
+    """Talks on without an end."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": [{"question": f"hello {number}"} for number in range(4)], "rubric": Rubric(lambda: 1.0), **kwargs})
+
+    def env_response(self, messages: list[Message], state: State) -> list[Message]:
+        return [UserMessage("and then?")]
+
+
+def evaluate(*args: Any, **kwargs: Any) -> GenerateOutputs:
+    return vfgym.evaluate(*args, **{"progress": False, **kwargs})
+
+
+def spent_tokens(results: GenerateOutputs) -> float:
+    return sum(row["spent"]["input_tokens"] + row["spent"]["output_tokens"] for row in results["outputs"])
+
+
+# Of a run
+
+
+def test_a_limit_on_tokens_ends_a_run_and_says_so(server: ModelServer, tmp_path: Path) -> None:
+    before = server.num_requests
+    results = evaluate(questions(), model(server), limits={"tokens": 200}, max_concurrent=1, results_path=tmp_path / "run")
+    metadata = results["metadata"]
+    assert metadata["stopped_by"] is not None
+    assert metadata["stopped_by"] == {"limit": "tokens", "allowed": 200, "used": spent_tokens(results)}
+    assert 200 <= spent_tokens(results) < 200 + spent_tokens(results) / len(results["outputs"])
+    assert len(results["outputs"]) == server.num_requests - before < 20
+    assert load_results(tmp_path / "run")["metadata"]["stopped_by"] == metadata["stopped_by"]
+
+
+def test_rollouts_that_were_running_are_given_up_and_are_no_rows(server: ModelServer) -> None:
+    before = server.num_requests
+    results = evaluate(Talk(max_turns=6), model(server), limits={"requests": 9}, max_concurrent=4)
+    assert server.num_requests - before == 9
+    assert results["metadata"]["stopped_by"] == {"limit": "requests", "allowed": 9, "used": 9}
+    assert results["outputs"] == []
+
+
+def test_a_run_that_was_played_to_its_end_was_stopped_by_nothing(server: ModelServer) -> None:
+    results = evaluate(questions(3), model(server), limits={"requests": 3, "tokens": 100_000})
+    assert results["metadata"]["stopped_by"] is None
+    assert len(results["outputs"]) == 3
+
+
+def test_a_resumed_run_counts_on_and_is_stopped_no_more(server: ModelServer, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    first = evaluate(questions(), model(server), limits={"tokens": 200}, max_concurrent=1, results_path=path)
+    again = evaluate(questions(), model(server), limits={"tokens": 200}, max_concurrent=1, results_path=path, resume=True)
+    assert again["metadata"]["stopped_by"] == first["metadata"]["stopped_by"]
+    assert len(again["outputs"]) == len(first["outputs"])
+    more = evaluate(questions(), model(server), limits={"tokens": 400}, max_concurrent=1, results_path=path, resume=True)
+    assert 400 <= spent_tokens(more) < 400 + spent_tokens(more) / len(more["outputs"])
+    whole = evaluate(questions(), model(server), results_path=path, resume=True)
+    assert whole["metadata"]["stopped_by"] is None
+    assert load_results(path)["metadata"]["stopped_by"] is None
+    assert len(whole["outputs"]) == 20
+
+
+def test_what_a_run_without_limits_spent_counts_when_it_gets_one(server: ModelServer, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    evaluate(questions(5), model(server), results_path=path)
+    before = server.num_requests
+    results = evaluate(questions(), model(server), limits={"tokens": 50}, results_path=path, resume=True)
+    assert server.num_requests == before
+    assert len(results["outputs"]) == 5
+    stopped_by = results["metadata"]["stopped_by"]
+    assert stopped_by is not None
+    assert stopped_by["used"] > 50
+
+
+def test_time_ends_a_run_in_which_no_model_is_asked() -> None:
+    class Slow(Talk):
+        async def env_response(self, messages: list[Message], state: State) -> list[Message]:  # type: ignore[override]
+            await asyncio.sleep(60)
+            return []
+
+    results = evaluate(Slow(), lambda observation, info: "go on", limits={"time": 0.05})
+    stopped_by = results["metadata"]["stopped_by"]
+    assert stopped_by is not None
+    assert (stopped_by["limit"], stopped_by["allowed"]) == ("time", 0.05)
+    assert results["outputs"] == []
+
+
+def test_errors_end_a_run_and_are_rows() -> None:
+    def fail(observation: Any, info: Any) -> str:
+        raise RuntimeError("no")
+
+    results = evaluate(questions(), fail, limits={"errors": 3}, max_concurrent=1)
+    assert len(results["outputs"]) == 3
+    assert results["metadata"]["stopped_by"] == {"limit": "errors", "allowed": 3, "used": 3}
+
+
+def test_the_tokens_of_judges_count(server: ModelServer) -> None:
+    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
+        return float(len(await judge(prompt, completion, answer, state)) > 0)
+
+    rubric = JudgeRubric(judged, judge_client=config(server), judge_model="echo")
+    before = server.num_requests
+    results = evaluate(questions(rubric=rubric), model(server), limits={"requests": 7}, max_concurrent=1)
+    assert server.num_requests - before == 7
+    assert [row["reward"] for row in results["outputs"]] == [1.0] * 3, "one whose judge was refused is given up, not scored 0"
+    assert all(row["spent"]["requests"] == 2 for row in results["outputs"])
+    assert all(row["spent"]["input_tokens"] > row["token_usage"]["input_tokens"] for row in results["outputs"])
+
+
+def test_a_block_around_a_run_ends_it_and_what_was_finished_is_on_disk(server: ModelServer, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(LimitReached), vfgym.limit(requests=4):
+        evaluate(questions(), model(server), max_concurrent=1, results_path=path)
+    loaded = load_results(path)
+    assert len(loaded["outputs"]) == 4
+    assert loaded["metadata"]["stopped_by"] == {"limit": "requests", "allowed": 4, "used": 4}
+
+
+# Of each rollout
+
+
+@pytest.mark.parametrize("limits", [{"turns": 3}, {"tokens": 150}])
+def test_a_rollout_that_used_up_its_limit_is_truncated_and_scored(server: ModelServer, limits: dict[str, int]) -> None:
+    results = evaluate(Talk(), model(server), limits_each=limits)
+    for row in results["outputs"]:
+        assert (row["stop_condition"], row["is_truncated"], row["error"], row["reward"]) == ("limit_reached", True, None, 1.0)
+        assert row["completion"][-1]["role"] == "assistant"
+        turns = sum(message["role"] == "assistant" for message in row["completion"])
+        if "turns" in limits:
+            assert turns == 3
+        else:
+            usage = row["token_usage"]
+            assert usage["input_tokens"] + usage["output_tokens"] >= 150
+    assert results["metadata"]["stopped_by"] is None
+    assert results["metadata"]["limits_each"] == limits
+
+
+def test_time_of_a_rollout(server: ModelServer) -> None:
+    class Slow(Talk):
+        async def env_response(self, messages: list[Message], state: State) -> list[Message]:  # type: ignore[override]
+            await asyncio.sleep(60)
+            return []
+
+    for row in evaluate(Slow(), model(server), limits_each={"time": 0.05})["outputs"]:
+        assert (row["stop_condition"], row["is_truncated"], row["error"], row["reward"]) == ("limit_reached", True, None, 1.0)
+
+
+def test_the_limit_of_a_rollout_is_seen_in_its_info(server: ModelServer) -> None:
+    seen: list[Any] = []
+
+    class Watch(vfgym.NewMessages):
+        def step(self, action: Any) -> Any:
+            outcome = super().step(action)
+            seen.append((outcome[2:4], outcome[4]["stop_condition"]))
+            return outcome
+
+    evaluate(Watch(Talk()), model(server), num_examples=1, limits_each={"turns": 2})
+    assert seen == [((False, False), None), ((False, True), "limit_reached")]
+
+
+def test_a_judge_may_be_asked_whatever_its_rollout_used_up(server: ModelServer) -> None:
+    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
+        return float(len(await judge(prompt, completion, answer, state)) > 0)
+
+    rubric = JudgeRubric(judged, judge_client=config(server), judge_model="echo")
+    for row in evaluate(Talk(rubric=rubric), model(server), limits_each={"tokens": 10})["outputs"]:
+        assert (row["stop_condition"], row["reward"]) == ("limit_reached", 1.0)
+
+
+def test_rollouts_with_other_limits_are_not_resumed(server: ModelServer, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    evaluate(Talk(), model(server), num_examples=1, limits_each={"turns": 2}, results_path=path)
+    with pytest.raises(ConfigurationError, match="limits_each"):
+        evaluate(Talk(), model(server), limits_each={"turns": 3}, results_path=path, resume=True)
+
+
+# Prices
+
+
+def test_rows_and_metadata_tell_what_they_cost(server: ModelServer) -> None:
+    results = evaluate(questions(4), model(server), prices=PRICES)
+    costs = [row["spent"]["cost"] for row in results["outputs"]]
+    usage = results["outputs"][0]["token_usage"]
+    assert costs[0] == pytest.approx((usage["input_tokens"] + 10 * usage["output_tokens"]) / 1e6)
+    assert results["metadata"]["cost"] == pytest.approx(sum(costs))
+
+
+def test_an_unknown_price_is_unknown(server: ModelServer) -> None:
+    results = evaluate(questions(2), model(server), prices={"other": {"input": 1, "output": 1}})
+    assert [row["spent"]["cost"] for row in results["outputs"]] == [None, None]
+    assert results["metadata"]["cost"] is None
+    assert evaluate(questions(2), model(server))["metadata"]["cost"] is None
+
+
+def test_a_limit_on_cost_ends_a_run(server: ModelServer) -> None:
+    results = evaluate(questions(), model(server), prices=PRICES, limits={"cost": 0.001}, max_concurrent=1)
+    stopped_by = results["metadata"]["stopped_by"]
+    assert stopped_by is not None
+    assert stopped_by["used"] == pytest.approx(results["metadata"]["cost"])
+    assert 0.001 <= stopped_by["used"] < 0.0015
+
+
+def test_a_limit_on_cost_is_refused_before_anything_is_asked_where_a_price_is_unknown(server: ModelServer, tmp_path: Path) -> None:
+    before = server.num_requests
+    path = tmp_path / "run"
+    with pytest.raises(ConfigurationError, match="no price for the model echo"):
+        evaluate(questions(), model(server), prices={"other": PRICES["echo"]}, limits={"cost": 1}, results_path=path)
+    with pytest.raises(ConfigurationError, match="needs the prices"):
+        evaluate(questions(), model(server), limits={"cost": 1}, results_path=path)
+    assert server.num_requests == before
+    assert not path.exists()
+
+
+def test_a_judge_without_a_price_ends_a_run_whose_cost_is_limited(server: ModelServer) -> None:
+    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
+        return float(len(await judge(prompt, completion, answer, state)) > 0)
+
+    rubric = JudgeRubric(judged, judge_client=config(server), judge_model="judge-1")
+    with pytest.raises(ConfigurationError, match="no price for the model judge-1"):
+        evaluate(questions(rubric=rubric), model(server), prices=PRICES, limits={"cost": 1})
+
+
+def test_a_run_without_known_cost_gets_no_limit_on_cost(server: ModelServer, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    evaluate(questions(2), model(server), results_path=path, prices={"other": PRICES["echo"]})
+    with pytest.raises(ConfigurationError, match="do not tell what they cost"):
+        evaluate(questions(), model(server), results_path=path, resume=True, prices=PRICES, limits={"cost": 1})
+
+
+# The cache
+
+
+def test_a_second_cached_run_asks_for_nothing_and_is_the_same(server: ModelServer, tmp_path: Path) -> None:
+    calls = iter(range(1000))
+    server.models["counting"] = lambda request: f"answer {next(calls)} 7"
+    cache, before = tmp_path / "answers.sqlite", server.num_requests
+    arguments: dict[str, Any] = {"rollouts_per_example": 3, "cache": cache, "prices": {"counting": PRICES["echo"]}}
+    first = evaluate(Talk(max_turns=2), model(server, "counting"), **arguments)
+    assert server.num_requests - before == 4 * 3 * 2
+    second = evaluate(Talk(max_turns=2), model(server, "counting"), **arguments)
+    assert server.num_requests - before == 4 * 3 * 2
+    assert [row["completion"] for row in first["outputs"]] == [row["completion"] for row in second["outputs"]]
+    assert [row["token_usage"] for row in first["outputs"]] == [row["token_usage"] for row in second["outputs"]]
+    assert len({json.dumps(row["completion"][-1]["content"]) for row in first["outputs"]}) == 12, "rollouts of one task differ"
+    assert (second["metadata"]["cost"], spent_tokens(second)) == (0.0, 0)
+
+
+def test_other_questions_are_asked(server: ModelServer, tmp_path: Path) -> None:
+    cache, before = tmp_path / "answers.sqlite", server.num_requests
+    evaluate(questions(2), model(server), cache=cache)
+    evaluate(questions(3), model(server), cache=cache)
+    warmer = ModelAgent(config(server), "echo", {"temperature": 0.5})
+    evaluate(questions(3), warmer, cache=cache)
+    evaluate(questions(3, system_prompt="Be brief."), warmer, cache=cache)
+    evaluate(questions(3, system_prompt="Be brief."), warmer, cache=cache)
+    assert server.num_requests - before == 3 + 3 + 3
+
+
+def test_errors_are_not_cached(tmp_path: Path) -> None:
+    with ModelServer(faults=lambda request: "server_error" if request.number <= 2 else None) as server:
+        agent = ModelAgent(config(server).model_copy(update={"max_retries": 0}), "echo")
+        first = evaluate(questions(2), agent, cache=tmp_path / "answers.sqlite")
+        assert all(row["error"] is not None for row in first["outputs"])
+        second = evaluate(questions(2), agent, cache=tmp_path / "answers.sqlite")
+        assert all(row["error"] is None for row in second["outputs"])
+        assert server.num_requests == 4
+
+
+def test_judges_are_cached_too(server: ModelServer, tmp_path: Path) -> None:
+    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
+        return float(len(await judge(prompt, completion, answer, state)) > 0)
+
+    rubric = JudgeRubric(judged, judge_client=config(server), judge_model="echo")
+    before = server.num_requests
+    for _ in range(2):
+        evaluate(questions(3, rubric=rubric), model(server), cache=tmp_path / "answers.sqlite")
+    assert server.num_requests - before == 6
+
+
+def test_limits_of_rollouts_are_the_same_with_cached_answers(server: ModelServer, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"limits_each": {"tokens": 150}, "cache": tmp_path / "answers.sqlite"}
+    first, second = (evaluate(Talk(), model(server), **arguments) for _ in range(2))
+    assert [row["completion"] for row in first["outputs"]] == [row["completion"] for row in second["outputs"]]
+
+
+def test_answers_out_of_the_cache_use_up_nothing(server: ModelServer, tmp_path: Path) -> None:
+    cache = tmp_path / "answers.sqlite"
+    evaluate(questions(5), model(server), cache=cache)
+    results = evaluate(questions(7), model(server), cache=cache, limits={"requests": 2})
+    assert len(results["outputs"]) == 7
+    assert results["metadata"]["stopped_by"] is None
+
+
+# A provider that is busy
+
+
+def test_a_busy_provider_is_asked_less_at_once_and_everything_is_answered() -> None:
+    with ModelServer(faults=Faults(1, 0.3, retry_after=0.005)) as server:
+        results = evaluate(questions(60), model(server), max_concurrent=16)
+    assert all(row["error"] is None for row in results["outputs"])
+
+
+def test_scripts_are_answers_as_any_others() -> None:
+    client = ScriptedClient([answer("7", completion_tokens=4)])
+    results = evaluate(questions(3), ModelAgent(client, "scripted"), limits={"tokens": 8}, max_concurrent=1)
+    assert results["metadata"]["stopped_by"] == {"limit": "tokens", "allowed": 8, "used": 10}
+    assert len(results["outputs"]) == 2

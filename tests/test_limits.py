@@ -1,0 +1,242 @@
+"""Blocks with limits: what is asked inside is counted, nothing begins where a limit is used up, and what is wrong is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vfgym
+from tests.models import InOrder, answer
+from vfgym import Client, ClientConfig, Response, UserMessage
+from vfgym.aio.background import wait
+from vfgym.clients import resolve_client
+from vfgym.errors import ConfigurationError, LimitReached, ModelError
+from vfgym.limits import RolloutLimits, SpendingLimits
+from vfgym.messages import Message
+from vfgym.model_server import ModelServer
+from vfgym.prices import PriceTable
+
+PRICES = {"scripted": {"input": 1.0, "output": 100.0}}
+
+
+def answers(count: int, tokens: int = 9) -> list[Response]:
+    """Return answers that cost one token of a prompt and so many of the answer."""
+    return [answer("yes", completion_tokens=tokens) for _ in range(count)]
+
+
+async def ask(client: Client) -> Response:
+    return await client.get_response([UserMessage("?")], "scripted")
+
+
+async def test_a_block_counts_what_is_asked_inside_and_begins_nothing_where_it_is_used_up() -> None:
+    client = InOrder(*answers(9))
+    async with vfgym.limit(tokens=25) as meter:
+        for _ in range(3):
+            await ask(client)
+        assert (meter.spent.requests, meter.spent.input_tokens, meter.spent.output_tokens) == (3, 3, 27)
+        with pytest.raises(LimitReached, match="the limit on tokens is used up: 30 of 25") as raised:
+            await ask(client)
+    assert raised.value.as_dict() == {"limit": "tokens", "allowed": 25, "used": 30}
+    assert len(client.asked) == 3
+    await ask(client)
+    assert meter.spent.requests == 3, "outside of the block nothing is counted"
+
+
+def test_plain_code_has_limits_too() -> None:
+    client = InOrder(*answers(3))
+    with vfgym.limit(requests=2):
+        wait(ask(client))
+        wait(ask(client))
+        with pytest.raises(LimitReached, match="requests is used up: 2 of 2"):
+            wait(ask(client))
+    assert len(client.asked) == 2
+
+
+async def test_blocks_nest_and_each_counts_for_itself() -> None:
+    client = InOrder(*answers(9))
+    with vfgym.limit(requests=3) as outer:
+        with vfgym.limit(requests=2) as inner:
+            await ask(client)
+            await ask(client)
+            with pytest.raises(LimitReached) as of_inner:
+                await ask(client)
+        await ask(client)
+        with vfgym.limit(requests=10), pytest.raises(LimitReached) as of_outer:
+            await ask(client)
+    assert (of_inner.value.allowed, of_outer.value.allowed) == (2, 3)
+    assert (inner.spent.requests, outer.spent.requests) == (2, 3)
+
+
+async def test_requests_at_once_are_never_more_than_are_allowed() -> None:
+    client = InOrder(*answers(9))
+    with vfgym.limit(requests=4):
+        done = await asyncio.gather(*(ask(client) for _ in range(9)), return_exceptions=True)
+    assert sum(isinstance(each, Response) for each in done) == len(client.asked) == 4
+
+
+async def test_a_request_that_is_under_way_when_the_time_is_over_is_given_up() -> None:
+    client = InOrder(asyncio.Event())
+    with vfgym.limit(time=0.01), pytest.raises(LimitReached, match="the limit on time is used up"):
+        await ask(client)
+
+
+async def test_failed_requests_are_errors() -> None:
+    client = InOrder(ModelError("busy"), *answers(1), ModelError("busy"), *answers(1))
+    with vfgym.limit(errors=2) as meter:
+        for _ in range(3):
+            with pytest.raises(ModelError) if len(client.answers) % 2 == 0 else vfgym.limit():
+                await ask(client)
+        with pytest.raises(LimitReached, match="errors is used up: 2 of 2"):
+            await ask(client)
+    assert (meter.spent.requests, meter.spent.errors) == (3, 2)
+
+
+async def test_cost_is_tokens_times_prices() -> None:
+    client = InOrder(*answers(9))
+    with vfgym.limit(cost=0.0015, prices=PRICES) as meter:
+        await ask(client)
+        assert meter.spent.cost == pytest.approx((1 * 1.0 + 9 * 100.0) / 1e6)
+        await ask(client)
+        with pytest.raises(LimitReached, match=r"the limit on cost is used up: 0\.001802 of 0\.0015"):
+            await ask(client)
+
+
+async def test_an_unknown_price_is_unknown_and_refused_where_cost_is_limited() -> None:
+    client = InOrder(*answers(2))
+    with vfgym.limit(prices={"other": {"input": 1, "output": 1}}) as meter:
+        await ask(client)
+    assert meter.spent.cost is None
+    near = {"script": {"input": 1, "output": 1}}
+    problem = r"no price for the model scripted.*Did you mean `script`"
+    with vfgym.limit(cost=1, prices=near), pytest.raises(ConfigurationError, match=problem):
+        await ask(client)
+    assert len(client.asked) == 1
+
+
+async def test_an_inner_block_has_the_prices_of_the_outer_one() -> None:
+    client = InOrder(*answers(2))
+    with vfgym.limit(prices=PRICES), vfgym.limit(cost=0.0001):
+        await ask(client)
+        with pytest.raises(LimitReached, match="cost"):
+            await ask(client)
+
+
+async def test_answers_that_tell_no_tokens_cannot_be_limited_by_tokens() -> None:
+    with vfgym.limit(tokens=5), pytest.raises(ConfigurationError, match="does not tell how many tokens"):
+        await ask(InOrder("yes"))
+    with vfgym.limit(requests=5):
+        await ask(InOrder("yes"))
+
+
+class Asking(Client):
+    """Asks another client, several times."""
+
+    def __init__(self, inner: Client) -> None:
+        self.inner = inner
+
+    async def get_response(self, prompt: Sequence[Message], model: str, *args: Any, **kwargs: Any) -> Response:
+        await self.inner.get_response(prompt, model, *args, **kwargs)
+        return await self.inner.get_response(prompt, model, *args, **kwargs)
+
+
+class Louder(InOrder):
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        return await super().get_response(*args, **kwargs)
+
+
+async def test_a_client_that_asks_another_one_is_not_counted_beside_it() -> None:
+    with vfgym.limit() as meter:
+        await ask(Louder(*answers(1)))
+        assert meter.spent.requests == 1
+        await ask(Asking(InOrder(*answers(2))))
+        assert (meter.spent.requests, meter.spent.output_tokens) == (3, 27)
+
+
+async def test_overshoot_is_at_most_the_requests_under_way_by_the_servers_own_count() -> None:
+    with ModelServer(latency=0.001) as server:
+        client = resolve_client(ClientConfig(api_base_url=server.openai_url, api_key_var="NONE"))
+        with vfgym.limit(tokens=200) as meter:
+
+            async def keep_asking() -> None:
+                while True:
+                    await client.get_response([UserMessage("how are you?")], "echo")
+
+            outcomes = await asyncio.gather(*(keep_asking() for _ in range(5)), return_exceptions=True)
+        await client.close()
+    assert all(isinstance(each, LimitReached) for each in outcomes)
+    each_costs = meter.spent.tokens / server.num_requests
+    assert meter.spent.requests == server.num_requests
+    assert 200 <= meter.spent.tokens < 200 + 5 * each_costs
+
+
+@pytest.mark.parametrize("given", [{"tokens": 0}, {"tokens": -5}, {"tokens": 2.5}, {"tokens": True}, {"time": "60"}, {"cost": 1e999}])
+def test_what_is_no_limit_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=f"the limit {next(iter(given))} must be a positive"):
+        SpendingLimits.of(given)
+
+
+def test_unknown_limits_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"there is no limit 'token'.*Did you mean `tokens`"):
+        SpendingLimits.of({"token": 5})
+    with pytest.raises(ConfigurationError, match="there is no limit 'cost', there are tokens, turns, time"):
+        RolloutLimits.of({"cost": 5})
+    with pytest.raises(ConfigurationError, match="limits must be a dict"):
+        SpendingLimits.of(5)  # type: ignore[arg-type]
+
+
+def test_a_limit_on_cost_needs_prices() -> None:
+    with pytest.raises(ConfigurationError, match="needs the prices"), vfgym.limit(cost=1):
+        pass
+
+
+def test_one_limit_is_in_force_once() -> None:
+    limit = vfgym.limit(tokens=5)
+    with limit, pytest.raises(ConfigurationError, match="in force already"):
+        limit.__enter__()
+    with limit:
+        pass
+
+
+def test_the_error_is_pickled_whole() -> None:
+    error = pickle.loads(pickle.dumps(LimitReached("cost", 2.5, 2.75)))
+    assert str(error) == "the limit on cost is used up: 2.75 of 2.5"
+    assert error.as_dict() == {"limit": "cost", "allowed": 2.5, "used": 2.75}
+
+
+def test_a_price_table_is_a_toml_file(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text('[small]\ninput = 0.5\noutput = 2\n\n["large-4.1"]\ninput = 3\noutput = 15.0\n')
+    table = PriceTable.of(file)
+    price = table.get("large-4.1")
+    assert price is not None
+    assert price.cost(1_000_000, 2_000_000) == 33.0
+    assert table.get("tiny") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[m]\ninput = 1\noutptu = 2\n", r"'outptu'.*Did you mean `output`"),
+        ("[m]\ninput = 1\n", r"output of \[m\] must be a number from 0.*got nothing"),
+        ("[m]\ninput = -1\noutput = 1\n", r"input of \[m\] must be a number from 0.*got -1"),
+        ("[m]\ninput = '1'\noutput = 1\n", "got '1'"),
+        ("m = 3\n", r"m must be a table \[.m.\] with input and output"),
+        ("[gpt-4.1]\ninput = 1\noutput = 1\n", "a name with dots stands in quotes"),
+        ("[m\n", "must be TOML"),
+    ],
+)
+def test_a_price_table_with_a_typo_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError, match=problem):
+        PriceTable.of(file)
+
+
+def test_a_price_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
+        PriceTable.of(tmp_path / "none.toml")

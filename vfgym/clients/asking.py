@@ -1,0 +1,170 @@
+"""What happens around every request to a model, whoever makes it: an agent, a rollout, a judge, code that a model wrote.
+
+Every `vfgym.Client` is asked through `accounted`. Where limits hold, a request is refused when one is used up, and counted before its
+answer is used. Where a run has a cache, an answer that it holds is not asked for again. Where a run's provider is busy, fewer requests
+are under way at once. Where none of that is in force, a request costs two look-ups more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from vfgym.clients.cache import RequestKeys, ResponseCache
+from vfgym.clients.pacing import Pace, pace_in_force
+from vfgym.errors import LimitReached
+from vfgym.limits import Meter, meters_in_force
+
+if TYPE_CHECKING:
+    from vfgym.messages import Response
+
+Ask: TypeAlias = "Callable[..., Awaitable[Response]]"
+AskT = TypeVar("AskT", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class _Request:
+    """A request that is under way. A client that asks another one has that one's requests inside its own."""
+
+    has_inner: bool = False
+    """Whether another client was asked for it: that one's requests are counted instead."""
+
+
+_request: ContextVar[_Request | None] = ContextVar("request", default=None)
+_request_keys: ContextVar[RequestKeys | None] = ContextVar("request_keys", default=None)
+
+
+@contextlib.contextmanager
+def cached(cache: ResponseCache, rollout: int = 0) -> Iterator[None]:
+    """Take answers from a cache inside, and keep new ones in it.
+
+    Args:
+        cache: The cache.
+        rollout: Which rollout of its example is played inside: each has answers of its own.
+    """
+    outer = _request_keys.get()
+    _request_keys.set(RequestKeys(cache, rollout))
+    try:
+        yield
+    finally:
+        _request_keys.set(outer)
+
+
+def accounted(ask: AskT) -> AskT:
+    """Return a client's ``get_response`` with what happens around every request."""
+
+    @functools.wraps(ask)
+    async def get_response(client: Any, *args: Any, **kwargs: Any) -> Response:
+        meters, pace, keys = meters_in_force(), pace_in_force(), _request_keys.get()
+        if not meters and pace is None and keys is None:
+            return await ask(client, *args, **kwargs)  # type: ignore[no-any-return]
+        own = functools.partial(ask, client, *args, **kwargs)
+        if _request.get() is not None:
+            return await _ask_inside(own, meters, _model(*args, **kwargs))
+        if keys is None:
+            return await _ask_in_turn(own, meters, pace, args, kwargs)
+        key = keys.next_key(*args, **kwargs)
+        kept = await keys.cache.find(key)
+        if kept is not None:
+            for meter in meters:
+                meter.count_cached(kept.usage)
+            return kept
+        response = await _ask_in_turn(own, meters, pace, args, kwargs)
+        await keys.cache.keep(key, response)
+        return response
+
+    return get_response  # type: ignore[return-value]
+
+
+def _model(prompt: Any, model: str, *args: Any, **kwargs: Any) -> str:
+    return model
+
+
+async def _ask_in_turn(own: Ask, meters: tuple[Meter, ...], pace: Pace | None, args: Any, kwargs: Any) -> Response:
+    """Ask when it is the request's turn, if that is allowed then."""
+    if pace is None:
+        return await _ask_within(own, meters, _model(*args, **kwargs)) if meters else await _ask_marked(own)
+    await pace.enter()
+    try:
+        response = await (_ask_within(own, meters, _model(*args, **kwargs)) if meters else _ask_marked(own))
+    except Exception as error:
+        pace.note_failure(error)
+        raise
+    else:
+        pace.note_answer()
+        return response
+    finally:
+        pace.leave()
+
+
+async def _ask_marked(own: Ask) -> Response:
+    outer = _request.get()
+    _request.set(_Request())
+    try:
+        return await own()
+    finally:
+        _request.set(outer)
+
+
+async def _ask_within(own: Ask, meters: tuple[Meter, ...], model: str) -> Response:
+    """Ask, where meters are in force."""
+    begun: list[Meter] = []
+    has_failed = False
+    try:
+        for meter in meters:
+            meter.begin(model)
+            begun.append(meter)
+        return await _ask_before_deadline(own, meters, model)
+    except LimitReached:
+        raise
+    except Exception:
+        has_failed = True
+        raise
+    finally:
+        for meter in begun:
+            meter.end(has_failed=has_failed)
+
+
+async def _ask_before_deadline(own: Ask, meters: tuple[Meter, ...], model: str) -> Response:
+    """Ask, and give the request up when the time of a meter is over."""
+    timed = [(meter.deadline, index) for index, meter in enumerate(meters) if meter.deadline is not None and not meter.is_over]
+    if not timed:
+        return await _ask_inside(own, meters, model)
+    deadline, index = min(timed)
+    scope = asyncio.timeout(max(0.0, deadline - time.monotonic()))
+    try:
+        async with scope:
+            return await _ask_inside(own, meters, model)
+    except TimeoutError:
+        if not scope.expired():
+            raise
+    meter = meters[index]
+    meter.refuse(LimitReached("time", meter.limits.time or 0.0, max(meter.seconds, meter.limits.time or 0.0)))
+
+
+async def _ask_inside(own: Ask, meters: tuple[Meter, ...], model: str) -> Response:
+    """Ask, and count it, unless what is asked asks somebody else, who is counted then."""
+    outer = _request.get()
+    request = _Request()
+    _request.set(request)
+    if outer is not None:
+        outer.has_inner = True
+    try:
+        response = await own()
+    except Exception:
+        if not request.has_inner:
+            for meter in meters:
+                meter.count_failure()
+        raise
+    finally:
+        _request.set(outer)
+    if not request.has_inner:
+        for meter in meters:
+            meter.count(model, response.usage)
+    return response

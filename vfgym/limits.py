@@ -1,0 +1,425 @@
+"""Limits on what is spent: tokens, money, time, errors and requests, of a block of code, of a run and of each of its rollouts.
+
+A `Meter` counts what is asked of models where it is in force: inside a ``with vfgym.limit(...)``, and in everything that is awaited or
+called there. Meters nest, and each counts for itself. Whoever asks a model goes through a `vfgym.Client`, whose requests call `begin`
+and `count` here: no request begins where a limit is used up, so what is spent beyond one is spent by requests that were under way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, NoReturn, Self
+
+from vfgym.errors import ConfigurationError, LimitReached, did_you_mean
+from vfgym.prices import PriceTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Amounts:
+    """Limits by their names; None for one that is not set."""
+
+    COUNTS: ClassVar[frozenset[str]] = frozenset()
+    """Limits that are whole numbers."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.given().items():
+            is_count = name in self.COUNTS
+            kinds = int if is_count else (int, float)
+            if not isinstance(value, kinds) or isinstance(value, bool) or not (0 < value < math.inf):
+                raise ConfigurationError(f"the limit {name} must be a positive {'integer' if is_count else 'number'}, got {value!r}")
+
+    @classmethod
+    def of(cls, given: Self | Mapping[str, Any] | None) -> Self:
+        """Return limits: those that were given, or those of a mapping, such as ``{"tokens": 100_000}``.
+
+        Raises:
+            ConfigurationError: If there is no such limit, or it is not a positive number.
+        """
+        if given is None:
+            return cls()
+        if isinstance(given, cls):
+            return given
+        names = cls.names()
+        if not isinstance(given, Mapping):
+            raise ConfigurationError(f"limits must be a dict, such as {{'tokens': 100_000}}, got {type(given).__name__}")
+        unknown = next((name for name in given if name not in names), None)
+        if unknown is not None:
+            raise ConfigurationError(f"there is no limit {unknown!r}, there are {', '.join(names)}.{did_you_mean(str(unknown), names)}")
+        return cls(**given)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of the limits that there are."""
+        return [each.name for each in dataclasses.fields(cls)]
+
+    def given(self) -> dict[str, Any]:
+        """Return the limits that are set."""
+        return {name: value for name in self.names() if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpendingLimits(_Amounts):
+    """What a block of code or a run may spend."""
+
+    COUNTS = frozenset({"tokens", "errors", "requests"})
+
+    tokens: int | None = None
+    """Tokens, of prompts and answers together, those of judges too."""
+    cost: float | None = None
+    """Money, in the currency of the price table."""
+    time: float | None = None
+    """Seconds."""
+    errors: int | None = None
+    """In a run, rollouts that ended with an error; elsewhere, requests that failed."""
+    requests: int | None = None
+    """Requests. One that is sent again, since the server was busy, counts once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutLimits(_Amounts):
+    """What each rollout of a run may spend."""
+
+    COUNTS = frozenset({"tokens", "turns"})
+
+    tokens: int | None = None
+    """Tokens, of prompts and answers together, until the episode is over: a judge that scores it afterwards does not count."""
+    turns: int | None = None
+    """Answers of the model."""
+    time: float | None = None
+    """Seconds from its beginning, until the episode is over."""
+
+
+@dataclass(slots=True)
+class Spending:
+    """What was spent."""
+
+    requests: int = 0
+    input_tokens: float = 0
+    output_tokens: float = 0
+    cost: float | None = 0.0
+    """Money; None where the price of any of it is not known."""
+    errors: int = 0
+
+    @property
+    def tokens(self) -> float:
+        """Tokens of prompts and answers."""
+        return self.input_tokens + self.output_tokens
+
+    def add(self, other: Spending, share: float = 1.0, requests: int | None = None) -> None:
+        """Add what was spent elsewhere.
+
+        Args:
+            other: What was spent.
+            share: The share of it that is added.
+            requests: How many requests are added; all by default.
+        """
+        self.requests += other.requests if requests is None else requests
+        self.input_tokens += other.input_tokens * share
+        self.output_tokens += other.output_tokens * share
+        self.cost = None if self.cost is None or other.cost is None else self.cost + other.cost * share
+        self.errors += other.errors
+
+
+class Meter:
+    """Counts what is spent where it is in force, and says when a limit is used up."""
+
+    def __init__(
+        self,
+        limits: SpendingLimits,
+        prices: PriceTable | None = None,
+        *,
+        spent: Spending | None = None,
+        seconds: float = 0.0,
+        counts_failed_requests: bool = True,
+    ) -> None:
+        """Begin to count.
+
+        Args:
+            limits: What may be spent.
+            prices: What models cost.
+            spent: What was spent before.
+            seconds: The time that passed before.
+            counts_failed_requests: Whether a request that failed is an error; else errors are counted by somebody else.
+
+        Raises:
+            ConfigurationError: If cost is limited, and there are no prices.
+        """
+        if limits.cost is not None and prices is None:
+            raise ConfigurationError("a limit on cost needs the prices of models: give a price table (prices=FILE, or --prices FILE)")
+        self.limits = limits
+        self.prices = prices
+        self.spent = Spending() if spent is None else spent
+        self.reached: LimitReached | None = None
+        """Why something was refused; None where nothing was."""
+        self.is_over = False
+        """Whether it refuses nothing any more."""
+        self._failure: ConfigurationError | None = None
+        self._counts_failed_requests = counts_failed_requests
+        self._began = time.monotonic() - seconds
+        self._under_way = 0
+        self._lock = threading.Lock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    @property
+    def deadline(self) -> float | None:
+        """When its time is over, as a time of `time.monotonic`; None for never."""
+        return None if self.limits.time is None else self._began + self.limits.time
+
+    @property
+    def tokens(self) -> float:
+        """Tokens that count against the limit."""
+        return self.spent.tokens
+
+    def find_used_up(self) -> LimitReached | None:
+        """Return the first limit that is used up, as the error that says so; None where none is."""
+        limits, spent = self.limits, self.spent
+        if limits.tokens is not None and self.tokens >= limits.tokens:
+            return LimitReached("tokens", limits.tokens, _plain(self.tokens))
+        if limits.cost is not None and spent.cost is not None and spent.cost >= limits.cost:
+            return LimitReached("cost", limits.cost, spent.cost)
+        if limits.errors is not None and spent.errors >= limits.errors:
+            return LimitReached("errors", limits.errors, spent.errors)
+        if limits.requests is not None and spent.requests >= limits.requests:
+            return LimitReached("requests", limits.requests, spent.requests)
+        if limits.time is not None and (seconds := self.seconds) >= limits.time:
+            return LimitReached("time", limits.time, seconds)
+        return None
+
+    def refuse_if_used_up(self) -> None:
+        """Raise where something is about to begin, and a limit is used up.
+
+        Raises:
+            LimitReached: If one is.
+        """
+        found = self.find_used_up()
+        if found is not None:
+            self.refuse(found)
+
+    def refuse(self, error: LimitReached) -> NoReturn:
+        """Raise that a limit is used up: always what was raised first, by which it is known whose limit it is."""
+        self.reached = self.reached or error
+        raise self.reached
+
+    def raise_if_refused(self) -> None:
+        """Raise again what was raised where something was refused, whoever took it for an error of their own.
+
+        Raises:
+            LimitReached: If a limit is used up.
+            ConfigurationError: If a model that has no price was to be asked, and cost is limited.
+        """
+        error = self.reached or self._failure
+        if error is not None:
+            raise error
+
+    def begin(self, model: str) -> None:
+        """Take note of a request that is about to begin.
+
+        Raises:
+            LimitReached: If a limit is used up.
+            ConfigurationError: If cost is limited, and the model has no price.
+        """
+        if not self.is_over and self.limits.cost is not None and self.prices is not None:
+            try:
+                self.prices.check([model])
+            except ConfigurationError as error:
+                self._failure = self._failure or error
+                raise
+        with self._lock:
+            if not self.is_over:
+                self.refuse_if_used_up()
+                if self.limits.requests is not None and self.spent.requests + self._under_way >= self.limits.requests:
+                    self.refuse(LimitReached("requests", self.limits.requests, self.spent.requests + self._under_way))
+            self._under_way += 1
+
+    def end(self, *, has_failed: bool) -> None:
+        """Take note of a request that is over."""
+        with self._lock:
+            self._under_way -= 1
+            self.spent.errors += has_failed and self._counts_failed_requests
+
+    def count_failure(self) -> None:
+        """Count a request that failed; nobody says what it cost."""
+        with self._lock:
+            self.spent.requests += 1
+
+    def count_cached(self, usage: Any) -> None:
+        """Take note of an answer that came out of a cache, and so cost nothing."""
+
+    def count(self, model: str, usage: Any) -> None:
+        """Count one answer, before it is used.
+
+        Args:
+            model: Who was asked.
+            usage: Its tokens (`vfgym.Usage`); None where the provider told none.
+
+        Raises:
+            ConfigurationError: If there are none, and tokens or cost are limited.
+        """
+        price = None if self.prices is None else self.prices.get(model)
+        with self._lock:
+            spent = self.spent
+            spent.requests += 1
+            if usage is None:
+                spent.cost = None
+                limited = next((name for name in ("tokens", "cost") if getattr(self.limits, name) is not None), None)
+                if limited is not None and not self.is_over:
+                    self._failure = ConfigurationError(
+                        f"{model} does not tell how many tokens its answers have, so a limit on {limited} cannot hold: leave it out, or"
+                        " limit requests or time"
+                    )
+                    raise self._failure
+                return
+            spent.input_tokens += usage.prompt_tokens
+            spent.output_tokens += usage.completion_tokens
+            if price is None or spent.cost is None:
+                spent.cost = None
+            else:
+                spent.cost += price.cost(usage.prompt_tokens, usage.completion_tokens)
+
+
+class RolloutMeter(Meter):
+    """Counts what one rollout spends, and says when its episode has to end."""
+
+    def __init__(self, limits: RolloutLimits, prices: PriceTable | None = None) -> None:
+        """Begin with a rollout."""
+        super().__init__(SpendingLimits(tokens=limits.tokens, time=limits.time), prices)
+        self.turns = limits.turns
+        self._cached_tokens = 0.0
+
+    @property
+    def tokens(self) -> float:
+        """Tokens that count against the limit: those of cached answers too, so that a run is the same with a cache as without."""
+        return self.spent.tokens + self._cached_tokens
+
+    def count_cached(self, usage: Any) -> None:
+        """Count the tokens of an answer that came out of a cache."""
+        if usage is not None:
+            self._cached_tokens += usage.prompt_tokens + usage.completion_tokens
+
+    def earlier_deadline(self, deadline: float | None) -> float | None:
+        """Return the earlier one of its own deadline and another; None where neither is."""
+        own = self.deadline
+        return own if deadline is None else deadline if own is None else min(own, deadline)
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether its time is over."""
+        return self.limits.time is not None and self.seconds >= self.limits.time
+
+    def is_used_up(self, num_turns: int) -> bool:
+        """Say whether an episode with so many turns has to end."""
+        return (self.turns is not None and num_turns >= self.turns) or self.find_used_up() is not None
+
+
+_meters: ContextVar[tuple[Meter, ...]] = ContextVar("meters", default=())
+"""Those that are in force, the outermost first."""
+
+rollout_meter: ContextVar[RolloutMeter | None] = ContextVar("rollout_meter", default=None)
+"""That of the rollout that is played here; None where rollouts have no limits."""
+
+
+meters_in_force = _meters.get
+"""Returns the meters that are in force here, the outermost first."""
+
+
+@contextlib.contextmanager
+def measured_by(meter: Meter) -> Iterator[None]:
+    """Let a meter count what is asked inside."""
+    outer = _meters.get()
+    _meters.set((*outer, meter))
+    try:
+        yield
+    finally:
+        _meters.set(outer)  # not by a token, which would be of another context where a coroutine is closed from outside
+
+
+def raise_if_refused() -> None:
+    """Raise what ended the block or the run that this is called in (see `Meter.raise_if_refused`)."""
+    for meter in _meters.get():
+        meter.raise_if_refused()
+
+
+def refuse_if_used_up() -> None:
+    """Raise where something is about to begin, and a limit that is in force here is used up (see `Meter.refuse_if_used_up`)."""
+    for meter in _meters.get():
+        meter.refuse_if_used_up()
+
+
+class limit:  # noqa: N801 (a context manager, which reads as a function: `with vfgym.limit(tokens=1000):`)
+    """Limit what models are asked for inside a ``with`` or an ``async with``.
+
+    A request that would begin where a limit is used up raises `vfgym.errors.LimitReached` instead; one that is under way when the time
+    is over is given up. SpendingLimits nest: each holds for what is asked inside it. Two blocks of one object at once are not possible.
+
+    >>> with limit(tokens=1000) as spending:
+    ...     pass
+    >>> spending.spent.tokens
+    0
+    """
+
+    def __init__(
+        self,
+        *,
+        tokens: int | None = None,
+        cost: float | None = None,
+        time: float | None = None,
+        errors: int | None = None,
+        requests: int | None = None,
+        prices: Any = None,
+    ) -> None:
+        """Say what may be spent.
+
+        Args:
+            tokens: Most tokens, of prompts and answers together.
+            cost: Most money; it needs `prices`.
+            time: Most seconds.
+            errors: Requests that may fail.
+            requests: Most requests.
+            prices: What models cost: a TOML file, a dict, or a `vfgym.prices.PriceTable`; those of the block around this one by default.
+
+        Raises:
+            ConfigurationError: If a limit is not a positive number, or prices are missing or malformed.
+        """
+        self._limits = SpendingLimits(tokens=tokens, cost=cost, time=time, errors=errors, requests=requests)
+        self._prices = None if prices is None else PriceTable.of(prices)
+        self._block: contextlib.AbstractContextManager[None] | None = None
+
+    def __enter__(self) -> Meter:
+        if self._block is not None:
+            raise ConfigurationError("this limit is in force already: make another one for another block")
+        meter = Meter(self._limits, self._prices or prices_in_force())
+        self._block = measured_by(meter)
+        self._block.__enter__()
+        return meter
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        block, self._block = self._block, None
+        if block is not None:
+            block.__exit__(None, None, None)
+
+    async def __aenter__(self) -> Meter:
+        return self.__enter__()
+
+    async def __aexit__(self, *exc: Any) -> None:
+        self.__exit__(*exc)
+
+
+def prices_in_force() -> PriceTable | None:
+    """Return the prices of the innermost block that has any."""
+    return next((meter.prices for meter in reversed(_meters.get()) if meter.prices is not None), None)
+
+
+def _plain(number: float) -> float:
+    return int(number) if number == int(number) else number

@@ -1,0 +1,217 @@
+"""What a run may spend, and what it spends: limits, prices, the cache, and how many requests are under way at once.
+
+A `Budget` is what was asked for, checked before anything is played; `RunSpending` keeps it while the run plays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from vfgym.clients.asking import cached
+from vfgym.clients.cache import ResponseCache, opened
+from vfgym.clients.pacing import Pace, paced
+from vfgym.errors import ConfigurationError, LimitFacts, LimitReached
+from vfgym.limits import (
+    Meter,
+    RolloutLimits,
+    RolloutMeter,
+    Spending,
+    SpendingLimits,
+    measured_by,
+    raise_if_refused,
+    refuse_if_used_up,
+    rollout_meter,
+)
+from vfgym.prices import PriceTable
+from vfgym.results import RolloutOutput
+from vfgym.results.spending import spent_by
+
+LimitsLike: TypeAlias = "SpendingLimits | Mapping[str, Any] | None"
+"""Limits of a run: ``{"tokens": 100_000, "cost": 2.5, "time": 600, "errors": 10, "requests": 500}``, any of them."""
+
+RolloutLimitsLike: TypeAlias = "RolloutLimits | Mapping[str, Any] | None"
+"""Limits of each rollout: ``{"tokens": 2000, "turns": 8, "time": 60}``, any of them."""
+
+PricesLike: TypeAlias = "PriceTable | Mapping[str, Any] | str | os.PathLike[str] | None"
+"""What models cost: a TOML file, or a dict like one."""
+
+CacheLike: TypeAlias = "ResponseCache | str | os.PathLike[str] | bool | None"
+"""A cache, its file, or whether the one of the user is used."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may spend, as it was asked for."""
+
+    limits: SpendingLimits = field(default_factory=SpendingLimits)
+    limits_each: RolloutLimits = field(default_factory=RolloutLimits)
+    prices: PriceTable | None = None
+    cache: ResponseCache | None = None
+
+    @classmethod
+    def of(cls, limits: LimitsLike, limits_each: RolloutLimitsLike, prices: PricesLike, cache: CacheLike, models: Sequence[str]) -> Budget:
+        """Check what was asked for.
+
+        Args:
+            limits: Limits of the run.
+            limits_each: Limits of each rollout.
+            prices: What models cost.
+            cache: Where answers are kept.
+            models: The models that will be asked, as far as they are known.
+
+        Raises:
+            ConfigurationError: If a limit is not one, the prices cannot be read, or cost is limited and a price is not known.
+        """
+        table = None if prices is None else PriceTable.of(prices)
+        checked = SpendingLimits.of(limits)
+        Meter(checked, table)
+        if checked.cost is not None and table is not None:
+            table.check(models)
+        if isinstance(cache, bool) or cache is None:
+            kept = ResponseCache() if cache else None
+        else:
+            kept = cache if isinstance(cache, ResponseCache) else ResponseCache(Path(cache))
+        return cls(checked, RolloutLimits.of(limits_each), table, kept)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether rows tell what their rollouts spent."""
+        return bool(self.limits.given()) or self.prices is not None or self.cache is not None
+
+
+class RunSpending:
+    """Keeps the budget of a run while it plays."""
+
+    def __init__(
+        self, budget: Budget, most_at_once: int, earlier: Iterable[RolloutOutput] = (), seconds: float = 0.0, model: str = ""
+    ) -> None:
+        """Begin, or go on.
+
+        Args:
+            budget: What may be spent.
+            most_at_once: Most rollouts at once.
+            earlier: The rows of the run that is gone on with: what they tell counts.
+            seconds: How long it has taken so far.
+            model: Who was asked in those rows.
+
+        Raises:
+            ConfigurationError: If cost is limited, and those rows do not tell what they cost.
+        """
+        self.budget = budget
+        self.meter: Meter | None = None
+        """What the run spends; None where nobody wants to know."""
+        if budget.is_measured:
+            spent = Spending()
+            price = None if budget.prices is None else budget.prices.get(model)
+            for row in earlier:
+                spent.add(spent_by(row, price))
+            if spent.cost is None and budget.limits.cost is not None:
+                raise ConfigurationError(
+                    "a limit on cost cannot hold for this run: the rows that it has already do not tell what they cost, since it was begun"
+                    " without prices. Limit its tokens, or begin another run"
+                )
+            self.meter = Meter(budget.limits, budget.prices, spent=spent, seconds=seconds, counts_failed_requests=False)
+        self._pace = Pace(most_at_once)
+        self._limits_rollouts = bool(budget.limits_each.given())
+
+    @contextlib.contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Let the budget hold for what is asked inside."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(paced(self._pace))
+            if self.meter is not None:
+                stack.enter_context(measured_by(self.meter))
+            if self.budget.cache is not None:
+                stack.enter_context(opened(self.budget.cache))
+            yield
+
+    async def play(self, playing: Awaitable[None]) -> LimitFacts | None:
+        """Play until all is played, or a limit ends the run.
+
+        Returns:
+            The limit that ended it; None where all was played.
+
+        Raises:
+            LimitReached: If a limit of a block around the run ended it.
+        """
+        seconds = self.budget.limits.time
+        scope = asyncio.timeout(None if seconds is None or self.meter is None else max(0.0, seconds - self.meter.seconds))
+        try:
+            async with scope:
+                await playing
+        except TimeoutError:
+            if not scope.expired() or seconds is None or self.meter is None:
+                raise
+            return LimitReached("time", seconds, max(seconds, self.meter.seconds)).as_dict()
+        except LimitReached as error:
+            if self.meter is None or error is not self.meter.reached:
+                raise
+            return error.as_dict()
+        return None
+
+    def check_may_begin(self) -> None:
+        """Raise where a rollout is about to begin, and a limit is used up.
+
+        Raises:
+            LimitReached: If one is.
+        """
+        refuse_if_used_up()
+
+    def check_goes_on(self) -> None:
+        """Raise where something that was asked for was refused, whoever took it for a failure of their own.
+
+        Raises:
+            LimitReached: If a limit is used up.
+            ConfigurationError: If a model without a price was to be asked, and cost is limited.
+        """
+        raise_if_refused()
+
+    @contextlib.contextmanager
+    def of_rollout(self, number: int) -> Iterator[Spending | None]:
+        """Limit what is played inside as one rollout, and count what it spends.
+
+        Args:
+            number: Its number within its example.
+
+        Yields:
+            What it spends; None where nobody wants to know.
+        """
+        if self.meter is None and not self._limits_rollouts:
+            yield None
+            return
+        meter = RolloutMeter(self.budget.limits_each, self.budget.prices)
+        outer = rollout_meter.get()
+        with measured_by(meter), self._cached(number):
+            rollout_meter.set(meter if self._limits_rollouts else None)
+            try:
+                yield None if self.meter is None else meter.spent
+            finally:
+                rollout_meter.set(outer)
+
+    @contextlib.contextmanager
+    def of_scoring(self, number: int) -> Iterator[Spending | None]:
+        """Count what the scoring of a group spends inside.
+
+        Args:
+            number: The first rollout of the group.
+        """
+        if self.meter is None:
+            yield None
+            return
+        meter = Meter(SpendingLimits(), self.budget.prices)
+        with measured_by(meter), self._cached(number):
+            yield meter.spent
+
+    def _cached(self, rollout: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.budget.cache is None else cached(self.budget.cache, rollout)
+
+    def note_errors(self, rows: Iterable[RolloutOutput]) -> None:
+        """Count the rollouts that ended with an error."""
+        if self.meter is not None:
+            self.meter.spent.errors += sum(row["error"] is not None for row in rows)
