@@ -80,6 +80,12 @@ def test_what_is_not_a_move_is_asked_again_and_costs_no_turn() -> None:
     assert text.index("Your answer names no action") < text.index("The game is over.")
 
 
+def test_an_answer_may_have_several_lines() -> None:
+    game, text = play(vfgym.SingleTurnEnv([{"question": "A grid?"}]), "/lines", None, "/lines", ".", "/lines", "1 2", "", "help", ".")
+    assert typed(game) == ["1 2\n\nhelp"]
+    assert text.count("(nothing was sent)") == 2
+
+
 def test_strict_plays_whatever_is_typed() -> None:
     game, text = play(make(**RULES), "hello", "help", "down", "right", is_strict=True)
     assert typed(game) == ["hello", "down", "right"]

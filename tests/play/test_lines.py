@@ -26,7 +26,7 @@ def test_say_sends_any_text() -> None:
 
 
 def test_commands_are_known_in_any_case() -> None:
-    for name in ("moves", "hint", "undo", "show", "tools", "open", "quit"):
+    for name in ("lines", "moves", "hint", "undo", "show", "tools", "open", "quit"):
         assert read_line(f"/{name}") == read_line(f" /{name.upper()} ") == PlayerCommand(name)
         assert name in COMMANDS
 

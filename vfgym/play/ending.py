@@ -9,7 +9,7 @@ from vfgym.play.game import QUIT, Game
 
 _REASONS = {
     "game_over": "The game is over.",
-    "max_turns_reached": "That was your last turn: there are no more.",
+    "max_turns_reached": "That was the last turn.",
     "too_many_invalid_moves": "Too many answers in a row were not a move, which ends the game.",
     "timeout_reached": "The time is up.",
     "prompt_too_long": "The conversation has become too long to go on.",

@@ -10,6 +10,7 @@ from vfgym.errors import did_you_mean
 COMMANDS: Mapping[str, str] = {
     "help": "show this; so does ?",
     "say TEXT": "send any text, such as /say help",
+    "lines": "type an answer of several lines; one with a dot alone ends it",
     "moves": "list the legal moves, where they are known",
     "hint": "show a right answer or a legal move, where one is known",
     "undo": "go back before your last move",

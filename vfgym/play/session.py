@@ -20,6 +20,9 @@ from vfgym.play.screen import Screen
 
 PROMPT = "> "
 
+_CONTINUES, _LAST_LINE = "| ", "."
+"""The prompt for each line of an answer of several, and the line that ends it."""
+
 _WIDE = 78
 """Columns from which on help has two of its own."""
 
@@ -83,6 +86,7 @@ class Session:
         return {
             "": self._show_nothing,
             "help": self._show_help,
+            "lines": self._send_lines,
             "moves": self._show_moves,
             "hint": self._show_hint,
             "undo": self._undo,
@@ -98,6 +102,19 @@ class Session:
         self._screen.show(refusal.messages)
         self._screen.say(f"({refusal.consequence})")
         return False
+
+    def _send_lines(self) -> bool:
+        """Send an answer of several lines; Ctrl-D leaves without sending it."""
+        lines: list[str] = []
+        try:
+            while (line := self._screen.ask(_CONTINUES)) != _LAST_LINE:
+                lines.append(line)
+        except EOFError:
+            lines = []
+        if not lines:
+            self._screen.say("\n(nothing was sent)")
+            return False
+        return self._send("\n".join(lines))
 
     def _call(self, tool: str, arguments: str) -> bool:
         described = self._game.tools[tool]
