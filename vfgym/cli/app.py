@@ -219,6 +219,19 @@ def score(
     raise typer.Exit(score_run(run, rubric, output_dir, as_json=as_json))
 
 
+@app.command("view")
+def view(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs.")],
+    html: Annotated[Path, typer.Option("--html", metavar="FILE", help="Write one self-contained page of HTML, and open nothing.")],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Look at runs: every conversation, rewards, failures, several runs side by side, as a page of HTML."""
+    from vfgym.cli.view import write_html
+
+    write_html(runs, html, as_json=as_json)
+
+
 @app.command("sandboxes")
 def sandboxes(
     as_json: AsJson = False,

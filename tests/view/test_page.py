@@ -1,0 +1,149 @@
+"""`write_page`: one file that holds all of its runs, says nothing of the machine, and lets nothing run but its own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.programs import run_module
+from tests.view.runs import BOARD, HOSTILE, PIXEL, failed_row, page_data, play_run, rich_row, row, write_run
+from vfgym.errors import ConfigurationError
+from vfgym.output.redaction import Secret
+from vfgym.results import ResultsError, load_results
+from vfgym.view import build_page, report_run, write_page
+
+
+def test_every_message_and_every_reason_is_in_the_page(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [rich_row(), failed_row()])
+    page = build_page(run)
+    text = json.dumps(page_data(page))
+    for needle in ("system", "arguments", "reasoning", "tool", "error"):
+        assert f"needle-in-{needle}" in text
+    assert HOSTILE in json.loads(text)["messages"][4]["content"]
+    assert HOSTILE not in page
+    assert len(re.findall("<script", page)) == 2
+
+
+def test_the_page_loads_nothing_and_runs_its_own_script_only(tmp_path: Path) -> None:
+    page = build_page(write_run(tmp_path / "run", [row()], env_id='"><script>alert(1)</script>'))
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy.startswith("default-src 'none'; ")
+    for tag, rule in (("script", "script-src"), ("style", "style-src")):
+        *_, text = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        assert f"{rule} 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in policy
+    assert "unsafe" not in policy
+    assert "http:" not in page
+    assert "https:" not in page
+    assert "innerHTML" not in page
+    assert "<script>alert" not in page
+
+
+def test_images_and_messages_stand_in_it_once(tmp_path: Path) -> None:
+    data = page_data(build_page(write_run(tmp_path / "run", [rich_row(0), rich_row(1)])))
+    assert data["images"] == [PIXEL]
+    assert [each["prompt"] for each in data["runs"][0]["rows"]] == [[0, 1]] * 2
+    assert BOARD in data["messages"][1]["content"][0]["text"]
+    assert data["messages"][1]["content"][1] == {"type": "image", "image": 0}
+
+
+def test_turns_refer_to_the_conversation(tmp_path: Path) -> None:
+    data = page_data(build_page(play_run()))
+    for each in data["runs"][0]["rows"]:
+        assert [step["at"] for step in each["steps"]] == [0, 2]
+        assert all("prompt" not in step for step in each["steps"])
+
+
+def test_a_turn_with_another_prompt_keeps_it(tmp_path: Path) -> None:
+    asked, said = {"role": "user", "content": "only this"}, {"role": "assistant", "content": "answer 0.0"}
+    side = {"prompt": [asked], "completion": [{"role": "assistant", "content": "aside"}], "reward": None}
+    steps = [{"prompt": [asked], "completion": [said], "reward": 1.0, "extras": {"is": "kept"}}, side]
+    run = write_run(tmp_path / "run", [row(trajectory=steps)], state_columns=["trajectory"])
+    data = page_data(build_page(run))
+    first, second = data["runs"][0]["rows"][0]["steps"]
+    assert (first["at"], data["messages"][first["prompt"][0]], first["rest"]) == (0, asked, {"extras": {"is": "kept"}})
+    assert (data["messages"][second["prompt"][0]], data["messages"][second["completion"][0]]["content"]) == (asked, "aside")
+
+
+def test_results_in_memory_give_the_same_page_as_their_files(tmp_path: Path) -> None:
+    outputs = play_run(tmp_path / "run")
+    played, read = (page_data(build_page(each))["runs"][0] for each in (outputs, tmp_path / "run"))
+    assert played["rows"] == read["rows"]
+
+
+def test_no_key_and_no_path_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-of-the-environment")
+    monkeypatch.setenv("HOME", "/home/ann")
+    Secret("known-by-the-process")
+    said = f"sk-of-the-environment known-by-the-process /home/ann/notes.txt {tmp_path}/run/results.jsonl"
+    rows = [row(completion=[{"role": "assistant", "content": said}]), failed_row()]
+    run = write_run(tmp_path / "run", rows, env_args={"path": "/srv/data/tasks.jsonl", "api_key": "sk-in-the-settings"})
+    page = build_page(run)
+    text = page + json.dumps(page_data(page))
+    for hidden in ("sk-of", "known-by", "sk-in", "/home/ann", str(tmp_path), "/srv/"):
+        assert hidden not in text
+    assert "*** *** ~/notes.txt run/results.jsonl" in text
+    assert "tasks.jsonl" in text
+    assert "model.bin is missing" in text
+
+
+def test_numbers_that_json_does_not_know_stay(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row(reward="nan", counted_reward="nan"), row(1, metrics={"m": "inf"})])
+    first, second = page_data(build_page(run))["runs"][0]["rows"]
+    assert (first["reward"], second["metrics"]["m"]) == ("nan", "inf")
+
+
+def test_a_report_says_why_rollouts_failed_and_what_tasks_earned(tmp_path: Path) -> None:
+    rows = [
+        row(0, 0, 1.0),
+        row(0, 1, 0.0),
+        failed_row(1),
+        failed_row(2),
+        row(2, 1, stop_condition="no_tools", metrics_errors={"exact": "KeyError"}, failed=True),
+    ]
+    report = report_run(load_results(write_run(tmp_path / "run", rows, rollouts_per_example=2)))
+    assert [(kind.reason, kind.rollouts) for kind in report.failures] == [("ModelError", [2, 3]), ("reward function exact", [4])]
+    assert (report.reward.value, report.reward.interval) == (None, None)
+    assert [(task.example_id, task.reward.value, task.num_failed, task.num_passed) for task in report.tasks] == [
+        (0, 0.5, 0, 1),
+        (1, None, 1, 0),
+        (2, None, 2, 0),
+    ]
+    assert report.summary["pass_at_k"] == {"1": 0.25, "2": 0.5}
+
+
+def test_runs_of_other_writers_are_shown(tmp_path: Path) -> None:
+    bare = {"example_id": 0, "prompt": "2 + 2 =", "completion": " 4", "reward": 1.0}
+    run = write_run(tmp_path / "run", [bare])
+    (run / "metadata.json").write_text("{}")
+    data = page_data(build_page(run))
+    assert data["messages"] == [{"role": "user", "content": "2 + 2 ="}, {"role": "assistant", "content": " 4"}]
+
+
+def test_an_empty_run_is_shown(tmp_path: Path) -> None:
+    assert page_data(build_page(write_run(tmp_path / "run", [])))["runs"][0]["rows"] == []
+
+
+def test_nothing_is_written_where_a_run_cannot_be_read(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row(), row(1)])
+    lines = (run / "results.jsonl").read_text().splitlines()
+    (run / "results.jsonl").write_text("\n".join([lines[0], "broken", lines[1]]))
+    file = tmp_path / "page.html"
+    for given in (run, tmp_path / "missing"):
+        with pytest.raises(ResultsError):
+            write_page(file, given)
+    with pytest.raises(ConfigurationError, match="needs a run"):
+        write_page(file)
+    with pytest.raises(ResultsError, match="cannot write"):
+        write_page(tmp_path / "no" / "page.html", write_run(tmp_path / "good", [row()]))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["good", "run"]
+
+
+def test_the_command_writes_a_page_and_opens_nothing(tmp_path: Path) -> None:
+    run, file = write_run(tmp_path / "run", [row()]), tmp_path / "page.html"
+    done = run_module("vfgym", "view", str(run), "--html", str(file), "--json")
+    assert json.loads(done.stdout) == {"path": str(file), "bytes": file.stat().st_size, "runs": [str(run)]}

@@ -1,0 +1,178 @@
+"""What a page holds of its runs, as JSON data: each message, image and tool once, and rows that refer to them by number."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from vfgym.output.redaction import redact_data
+from vfgym.results.counting import is_failed
+from vfgym.results.files import NOT_WRITTEN
+from vfgym.results.plain_json import as_json, number_as_text
+from vfgym.results.trajectory import is_trajectory
+from vfgym.view.public_text import shorten_paths
+from vfgym.view.run_report import RunReport, failure_reason, seconds_of
+
+_SHOWN_APART = frozenset(
+    {
+        *("example_id", "rollout", "prompt", "completion", "reward", "counted_reward", "failed", "error", "error_chain"),
+        *("long_error_chain", "metrics", "metrics_errors", "cleanup_errors", "stop_condition", "is_truncated", "token_usage"),
+        *("tool_defs", "trajectory", "fingerprint"),
+    }
+)
+"""Keys of a row that a page has a place for; the rest is listed as it is."""
+
+_STEP_SHOWN_APART = frozenset({"prompt", "completion", "response", "tokens", "reward", "trajectory_id"})
+
+
+class _Table:
+    """Values by number, equal ones once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._numbers: dict[str, int] = {}
+
+    def number_of(self, value: Any) -> int:
+        """Return the number of a value, which is kept from now on."""
+        key = json.dumps(value, sort_keys=True)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.values)
+            self.values.append(value)
+        return self._numbers[key]
+
+
+class PageData:
+    """Collects what the runs of one page hold."""
+
+    def __init__(self, reports: Iterable[RunReport]) -> None:
+        """Take the runs, in the order in which they are shown."""
+        self._messages, self._images, self._tools = _Table(), _Table(), _Table()
+        self._known: dict[int, tuple[Any, int]] = {}
+        """Each message object of the row that is read, by its id, with its number: a trajectory has them many times."""
+        self._runs = [self._run(report) for report in reports]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as JSON data."""
+        tables = {"messages": self._messages.values, "images": self._images.values, "tools": self._tools.values}
+        return {"format": 1, "runs": self._runs, **tables}
+
+    def _run(self, report: RunReport) -> Any:
+        metadata = {key: value for key, value in report.outputs["metadata"].items() if key not in NOT_WRITTEN and key not in report.summary}
+        summary = report.summary
+        return _plain(
+            {
+                "name": report.name,
+                "metadata": shorten_paths(redact_data(as_json(metadata, fallback=repr))),
+                "reward": dataclasses.asdict(report.reward),
+                "reward_finished": summary["avg_reward_finished"],
+                "mean_of": summary["mean_of"],
+                "num_failed": summary["num_failed"],
+                "pass_at_k": summary["pass_at_k"],
+                "pass_all_k": summary["pass_all_k"],
+                "metrics": {name: dataclasses.asdict(mean) for name, mean in report.metrics.items()},
+                "metrics_errors": summary["metrics_errors"],
+                "failures": [shorten_paths(dataclasses.asdict(kind)) for kind in report.failures],
+                "stop_conditions": report.stop_conditions,
+                "tasks": [dataclasses.asdict(task) for task in report.tasks],
+                "tokens": report.tokens,
+                "rollout_seconds": report.rollout_seconds,
+                "rows": [self._row(row, counted) for row, counted in zip(report.rows, report.counted, strict=True)],
+            }
+        )
+
+    def _row(self, row: Mapping[str, Any], counted: float | None) -> dict[str, Any]:
+        self._known.clear()
+        prompt, completion = self._conversation(row.get("prompt"), "user"), self._conversation(row.get("completion"), "assistant")
+        data: dict[str, Any] = {
+            "example": row["example_id"],
+            "rollout": row.get("rollout") or 0,
+            "fingerprint": row.get("fingerprint"),
+            "reward": row["reward"],
+            "counted": counted,
+            "failed": is_failed(row),
+            "stop": row.get("stop_condition"),
+            "truncated": bool(row.get("is_truncated")),
+            "seconds": seconds_of(row),
+            "tokens": row.get("token_usage") or {},
+            "metrics": row["metrics"],
+            "prompt": prompt,
+            "completion": completion,
+        }
+        if is_failed(row):
+            data["failure"] = shorten_paths(list(failure_reason(row)))
+        for key in ("metrics_errors", "cleanup_errors"):
+            if row.get(key):
+                data[key] = shorten_paths(as_json(row[key], fallback=repr))
+        if row.get("tool_defs"):
+            data["tools"] = [self._tools.number_of(as_json(tool, fallback=repr)) for tool in row["tool_defs"]]
+        trajectory = row.get("trajectory")
+        if is_trajectory(trajectory):
+            data["steps"] = self._steps(trajectory, prompt, completion)
+        apart = _SHOWN_APART.union(row["metrics"])
+        data["rest"] = as_json({key: value for key, value in row.items() if key not in apart and not _is_empty(value)}, fallback=repr)
+        return data
+
+    def _steps(self, trajectory: Sequence[Mapping[str, Any]], prompt: list[int], completion: list[int]) -> list[dict[str, Any]]:
+        """Return the turns: where the answer of each stands in the completion, and what it was asked where that is another prompt."""
+        steps, place = [], 0
+        conversation = prompt + completion
+        for step in trajectory:
+            asked, answered = self._numbers(step["prompt"]), self._numbers(step["completion"])
+            data: dict[str, Any] = {"reward": step.get("reward")}
+            at = next((at for at in range(place, len(completion)) if answered and completion[at : at + len(answered)] == answered), None)
+            if at is None:
+                data["completion"] = answered
+            else:
+                data["at"], place = at, at + len(answered)
+            if at is None or asked != conversation[: len(prompt) + at]:
+                data["prompt"] = asked
+            rest = {key: value for key, value in step.items() if key not in _STEP_SHOWN_APART and not _is_empty(value)}
+            if rest:
+                data["rest"] = as_json(rest, fallback=repr)
+            steps.append(data)
+        return steps
+
+    def _conversation(self, messages: Any, role: str) -> list[int]:
+        if messages is None:
+            return []
+        return self._numbers([{"role": role, "content": messages}] if isinstance(messages, str) else messages)
+
+    def _numbers(self, messages: Iterable[Any]) -> list[int]:
+        return [self._number(message) for message in messages]
+
+    def _number(self, message: Any) -> int:
+        _, number = self._known.get(id(message), (None, None))
+        if number is None:
+            number = self._messages.number_of(self._message(as_json(message, fallback=repr)))
+            self._known[id(message)] = message, number
+        return number
+
+    def _message(self, message: Any) -> dict[str, Any]:
+        if not isinstance(message, Mapping):
+            return {"role": "unknown", "content": str(message)}
+        content = message.get("content")
+        if not isinstance(content, list):
+            return dict(message)
+        return {**message, "content": [self._part(part) for part in content]}
+
+    def _part(self, part: Any) -> Any:
+        url = part.get("image_url") if isinstance(part, Mapping) else None
+        url = url.get("url") if isinstance(url, Mapping) else url
+        if not isinstance(url, str):
+            return part
+        return {"type": "image", "image": self._images.number_of(url)}
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, list | dict) and not value)
+
+
+def _plain(value: Any) -> Any:
+    """Return data with numbers that JSON does not know as text."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return number_as_text(value)
