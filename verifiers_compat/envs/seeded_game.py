@@ -93,14 +93,16 @@ class SeededGameEnv(MultiTurnEnv, GameTurnsEnv):
         game_options = options.get("game_options")
         if not isinstance(game_options, Mapping | None):
             raise ConfigurationError(f"the reset option 'game_options' must be a dict, got {type(game_options).__name__}")
-        task = ChatEnv.choose_task(self, seed, {name: option for name, option in options.items() if name != "game_options"})
+        chosen = self._choose_player(options["player"]) if "player" in options else {}
+        task = ChatEnv.choose_task(self, seed, {name: value for name, value in options.items() if name not in ("game_options", "player")})
         if task is None and seed is not None:
             task = {**self.row_of(seed), "example_id": self._number_of(seed)}
-        if game_options is None:
+        if game_options is None and not chosen:
             return task
         if task is None:
-            raise ConfigurationError("the reset option 'game_options' is for a certain game: give a seed (or an example_id or a task), too")
-        return {**task, "game_options": game_options}
+            option = "player" if game_options is None else "game_options"
+            raise ConfigurationError(f"the reset option {option!r} is for a certain game: give a seed (or an example_id or a task), too")
+        return {**task, **({} if game_options is None else {"game_options": game_options}), **chosen}
 
     def _number_of(self, seed: int) -> int:
         """Return the number of the training task that a seed is; -1 where it is none."""

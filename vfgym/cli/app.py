@@ -68,6 +68,7 @@ NumExamples = Annotated[
 ExampleIds = Annotated[
     str, typer.Option("--example-ids", metavar="IDS", help="Play the tasks with these ids, such as 3,5,8, instead of the first ones.")
 ]
+BothSeats = Annotated[bool, typer.Option("--both-seats", help="Play each game for two players once from either seat.")]
 MaxRetries = Annotated[int, typer.Option("--max-retries", help="How often a rollout that a fault of the model's server ended is repeated.")]
 StateColumns = Annotated[
     list[str] | None,
@@ -136,6 +137,7 @@ def evaluate(
     seed: Annotated[int, typer.Option("--seed", "-s", help="Seed of the run.")] = 0,
     split: Annotated[Literal["train", "eval"], typer.Option("--split", help="Which tasks to play.")] = "eval",
     example_ids: ExampleIds = "",
+    both_seats: BothSeats = False,
     max_retries: MaxRetries = 0,
     state_columns: StateColumns = None,
     env_args: EnvArgs = "{}",
@@ -161,6 +163,7 @@ def evaluate(
         seed=seed,
         split=split,
         example_ids=ids,
+        both_seats=both_seats,
         max_retries=max_retries,
         state_columns=state_columns or (),
         output_dir=None if no_save else output_dir,

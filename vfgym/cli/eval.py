@@ -47,6 +47,8 @@ class EvalSettings:
     split: Literal["train", "eval"]
     example_ids: Sequence[int]
     """Play the tasks with these ids, instead of the first so many; empty for those."""
+    both_seats: bool = False
+    """Whether each game for two players is played from either seat (see `vfgym.evaluate`)."""
     max_retries: int
     state_columns: Sequence[str]
     output_dir: Path | None
@@ -148,6 +150,7 @@ def compare_agents(settings: EvalSettings, names: Sequence[str], models: Models,
                 seed=settings.seed,
                 split=settings.split,
                 example_ids=settings.example_ids or None,
+                both_seats=settings.both_seats,
                 max_retries=settings.max_retries,
                 state_columns=settings.state_columns,
                 results_path=path,
@@ -233,7 +236,8 @@ def _results_path(settings: EvalSettings, contestant: Contestant) -> Path | None
         "model": name,
         "is_model": is_model,
         "num_examples": len(settings.example_ids) or settings.num_examples,
-        "rollouts_per_example": settings.rollouts_per_example,
+        "rollouts_per_example": settings.rollouts_per_example * (2 if settings.both_seats else 1),
+        "both_seats": settings.both_seats,
         "env_args": settings.env_args or _registered_arguments(settings.env_id),
         "seed": settings.seed,
         "sampling_args": agent.sampling_args if isinstance(agent, ModelAgent) else {},

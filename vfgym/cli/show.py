@@ -70,17 +70,12 @@ def _game_facts(definition: ChatEnv) -> dict[str, str]:
         return _spaces(definition.game_action_space, definition.game_observation_space)
     if not isinstance(definition, MultiplayerEnv):
         return {}
-    table = definition.open_table()
-    try:
-        if not table.players:  # some games know their players only when they have begun
-            table.reset(0, None)
-        players = table.players
-    finally:
-        table.close()
+    players = definition.find_players()
     seat = "every one (self-play)" if definition.is_self_play else str(definition.seat)
     facts = {"players": f"{len(players)}: {', '.join(map(str, players))}", "the policy's seat": seat}
-    if isinstance(table, PettingZooGame):
-        facts |= _spaces(table.env.action_space(players[0]), table.env.observation_space(players[0]))
+    with contextlib.closing(definition.open_table()) as table:
+        if isinstance(table, PettingZooGame):
+            facts |= _spaces(table.env.action_space(players[0]), table.env.observation_space(players[0]))
     return facts
 
 

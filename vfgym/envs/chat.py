@@ -334,6 +334,8 @@ class ChatEnv(EpisodeSeat):
         tasks = self.tasks_of(options.get("split", "train"))
         if "game_options" in options:
             raise ConfigurationError(f"{type(self).__name__} is not a wrapped game, so there are no 'game_options'")
+        if "player" in options:
+            raise ConfigurationError(f"{type(self).__name__} is not a game for several players, so there is no 'player' to choose")
         if "task" in options:
             row = options["task"]
             if not isinstance(row, Mapping):

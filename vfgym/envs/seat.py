@@ -32,7 +32,7 @@ PLAYERS_OWN = frozenset(
 )
 """Attributes of a seat that are its player's, and not the definition's where both are one object."""
 
-RESET_OPTIONS = ("example_id", "split", "task", "game_options")
+RESET_OPTIONS = ("example_id", "split", "task", "game_options", "player")
 """The options that `EpisodeSeat.reset` knows."""
 
 
@@ -117,7 +117,8 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         Args:
             seed: Restarts the stream of tasks and the random numbers; the same seed replays the same stream.
             options: ``example_id`` picks a task and draws nothing from the stream; ``split`` (``"train"`` or ``"eval"``)
-                says of which tasks; ``task`` is a row of its own; ``game_options`` go to a wrapped game's reset.
+                says of which tasks; ``task`` is a row of its own; ``game_options`` go to a wrapped game's reset; ``player`` says whom the
+                policy plays in a game for several players (one of these, or its number in order from 0).
 
         Returns:
             The conversation that the model must answer, and ``info`` with ``example_id``, ``tools`` (OpenAI tool

@@ -70,6 +70,8 @@ class GenerateMetadata(Summary):
     """Money that its rollouts cost; None where it is not known."""
     path_to_save: Path | None
     """Where the files are; not written to disk."""
+    both_seats: NotRequired[bool]
+    """Whether each game was played from both seats, where it was: `rollouts_per_example` counts both."""
 
 
 class GenerateOutputs(TypedDict):
@@ -103,6 +105,8 @@ class Run:
     """Whether `model` is the name of a model, and not that of an agent."""
     mean_of: MeanOf = "counted_reward"
     """Which number of its rows the means are of."""
+    both_seats: bool = False
+    """Whether each game is played from both seats, as two rollouts."""
     earlier_seconds: float = 0.0
     """What the run took before it was resumed."""
     limits_each: dict[str, float] = field(default_factory=dict)
@@ -146,6 +150,7 @@ class Run:
             "stopped_by": self.stopped_by,
             "cost": cost_of(rows),
             "path_to_save": self.path_to_save,
+            **({"both_seats": True} if self.both_seats else {}),  # type: ignore[typeddict-item]
         }
 
 

@@ -22,7 +22,17 @@ from vfgym.results.rows import RolloutOutput, row_line, row_order
 
 logger = logging.getLogger(__name__)
 
-SAME_SETTINGS = ("env_id", "model", "is_model", "rollouts_per_example", "env_args", "sampling_args", "seed", "limits_each")
+SAME_SETTINGS = (
+    "env_id",
+    "model",
+    "is_model",
+    "rollouts_per_example",
+    "env_args",
+    "sampling_args",
+    "seed",
+    "limits_each",
+    "both_seats",
+)
 """Metadata in which a run must agree with one that it goes on with."""
 
 _SAID_ANYWAY: Mapping[str, Mapping[str, Any]] = {"sampling_args": {"n": 1, "extra_body": {}}}
@@ -228,6 +238,7 @@ def find_differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, A
     """
     if metadata.get("base_url"):  # older versions did not say more of whether a model was asked
         metadata = {"is_model": True, **metadata}
+    metadata = {"both_seats": False, **metadata}
     for name in SAME_SETTINGS:
         if name in metadata and name in settings and _comparable(name, metadata[name]) != _comparable(name, settings[name]):
             return name
@@ -258,7 +269,7 @@ def check_settings(path: str | Path, metadata: Mapping[str, Any], settings: Mapp
     """
     name = find_differing_setting(metadata, settings)
     if name is not None:
-        before, now = redact_data([metadata[name], settings[name]])
+        before, now = redact_data([metadata.get(name), settings[name]])
         raise ConfigurationError(
             f"cannot resume {path}: its {name} is {before!r}, and this run's is {now!r}. Give the same, or choose another directory"
         )

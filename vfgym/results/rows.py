@@ -27,7 +27,8 @@ class RolloutOutput(dict[str, Any]):
     (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), ``fingerprint``
     (which task it is of, see `vfgym.results.fingerprint_of`), ``env_id`` and ``seed`` (the environment, and the seed that its
     episode began with, for `vfgym.replay`; rows of `verifiers_compat` are without them), ``draws_task`` (in games of people: the
-    seed drew the task too, as in ``reset(seed=seed)``), ``spent`` (where the run has limits, prices or a cache: see
+    seed drew the task too, as in ``reset(seed=seed)``), ``player`` and ``pair`` (in runs that play each game from both seats: whom the
+    policy played, and which two rollouts belong together), ``spent`` (where the run has limits, prices or a cache: see
     `vfgym.results.spending.SpentByRollout`), then each metric under its own name, then the state columns
     that were asked for. A metric named like one of these keys stands in ``metrics`` only.
     """
@@ -38,7 +39,7 @@ STANDARD_KEYS = frozenset(
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
         *("failed", "counted_reward", "task", "stop_condition", "metrics", "metrics_errors", "cleanup_errors", "tool_defs"),
         *("token_usage", "error_chain", "long_error_chain", "rollout", "return", "fingerprint", "env_id", "seed", "draws_task"),
-        *("spent", "trajectory"),
+        *("player", "pair", "spent", "trajectory"),
     }
 )
 """Keys of a row that no metric overwrites."""

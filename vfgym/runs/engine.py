@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -54,6 +54,8 @@ class PlayedRollout:
     """That of its task (see `vfgym.results.fingerprint_of`)."""
     seed: int | None = None
     """With which its episode was reset."""
+    pair: Mapping[str, Any] = field(default_factory=dict)
+    """Its ``player`` and its ``pair``, where each game is played from both seats."""
     rows: Sequence[RolloutOutput] | None = None
     """The rows of it, where an author's own method made them: they are scored, and kept as they are."""
     is_scored: bool = False

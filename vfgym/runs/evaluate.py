@@ -26,6 +26,7 @@ from vfgym.results.metadata import version_info
 from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Seeds, TaskInputs
+from vfgym.runs.pairs import find_pairs
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import find_remaining, task_fingerprint
@@ -52,6 +53,7 @@ def evaluate(
     split: Literal["train", "eval"] = "eval",
     example_ids: Iterable[int] | None = None,
     independent_scoring: bool | None = None,
+    both_seats: bool = False,
     max_retries: int = 0,
     strict: bool = False,
     pass_threshold: float | None = None,
@@ -92,6 +94,8 @@ def evaluate(
         example_ids: Play the tasks with these ids, in this order; instead of `num_examples`.
         independent_scoring: False scores the rollouts of each example together, so that they have advantages (the reward minus the
             group's mean), and keeps them together. None does so where a reward function needs it; True never does.
+        both_seats: Play each game for two players twice, once from either seat and with the same seed. A rollout is then a pair of
+            rows, with ``player`` and ``pair``, and there are twice as many of each task.
         max_retries: How often a rollout is repeated where an `vfgym.errors.InfraError` or an unusable response of the model ended
             it. An attempt that is repeated is not scored.
         strict: Raise the first exception that is not a `vfgym.errors.Error`, instead of recording it as its rollout's
@@ -134,6 +138,7 @@ def evaluate(
         split=split,
         example_ids=example_ids,
         independent_scoring=independent_scoring,
+        both_seats=both_seats,
         max_retries=max_retries,
         strict=strict,
         pass_threshold=pass_threshold,
@@ -167,6 +172,7 @@ async def aevaluate(
     split: Literal["train", "eval"] = "eval",
     example_ids: Iterable[int] | None = None,
     independent_scoring: bool | None = None,
+    both_seats: bool = False,
     max_retries: int = 0,
     strict: bool = False,
     pass_threshold: float | None = None,
@@ -198,6 +204,8 @@ async def aevaluate(
     try:
         definition = await bridge(replicas.open, env, dict(env_args or {}))
         in_groups = _scores_in_groups(definition, independent_scoring)
+        pairs = await bridge(find_pairs, definition, rollouts_per_example) if both_seats else None
+        rollouts_per_example *= 1 if pairs is None else 2
         inputs = await bridge(_inputs, definition, split, num_examples, rollouts_per_example, example_ids)
         identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
         run = Run(
@@ -210,6 +218,7 @@ async def aevaluate(
             max_concurrent=max_concurrent,
             path_to_save=_path_to_save(results_path, save_results, identity),
             limits_each=budget.limits_each.given(),
+            both_seats=pairs is not None,
         )
         declared = FailureRewards(definition, split)
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
@@ -221,7 +230,8 @@ async def aevaluate(
             groups, earlier = await bridge(load, in_groups=in_groups, redo_errors=redo_errors, types=types, declared=declared)
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-        config = StepPlayerConfig(per_episode(agent), split, Seeds(seed).of, declared, fingerprint, max_retries, policy=agent)
+        seed_of = Seeds(seed).of if pairs is None else pairs.seed_of(Seeds(seed).of)
+        config = StepPlayerConfig(per_episode(agent), split, seed_of, declared, fingerprint, max_retries, policy=agent, pairs=pairs)
         defers_scoring = definition.requires_group_rollouts or (in_groups and definition.rubric.provides_advantages)
 
         async def new_player() -> StepPlayer:

@@ -122,7 +122,7 @@ class Recorder:
             error=played.failure,
             state_columns=self._run.state_columns,
             fingerprint=played.fingerprint,
-            began={} if played.seed is None else {"env_id": self._run.env_id, "seed": played.seed},
+            began={} if played.seed is None else {"env_id": self._run.env_id, "seed": played.seed, **played.pair},
             failure_reward=None if declared is None else declared.failure_reward(example_id),
             is_counted=declared is not None,
             dropped_log=self._dropped_log,

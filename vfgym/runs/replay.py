@@ -92,7 +92,8 @@ def _reset_options(row: Mapping[str, Any], definition: ChatEnv) -> dict[str, Any
     """Return how the episode of a row chose its task. Where the seed drew it, nothing else may: that would leave other random numbers."""
     if row.get("draws_task"):
         return None
-    return {"example_id": row["example_id"], "split": _split_of(row, definition)}
+    chosen = {"player": row["player"]} if "pair" in row else {}
+    return {"example_id": row["example_id"], "split": _split_of(row, definition), **chosen}
 
 
 def play_actions(row: Mapping[str, Any], actions: Sequence[Response], seat: EpisodeSeat) -> Difference | None:

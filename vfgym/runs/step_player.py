@@ -28,6 +28,7 @@ from vfgym.messages import Message
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example
+from vfgym.runs.pairs import SeatPairs
 from vfgym.runs.replicas import Replica
 from vfgym.runs.retries import is_retryable, seconds_before_retry
 from vfgym.state import State, make_placeholder_state
@@ -51,6 +52,8 @@ class StepPlayerConfig:
     """How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it."""
     policy: Any = None
     """Who answers: its ``policy_version`` is kept with each turn, where it has one."""
+    pairs: SeatPairs | None = None
+    """Whom the policy plays in each rollout, where each game is played from both seats."""
     members_begin_alike: bool = False
     """Whether the rollouts of a group have one seed; an agent's own random numbers differ all the same."""
 
@@ -83,6 +86,8 @@ class StepPlayer:
                 break
             wait(asyncio.sleep(seconds_before_retry(attempt)))
         played.route, played.fingerprint, played.seed = route, fingerprint, config.seed_of(example, number)
+        if config.pairs is not None:
+            played.pair = config.pairs.of(example, number)
         return played
 
     def _attempt(self, example: Example, number: int) -> PlayedRollout:
@@ -93,7 +98,9 @@ class StepPlayer:
         """
         config, env, seat = self._config, self._env, self._seat
         try:
-            options = {"example_id": example.example_id, "split": config.split}
+            options: dict[str, Any] = {"example_id": example.example_id, "split": config.split}
+            if config.pairs is not None:
+                options["player"] = config.pairs.player_of(number)
             observation, info = env.reset(seed=config.seed_of(example, number), options=options)
         except BaseException as error:
             failure = rollout_failure(error)

@@ -40,6 +40,9 @@ Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
 SELF = "self"
 """The opponent that is the policy itself."""
 
+CHOSEN_PLAYER = "chosen_player"
+"""The column of a game's task that holds the reset option ``player``."""
+
 NOTHING_NEW = "(nothing new)"
 """What a player is shown that has to move again and was told nothing."""
 
@@ -222,11 +225,26 @@ class MultiplayerEnv(GameSessionEnv):
 
     # How it is played
 
-    def check_players(self, players: Sequence[Player]) -> None:
+    def _choose_player(self, player: Any) -> dict[str, Any]:
+        """Return what a task says of the reset option ``player``."""
+        return {CHOSEN_PLAYER: player}
+
+    def find_players(self) -> list[Player]:
+        """Return everybody who plays, in order of their seats."""
+        table = self.open_game()
+        try:
+            if not table.players:  # some games know their players only when they have begun
+                table.reset(0, None)
+            return list(table.players)
+        finally:
+            table.close()
+
+    def check_players(self, players: Sequence[Player], policy: Player = None) -> None:
         """Check that the seat and the opponents fit a game. Subclasses that know who plays call it when they are made.
 
         Args:
             players: Everybody who plays, in order of their seats.
+            policy: Whom the policy plays; the one at its seat by default.
 
         Raises:
             ConfigurationError: If there is no such seat, or an opponent is missing or is none of the players.
@@ -236,7 +254,10 @@ class MultiplayerEnv(GameSessionEnv):
         if not isinstance(self._opponents, Mapping):
             return
         names = [str(player) for player in players]
-        policy = None if self.seat == "random" else names[self.seat]
+        if policy is not None:
+            policy = str(policy)
+        elif self.seat != "random":
+            policy = names[self.seat]
         missing = [name for name in names if name != policy and name not in self._opponents]
         if missing:
             raise ConfigurationError(f"opponents names no agent for {', '.join(missing)}; the players are {', '.join(names)}")
@@ -254,9 +275,10 @@ class MultiplayerEnv(GameSessionEnv):
         task = state["input"]
         seed = task.get("seed")
         yield from self._call(session, game.reset, seed, task.get("game_options"))
-        self.check_players(game.players)
+        chosen = self._chosen_player(game, task)
+        self.check_players(game.players, chosen)
         check_begun(game)
-        player = self._seat_players(game, state)
+        player = self._seat_players(game, state) if chosen is None else chosen
         table = TableState(player=player, rewards=dict.fromkeys(game.players, 0.0), earned=dict.fromkeys(game.players, 0.0))
         state.begin_game(table)
         if self._limits.drop_moves:
@@ -278,6 +300,23 @@ class MultiplayerEnv(GameSessionEnv):
         if game.turn is None:
             table.turn = Turn([], 0.0, *game.end_flags(player))
         return state
+
+    def _chosen_player(self, game: TurnBasedGame, task: Mapping[str, Any]) -> Player:
+        """Return whom the reset option ``player`` names, or numbers; None without it.
+
+        Raises:
+            ConfigurationError: If nobody is called so, or the policy plays everybody.
+        """
+        chosen, players = task.get(CHOSEN_PLAYER), game.players
+        if chosen is None:
+            return None
+        if self.is_self_play:
+            raise ConfigurationError("in self-play the policy plays every seat: there is no 'player' to choose")
+        for number, player in enumerate(players):
+            if chosen == player or (chosen == number and chosen not in players):
+                return player
+        names = ", ".join(map(repr, players))
+        raise ConfigurationError(f"the reset option 'player' must be one of the players ({names}) or a number, got {chosen!r}")
 
     def _seat_players(self, game: TurnBasedGame, state: State) -> Player:
         players = game.players

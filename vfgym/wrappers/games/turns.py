@@ -165,7 +165,12 @@ class GameTurnsEnv(MultiTurnEnv):
             seed = as_integer(options["example_id"])
             if seed is None or seed < 0:
                 raise ConfigurationError(f"the example_id of a game is its seed, an integer from 0; got {options['example_id']!r}")
-        return {**_make_seeded_task(seed), "game_options": game_options}
+        chosen = self._choose_player(options["player"]) if "player" in options else {}
+        return {**_make_seeded_task(seed), "game_options": game_options, **chosen}
+
+    def _choose_player(self, player: Any) -> dict[str, Any]:
+        """Return what a task says of the reset option ``player``."""
+        raise ConfigurationError(f"{type(self).__name__} is not a game for several players, so there is no 'player' to choose")
 
     def _begin(self, state: State, prompt: list[Message]) -> None:
         """Write what an episode begins with into its state."""

@@ -1,0 +1,136 @@
+"""`evaluate(..., both_seats=True)`: every game for two is played from either seat, and the two rollouts are one observation."""
+
+from __future__ import annotations
+
+import statistics
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vfgym.results
+from tests.programs import run_module
+from tests.wrappers.games.nim import NimEnv
+from vfgym import Rubric, SingleTurnEnv, State, evaluate, replay
+from vfgym.errors import ConfigurationError
+from vfgym.results import GenerateOutputs, compare, load_results
+
+
+def played(env: Any, **kwargs: Any) -> GenerateOutputs:
+    return evaluate(env, "random", **{"progress": False, "num_examples": 6, "both_seats": True, **kwargs})
+
+
+def test_every_seed_is_played_once_from_each_seat() -> None:
+    results = played(NimEnv(), rollouts_per_example=2)
+    rows = results["outputs"]
+    assert [(row["example_id"], row["rollout"], row["player"], row["pair"]) for row in rows[:5]] == [
+        (0, 0, 0, 0),
+        (0, 1, 1, 0),
+        (0, 2, 0, 1),
+        (0, 3, 1, 1),
+        (1, 0, 0, 2),
+    ]
+    assert results["metadata"]["rollouts_per_example"] == 4
+    assert results["metadata"]["both_seats"] is True
+    for _, pair in groupby(rows, key=lambda row: row["pair"]):
+        first, second = pair
+        assert (first["seed"], first["example_id"]) == (second["seed"], second["example_id"])
+        assert first["prompt"][0]["content"].startswith("You are player 0.")
+        assert second["prompt"][0]["content"].startswith("You are player 1.")
+
+
+def test_rows_of_either_seat_are_replayed() -> None:
+    for row in played(NimEnv())["outputs"]:
+        assert replay(row, NimEnv()).difference is None
+
+
+def test_names_of_players_are_those_of_the_game() -> None:
+    rows = played("pettingzoo/tictactoe-v3", num_examples=1)["outputs"]
+    assert [row["player"] for row in rows] == ["player_1", "player_2"]
+
+
+def test_a_pair_is_one_observation() -> None:
+    """Six tasks with a pair each: the standard error and the intervals are those of six numbers."""
+    results = played(NimEnv())
+    pairs = [[row["reward"] for row in rows] for _, rows in groupby(results["outputs"], key=lambda row: row["pair"])]
+    means = [statistics.fmean(pair) for pair in pairs]
+    assert results["metadata"]["std_error"] == pytest.approx(statistics.stdev(means) / 6**0.5)
+    (pair,) = compare(results, played(NimEnv(), seed=1))["pairs"]
+    assert (pair["examples"], pair["rollouts"], pair["unpaired"]) == (6, 12, [0, 0])
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    whole = played(NimEnv())
+    played(NimEnv(), results_path=tmp_path, num_examples=4)
+    resumed = played(NimEnv(), results_path=tmp_path, resume=True)
+    assert [(row["player"], row["pair"], row["reward"]) for row in resumed["outputs"]] == [
+        (row["player"], row["pair"], row["reward"]) for row in whole["outputs"]
+    ]
+    with pytest.raises(ConfigurationError, match="both_seats"):
+        evaluate(NimEnv(), "random", num_examples=6, rollouts_per_example=2, results_path=tmp_path, resume=True, progress=False)
+
+
+def test_a_run_from_one_seat_does_not_go_on_from_both(tmp_path: Path) -> None:
+    played(NimEnv(), both_seats=False, rollouts_per_example=2, results_path=tmp_path)
+    with pytest.raises(ConfigurationError, match="both_seats"):
+        played(NimEnv(), results_path=tmp_path, resume=True)
+
+
+def test_they_can_be_scored_again() -> None:
+    """A reward function that looks into the game has it played again from the same seat."""
+
+    def seat(state: State) -> float:
+        return float(state["player"])
+
+    scored = vfgym.results.score(played(NimEnv()), Rubric(seat), env=NimEnv())
+    assert [row["reward"] for row in scored["outputs"]] == [0.0, 1.0] * 6
+
+
+@pytest.mark.parametrize(
+    ("env", "text"),
+    [
+        (SingleTurnEnv([{"question": "?"}]), "SingleTurnEnv is not a game for several"),
+        (NimEnv(num_players=3), "games for two players, and this one has 3: 0, 1, 2"),
+        (NimEnv(opponents="self"), "in self-play the policy has both"),
+        (NimEnv(opponents={1: "random"}), "opponents names no agent for 0"),
+    ],
+)
+def test_other_environments_are_refused(env: Any, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        played(env, num_examples=1)
+
+
+def test_whom_the_policy_plays_can_be_chosen_at_reset() -> None:
+    env = NimEnv()
+    assert env.reset(seed=0, options={"player": 1})[1]["player"] == 1
+    with pytest.raises(ConfigurationError, match=r"must be one of the players \(0, 1\) or a number, got 2"):
+        env.reset(seed=0, options={"player": 2})
+    with pytest.raises(ConfigurationError, match="not a game for several players"):
+        SingleTurnEnv([{"question": "?"}]).reset(options={"player": 0})
+
+
+def test_the_command_has_it(tmp_path: Path) -> None:
+    run_module("vfgym", "eval", "textarena/TicTacToe-v0", "-a", "random", "-n", "2", "--both-seats", "-o", str(tmp_path))
+    (path,) = tmp_path.glob("evals/*/*")
+    assert [(row["player"], row["pair"]) for row in load_results(path)["outputs"]] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+def by_the_seat(state: State) -> float:
+    """Let the first player win four times out of five, whatever is played."""
+    return 1.0 if (state.rng.random() < 0.8) == (state["player"] == 0) else -1.0
+
+
+@pytest.mark.exhaustive
+def test_the_variance_of_a_difference_is_at_most_half() -> None:
+    def differences(**kwargs: Any) -> list[float]:
+        env = NimEnv(rubric=Rubric(by_the_seat), seat=kwargs.pop("seat", 0))
+        found = []
+        for seed in range(0, 120, 2):
+            runs = [played(env, num_examples=20, seed=seed + number, **kwargs) for number in (0, 1)]
+            found.append(compare(*runs)["pairs"][0]["difference"] or 0.0)
+        return found
+
+    of_both = statistics.pvariance(differences())
+    assert of_both <= statistics.pvariance(differences(both_seats=False)) / 2
+    assert of_both <= statistics.pvariance(differences(both_seats=False, seat="random")) / 2
