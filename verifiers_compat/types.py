@@ -300,6 +300,14 @@ class EvalConfig(BaseModel):
     save_results: bool = False
     resume_path: Path | None = None
     redo_errors: bool = False
+    limits: dict[str, Any] = {}
+    """What the run may spend (see `vfgym.evaluate`)."""
+    limits_each: dict[str, Any] = {}
+    """What each rollout may spend."""
+    prices: str | None = None
+    """The file that says what models cost."""
+    cache: bool = False
+    """Whether answers of models are kept and not asked for twice."""
     save_to_hf_hub: bool = False
     hf_hub_dataset_name: str | None = None
 

@@ -12,7 +12,7 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
@@ -54,6 +54,34 @@ class _Amounts:
         if unknown is not None:
             raise ConfigurationError(f"there is no limit {unknown!r}, there are {', '.join(names)}.{did_you_mean(str(unknown), names)}")
         return cls(**given)
+
+    @classmethod
+    def parse(cls, texts: Iterable[str], option: str) -> Self:
+        """Return limits that were written as text.
+
+        Args:
+            texts: Texts such as ``tokens=100_000,cost=2.5``; later ones add to earlier ones.
+            option: What the errors name as the place.
+
+        Raises:
+            ConfigurationError: If one is not written so, is there twice, or is not a limit.
+
+        >>> RolloutLimits.parse(["tokens=2_000,turns=8"], "--limit-each")
+        RolloutLimits(tokens=2000, turns=8, time=None)
+        """
+        found: dict[str, Any] = {}
+        for part in (part.strip() for text in texts for part in text.split(",")):
+            name, equals, written = (each.strip() for each in part.partition("="))
+            number = _read_number(written)
+            if not equals or number is None:
+                raise ConfigurationError(f"{option} is written NAME=NUMBER, with commas between several, such as tokens=2000; got {part!r}")
+            if name in found:
+                raise ConfigurationError(f"{option} says {name} twice: give it once")
+            found[name] = number
+        try:
+            return cls.of(found)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{option}: {error}") from None
 
     @classmethod
     def names(cls) -> list[str]:
@@ -419,6 +447,15 @@ class limit:  # noqa: N801 (a context manager, which reads as a function: `with 
 def prices_in_force() -> PriceTable | None:
     """Return the prices of the innermost block that has any."""
     return next((meter.prices for meter in reversed(_meters.get()) if meter.prices is not None), None)
+
+
+def _read_number(text: str) -> float | None:
+    """Return a number that was written; None where it is not one."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return _plain(number) if math.isfinite(number) else number
 
 
 def _plain(number: float) -> float:

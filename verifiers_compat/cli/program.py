@@ -18,12 +18,25 @@ from vfgym.cli.app import Debug, Options
 from vfgym.errors import ConfigurationError, Error
 from vfgym.output.terminal import echo, echo_traceback
 
-__all__ = ["FAILED", "INTERRUPTED", "REFUSED", "Debug", "create_app", "parse_json_object", "print_note", "run", "take_options_of"]
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "REFUSED",
+    "STOPPED",
+    "Debug",
+    "create_app",
+    "parse_json_object",
+    "print_note",
+    "run",
+    "take_options_of",
+]
 
 FAILED = 1
 """Exit code where the command could not do what it was asked for."""
 REFUSED = 2
 """Exit code where it was asked for something that cannot be done at all."""
+STOPPED = 3
+"""Exit code where a limit ended a run."""
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C stopped."""
 
@@ -64,7 +77,7 @@ def take_options_of(fields: type[BaseModel]) -> Callable[[F], F]:
     """Return a decorator: a command that takes ``**options`` gets an option for each field that is annotated with a `typer.Option`.
 
     An option that was not given is None. The field's type decides what an option takes: nothing (``bool``), a number, several texts
-    (headers), else a text, which the command parses.
+    (headers, limits), else a text, which the command parses.
     """
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[_option_type(field.annotation), option])
@@ -88,7 +101,7 @@ def _option_type(annotation: Any) -> Any:
         kind = get_args(kind)[0]
     if kind in (bool, int, float) and len(get_args(annotation)) == 2:
         return kind | None
-    return list[str] | None if kind == dict[str, str] else str | None
+    return list[str] | None if kind in (dict[str, str], dict[str, int | float]) else str | None
 
 
 def print_note(text: str) -> None:

@@ -78,6 +78,26 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in PA
 Isolate = Annotated[
     bool, typer.Option("--isolate", help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds.")
 ]
+LimitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="LIMITS",
+        help="What each run may spend, any of tokens=100000,cost=2.5,time=600,errors=10,requests=500; repeatable.",
+    ),
+]
+LimitEachOption = Annotated[
+    list[str] | None,
+    typer.Option("--limit-each", metavar="LIMITS", help="What each rollout may spend, any of tokens=2000,turns=8,time=60; repeatable."),
+]
+PricesOption = Annotated[
+    Path | None,
+    typer.Option("--prices", metavar="FILE", help="What models cost (TOML): [MODEL] with input and output, money for a million tokens."),
+]
+CacheOption = Annotated[
+    bool,
+    typer.Option("--cache", help="Keep answers of models, and ask for none twice (in $VFGYM_CACHE, or the user's cache directory)."),
+]
 ResumedPath = Annotated[
     Path | None, typer.Argument(metavar="PATH", help="With --resume: the directory of the run's results.", show_default=False)
 ]
@@ -146,12 +166,17 @@ def evaluate(
     redo_errors: Annotated[bool, typer.Option("--redo-errors", help="With --resume: play rollouts with an error again.")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write no results.")] = False,
     isolate: Isolate = False,
+    limit: LimitOption = None,
+    limit_each: LimitEachOption = None,
+    prices: PricesOption = None,
+    cache: CacheOption = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unexpected exception.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
     debug: Debug = False,
 ) -> None:
     """Let agents and models play an environment's evaluation tasks, and compare them."""
     from vfgym.cli.eval import EvalSettings, Models, compare_agents
+    from vfgym.limits import RolloutLimits, SpendingLimits
 
     ids = _parse_ids(example_ids)
     settings = EvalSettings(
@@ -172,6 +197,10 @@ def evaluate(
         resume=resume,
         resumed_path=path,
         redo_errors=redo_errors,
+        limits=SpendingLimits.parse(limit or (), "--limit"),
+        limits_each=RolloutLimits.parse(limit_each or (), "--limit-each"),
+        prices=prices,
+        cache=cache,
     )
     models = Models(
         names=model or (),
@@ -233,6 +262,27 @@ def view(
     from vfgym.cli.view import write_html
 
     write_html(runs, html, as_json=as_json)
+
+
+cache_app = typer.Typer(help="Show what the cache of models' answers holds (`vfgym eval --cache`).", rich_markup_mode=None)
+app.add_typer(cache_app, name="cache")
+
+
+@cache_app.callback(invoke_without_command=True)
+def cache(context: typer.Context, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Show where the cache of models' answers is, and what it holds (`vfgym eval --cache` fills it)."""
+    from vfgym.cli.cache import print_cache
+
+    if context.invoked_subcommand is None:
+        print_cache(as_json=as_json)
+
+
+@cache_app.command("clear")
+def clear_cache(as_json: AsJson = False, debug: Debug = False) -> None:
+    """Forget all answers."""
+    from vfgym.cli import cache
+
+    cache.clear_cache(as_json=as_json)
 
 
 @app.command("sandboxes")

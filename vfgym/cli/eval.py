@@ -25,11 +25,13 @@ from vfgym.clients import PROVIDERS, ClientConfig, is_permanent_refusal
 from vfgym.clients.config import NO_KEY, check_client_type, make_config, provider_named
 from vfgym.clients.http.reachable import check_reachable
 from vfgym.errors import ConfigurationError, Error, MissingExtra
+from vfgym.limits import RolloutLimits, SpendingLimits
 from vfgym.output.redaction import REDACTED
 from vfgym.output.terminal import echo
 from vfgym.results import GenerateMetadata, GenerateOutputs, find_incomplete
 from vfgym.results.files import METADATA, default_results_path
 from vfgym.runs import evaluate
+from vfgym.runs.spending import Budget
 from vfgym.state import UNREADABLE
 from vfgym.wrappers.to_chat import import_id
 
@@ -61,6 +63,14 @@ class EvalSettings:
     resumed_path: Path | None
     """The directory of the run that is gone on with; None for each agent's newest one that is not finished."""
     redo_errors: bool
+    limits: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each run may spend."""
+    limits_each: RolloutLimits = field(default_factory=RolloutLimits)
+    """What each rollout may spend."""
+    prices: Path | None = None
+    """What models cost (see `vfgym.prices`)."""
+    cache: bool = False
+    """Whether answers of models are kept in the user's cache, and not asked for twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +140,7 @@ def compare_agents(settings: EvalSettings, names: Sequence[str], models: Models,
     _check_resume(settings, [*names, *models.names])
     check_id(settings.env_id)
     config = models.config()
+    Budget.of(settings.limits, settings.limits_each, settings.prices, settings.cache, models.names)
     contestants = list(_contestants(settings, names, models, config))
     if config is not None:
         run_to_end(check_reachable(config))
@@ -158,6 +169,10 @@ def compare_agents(settings: EvalSettings, names: Sequence[str], models: Models,
                 redo_errors=settings.redo_errors,
                 strict=settings.strict,
                 env_args=settings.env_args,
+                limits=settings.limits,
+                limits_each=settings.limits_each,
+                prices=settings.prices,
+                cache=settings.cache,
             )
     except (KeyboardInterrupt, EndOfInput):
         _print_comparison(results)
@@ -182,6 +197,8 @@ def compare_agents(settings: EvalSettings, names: Sequence[str], models: Models,
         except Exception as error:
             raise Error(f"the plot {plot} cannot be drawn: {error}") from error
         echo(f"plot: {plot}")
+    if any(result["metadata"]["stopped_by"] is not None for result in results.values()):
+        return Exit.LIMIT
     has_means = all(result["metadata"]["avg_reward"] is not None for result in results.values())
     return Exit.GOOD if has_means and any(not row["failed"] for result in results.values() for row in result["outputs"]) else Exit.NOT_GOOD
 
@@ -241,6 +258,7 @@ def _results_path(settings: EvalSettings, contestant: Contestant) -> Path | None
         "env_args": settings.env_args or _registered_arguments(settings.env_id),
         "seed": settings.seed,
         "sampling_args": agent.sampling_args if isinstance(agent, ModelAgent) else {},
+        "limits_each": settings.limits_each.given(),
     }
     found = find_incomplete(path.parent, wanted, redo_errors=settings.redo_errors)
     new = "there is no unfinished run to resume with these settings, a new one begins"
@@ -314,6 +332,15 @@ def _remarks(result: GenerateOutputs) -> Iterator[str]:
         yield f"reward function `{function}` failed in {count} of {len(rows)} rollouts: {first}"
     if metadata["num_failed"]:
         yield _what_failures_count_with(metadata, [row["counted_reward"] for row in rows if row["failed"]])
+    if metadata["cost"] is not None:
+        yield f"it cost {metadata['cost']:.4g}"
+    stopped_by = metadata["stopped_by"]
+    if stopped_by is not None:
+        total = metadata["num_examples"] * metadata["rollouts_per_example"]
+        yield (
+            f"stopped after {len(rows)} of {total} rollouts: the limit on {stopped_by['limit']} is used up"
+            f" ({stopped_by['used']:.6g} of {stopped_by['allowed']:.6g})"
+        )
     if metadata["path_to_save"] is not None:
         yield f"results in {metadata['path_to_save']}"
 

@@ -493,3 +493,22 @@ def test_results_are_pushed_to_the_hub_where_that_is_asked_for(
     assert vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "2", "-r", "2", "-H", "-D", "me/results").code == 0
     assert pushed == [("me/results", 4)]
     assert len(saved(workspace)) == 1
+
+
+def test_a_limit_ends_an_evaluation(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    limits = ("--limit", "requests=3", "--limit-each", "turns=5")
+    done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "4", "-r", "1", "-i", "-c", "1", "-s", *limits)
+    assert done.code == 3, done.err
+    assert "Stopped: the limit on requests is used up (3 of 3)" in done.out
+    assert server.num_requests == 3
+    (run,) = saved(workspace)
+    assert load_results(run)["metadata"]["stopped_by"] == {"limit": "requests", "allowed": 3, "used": 3}
+    assert load_results(run)["metadata"]["limits_each"] == {"turns": 5}
+
+
+def test_a_limit_that_is_none_is_refused(vf_eval: VfEval, server: ModelServer) -> None:
+    for options, problem in ((("--limit", "tokens=0"), "positive integer"), (("--limit-each", "cost=1"), "there is no limit 'cost'")):
+        done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, *options)
+        assert done.code == 2
+        assert problem in done.err
+    assert server.num_requests == 0

@@ -11,7 +11,7 @@ import typer
 
 from verifiers_compat.cli.evals.fields import WITHOUT_EFFECT, EvalFields
 from verifiers_compat.cli.evals.options import parse_options
-from verifiers_compat.cli.program import FAILED, INTERRUPTED, Debug, create_app, print_note, run, take_options_of
+from verifiers_compat.cli.program import FAILED, INTERRUPTED, STOPPED, Debug, create_app, print_note, run, take_options_of
 from vfgym.errors import ConfigurationError, Error
 from vfgym.output.terminal import echo, echo_traceback
 
@@ -124,6 +124,8 @@ def _play(evaluations: Sequence[Evaluation], *, is_abbreviated: bool, heartbeat_
         if debug:
             echo_traceback(error)
         echo(f"error: {env_id}: {error if isinstance(error, Error) else f'{type(error).__name__}: {error}'}", to_stderr=True)
+    if not errors and any(not isinstance(each, BaseException) and each["metadata"].get("stopped_by") for each in outcomes):
+        return STOPPED
     has_only_errors = bool(rows) and all(row["error"] is not None for row in rows)
     return FAILED if errors or has_only_errors else 0
 
@@ -142,7 +144,9 @@ def with_bare_resume(arguments: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command, and exit: with 0, 1 (everything failed, or an environment is missing), 2 (refused) or 130 (stopped).
+    """Run the command, and exit.
+
+    The exit code is 0, 1 (everything failed, or an environment is missing), 2 (refused), 3 (a limit ended a run) or 130 (stopped).
 
     Args:
         arguments: The arguments; by default those of the process.

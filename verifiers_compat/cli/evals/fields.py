@@ -5,7 +5,7 @@ Each field is declared once. The options of a command and the keys of its config
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -14,6 +14,7 @@ from typer import Option
 from vfgym.cli.fields import TableFields, parse_names
 from vfgym.clients import ClientType
 from vfgym.clients.config import PROVIDERS
+from vfgym.limits import RolloutLimits, SpendingLimits
 
 
 def _parse_headers(value: Any) -> Any:
@@ -30,6 +31,17 @@ def _parse_headers(value: Any) -> Any:
     return headers
 
 
+def _parse_limits(kind: type[SpendingLimits] | type[RolloutLimits]) -> Callable[[Any], Any]:
+    """Return a function that returns limits as a dict; they may be texts such as ``"tokens=2000,time=60"``, as on the command line."""
+
+    def parse(value: Any) -> Any:
+        if value is None or isinstance(value, Mapping):
+            return kind.of(value).given()
+        return kind.parse([value] if isinstance(value, str) else value, "a limit").given()
+
+    return parse
+
+
 def _refuse_zero(value: int | None) -> int | None:
     if value == 0:
         raise ValueError("must be positive, or -1 for all")
@@ -43,6 +55,8 @@ Count = Annotated[int, Field(ge=1)] | None
 Limit = Annotated[int, Field(ge=-1)] | None
 Table = dict[str, Any] | None
 Headers = Annotated[dict[str, str], BeforeValidator(_parse_headers)] | None
+RunLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_limits(SpendingLimits))] | None
+EachLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_limits(RolloutLimits))] | None
 
 WITHOUT_EFFECT: Mapping[str, str] = {
     "no_interleave_scoring": "a group is scored when its rollouts are finished, while others play",
@@ -120,7 +134,7 @@ class PlayFields(TableFields):
 class EvalFields(PlayFields):
     """What is said about an evaluation. A field that was not given is None."""
 
-    spellings = {**PlayFields.spellings, "resume_path": "resume"}
+    spellings = {**PlayFields.spellings, "resume_path": "resume", "limit": "limits", "limit_each": "limits_each"}
 
     num_examples: Annotated[
         Annotated[Limit, AfterValidator(_refuse_zero)],
@@ -149,6 +163,18 @@ class EvalFields(PlayFields):
     max_retries: Annotated[
         Annotated[int, Field(ge=0)] | None, Option("--max-retries", help="Repeat a rollout that met a passing failure. [0]")
     ] = None
+    limits: Annotated[
+        RunLimits,
+        Option("--limit", metavar="LIMITS", help="What it may spend, any of tokens=100000,cost=2.5,time=600,errors=10,requests=500."),
+    ] = None
+    limits_each: Annotated[
+        EachLimits,
+        Option("--limit-each", metavar="LIMITS", help="What each rollout may spend, any of tokens=2000,turns=8,time=60."),
+    ] = None
+    prices: Annotated[
+        Text, Option("--prices", metavar="FILE", help="What models cost (TOML): [MODEL] with input and output, for a million tokens.")
+    ] = None
+    cache: Annotated[Flag, Option("--cache", help="Keep answers of models, and ask for none twice (vfgym cache shows where).")] = None
     save_to_hf_hub: Annotated[Flag, Option("--save-to-hf-hub", "-H", help="Push the results to the Hugging Face hub, and save.")] = None
     hf_hub_dataset_name: Annotated[Text, Option("--hf-hub-dataset-name", "-D", metavar="NAME", help="What they are called there.")] = None
     no_interleave_scoring: Annotated[Flag, _option_without_effect("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None

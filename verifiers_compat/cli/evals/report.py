@@ -77,10 +77,20 @@ def print_results(
     if not is_abbreviated:
         print_timing(results)
     print_usage(results)
+    _print_spending(metadata)
     _print_environments(results)
     if event_loop_lag is not None and event_loop_lag.count and not is_abbreviated:
         lag = event_loop_lag
         _echo(f"Event loop lag: mean {print_time(lag.mean)}, p99 {print_time(lag.p99)}, max {print_time(lag.max)}")
+
+
+def _print_spending(metadata: Mapping[str, Any]) -> None:
+    """Print what a run cost, and which limit ended it."""
+    if metadata.get("cost") is not None:
+        _echo(f"Cost: {metadata['cost']:.4g}")
+    stopped_by = metadata.get("stopped_by")
+    if stopped_by is not None:
+        _echo(f"Stopped: the limit on {stopped_by['limit']} is used up ({stopped_by['used']:.6g} of {stopped_by['allowed']:.6g})")
 
 
 def print_rewards(results: Mapping[str, Any], *, shows_values: bool = True) -> None:

@@ -30,6 +30,8 @@ _OF_THE_RUN = (
     *("hf_hub_dataset_name", "independent_scoring", "max_retries", "redo_errors"),
 )
 """Fields of an `EvalConfig` that are arguments of `Environment.evaluate`."""
+_OF_ITS_BUDGET = ("limits", "limits_each", "prices", "cache")
+"""Those that an author's own `evaluate` may not know: they are passed where they are asked for."""
 _SECONDS_BETWEEN_HEARTBEATS = 60.0
 _LONGEST_HEARTBEAT = 10.0
 """Seconds that a heartbeat may take."""
@@ -130,6 +132,7 @@ async def play(
         config.client_config,
         config.model,
         **{name: getattr(config, name) for name in _OF_THE_RUN},
+        **{name: value for name in _OF_ITS_BUDGET if (value := getattr(config, name))},
         results_path=evaluation.results_path,
         save_results=evaluation.results_path is not None,
         push_to_hf_hub=config.save_to_hf_hub,

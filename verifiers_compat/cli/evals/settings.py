@@ -219,7 +219,7 @@ def run_to_resume(config: EvalConfig, resume: bool | str) -> Path:
             raise ConfigurationError(f"{resume} holds no results of a run (results.jsonl and metadata.json), so it cannot be resumed")
         return Path(resume)
     runs = get_eval_runs_dir(config.env_id, config.model, config.env_dir_path, config.output_dir)
-    names = ("env_id", "model", "rollouts_per_example", "env_args", "sampling_args", "num_examples")
+    names = ("env_id", "model", "rollouts_per_example", "env_args", "sampling_args", "num_examples", "limits_each")
     found = find_incomplete(runs, {name: getattr(config, name) for name in names})
     if found is None:  # one that is finished may have fewer examples than are asked for now
         found = find_latest_incomplete_eval_results_path(
