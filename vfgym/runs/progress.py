@@ -12,6 +12,7 @@ from typing import TypeAlias
 from vfgym.output.terminal import echo, one_line
 from vfgym.results import RolloutOutput
 from vfgym.results.counting import MeanOf, Tally
+from vfgym.results.spending import spent_by
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _SECONDS_BETWEEN_LINES = 1.0
@@ -28,11 +29,39 @@ class Progress:
     num_errors: int = 0
     tally: Tally = field(default_factory=Tally)
     """What the rollouts count with so far."""
+    tokens: float = 0.0
+    """Tokens of models and judges so far; those of answers out of a cache are not among them where the run has one."""
+    cost: float | None = None
+    """Money that the rollouts cost so far; None where it is not known."""
+    began: float = field(default_factory=time.monotonic)
+    """When the run began, or went on, as a time of `time.monotonic`."""
+    _num_earlier: int = 0
 
     def add(self, row: RolloutOutput) -> None:
         """Count a rollout that is over."""
-        self.num_errors += row["error"] is not None
+        spent = spent_by(row)
+        self.num_errors += spent.errors
+        self.tokens += spent.tokens
+        is_first = self.tally.num_rows == 0
+        known = 0.0 if is_first else self.cost
+        self.cost = None if known is None or spent.cost is None else known + spent.cost
         self.tally.add(row)
+
+    def begin(self) -> None:
+        """Take what was counted so far as that of an earlier run: the rate is that of what comes."""
+        self.began, self._num_earlier = time.monotonic(), self.done
+
+    @property
+    def rate(self) -> float | None:
+        """Rollouts a second; None before the first one."""
+        new, seconds = self.done - self._num_earlier, time.monotonic() - self.began
+        return new / seconds if new and seconds > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds that the rest takes at this rate; None before the first rollout."""
+        rate = self.rate
+        return None if rate is None else max(0, self.total - self.done) / rate
 
     @property
     def done(self) -> int:
@@ -51,9 +80,32 @@ class Progress:
 
     @property
     def summary(self) -> str:
-        """The mean and the failures in words."""
+        """The mean and the failures in words; the tokens and what they cost, where any are known."""
         mean = self.avg_reward
-        return f"reward {'-' if mean is None else f'{mean:.3f}'}, {self.num_failed} failed"
+        parts = [f"reward {'-' if mean is None else f'{mean:.3f}'}", f"{self.num_failed} failed"]
+        if self.tokens:
+            parts.append(f"{short_number(self.tokens)} tokens")
+        if self.cost:
+            parts.append(f"cost {self.cost:.3g}")
+        return ", ".join(parts)
+
+    @property
+    def pace(self) -> str:
+        """The rate in words; empty before the first rollout."""
+        rate = self.rate
+        return "" if rate is None else f"{rate:.3g}/s" if rate >= 1 else f"{60 * rate:.3g}/min"
+
+
+def short_number(number: float) -> str:
+    """Return a number of things with three digits.
+
+    >>> short_number(950), short_number(12_345), short_number(7_000_000)
+    ('950', '12.3k', '7M')
+    """
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:.3g}{unit}"
+    return f"{number:.0f}"
 
 
 ProgressCallback: TypeAlias = Callable[[RolloutOutput, Progress], None]
@@ -82,6 +134,7 @@ def report_progress(
     progress = Progress(total, tally=Tally(of=mean_of))
     for row in done:
         progress.add(row)
+    progress.begin()
     if on_start is not None:
         on_start(progress)
     display = _bar if sys.stderr.isatty() else _lines
@@ -109,15 +162,16 @@ def _bar(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
         BarColumn(),
         MofNCompleteColumn(),
         told,
+        TextColumn("{task.fields[pace]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with RichProgress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(one_line(title), total=progress.total, summary=progress.summary)
+        task = bar.add_task(one_line(title), total=progress.total, summary=progress.summary, pace=progress.pace)
         refreshed = 0.0
 
         def show() -> None:
-            bar.update(task, completed=progress.done, summary=progress.summary)
+            bar.update(task, completed=progress.done, summary=progress.summary, pace=progress.pace)
 
         def refresh() -> None:
             nonlocal refreshed
@@ -141,8 +195,10 @@ def _lines(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
         nonlocal printed, printed_done
         printed, printed_done = time.monotonic(), progress.done
         share = progress.done / progress.total
+        left = progress.seconds_left
+        parts = [progress.summary, f"{printed - started:.1f} s", progress.pace, f"{left:.0f} s left" if left else ""]
         echo(
-            f"{title}: {progress.done}/{progress.total} ({share:.0%}), {progress.summary}, {printed - started:.1f} s",
+            f"{title}: {progress.done}/{progress.total} ({share:.0%}), {', '.join(filter(None, parts))}",
             to_stderr=True,
             flush=True,
         )

@@ -1,0 +1,123 @@
+"""How many requests are under way at once: fewer after a refusal, for all of a run, and more again after answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from vfgym import ClientConfig, UserMessage
+from vfgym.clients import resolve_client
+from vfgym.clients.pacing import Pace, paced
+from vfgym.model_server import ModelRequest, ModelServer
+
+
+class Refusal(Exception):
+    status_code = 429
+
+
+async def enter(pace: Pace, count: int) -> None:
+    for _ in range(count):
+        await pace.enter()
+
+
+async def test_a_refusal_halves_what_is_allowed_once_for_all_that_were_under_way() -> None:
+    pace = Pace(16)
+    await enter(pace, 16)
+    for _ in range(16):
+        pace.note_failure(Refusal())
+    assert (pace.allowed, pace.num_refusals) == (8, 16)
+
+
+async def test_what_follows_from_a_refusal_is_found_among_the_causes() -> None:
+    pace = Pace(4)
+    await enter(pace, 4)
+    error = ValueError()
+    error.__cause__ = Refusal()
+    pace.note_failure(error)
+    assert pace.allowed == 2
+    pace.note_failure(ValueError())
+    assert pace.num_refusals == 1
+
+
+async def test_answers_raise_it_again_and_never_above_the_most() -> None:
+    pace = Pace(8)
+    await enter(pace, 8)
+    pace.note_failure(Refusal())
+    before = pace.allowed
+    for _ in range(5):
+        pace.note_answer()
+    assert before + 0.9 < pace.allowed <= before + 1.25, "about one more for as many answers as are allowed"
+    for _ in range(200):
+        pace.note_answer()
+    assert pace.allowed == 8
+
+
+async def test_one_is_always_allowed() -> None:
+    pace = Pace(2)
+    await pace.enter()
+    pace.note_failure(Refusal())
+    assert pace.allowed == 1
+
+
+async def test_who_waits_goes_on_in_order_and_a_cancelled_one_is_passed_over() -> None:
+    pace = Pace(1)
+    await pace.enter()
+    order: list[int] = []
+
+    async def work(number: int) -> None:
+        await pace.enter()
+        order.append(number)
+        pace.leave()
+
+    tasks = [asyncio.ensure_future(work(number)) for number in range(4)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    pace.leave()
+    await asyncio.gather(*tasks[1:])
+    assert order == [1, 2, 3]
+
+
+async def test_a_cancelled_pause_leaves_as_many_under_way_as_before() -> None:
+    pace = Pace(4)
+    await enter(pace, 2)
+    pausing = asyncio.ensure_future(pace.pause(60))
+    await asyncio.sleep(0)
+    assert pace._running == 1
+    pausing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pausing
+    assert pace._running == 2
+
+
+async def test_a_provider_that_bears_few_requests_gets_few_and_answers_all() -> None:
+    """The server refuses what is more than it bears; the run finds out how much that is."""
+    running = most = 0
+    bears = 4
+
+    async def answer(request: ModelRequest) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            await asyncio.sleep(0.002)
+            return "yes"
+        finally:
+            running -= 1
+
+    def fault(request: Any) -> str | None:
+        return "rate_limited" if running >= bears else None
+
+    pace = Pace(32)
+    async with ModelServer({"m": answer}, faults=fault) as server:
+        client = resolve_client(ClientConfig(api_base_url=server.openai_url, api_key_var="NONE", max_retries=50))
+        with paced(pace):
+            answers = await asyncio.gather(*(client.get_response([UserMessage("?")], "m") for _ in range(100)))
+        await client.close()
+    assert len(answers) == 100
+    assert most <= bears
+    assert pace.num_refusals > 0
+    assert pace.allowed < 32
+    assert pace._running == 0
