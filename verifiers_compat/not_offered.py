@@ -36,7 +36,7 @@ _TRAINER = (
     "no trainer is part of this package. A trainer calls env.generate with state_columns=['trajectory'], whose rows have rewards and tokens"
 )
 _INFERENCE = "no inference server is part of this package. Start vLLM as its own pages say, and name its URL in vf.ClientConfig"
-_VIEWER = "the viewer of results does not exist yet. Use vfgym.results.load_results(DIR), which reads results.jsonl"
+_VIEWER = "what draws the viewer is different here. Use the command vf-tui, or vfgym.results.load_results(DIR), which reads results.jsonl"
 _DISPLAY = "there is no full-screen display. Use verifiers.utils.eval_utils: run_evaluations prints plain text"
 _HUB = "it asks the hosted hub of environments. Use vf-install with a directory, a wheel or an sdist"
 _GEPA = "it is a part of how verifiers itself calls GEPA. Use the command vf-gepa, or verifiers.gepa.optimize_prompt"

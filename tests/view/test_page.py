@@ -147,3 +147,7 @@ def test_the_command_writes_a_page_and_opens_nothing(tmp_path: Path) -> None:
     run, file = write_run(tmp_path / "run", [row()]), tmp_path / "page.html"
     done = run_module("vfgym", "view", str(run), "--html", str(file), "--json")
     assert json.loads(done.stdout) == {"path": str(file), "bytes": file.stat().st_size, "runs": [str(run)]}
+    without = run_module("vfgym", "view", str(run), exit_code=2)
+    assert without.stdout == ""
+    assert "--html FILE" in without.stderr
+    assert without.stderr.count("\n") == 1

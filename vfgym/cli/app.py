@@ -254,14 +254,21 @@ def score(
 @app.command("view")
 def view(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs.")],
-    html: Annotated[Path, typer.Option("--html", metavar="FILE", help="Write one self-contained page of HTML, and open nothing.")],
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page of HTML, and open nothing.")
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Look at runs: every conversation, rewards, failures, several runs side by side, as a page of HTML."""
-    from vfgym.cli.view import write_html
+    """Look at runs: every conversation, rewards, failures, several runs side by side; in the terminal, or as a page of HTML."""
+    from vfgym.cli.view import open_viewer, write_html
 
-    write_html(runs, html, as_json=as_json)
+    if html is not None:
+        write_html(runs, html, as_json=as_json)
+    elif as_json:
+        raise ConfigurationError("--json says what --html wrote: give --html FILE too")
+    else:
+        open_viewer(runs)
 
 
 cache_app = typer.Typer(help="Show what the cache of models' answers holds (`vfgym eval --cache`).", rich_markup_mode=None)

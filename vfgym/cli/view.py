@@ -1,11 +1,13 @@
-"""``vfgym view``: runs as a page of HTML."""
+"""``vfgym view``: runs as a page of HTML, or in the terminal."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from vfgym.cli.conventions import print_json
+from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
 
 
@@ -23,3 +25,17 @@ def write_html(runs: Sequence[Path], file: Path, *, as_json: bool = False) -> No
         print_json({"path": str(written), "bytes": size, "runs": [str(run) for run in runs]})
     else:
         echo(f"{written}: {size / 1e6:.2f} MB, open it in a browser", to_stderr=True)
+
+
+def open_viewer(runs: Sequence[Path]) -> None:
+    """Show some runs in the terminal until the user leaves.
+
+    Raises:
+        ConfigurationError: If there is no terminal.
+        vfgym.results.ResultsError: If a run cannot be read.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigurationError("vfgym view needs a terminal: write a page with --html FILE instead")
+    from vfgym.view.terminal import RunViewer
+
+    RunViewer(runs).run()

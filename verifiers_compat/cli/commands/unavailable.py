@@ -12,10 +12,6 @@ from vfgym.output.terminal import echo
 
 REASONS: Mapping[str, str] = {
     "vf-build": "images of OpenEnv projects are not built here yet; `docker build` in the project's directory makes one",
-    "vf-tui": (
-        "there is no viewer of results yet; vfgym.results.load_results(DIR) reads the results.jsonl of a run, and"
-        " summarize(DIR) computes its statistics"
-    ),
 }
 """Why each command does not exist."""
 
@@ -27,4 +23,3 @@ def refuse(command: str) -> NoReturn:
 
 
 build = functools.partial(refuse, "vf-build")
-tui = functools.partial(refuse, "vf-tui")

@@ -1,0 +1,92 @@
+"""The viewer in the terminal, driven by keys: what it shows of a run, and of one that grows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.view.runs import failed_row, rich_row, row, write_run
+from vfgym.results import ResultsError
+
+pytest.importorskip("textual", reason="needs the extra view")
+
+from textual.widgets import DataTable, Static
+
+from vfgym.view.terminal import RunViewer
+
+
+@asynccontextmanager
+async def viewer_of(*runs: Path, width: int = 110) -> AsyncIterator[Any]:
+    async with RunViewer(runs).run_test(size=(width, 40)) as pilot:
+        await pilot.pause()
+        yield pilot
+
+
+def text_of(pilot: Any, selector: str) -> str:
+    return str(pilot.app.query_one(selector, Static).content)
+
+
+def listed(pilot: Any) -> list[str]:
+    table = pilot.app.query_one(DataTable)
+    return [str(table.get_row_at(number)[0]) for number in range(table.row_count)]
+
+
+async def test_a_run_its_rollouts_and_a_conversation(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [rich_row(), failed_row()])
+    async with viewer_of(run) as pilot:
+        assert "2 of 2 rollouts, 2 tasks, 1 failed" in text_of(pilot, "#summary")
+        assert "1 by ModelError: ModelError('needle-in-error" in text_of(pilot, "#summary")
+        assert listed(pilot) == ["0.0", "1.0"]
+        for needle in ("system", "reasoning", "arguments", "tool"):
+            assert f"needle-in-{needle}" in text_of(pilot, "#messages")
+        await pilot.press("down")
+        assert "failed: ModelError" in text_of(pilot, "#messages")
+
+
+async def test_turns_filters_and_runs_by_keys(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one", [rich_row(), failed_row(), row(2)])
+    other = write_run(tmp_path / "other", [row(7)])
+    async with viewer_of(one, other) as pilot:
+        await pilot.press("right", "right")
+        assert "turn 2 of 2" in text_of(pilot, "#messages")
+        assert "needle-in-system" not in text_of(pilot, "#messages")
+        await pilot.press("escape", "f")
+        assert listed(pilot) == ["1.0"]
+        await pilot.press("f", "slash", *"needle-in-reasoning", "enter")
+        assert listed(pilot) == ["0.0"]
+        await pilot.press("escape")
+        assert listed(pilot) == ["0.0", "1.0", "2.0"]
+        await pilot.press("r")
+        assert listed(pilot) == ["7.0"]
+
+
+async def test_a_run_that_grows_is_read_again(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row()])
+    async with viewer_of(run) as pilot:
+        with (run / "results.jsonl").open("a") as file:
+            file.write(json.dumps(row(1)) + "\n" + json.dumps(row(2))[:40])  # the last one is being written
+        pilot.app._reload()
+        await pilot.pause()
+        assert listed(pilot) == ["0.0", "1.0"]
+        (run / "results.jsonl").unlink()
+        pilot.app._reload()
+        assert listed(pilot) == ["0.0", "1.0"]
+
+
+async def test_what_a_model_wrote_does_not_work_the_terminal(tmp_path: Path) -> None:
+    said = "\x1b[2J[bold red]not markup[/]"
+    run = write_run(tmp_path / "run", [row(completion=[{"role": "assistant", "content": said}], stop_condition="[red]\x1b")])
+    async with viewer_of(run, width=45) as pilot:
+        assert "\\x1b[2J[bold red]not markup[/]" in text_of(pilot, "#messages")
+        lists = pilot.app.query_one("#lists")
+        assert lists.has_class("narrow")
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="cannot read"):
+        RunViewer([tmp_path])
