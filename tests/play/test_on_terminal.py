@@ -72,11 +72,14 @@ def test_ctrl_d_asks_once_and_leaves_a_saved_game_behind(directory: Path) -> Non
     assert (row["stop_condition"], row["is_completed"], answers(row)) == ("quit", False, ["up"])
 
 
-def test_ctrl_c_and_a_terminal_that_hangs_up_leave_a_saved_game_behind(directory: Path) -> None:
-    seen = play_on_terminal(GAME, "--seed", "1", keys=["up\n", CTRL_C])
-    assert seen.exit_code == 130, seen.text
+@pytest.mark.parametrize("keys", [["up\n", CTRL_C], ["up\n"]], ids=["Ctrl-C", "closed"])
+def test_ctrl_c_and_a_terminal_that_is_closed_leave_a_saved_game_behind(keys: list[str], directory: Path) -> None:
+    seen = play_on_terminal(GAME, "--seed", "1", keys=keys)
+    if CTRL_C in keys:
+        assert seen.exit_code == 130, seen.text
     assert "Traceback" not in seen.text
-    assert answers(saved_row(directory)) == ["up"]
+    row = saved_row(directory)
+    assert (row["stop_condition"], answers(row)) == ("quit", ["up"])
 
 
 def test_ctrl_c_takes_back_the_move_that_a_model_thinks_about(directory: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import secrets
+import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +22,7 @@ from vfgym.cli.environments import make_environment
 from vfgym.cli.eval import Models
 from vfgym.errors import ConfigurationError, ResetNeeded, UnknownArgument
 from vfgym.play import Game, Recording, SavedGame, Screen, Session
+from vfgym.play.game import QUIT
 from vfgym.wrappers.games.multiplayer import SELF
 
 _MODEL, _HUMAN, _OPPONENTS = "model:", "human", "opponents"
@@ -83,7 +87,8 @@ def _play(settings: PlaySettings, env: gym.Env[Any, Any], recording: Recording |
     with SavedGame(game, env_id=settings.env_id, env_args=_args_as_data(settings), output_dir=settings.output_dir) as saved:
         screen.say(f"{settings.env_id}, seed {seed}. Type an answer in one line; /help shows what else you can do.\n")
         try:
-            Session(game, screen).play()
+            with _ending_as_ctrl_c():
+                Session(game, screen).play()
         except KeyboardInterrupt:
             code = Exit.INTERRUPTED
             _leave(game)
@@ -92,17 +97,28 @@ def _play(settings: PlaySettings, env: gym.Env[Any, Any], recording: Recording |
             screen.say_as_is(f"the game so far is saved in {saved.path}")
             raise
         row = saved.write()
-    if recording is not None:
-        recording.save()
-    if row["stop_condition"] == "quit":
+    if row["stop_condition"] == QUIT:
         screen.say("You left before the end; the game is saved unfinished.")
     screen.say_as_is(f"saved in {saved.path}")
     if recording is not None:
+        recording.save()
         screen.say_as_is(f"recorded in {recording.file}")
     if settings.as_json:
         told = ("reward", "stop_condition", "is_completed", "is_truncated", "seed")
         print_json({"path": str(saved.path), **{name: row[name] for name in told}})
     return code
+
+
+@contextlib.contextmanager
+def _ending_as_ctrl_c() -> Iterator[None]:
+    """Let a terminal that is closed, or somebody who ends the process, leave the game as Ctrl-C does: it is saved."""
+    signals = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
+    before = [signal.signal(each, signal.default_int_handler) for each in signals]
+    try:
+        yield
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
 
 
 def _leave(game: Game) -> None:
