@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,36 @@ def test_ctrl_c_takes_back_the_move_that_a_model_thinks_about(directory: Path) -
     assert answers(results["outputs"][0]) == ["[0]"]
     assert results["metadata"]["env_args"]["opponents"] == "model:m"
     assert results["outputs"][0]["stop_condition"] == "quit"
+
+
+def test_a_step_that_is_broken_off_and_cannot_be_taken_back_is_an_error_of_the_row(directory: Path) -> None:
+    (directory / "slow.py").write_text(SLOW)
+    seen = play_on_terminal("slow:Slow-v0", keys=["a\n"], on_open=lambda press: threading.Timer(0, press_when_slow, [press]).start())
+    assert seen.exit_code == 130, seen.text
+    (path,) = directory.glob("outputs/evals/*/*")
+    (row,) = load_results(path)["outputs"]
+    assert (row["error"]["error"], row["failed"], len(row["trajectory"])) == ("KeyboardInterrupt", True, 1)
+
+
+def press_when_slow(press: Callable[[str], object]) -> None:
+    while not Path("is_slow").exists():
+        time.sleep(0.01)
+    press(CTRL_C)
+
+
+SLOW = """
+import asyncio, gymnasium, pathlib, vfgym
+
+class Slow(vfgym.MultiTurnEnv):
+    can_go_back = False
+
+    async def env_response(self, messages, state):
+        pathlib.Path("is_slow").touch()
+        await asyncio.sleep(200)
+
+gymnasium.register("Slow-v0", lambda **arguments: Slow(dataset=[{"question": "?"}], **arguments))
+"""
+"""An environment that is slow to answer, and cannot go back."""
 
 
 def test_two_people_play_at_one_terminal(directory: Path) -> None:

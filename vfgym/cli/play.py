@@ -20,7 +20,7 @@ from vfgym.aio.background import run_to_end
 from vfgym.cli.conventions import Exit, print_json
 from vfgym.cli.environments import make_environment
 from vfgym.cli.eval import Models
-from vfgym.errors import ConfigurationError, ResetNeeded, UnknownArgument
+from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.play import Game, Recording, SavedGame, Screen, Session
 from vfgym.play.game import QUIT
 from vfgym.wrappers.games.multiplayer import SELF
@@ -83,20 +83,23 @@ def _play(settings: PlaySettings, env: gym.Env[Any, Any], recording: Recording |
     screen = Screen(to_stderr=settings.as_json)
     seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
     game = Game(env, seed, is_strict=settings.is_strict, recording=recording)
-    code, row = Exit.GOOD, None
+    code, failure = Exit.GOOD, None
     with SavedGame(game, env_id=settings.env_id, env_args=_args_as_data(settings), output_dir=settings.output_dir) as saved:
         screen.say(f"{settings.env_id}, seed {seed}. Type an answer in one line; /help shows what else you can do.\n")
         try:
             with _ending_as_ctrl_c():
                 Session(game, screen).play()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interruption:
             code = Exit.INTERRUPTED
-            _leave(game)
+            if game.return_after_break():
+                game.quit()
+            else:  # a step was broken off that cannot be taken back
+                failure = interruption
         except Exception as error:
             saved.write(error)
             screen.say_as_is(f"the game so far is saved in {saved.path}")
             raise
-        row = saved.write()
+        row = saved.write(failure)
     if row["stop_condition"] == QUIT:
         screen.say("You left before the end; the game is saved unfinished.")
     screen.say_as_is(f"saved in {saved.path}")
@@ -119,14 +122,6 @@ def _ending_as_ctrl_c() -> Iterator[None]:
     finally:
         for each, handler in zip(signals, before, strict=True):
             signal.signal(each, handler)
-
-
-def _leave(game: Game) -> None:
-    """End a game at Ctrl-C: where its last step was broken off, as it stood before."""
-    if game.return_after_break():
-        game.quit()
-    else:
-        raise ResetNeeded(f"Ctrl-C broke off a step of the environment, so the game is lost: {game.why_no_undo}")
 
 
 def _check_terminal() -> None:
