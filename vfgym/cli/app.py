@@ -292,6 +292,24 @@ def clear_cache(as_json: AsJson = False, debug: Debug = False) -> None:
     cache.clear_cache(as_json=as_json)
 
 
+@app.command("export")
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run; it stays as it is.")],
+    to: Annotated[
+        Literal["parquet", "csv", "hf", "sft", "preference"],
+        typer.Option("--to", help="Tables, a Hugging Face data set, or examples for training."),
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="PATH", help="What is written; named like the run here.")] = None,
+    min_reward: Annotated[float | None, typer.Option("--min-reward", help="For sft and preference: the lowest reward.")] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write the rollouts of a run in a form that other programs read."""
+    from vfgym.cli.export import export_run
+
+    raise typer.Exit(export_run(run, to, output, min_reward, as_json=as_json))
+
+
 @app.command("sandboxes")
 def sandboxes(
     as_json: AsJson = False,

@@ -9,6 +9,7 @@ from typing import Any
 
 from vfgym.results.comparison import Comparison, compare
 from vfgym.results.dataset import push_to_hub, results_dataset
+from vfgym.results.export import Exported, export
 from vfgym.results.files import ResultsError, ResultsWriter
 from vfgym.results.fingerprints import fingerprint_of
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs, Run, VersionInfo
@@ -22,6 +23,7 @@ __all__ = [
     "Comparison",
     "EarlierRun",
     "ErrorInfo",
+    "Exported",
     "GenerateMetadata",
     "GenerateOutputs",
     "ProcessedOutputs",
@@ -32,6 +34,7 @@ __all__ = [
     "Slot",
     "VersionInfo",
     "compare",
+    "export",
     "find_incomplete",
     "fingerprint_of",
     "load_results",
