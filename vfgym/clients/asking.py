@@ -2,7 +2,7 @@
 
 Every `vfgym.Client` is asked through `accounted`. Where limits hold, a request is refused when one is used up, and counted before its
 answer is used. Where a run has a cache, an answer that it holds is not asked for again. Where a run's provider is busy, fewer requests
-are under way at once. Where none of that is in force, a request costs two look-ups more.
+are under way at once. Where none of that is in force, a request costs three look-ups more.
 """
 
 from __future__ import annotations
