@@ -389,7 +389,7 @@ class limit:  # noqa: N801 (a context manager, which reads as a function: `with 
     """Limit what models are asked for inside a ``with`` or an ``async with``.
 
     A request that would begin where a limit is used up raises `vfgym.errors.LimitReached` instead; one that is under way when the time
-    is over is given up. SpendingLimits nest: each holds for what is asked inside it. Two blocks of one object at once are not possible.
+    is over is given up. Limits nest: each holds for what is asked inside it. Two blocks of one object at once are not possible.
 
     >>> with limit(tokens=1000) as spending:
     ...     pass
