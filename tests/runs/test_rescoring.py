@@ -12,7 +12,7 @@ import gymnasium as gym
 import pytest
 
 import vfgym.results
-from vfgym import Rubric, SingleTurnEnv, State, ToolEnv, evaluate, reward
+from vfgym import Client, JudgeRubric, Response, Rubric, SingleTurnEnv, State, ToolEnv, evaluate, reward
 from vfgym.cli.conventions import Exit
 from vfgym.cli.score import load_rubric, score_run
 from vfgym.errors import ConfigurationError
@@ -288,6 +288,41 @@ def test_a_broken_row_in_the_middle_is_named_and_nothing_is_written(tmp_path: Pa
     with pytest.raises(ResultsError, match=r"line 1 of .* is not a rollout"):
         score_run(tmp_path / "run", f"{rubrics}:strict", tmp_path / "out", as_json=True)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_was_scored_again_is_not_gone_on_with(tmp_path: Path, rubrics: str) -> None:
+    """Its rows and new ones would have been scored by different rubrics."""
+    played(single(Rubric(length)), results_path=tmp_path / "run", num_examples=3)
+    score_run(tmp_path / "run", f"{rubrics}:strict", tmp_path / "out", as_json=True)
+    (path,) = (tmp_path / "out").glob("evals/*/*")
+    before = (path / ROWS).read_bytes()
+    with pytest.raises(ConfigurationError, match="its scored_again is True"):
+        played(single(Rubric(length)), results_path=path, resume=True)
+    assert (path / ROWS).read_bytes() == before
+
+
+class Scripted(Client):
+    """A judge that says yes of answers in which there is a 2."""
+
+    asked = 0
+
+    async def get_response(self, prompt: Any, model: Any, tools: Any = None, sampling_args: Any = None, **kwargs: Any) -> Response:
+        Scripted.asked += 1
+        text = "yes" if "2" in str(prompt[-1]["content"]).rpartition("Response")[2] else "no"
+        return Response(id="1", created=0, model="judge", usage={"prompt_tokens": 7, "completion_tokens": 1}, message=text)
+
+
+async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
+    return float("yes" in await judge(prompt, completion, answer, state))
+
+
+def test_judges_are_asked_anew_and_their_tokens_are_counted() -> None:
+    old = played(single(JudgeRubric(judged, judge_client=Scripted())))
+    Scripted.asked = 0
+    scored = vfgym.results.score(old, JudgeRubric(judged, judge_client=Scripted()))
+    assert Scripted.asked == 12
+    assert_equal(scored, old)
+    assert_equal(vfgym.results.score(old, Rubric(exact)), played(single(Rubric(exact))))
 
 
 @pytest.mark.exhaustive

@@ -70,6 +70,8 @@ class GenerateMetadata(Summary):
     """Money that its rollouts cost; None where it is not known."""
     path_to_save: Path | None
     """Where the files are; not written to disk."""
+    scored_again: NotRequired[bool]
+    """Whether the rows are those of another run, scored again with another rubric, where they are."""
     both_seats: NotRequired[bool]
     """Whether each game was played from both seats, where it was: `rollouts_per_example` counts both."""
 

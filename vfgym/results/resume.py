@@ -35,6 +35,9 @@ SAME_SETTINGS = (
 )
 """Metadata in which a run must agree with one that it goes on with."""
 
+_WITHOUT_MENTION: Mapping[str, Any] = {"both_seats": False, "scored_again": False}
+"""What is true of a run whose metadata say nothing else. One that was scored again is not gone on with: its rubric is another one."""
+
 _SAID_ANYWAY: Mapping[str, Mapping[str, Any]] = {"sampling_args": {"n": 1, "extra_body": {}}}
 """What some writers add to a setting, and changes nothing."""
 
@@ -238,8 +241,8 @@ def find_differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, A
     """
     if metadata.get("base_url"):  # older versions did not say more of whether a model was asked
         metadata = {"is_model": True, **metadata}
-    metadata = {"both_seats": False, **metadata}
-    for name in SAME_SETTINGS:
+    metadata, settings = {**_WITHOUT_MENTION, **metadata}, {**_WITHOUT_MENTION, **settings}
+    for name in (*SAME_SETTINGS, "scored_again"):
         if name in metadata and name in settings and _comparable(name, metadata[name]) != _comparable(name, settings[name]):
             return name
     return None
@@ -269,7 +272,7 @@ def check_settings(path: str | Path, metadata: Mapping[str, Any], settings: Mapp
     """
     name = find_differing_setting(metadata, settings)
     if name is not None:
-        before, now = redact_data([metadata.get(name), settings[name]])
+        before, now = redact_data([metadata.get(name, False), settings.get(name, False)])
         raise ConfigurationError(
             f"cannot resume {path}: its {name} is {before!r}, and this run's is {now!r}. Give the same, or choose another directory"
         )
@@ -404,7 +407,7 @@ def _why_not(path: Path, metadata: Mapping[str, Any], settings: Mapping[str, Any
     """Return why a run cannot be resumed with these settings; None if it can."""
     name = find_differing_setting(metadata, settings)
     if name is not None:
-        return f"its {name} is {redact_data(metadata[name])!r}, not {redact_data(settings[name])!r}"
+        return f"its {name} is {redact_data(metadata.get(name, False))!r}, not {redact_data(settings.get(name, False))!r}"
     most = settings.get("num_examples", -1)
     if -1 < most < metadata["num_examples"]:
         return f"its num_examples is {metadata['num_examples']}, and {most} are asked for: ask for at least as many"

@@ -112,7 +112,7 @@ async def _score(results: GenerateOutputs, rubric: Rubric, env: str | EnvSpec | 
     if of == "counted_reward":
         settle(outputs)
     statistics = statistics_of(outputs, metadata["rollouts_per_example"], metadata["pass_threshold"], of=of)
-    return {"outputs": outputs, "metadata": cast(Any, {**metadata, **statistics, "path_to_save": None})}
+    return {"outputs": outputs, "metadata": cast(Any, {**metadata, **statistics, "path_to_save": None, "scored_again": True})}
 
 
 def _was_scored(row: Mapping[str, Any]) -> bool:
@@ -328,12 +328,11 @@ class _Scorer:
         changed["return"] = 0.0 if failure is not None else ended.seen_return
         if "counted_reward" in row:
             changed["counted_reward"] = self._failure_reward(row) if failed else reward
-        if row.get("token_usage"):
-            changed["token_usage"] = {name: count for name, count in row["token_usage"].items() if not name.startswith("judge_")}
-        judges = state["usage_tracker"].judges
-        if judges.requests:
-            counts = {f"judge_{name}": getattr(judges, name) for name in ("input_tokens", "output_tokens", "requests")}
-            changed["token_usage"] = {**changed.get("token_usage", {}), **counts}
+        usage = _usage(row, state)
+        if usage:
+            changed["token_usage"] = usage
+        else:
+            row = RolloutOutput({name: value for name, value in row.items() if name != "token_usage"})
         if not _are_equal(row.get("return", row["reward"]), row["reward"]):
             self._note_wrapped()
         new = _in_order(row, changed, dict.get(state, "metrics_errors"), self._columns)
@@ -406,6 +405,15 @@ def _names_asked_for(rubric: Rubric) -> frozenset[str]:
     if any(function.when == "step" and "state" in function.plan.names for function in functions):
         names.add(STATE_OF_TURN)
     return frozenset(names)
+
+
+def _usage(row: Mapping[str, Any], state: State) -> dict[str, float]:
+    """Return the tokens of a row, with those of the judges that scored it now."""
+    usage = {name: count for name, count in (row.get("token_usage") or {}).items() if not name.startswith("judge_")}
+    judges = state["usage_tracker"].judges
+    if judges.requests:
+        usage |= {f"judge_{name}": getattr(judges, name) for name in ("input_tokens", "output_tokens", "requests")}
+    return usage
 
 
 def _broke_off(row: Mapping[str, Any]) -> bool:
