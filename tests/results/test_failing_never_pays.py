@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import vfgym
 from vfgym import Rubric, SingleTurnEnv
-from vfgym.cli.eval import _print_comparison
+from vfgym.cli.eval_report import print_rewards
 from vfgym.messages import Message, UserMessage
 from vfgym.results import GenerateOutputs, load_results, summarize
 from vfgym.results.statistics import pass_all, pass_at
@@ -155,7 +155,7 @@ def check_table(
         if env.failure_reward is None:
             assert (mean is None) == (metadata["num_failed"] > 0)
     capsys.readouterr()
-    _print_comparison(table)
+    print_rewards(table)
     header, *lines = capsys.readouterr().out.splitlines()
     cells = [re.split(r" {2,}", line) for line in lines[: len(table)]]
     places = [row[0] for row in cells]

@@ -37,9 +37,6 @@ def _show_tracebacks(context: typer.Context, is_asked: bool) -> bool:
     return is_asked
 
 
-_NUM_EXAMPLES = 20
-"""Tasks that ``vfgym eval`` plays where it is not said how many."""
-
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="A registered id, such as reasoning-gym/leg_counting-v0.")]
 EnvArgs = Annotated[str, typer.Option("--env-args", metavar="JSON", help="Arguments of the environment, as JSON: '{\"max_turns\": 5}'.")]
 OutputDir = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Results go to a new directory below DIR/evals.")]
@@ -75,6 +72,16 @@ StateColumns = Annotated[
     typer.Option("--state-column", "-C", metavar="NAME", help="An item of the state to save in each row; repeatable."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in PATH, or with the newest such run that is not finished.")]
+Evaluated = Annotated[str, typer.Argument(metavar="ID|FILE.toml", help="A registered id, or a file that names several evaluations.")]
+Vary = Annotated[
+    list[str] | None,
+    typer.Option("--vary", metavar="NAME=A,B", help="Values of an argument of the environment, each played; repeatable: all combinations."),
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option("--select", metavar="PATTERN", help="Play runs whose title (see --dry-run) has this part, or fits '*a*b*'; repeatable."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be played; ask and write nothing.")]
 Isolate = Annotated[
     bool, typer.Option("--isolate", help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds.")
 ]
@@ -140,12 +147,13 @@ def info(env_id: EnvId, env_args: EnvArgs = "{}", debug: Debug = False) -> None:
 
 @app.command("eval")
 def evaluate(
-    env_id: EnvId,
+    context: typer.Context,
+    target: Evaluated,
     # An option with a value that may be left out: typer 0.29 has none, so the value is an argument of its own.
     path: ResumedPath = None,
     *,
-    agent: Agents = None,
-    model: ModelNames = None,
+    agents: Agents = None,
+    models: ModelNames = None,
     provider: Provider = None,
     base_url: Annotated[str | None, typer.Option("--base-url", "-b", metavar="URL", help="Where the models are, as a URL.")] = None,
     api_key_var: ApiKeyVar = None,
@@ -172,27 +180,44 @@ def evaluate(
     cache: CacheOption = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unexpected exception.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
+    vary: Vary = None,
+    select: Select = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Let agents and models play an environment's evaluation tasks, and compare them."""
-    from vfgym.cli.eval import EvalSettings, Models, compare_agents
+    from vfgym.cli.eval import EvalCommand, run_evaluations
+    from vfgym.cli.evaluations import read_evaluations
     from vfgym.limits import RolloutLimits, SpendingLimits
 
-    ids = _parse_ids(example_ids)
-    settings = EvalSettings(
-        env_id=env_id,
-        env_args=_parse_object(env_args),
-        num_examples=(-1 if ids else _NUM_EXAMPLES) if num_examples is None else num_examples,
-        rollouts_per_example=rollouts_per_example,
-        max_concurrent=max_concurrent,
-        seed=seed,
-        split=split,
-        example_ids=ids,
-        both_seats=both_seats,
-        max_retries=max_retries,
-        state_columns=state_columns or (),
+    options = {
+        "agents": agents or [],
+        "models": models or [],
+        "provider": provider,
+        "base_url": base_url,
+        "api_key_var": api_key_var,
+        "client_type": client_type,
+        "sampling_args": _parse_object(sampling_args, "--sampling-args"),
+        "num_examples": num_examples,
+        "rollouts_per_example": rollouts_per_example,
+        "max_concurrent": max_concurrent,
+        "seed": seed,
+        "split": split,
+        "example_ids": _parse_ids(example_ids),
+        "both_seats": both_seats,
+        "max_retries": max_retries,
+        "state_columns": state_columns or [],
+        "env_args": _parse_object(env_args),
+        "isolate": isolate,
+    }
+    given = [name for name in options if _is_given(context, name)]
+    command = EvalCommand(
+        variations=vary or (),
+        patterns=select or (),
+        is_dry_run=dry_run,
+        as_json=as_json,
         output_dir=None if no_save else output_dir,
-        isolate=isolate,
         strict=strict,
         resume=resume,
         resumed_path=path,
@@ -201,16 +226,9 @@ def evaluate(
         limits_each=RolloutLimits.parse(limit_each or (), "--limit-each"),
         prices=prices,
         cache=cache,
+        plot=plot,
     )
-    models = Models(
-        names=model or (),
-        provider=provider,
-        base_url=base_url,
-        api_key_var=api_key_var,
-        client_type=client_type,
-        sampling_args=_parse_object(sampling_args, "--sampling-args"),
-    )
-    raise typer.Exit(compare_agents(settings, agent or (), models, plot))
+    raise typer.Exit(run_evaluations(read_evaluations(target, options, given), command))
 
 
 @app.command("check")
@@ -401,6 +419,12 @@ def serve_model(
         port=port,
     )
     serve(server)
+
+
+def _is_given(context: typer.Context, option: str) -> bool:
+    """Say whether an option was given, and does not have its default."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _parse_object(text: str, option: str = "--env-args") -> dict[str, Any]:

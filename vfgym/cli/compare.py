@@ -37,19 +37,20 @@ def print_comparison(runs: Sequence[Path], *, as_json: bool) -> Exit:
 
 def _run_cells(place: int, run: ComparedRun) -> list[str]:
     counts = (run["examples"], run["rollouts"], run["errors"])
-    return [str(place), run["model"], _estimate(run["mean"], run["interval"]), *map(str, counts)]
+    return [str(place), run["model"], format_estimate(run["mean"], run["interval"]), *map(str, counts)]
 
 
 def _pair_cells(pair: ComparedPair) -> list[str]:
     return [
         f"{pair['b'] + 1} - {pair['a'] + 1}",
-        _estimate(pair["difference"], pair["interval"], sign="+"),
+        format_estimate(pair["difference"], pair["interval"], sign="+"),
         f"{pair['better']}/{pair['worse']}/{pair['equal']}",
         "/".join(map(str, pair["unpaired"])),
     ]
 
 
-def _estimate(mean: float | None, interval: list[float] | None, sign: str = "") -> str:
+def format_estimate(mean: float | None, interval: list[float] | None, sign: str = "") -> str:
+    """Return a mean with its interval, for a cell of a table."""
     if mean is None:
         return "-"
     return f"{mean:{sign}.3f}" + ("" if interval is None else f" ({interval[0]:{sign}.3f} to {interval[1]:{sign}.3f})")

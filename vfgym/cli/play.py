@@ -19,7 +19,7 @@ from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
 from vfgym.cli.conventions import Exit, print_json
 from vfgym.cli.environments import make_environment
-from vfgym.cli.eval import Models
+from vfgym.cli.evaluations import Models
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.play import Game, Recording, SavedGame, Screen, Session
 from vfgym.play.game import QUIT

@@ -347,7 +347,9 @@ def _match(lines: Sequence[ResultLine], slots: Sequence[Slot]) -> dict[Slot, Res
 # Finding a run to resume
 
 
-def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_errors: bool = False) -> Path | None:
+def find_incomplete(
+    folder: str | Path, settings: Mapping[str, Any], *, redo_errors: bool = False, or_finished: bool = False
+) -> Path | None:
     """Return the newest run that can be resumed and has something left to do; None if there is none.
 
     A run that is going on now is not counted. Where none is found, the log names the runs that have something left to do, and says
@@ -358,6 +360,7 @@ def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_err
         settings: Metadata that a run must agree in (see `SAME_SETTINGS`), and the ``num_examples`` that it may have at most;
             -1 for any number.
         redo_errors: Whether rollouts with an error count as left to do.
+        or_finished: Whether the newest run that fits is returned even if it has nothing left to do.
     """
     newest_first = sorted(Path(folder).glob(f"*/{METADATA}"), key=lambda file: file.stat().st_mtime, reverse=True)
     others: list[tuple[Path, str, dict[str, Any]]] = []
@@ -377,7 +380,7 @@ def find_incomplete(folder: str | Path, settings: Mapping[str, Any], *, redo_err
         except (KeyError, TypeError) as error:
             logger.warning("%s is passed over: its %s is not that of a run: %r", path, METADATA, error)
             continue
-        if len(rows) < total or (redo_errors and any(row["error"] is not None for row in rows)):
+        if or_finished or len(rows) < total or (redo_errors and any(row["error"] is not None for row in rows)):
             return path
     for path, reason, metadata in others:  # only now: it takes a while to count the rows of many runs
         _tell_what_is_left(path, reason, metadata)

@@ -188,11 +188,9 @@ async def aevaluate(
     on_progress: ProgressCallback | None = None,
 ) -> GenerateOutputs:
     """Let an agent play the evaluation tasks of an environment, on the running event loop (see `evaluate`)."""
-    num_examples = check_integer("num_examples", num_examples, "a positive integer, or -1 for no limit", least=1, or_all=True)
-    rollouts_per_example = check_integer("rollouts_per_example", rollouts_per_example, "a positive integer", least=1)
-    max_concurrent = check_integer("max_concurrent", max_concurrent, "a positive integer, or -1 for no limit", least=1, or_all=True)
-    max_retries = check_integer("max_retries", max_retries, "an integer from 0", least=0)
-    seed = check_integer("seed", seed, "an integer from 0", least=0)
+    num_examples, rollouts_per_example, max_concurrent, max_retries, seed = check_counts(
+        num_examples, rollouts_per_example, max_concurrent, max_retries, seed
+    )
     columns = _names("state_columns", state_columns)
     _check_resume(resume, redo_errors, results_path)
     given, agent = agent, as_agent(agent)
@@ -206,7 +204,9 @@ async def aevaluate(
         in_groups = _scores_in_groups(definition, independent_scoring)
         pairs = await bridge(find_pairs, definition, rollouts_per_example) if both_seats else None
         rollouts_per_example *= 1 if pairs is None else 2
-        inputs = await bridge(_inputs, definition, split, num_examples, rollouts_per_example, example_ids)
+        inputs = await bridge(find_inputs, definition, split, num_examples, rollouts_per_example, example_ids)
+        if num_examples > inputs.num_examples:
+            logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, inputs.num_examples)
         identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
         run = Run(
             **identity,
@@ -293,6 +293,23 @@ def _scores_in_groups(definition: ChatEnv, independent_scoring: bool | None) -> 
     return definition.requires_group_rollouts if independent_scoring is None else not independent_scoring
 
 
+def check_counts(
+    num_examples: Any, rollouts_per_example: Any, max_concurrent: Any, max_retries: Any, seed: Any
+) -> tuple[int, int, int, int, int]:
+    """Return the arguments of a run that count something, as ``int``.
+
+    Raises:
+        ConfigurationError: If one of them is not what it may be.
+    """
+    return (
+        check_integer("num_examples", num_examples, "a positive integer, or -1 for no limit", least=1, or_all=True),
+        check_integer("rollouts_per_example", rollouts_per_example, "a positive integer", least=1),
+        check_integer("max_concurrent", max_concurrent, "a positive integer, or -1 for no limit", least=1, or_all=True),
+        check_integer("max_retries", max_retries, "an integer from 0", least=0),
+        check_integer("seed", seed, "an integer from 0", least=0),
+    )
+
+
 def check_integer(name: str, value: Any, allowed: str, *, least: int, or_all: bool = False) -> int:
     """Return an argument that counts something as an ``int``, which NumPy's integers are not.
 
@@ -317,8 +334,14 @@ def _names(name: str, value: Any) -> list[str]:
     return names
 
 
-def _inputs(definition: ChatEnv, split: Any, num_examples: int, rollouts_per_example: int, example_ids: Iterable[int] | None) -> TaskInputs:
-    """Return what is played."""
+def find_inputs(
+    definition: ChatEnv, split: Any, num_examples: int, rollouts_per_example: int, example_ids: Iterable[int] | None
+) -> TaskInputs:
+    """Return what is played.
+
+    Raises:
+        ConfigurationError: If there is nothing to play, or no end of it, or ids do not fit.
+    """
     tasks = definition.tasks_of(split)
     if example_ids is not None:
         return TaskInputs(tasks, num_examples, rollouts_per_example, list(example_ids))
@@ -327,8 +350,6 @@ def _inputs(definition: ChatEnv, split: Any, num_examples: int, rollouts_per_exa
     available = len(tasks)
     if available == 0:
         raise ConfigurationError(f"{type(definition).__name__} has no tasks to evaluate: its dataset is empty")
-    if num_examples > available:
-        logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, available)
     inputs = TaskInputs(tasks, num_examples, rollouts_per_example)
     twice = next((id for id, times in Counter(example.example_id for example in inputs.examples()).items() if times > 1), None)
     if twice is not None:

@@ -1,0 +1,260 @@
+"""What ``vfgym eval`` prints of its runs: a table, how each compares with the first one, a plot, or JSON."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vfgym.cli.compare import format_estimate
+from vfgym.cli.conventions import print_json
+from vfgym.cli.sweeps import PlannedRun, as_text
+from vfgym.cli.table import print_table, wrap_text
+from vfgym.errors import ConfigurationError, MissingExtra
+from vfgym.output.terminal import echo
+from vfgym.results import GenerateMetadata, GenerateOutputs, compare
+from vfgym.results.comparison import ComparedPair
+from vfgym.results.files import metadata_as_written
+from vfgym.runs.inputs import TaskInputs
+from vfgym.state import UNREADABLE
+
+
+class FinishedRun(NamedTuple):
+    """A run that was played."""
+
+    plan: PlannedRun
+    results: GenerateOutputs
+
+
+# What would be played
+
+
+def print_plan(runs: Sequence[PlannedRun], inputs: Sequence[TaskInputs], *, as_json: bool) -> None:
+    """Print what runs would play."""
+    rollouts = sum(each.num_rollouts for each in inputs)
+    if as_json:
+        print_json({"runs": [_planned(run, each) for run, each in zip(runs, inputs, strict=True)], "rollouts": rollouts})
+        return
+    names = _varied_names(runs)
+    print_table(
+        ["environment", *names, "agent", "tasks", "rollouts"],
+        [
+            [run.settings.env_id, *_varied_cells(run, names), run.contestant.label, str(each.num_examples), str(each.num_rollouts)]
+            for run, each in zip(runs, inputs, strict=True)
+        ],
+    )
+    echo(wrap_text(f"{len(runs)} run(s), {rollouts} rollout(s) would be played; nothing was asked or written"))
+
+
+def _planned(run: PlannedRun, inputs: TaskInputs) -> dict[str, Any]:
+    return {
+        "title": run.title,
+        "env_id": run.settings.env_id,
+        "env_args": run.settings.env_args,
+        "model": run.contestant.name,
+        "is_model": run.contestant.config is not None,
+        "examples": inputs.num_examples,
+        "rollouts": inputs.num_rollouts,
+    }
+
+
+def _varied_names(runs: Sequence[PlannedRun]) -> list[str]:
+    return list(dict.fromkeys(name for run in runs for name in run.varied))
+
+
+def _varied_cells(run: PlannedRun, names: Sequence[str]) -> list[str]:
+    return [as_text(run.varied[name]) if name in run.varied else "-" for name in names]
+
+
+# What came out
+
+
+def print_runs(runs: Sequence[FinishedRun], *, as_json: bool) -> None:
+    """Print what came of runs, and how each compares with the first one of its environment."""
+    pairs = _compare_runs(runs)
+    if as_json:
+        print_json({"runs": list(map(_as_json, runs)), "pairs": pairs})
+    elif runs:
+        in_order = sorted(range(len(runs)), key=lambda place: runs[place].results["metadata"]["avg_reward"] is None)
+        if len({repr(run.plan.settings) for run in runs}) == 1:
+            print_rewards({run.plan.label: run.results for run in runs})
+        else:
+            _print_sweep([runs[place] for place in in_order], {pair["b"]: pair for pair in pairs}, in_order)
+        for place in in_order:
+            for line in _remarks(runs[place].results):
+                echo(f"{runs[place].plan.title}: {line}")
+        for pair in pairs:
+            echo(wrap_text(f"{runs[pair['b']].plan.title}: {pair['verdict']}"))
+
+
+def _as_json(run: FinishedRun) -> dict[str, Any]:
+    path = run.results["metadata"]["path_to_save"]
+    return {
+        "title": run.plan.title,
+        "path": None if path is None else str(path),
+        "rollouts": len(run.results["outputs"]),
+        **metadata_as_written(run.results["metadata"]),
+    }
+
+
+def _compare_runs(runs: Sequence[FinishedRun]) -> list[ComparedPair]:
+    """Return how each run compares with the first one of its environment."""
+    first: dict[str, int] = {}
+    pairs = []
+    for b, run in enumerate(runs):
+        a = first.setdefault(run.plan.settings.env_id, b)
+        if a != b:
+            pairs.append(_compare_pair(runs, a, b))
+    return pairs
+
+
+def _compare_pair(runs: Sequence[FinishedRun], a: int, b: int) -> ComparedPair:
+    one, other = _named(runs[a]), _named(runs[b])
+    try:
+        (pair,) = compare(one, other)["pairs"]
+    except ConfigurationError as error:
+        return {
+            "a": a,
+            "b": b,
+            "difference": None,
+            "interval": None,
+            "examples": 0,
+            "rollouts": 0,
+            "unpaired": [len(one["outputs"]), len(other["outputs"])],
+            "better": 0,
+            "worse": 0,
+            "equal": 0,
+            "distinguishable": False,
+            "needed": None,
+            "verdict": f"cannot be compared: {error}",
+        }
+    return {**pair, "a": a, "b": b}
+
+
+def _named(run: FinishedRun) -> GenerateOutputs:
+    """Return the results under the name that the run has among its like, for verdicts."""
+    return {"outputs": run.results["outputs"], "metadata": {**run.results["metadata"], "model": run.plan.label}}
+
+
+def _print_sweep(runs: Sequence[FinishedRun], pairs: dict[int, ComparedPair], places: Sequence[int]) -> None:
+    """Print a table of runs that did not all play the same, those of an environment beside each other."""
+    names = _varied_names([run.plan for run in runs])
+    environments = list(dict.fromkeys(run.plan.settings.env_id for run in runs))
+    rows = []
+    for place, (plan, result) in sorted(zip(places, runs, strict=True), key=lambda item: environments.index(item[1].plan.settings.env_id)):
+        difference = format_estimate(pairs[place]["difference"], pairs[place]["interval"], sign="+") if place in pairs else ""
+        cells = [plan.contestant.label, _mean(result["metadata"]), difference, _failed(result)]
+        rows.append([plan.settings.env_id, *_varied_cells(plan, names), *cells])
+    print_table(["environment", *names, "agent", "reward", "difference (95 %)", "failed"], rows)
+
+
+def print_rewards(results: Mapping[str, GenerateOutputs]) -> None:
+    """Print a table of runs that played the same, by who played; those without a mean stand last."""
+    in_order = dict(sorted(results.items(), key=lambda item: item[1]["metadata"]["avg_reward"] is None))
+    each = [result["metadata"] for result in results.values()]
+    metrics = list(dict.fromkeys(name for metadata in each for name in (*metadata["avg_metrics"], *metadata["metrics_errors"])))
+    ks = list(each[0]["pass_at_k"])
+    columns = ["agent", "reward", *metrics, *(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks), "failed", "seconds"]
+    rows = []
+    for label, result in in_order.items():
+        metadata = result["metadata"]
+        means = metadata["avg_metrics"]
+        rows.append(
+            [
+                label,
+                _mean(metadata),
+                *(f"{means[metric]:.3f}" if metric in means else "-" for metric in metrics),
+                *(f"{passes[k]:.3f}" for passes in (metadata["pass_at_k"], metadata["pass_all_k"]) for k in ks),
+                _failed(result),
+                f"{metadata['time']:.2f}",
+            ]
+        )
+    print_table(columns, rows)
+
+
+def _failed(result: GenerateOutputs) -> str:
+    return f"{result['metadata']['num_failed']}/{len(result['outputs'])}"
+
+
+def _mean(metadata: GenerateMetadata) -> str:
+    mean, error = metadata["avg_reward"], metadata["std_error"]
+    return "-" if mean is None else f"{mean:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
+def _remarks(result: GenerateOutputs) -> Iterator[str]:
+    """Give what there is to say of a run besides its numbers: what failed in it, and where it is."""
+    rows, metadata = result["outputs"], result["metadata"]
+    first_error = next((row["error"] for row in rows if row["error"] is not None), None)
+    if first_error is not None:
+        yield f"the first error is {first_error}"
+    unread = sum(row["stop_condition"] == UNREADABLE for row in rows)
+    if unread:
+        yield f"the answers of {unread} of {len(rows)} rollouts could not be read"
+    for function, count in metadata["metrics_errors"].items():
+        first = next(row["metrics_errors"][function] for row in rows if function in (row.get("metrics_errors") or ()))
+        yield f"reward function `{function}` failed in {count} of {len(rows)} rollouts: {first}"
+    if metadata["num_failed"]:
+        yield _what_failures_count_with(metadata, [row["counted_reward"] for row in rows if row["failed"]])
+    if metadata["cost"] is not None:
+        yield f"it cost {metadata['cost']:.4g}"
+    stopped_by = metadata["stopped_by"]
+    if stopped_by is not None:
+        total = metadata["num_examples"] * metadata["rollouts_per_example"]
+        yield (
+            f"stopped after {len(rows)} of {total} rollouts: the limit on {stopped_by['limit']} is used up"
+            f" ({stopped_by['used']:.6g} of {stopped_by['allowed']:.6g})"
+        )
+    if metadata["path_to_save"] is not None:
+        yield f"results in {metadata['path_to_save']}"
+
+
+def _what_failures_count_with(metadata: GenerateMetadata, counted: Sequence[float | None]) -> str:
+    if metadata["avg_reward"] is not None:
+        return f"failed rollouts count with {', '.join(f'{number:g}' for number in sorted(set(counted)))}"  # type: ignore[type-var]
+    finished = metadata["avg_reward_finished"]
+    others = "" if finished is None else f" (that of the others is {finished:.3f})"
+    return f"no mean{others}, since nothing says what a failed rollout counts with: make the environment with failure_reward=..."
+
+
+# Plots
+
+
+def check_plot(file: Path) -> None:
+    """Refuse a picture that could not be written, before anything is played for it.
+
+    Raises:
+        ConfigurationError: If it could not.
+        MissingExtra: If there is nothing to draw it with.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("plot", "--plot")
+    from matplotlib.figure import Figure
+
+    suffixes = Figure().canvas.get_supported_filetypes()
+    if file.suffix.removeprefix(".").lower() not in suffixes:
+        raise ConfigurationError(f"--plot cannot tell what kind of picture {file} is: give it one of the suffixes {', '.join(suffixes)}")
+    if not os.access(file.parent, os.W_OK):
+        raise ConfigurationError(f"--plot cannot write {file}: {file.parent} is not a directory that can be written")
+
+
+def draw(runs: Sequence[FinishedRun], file: Path) -> list[str]:
+    """Draw the means as bars, and return the titles of the runs without a mean. They have no bar, and the picture says so."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    drawn = {run.plan.title: run.results["metadata"] for run in runs if run.results["metadata"]["avg_reward"] is not None}
+    left_out = [run.plan.title for run in runs if run.plan.title not in drawn]
+    axes.bar(
+        list(drawn),
+        [metadata["avg_reward"] or 0.0 for metadata in drawn.values()],
+        yerr=[metadata["std_error"] or 0.0 for metadata in drawn.values()],
+        capsize=4,
+    )
+    axes.set(title=", ".join(dict.fromkeys(run.plan.settings.env_id for run in runs)), ylabel="mean reward ± standard error")
+    if left_out:
+        axes.set_xlabel(f"without a mean, since rollouts failed: {', '.join(left_out)}")
+    figure.savefig(file)
+    return left_out
