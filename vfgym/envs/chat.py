@@ -33,6 +33,7 @@ from vfgym.lifecycle import (
     run_cleanups,
 )
 from vfgym.messages import MESSAGE_TYPES, Message, MessageTypes, Response, as_messages
+from vfgym.output.html import html_table
 from vfgym.output.pictures import Picture
 from vfgym.output.redaction import with_secrets
 from vfgym.overrides import check_hooks, find_put_on, find_replaced, hook, inline_hook, items_of, kind_of, warn_of_hidden
@@ -586,6 +587,18 @@ class ChatEnv(EpisodeSeat):
         self.rubric = self._joined_rubrics = RubricGroup([*beside, rubric])
         if rubric.has_teardown:
             register_teardown(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what the environment is, told without asking its dataset for anything."""
+        name = self.spec.id if self.spec is not None else self.env_id
+        facts: list[tuple[str, object]] = [
+            ("class", type(self).__name__),
+            ("arguments", self.env_args),
+            ("system prompt", self.system_prompt),
+            ("tools", "\n".join(f"{tool.name}: {tool.description}" for tool in self.tool_defs)),
+            ("rewards and metrics", ", ".join(self.rubric.metric_names)),
+        ]
+        return html_table(name or type(self).__name__, (), [fact for fact in facts if fact[1]])
 
     def _close(self) -> Steps[None]:
         yield from run_each([super()._close(), self._tear_down()])

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 from vfgym.errors import InvalidMessage
 from vfgym.messages.frozen import Field, FrozenDict
 from vfgym.messages.tool_calls import ToolCall, as_tool_call, fields_of, short
+from vfgym.output.html import html_image, html_lines, html_text
 
 T = TypeVar("T")
 
@@ -135,6 +136,14 @@ class Message(FrozenDict):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.items() if key != 'role')})"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: each field, pictures drawn."""
+        role = self["role"]
+        content = self.get("content")
+        said = [_part_html(part, role) for part in content] if isinstance(content, list) else [html_lines(content)] if content else []
+        rest = [html_lines(f"{name}: {value}") for name, value in self.items() if name not in ("role", "content")]
+        return f"<div><strong>{html_text(role)}</strong>{''.join(said + rest)}</div>"
+
     def replace(self, **changes: Any) -> Self:
         """Return a copy with fields changed; a field set to ``None`` is left out.
 
@@ -160,6 +169,15 @@ class Message(FrozenDict):
 
     def _validate_field(self, key: str, value: Any) -> Any:
         return self._held(value)
+
+
+def _part_html(part: Mapping[str, Any], role: str) -> str:
+    """Return a part of a content as a notebook shows it."""
+    image = part.get("image_url")
+    url = image.get("url") if isinstance(image, Mapping) else None
+    if isinstance(url, str):
+        return html_image(url, f"an image in a message of the {role}")
+    return html_lines(part.get("text", part))
 
 
 _set_converted = Message.__dict__["_converted"].__set__  # the slot itself: assignment is refused

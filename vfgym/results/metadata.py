@@ -12,11 +12,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from vfgym.errors import LimitFacts
 from vfgym.output.redaction import redact_data, redact_url
 from vfgym.results.counting import MeanOf
+from vfgym.results.outputs import RunOutputs
 from vfgym.results.rows import RolloutOutput, row_order
 from vfgym.results.spending import cost_of
 from vfgym.results.statistics import Summary, statistics_of
@@ -124,7 +125,7 @@ class Run:
     def outputs(self, rows: Sequence[RolloutOutput]) -> GenerateOutputs:
         """Return what the run has given so far: its rows in order, and the metadata with their statistics."""
         rows = sorted(rows, key=row_order)
-        return {"outputs": rows, "metadata": self.metadata(rows)}
+        return cast(GenerateOutputs, RunOutputs(outputs=rows, metadata=self.metadata(rows)))
 
     def metadata(self, rows: Sequence[RolloutOutput]) -> GenerateMetadata:
         """Return what the run is, without secrets, and the statistics of what it has given so far."""

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, cast
 
 from vfgym.messages import Message, MessageTypes, ResponseMessage, as_messages, as_tool_call
 from vfgym.results.files import METADATA, ROWS, ResultsError
-from vfgym.results.metadata import GenerateMetadata, GenerateOutputs
+from vfgym.results.metadata import GenerateOutputs
+from vfgym.results.outputs import RunOutputs
 from vfgym.results.plain_json import read_number
 from vfgym.results.rows import STANDARD_KEYS, ErrorInfo, RolloutOutput, row_order
 from vfgym.results.statistics import with_statistics
@@ -68,7 +69,7 @@ def load_results(path: str | Path) -> GenerateOutputs:
     file = read_rows(path, metadata)
     report_cut(path, file)
     outputs = sorted((line.row for line in file.lines), key=row_order)
-    return {"outputs": outputs, "metadata": cast(GenerateMetadata, {**metadata, "path_to_save": path})}
+    return cast(GenerateOutputs, RunOutputs(outputs=outputs, metadata={**metadata, "path_to_save": path}))
 
 
 def read_metadata(path: Path) -> dict[str, Any]:

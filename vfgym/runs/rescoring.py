@@ -36,6 +36,7 @@ from vfgym.output.redaction import redact_data
 from vfgym.overrides import kind_of
 from vfgym.results import ErrorInfo, GenerateOutputs, RolloutOutput, load_results, rollout_output
 from vfgym.results.counting import mean_of, settle
+from vfgym.results.outputs import RunOutputs
 from vfgym.results.plain_json import json_text
 from vfgym.results.rows import STANDARD_KEYS, row_order
 from vfgym.results.statistics import statistics_of
@@ -112,7 +113,8 @@ async def _score(results: GenerateOutputs, rubric: Rubric, env: str | EnvSpec | 
     if of == "counted_reward":
         settle(outputs)
     statistics = statistics_of(outputs, metadata["rollouts_per_example"], metadata["pass_threshold"], of=of)
-    return {"outputs": outputs, "metadata": cast(Any, {**metadata, **statistics, "path_to_save": None, "scored_again": True})}
+    again = {**metadata, **statistics, "path_to_save": None, "scored_again": True}
+    return cast(GenerateOutputs, RunOutputs(outputs=outputs, metadata=again))
 
 
 def _was_scored(row: Mapping[str, Any]) -> bool:
