@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from scripts import view_picture
 from tests.view.browser import WIDTHS, OpenPage, open_browser
 from tests.view.runs import BOARD, HOSTILE, failed_row, large_run, play_run, rich_row, row, write_run
 from vfgym.view import write_page
@@ -166,4 +167,14 @@ def test_a_played_run_is_shown(tmp_path: Path, browser: Any) -> None:
     page = OpenPage(browser, write_page(tmp_path / "page.html", play_run()))
     page.go("#run=0&example=0&rollout=1")
     assert "Tool call add" in page.text()
+    assert page.problems == []
+
+
+def test_the_picture_of_the_guide_is_of_a_real_page(tmp_path: Path, browser: Any) -> None:
+    file = view_picture.write_runs_page(tmp_path / "page.html")
+    page = OpenPage(browser, file)
+    page.go(view_picture.ROUTE)
+    assert page.text("#turn").startswith("Turn 2 of ")
+    assert page.tab.locator("article img").count() >= 4
+    assert view_picture.PICTURE.read_bytes().startswith(b"\x89PNG")
     assert page.problems == []
