@@ -324,7 +324,10 @@ class RolloutMeter(Meter):
         """Begin with a rollout."""
         super().__init__(SpendingLimits(tokens=limits.tokens, time=limits.time), prices)
         self.turns = limits.turns
+        self.requests_are_turns = False
+        """Whether each request is a turn: in a rollout that its author wrote, where nobody else sees the turns."""
         self._cached_tokens = 0.0
+        self._cached_requests = 0
 
     @property
     def tokens(self) -> float:
@@ -333,8 +336,22 @@ class RolloutMeter(Meter):
 
     def count_cached(self, usage: Any) -> None:
         """Count the tokens of an answer that came out of a cache."""
+        self._cached_requests += 1
         if usage is not None:
             self._cached_tokens += usage.prompt_tokens + usage.completion_tokens
+
+    def find_used_up(self) -> LimitReached | None:
+        """Return the first limit that is used up, as the error that says so; None where none is."""
+        requests = self.spent.requests + self._cached_requests
+        if self.requests_are_turns and self.turns is not None and requests >= self.turns:
+            return LimitReached("turns", self.turns, requests)
+        return super().find_used_up()
+
+    def find_used_up_after(self, num_turns: int) -> LimitReached | None:
+        """Return the first limit that is used up after so many turns, as the error that says so; None where none is."""
+        if self.turns is not None and num_turns >= self.turns:
+            return LimitReached("turns", self.turns, num_turns)
+        return self.find_used_up()
 
     def earlier_deadline(self, deadline: float | None) -> float | None:
         """Return the earlier one of its own deadline and another; None where neither is."""
@@ -345,10 +362,6 @@ class RolloutMeter(Meter):
     def is_out_of_time(self) -> bool:
         """Whether its time is over."""
         return self.limits.time is not None and self.seconds >= self.limits.time
-
-    def is_used_up(self, num_turns: int) -> bool:
-        """Say whether an episode with so many turns has to end."""
-        return (self.turns is not None and num_turns >= self.turns) or self.find_used_up() is not None
 
 
 _meters: ContextVar[tuple[Meter, ...]] = ContextVar("meters", default=())

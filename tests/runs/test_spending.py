@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+import verifiers_compat as vf
 import vfgym
 from tests.models import answer
-from vfgym import ClientConfig, JudgeRubric, ModelAgent, MultiTurnEnv, Rubric, SingleTurnEnv
+from vfgym import AssistantMessage, ChatEnv, ClientConfig, JudgeRubric, ModelAgent, MultiTurnEnv, Rubric, SingleTurnEnv
 from vfgym.errors import ConfigurationError, LimitReached
 from vfgym.messages import Message, UserMessage
 from vfgym.model_server import Faults, ModelServer
@@ -211,6 +212,66 @@ def test_a_judge_may_be_asked_whatever_its_rollout_used_up(server: ModelServer) 
     rubric = JudgeRubric(judged, judge_client=config(server), judge_model="echo")
     for row in evaluate(Talk(rubric=rubric), model(server), limits_each={"tokens": 10})["outputs"]:
         assert (row["stop_condition"], row["reward"]) == ("limit_reached", 1.0)
+
+
+class Authored(ChatEnv):
+    """Its author wrote the whole rollout, which asks ten times."""
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> State:
+        state = self.initial_state(self.tasks_of("eval").copy_input(input), client, model, sampling_args)
+        said: list[Any] = list(state["prompt"])
+        for _ in range(10):
+            response = await client.get_response(said, model, sampling_args)
+            said += [AssistantMessage(response.message.content), UserMessage("more")]
+            state["completion"] = said[1:]
+        return state
+
+
+@pytest.mark.parametrize("limits", [{"turns": 3}, {"tokens": 40}])
+def test_a_rollout_that_its_author_wrote_has_the_same_limits(server: ModelServer, limits: dict[str, int]) -> None:
+    before = server.num_requests
+    env = Authored(dataset=[{"question": f"hello {number}"} for number in range(2)], rubric=Rubric(lambda: 1.0))
+    results = evaluate(env, model(server), limits_each=limits)
+    for row in results["outputs"]:
+        assert (row["stop_condition"], row["is_truncated"], row["error"], row["reward"]) == ("limit_reached", True, None, 1.0)
+    if "turns" in limits:
+        assert server.num_requests - before == 2 * 3
+    compat = vf_environment([{"question": "hello"}])
+    again = compat.evaluate_sync(config(server), "echo", limits_each=limits)
+    (row,) = again["outputs"]
+    assert (row["stop_condition"], row["is_truncated"], row["error"], row["reward"]) == ("limit_reached", True, None, 1.0)
+
+
+def vf_environment(rows: list[dict[str, Any]]) -> Any:
+    """Return an environment of `verifiers_compat` whose author wrote the whole rollout."""
+
+    class Written(vf.Environment):
+        async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> Any:
+            state = await self.init_state(input, client, model, sampling_args)
+            said: list[Any] = list(state["prompt"])
+            for _ in range(10):
+                response = await client.get_response(said, model, sampling_args)
+                said += [vf.AssistantMessage(content=response.message.content), vf.UserMessage(content="more")]
+            return state
+
+    return Written(dataset=rows, rubric=vf.Rubric(lambda: 1.0))
+
+
+def test_generate_has_the_limits_of_a_run(server: ModelServer, tmp_path: Path) -> None:
+    env = vf.SingleTurnEnv(dataset=[{"question": f"hello {number}"} for number in range(8)], rubric=vf.Rubric(lambda: 1.0))
+    arguments: dict[str, Any] = {
+        "max_concurrent": 1,
+        "independent_scoring": True,
+        "results_path": tmp_path / "run",
+        "on_progress": lambda *_: None,
+    }
+    before = server.num_requests
+    results = env.evaluate_sync(config(server), "echo", limits={"requests": 3}, prices=PRICES, **arguments)
+    assert server.num_requests - before == len(results["outputs"]) == 3
+    assert results["metadata"]["stopped_by"] == {"limit": "requests", "allowed": 3, "used": 3}
+    assert results["metadata"]["cost"] > 0
+    whole = env.evaluate_sync(config(server), "echo", limits={"requests": 8}, **arguments)
+    assert (len(whole["outputs"]), whole["metadata"]["stopped_by"]) == (8, None)
 
 
 def test_rollouts_with_other_limits_are_not_resumed(server: ModelServer, tmp_path: Path) -> None:

@@ -20,10 +20,16 @@ class Client(ABC):
     What a subclass is asked for counts against the limits of the run or block that it is asked in (see `vfgym.clients.asking`).
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, asks_model: bool = True, **kwargs: Any) -> None:
+        """Let what is asked count.
+
+        Args:
+            asks_model: Whether `get_response` asks a model; False for one that hands the question to somebody who will.
+            **kwargs: Those of other base classes.
+        """
         super().__init_subclass__(**kwargs)
         own = cls.__dict__.get("get_response")
-        if own is not None:
+        if own is not None and asks_model:
             cls.get_response = accounted(own)  # type: ignore[method-assign]
 
     @abstractmethod

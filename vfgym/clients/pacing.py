@@ -32,11 +32,11 @@ class Pace:
         """Begin with as many as are allowed.
 
         Args:
-            most: Most requests at once, whatever the provider bears.
+            most: From how many requests at once on there is no limit again, once there was one.
         """
         self.most = most
-        self.allowed = most
-        """Requests that may be under way at once now."""
+        self.allowed = math.inf
+        """Requests that may be under way at once now; no limit until the provider refuses one."""
         self.num_refusals = 0
         """How often the provider refused one."""
         self._running = 0
@@ -79,8 +79,9 @@ class Pace:
 
     def note_answer(self) -> None:
         """Allow more, after an answer."""
-        if self.allowed < self.most:
-            self.allowed = min(self.most, self.allowed + 1 / self.allowed)
+        if self.allowed < math.inf:
+            raised = self.allowed + 1 / self.allowed
+            self.allowed = raised if raised < self.most else math.inf
             if self._waiting and self._running < self.allowed:
                 self._wake_next()
 
@@ -100,7 +101,7 @@ class Pace:
         if now < self._next_cut:
             return
         self._next_cut = now + max(seconds, _SECONDS_BETWEEN_CUTS)
-        self.allowed = max(1.0, min(self.allowed, float(self._running)) / 2)
+        self.allowed = max(1.0, min(self.allowed, self.most, float(self._running)) / 2)
         logger.info("the provider is busy: %d requests at once, until it answers again", self.allowed)
 
     async def _wait(self) -> None:

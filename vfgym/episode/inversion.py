@@ -93,7 +93,7 @@ class ParkedCall:
         self.task = task
 
 
-class ParkingClient(Client):
+class ParkingClient(Client, asks_model=False):
     """The stand-in client of one inverted episode: it parks every call until the agent answers."""
 
     def __init__(self, episode: InvertedEpisode) -> None:

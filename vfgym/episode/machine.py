@@ -396,7 +396,7 @@ class Episode(BaseEpisode):
         Args:
             stop_condition: What ends it anyway, unless a condition of higher priority holds.
         """
-        if not stop_condition and self._limit is not None and self._limit.is_used_up(len(self.state["trajectory"])):
+        if not stop_condition and self._limit is not None and self._limit.find_used_up_after(len(self.state["trajectory"])):
             stop_condition = LIMIT_REACHED
         if not (stop_condition or "is_completed" in self._overridden or self.definition.may_stop(self.state)):
             return False

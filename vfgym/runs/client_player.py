@@ -26,6 +26,7 @@ from vfgym.episode.inversion import in_time, made_states
 from vfgym.episode.sessions import Sessions
 from vfgym.episode.stops import note_end
 from vfgym.errors import Error
+from vfgym.limits import rollout_meter
 from vfgym.overrides import is_replaced
 from vfgym.results import fingerprint_of
 from vfgym.runs.engine import GroupJob, PlayedRollout
@@ -105,6 +106,9 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
         RolloutFailed: If an exception that is not an `Error` broke it off, or its state could not be made.
     """
     made: list[State] = []
+    limit = rollout_meter.get()
+    if limit is not None:
+        limit.requests_are_turns = True
     token = made_states.set((env, made))
     episode = BaseEpisode(env)
     failure: Exception | None = None

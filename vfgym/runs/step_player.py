@@ -24,6 +24,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
 from vfgym.errors import Error, InvalidAction, ModelError
 from vfgym.lifecycle import is_blocking
+from vfgym.limits import rollout_meter
 from vfgym.messages import Message
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
@@ -113,7 +114,7 @@ class StepPlayer:
         episode = cast(BaseEpisode, seat.episode)
         played = PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
         is_over = played.state["is_completed"]
-        seen_return = 0.0
+        seen_return, num_turns, limit = 0.0, 0, rollout_meter.get()
         try:
             while not is_over:
                 try:
@@ -136,6 +137,12 @@ class StepPlayer:
                     _note_version(cast(State, seat.state), version)
                 seen_return += float(reward)
                 is_over = terminated or truncated
+                num_turns += 1
+                reached = None if limit is None or is_over else limit.find_used_up_after(num_turns)
+                if reached is not None:  # an author's own rollout goes on by itself
+                    observation, last_reward, _, _, info = seat.fail(reached)
+                    seen_return += last_reward
+                    break
                 played.state = cast(State, seat.state)
             if played.state["reward"] is None or not played.state["is_completed"]:
                 seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
