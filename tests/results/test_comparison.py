@@ -158,6 +158,12 @@ def test_each_later_run_stands_beside_the_first() -> None:
     assert [(pair["a"], pair["b"], pair["better"], pair["worse"]) for pair in pairs] == [(0, 1, 1, 0), (0, 2, 0, 1)]
 
 
+def test_games_of_two_kinds_share_no_task_though_their_seeds_are_alike() -> None:
+    lake, cards = (evaluate(f"gymnasium/{name}", "random", num_examples=3, progress=False) for name in ("FrozenLake-v1", "Blackjack-v1"))
+    with pytest.raises(ConfigurationError, match="share no task"):
+        compare(lake, cards)
+
+
 @pytest.mark.parametrize(
     ("runs", "text"),
     [

@@ -1,7 +1,8 @@
 """`compare`: which of several runs is better, on the tasks that they share, and whether their numbers can tell.
 
-Runs are compared by pairs of rollouts: those of the same task, found by its fingerprint, with the same number. What is easy or hard about
-a task is then the same on both sides, and falls out of the difference. A task is one observation, however many rollouts it has.
+Runs are compared by pairs of rollouts: those of the same task of one environment, found by its fingerprint, with the same number. What is
+easy or hard about a task is then the same on both sides, and falls out of the difference. A task is one observation, however many rollouts
+it has.
 """
 
 from __future__ import annotations
@@ -140,10 +141,14 @@ def _read_run(run: RunLike, place: int) -> _Run:
 
 
 def _slots(rows: Sequence[Mapping[str, Any]], env_id: str) -> Iterator[_Slot]:
-    """Give what finds each of the rows in another run. A row of another writer has no fingerprint: its example in its environment does."""
+    """Give what finds each of the rows in another run.
+
+    It has the environment in it, since games of all kinds have the same seeds for tasks. A row of another writer has no fingerprint: its
+    example stands for its task.
+    """
     alike: Counter[tuple[_Task, int]] = Counter()
     for row in rows:
-        task, number = row.get("fingerprint") or (env_id, row["example_id"]), row.get("rollout") or 0
+        task, number = (env_id, row.get("fingerprint") or row["example_id"]), row.get("rollout") or 0
         yield task, number, alike[task, number]
         alike[task, number] += 1
 
