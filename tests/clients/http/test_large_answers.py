@@ -89,6 +89,7 @@ async def url() -> AsyncIterator[str]:
         await runner.cleanup()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
 async def test_three_hundred_megabytes(url: str) -> None:
     process = await asyncio.create_subprocess_exec(

@@ -54,7 +54,7 @@ def compute(request: ModelRequest) -> Any:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("backend", ["bwrap", "unsafe"])
+@pytest.mark.parametrize("backend", ["bwrap", pytest.param("unsafe", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("count", "at_once"), [(24, 8), pytest.param(500, 64, marks=pytest.mark.exhaustive)])
 async def test_a_killed_run_is_resumed_and_leaves_nothing(backend: str, count: int, at_once: int, tmp_path: Path) -> None:
     need(backend)

@@ -68,7 +68,14 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("includes", "depth", "kept"), [(False, 1, [1, 3]), (True, 1, [1, 1, 3]), (False, 0, [1, 1, 3])])
+@pytest.mark.parametrize(
+    ("includes", "depth", "kept"),
+    [
+        (False, 1, [1, 3]),
+        pytest.param(True, 1, [1, 1, 3], marks=pytest.mark.exhaustive),
+        pytest.param(False, 0, [1, 1, 3], marks=pytest.mark.exhaustive),
+    ],
+)
 async def test_a_checkout_is_installed_and_plays(includes: bool, depth: int, kept: list[int], checkout: Path, tmp_path: Path) -> None:
     """A depth of 0 has no turns but the root's."""
     (tmp_path / "skills").mkdir()
