@@ -153,6 +153,32 @@ def test_one_task_tells_nothing() -> None:
     assert (pair["difference"], pair["interval"], pair["distinguishable"]) == (-1.0, None, False)
 
 
+@pytest.mark.parametrize(
+    ("num_different", "num_equal", "needed"),
+    [(2, 0, 6), (5, 0, 6), (5, 1, 8)],
+)
+def test_fewer_than_six_tasks_that_differ_tell_nothing(num_different: int, num_equal: int, needed: int) -> None:
+    """However narrow the interval is: where they all differ by the same amount, it has no width."""
+    tasks = num_different + num_equal
+    a = results_of({(task, 0): 0.0 for task in range(tasks)}, "a")
+    b = results_of({(task, 0): float(task < num_different) for task in range(tasks)}, "b")
+    (pair,) = compare(a, b)["pairs"]
+    assert pair["interval"] is not None
+    assert pair["interval"][0] > 0.0
+    assert (pair["better"], pair["distinguishable"], pair["needed"]) == (num_different, False, needed)
+    assert pair["verdict"].startswith(
+        f"not distinguishable with {tasks} tasks: only {num_different} of them differ, and it takes 6 to rule out chance;"
+        f" about {needed} would tell, if b really differs from a by "
+    )
+
+
+def test_six_of_six_tasks_tell_a_difference() -> None:
+    a, b = (results_of({(task, 0): reward for task in range(6)}, name) for name, reward in (("a", 0.0), ("b", 1.0)))
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["distinguishable"], pair["needed"]) == (True, None)
+    assert pair["verdict"].startswith("b is better than a by 1")
+
+
 def test_each_later_run_stands_beside_the_first() -> None:
     pairs = compare(played(up_to(5)), played(up_to(6)), played(up_to(4)))["pairs"]
     assert [(pair["a"], pair["b"], pair["better"], pair["worse"]) for pair in pairs] == [(0, 1, 1, 0), (0, 2, 0, 1)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfgym.results.intervals import clusters_needed, estimate_mean, student_t_quantile
+from vfgym.results.intervals import clusters_needed, draws_needed, estimate_mean, student_t_quantile
 
 OF_SCIPY = [
     # probability, degrees of freedom, scipy.stats.t.ppf (scipy 1.17)
@@ -67,8 +67,9 @@ def test_as_many_clusters_as_are_needed_would_tell(clusters: list[list[float]]) 
     """Taken so many times that there are as many as needed, the same clusters give an interval without zero."""
     estimate = estimate_mean(dict(enumerate(clusters)))
     needed = clusters_needed(estimate)
-    if needed is None or needed > 2000 or needed < len(clusters):
+    if needed is None or needed > 2000:
         return
+    assert needed >= len(clusters)
     times = -(-needed // len(clusters))
     low, high = estimate_mean(dict(enumerate(itertools.chain.from_iterable([clusters] * times)))).interval or (0.0, 0.0)
     assert not low <= 0.0 <= high
@@ -78,3 +79,21 @@ def test_no_number_of_clusters_tells_nothing_from_nothing() -> None:
     assert clusters_needed(estimate_mean({"a": [1.0], "b": [-1.0]})) is None
     assert clusters_needed(estimate_mean({"a": [1.0], "b": [1.0]})) is None
     assert clusters_needed(estimate_mean({"a": [1.0], "b": [-1.0 + 1e-9]})) is None
+
+
+def test_clusters_of_several_sizes_need_more_than_there_are() -> None:
+    """One cluster has most of the values, so five are worth less than three; an interval with zero asks for more of them, never fewer."""
+    estimate = estimate_mean({"a": [1.0] * 30, "b": [0.0], "c": [0.0], "d": [0.5], "e": [0.25]})
+    low, high = estimate.interval or (0.0, 0.0)
+    assert low < 0.0 < high
+    assert (clusters_needed(estimate) or 0) > 5
+
+
+@pytest.mark.parametrize(("count", "share", "draws"), [(6, 0.25, 31), (6, 0.9, 7), (3, 0.01, 427), (1, 0.5, 3)])
+def test_draws_that_are_needed_are_those_of_the_binomial_distribution(count: int, share: float, draws: int) -> None:
+    """The first number for which scipy.stats.binom.sf(count - 1, draws, share) is 0.8 or more (scipy 1.17)."""
+    assert draws_needed(count, share) == draws
+
+
+def test_what_is_never_found_needs_more_draws_than_anybody_plays() -> None:
+    assert draws_needed(6, 1e-9) is None

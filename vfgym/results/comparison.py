@@ -17,10 +17,15 @@ from typing import Any, TypeAlias, TypedDict
 
 from vfgym.errors import ConfigurationError
 from vfgym.results.counting import count_rewards, mean_of
-from vfgym.results.intervals import MeanEstimate, clusters_needed, estimate_mean
+from vfgym.results.intervals import MeanEstimate, clusters_needed, draws_needed, estimate_mean
 from vfgym.results.metadata import GenerateOutputs
 from vfgym.results.reading import load_results
 from vfgym.results.rows import row_order
+
+FEWEST_DIFFERENT = 6
+"""Of how many tasks two runs have to differ before a difference is told. Were both alike, each task that differs would be a toss of a coin:
+five of five fall on one side once in sixteen times, six of six once in thirty-two, which is less than the 5 % that an interval of 95 %
+allows. With fewer, differences that happen to be of one size would have an interval of no width."""
 
 RunLike: TypeAlias = "str | os.PathLike[str] | GenerateOutputs"
 """A run: the directory of its results, or the results."""
@@ -68,7 +73,7 @@ class ComparedPair(TypedDict):
     equal: int
     """Tasks of which both earned the same."""
     distinguishable: bool
-    """Whether the interval is without zero."""
+    """Whether the interval is without zero, and at least `FEWEST_DIFFERENT` tasks are better or worse."""
     needed: int | None
     """With how many tasks a difference of this size would be told, four times out of five; None where it is told already, or no such number
     can be given."""
@@ -206,8 +211,10 @@ def _compare_pair(runs: Sequence[_Run], place: int, names: Sequence[str]) -> Com
     differences = [_difference(pairs) for pairs in by_task.values()]
     estimate = None if reasons else estimate_mean({task: [of_b - of_a for of_a, of_b in pairs] for task, pairs in by_task.items()})
     interval = _as_list(estimate)
-    distinguishable = interval is not None and not interval[0] <= 0.0 <= interval[1]
-    needed = None if estimate is None or distinguishable else clusters_needed(estimate)
+    better = sum(difference > 0 for difference in differences if difference is not None)
+    worse = sum(difference < 0 for difference in differences if difference is not None)
+    distinguishable = _is_without_zero(estimate) and better + worse >= FEWEST_DIFFERENT
+    needed = None if estimate is None or distinguishable else _tasks_needed(estimate, better + worse)
     return {
         "a": 0,
         "b": place,
@@ -216,12 +223,12 @@ def _compare_pair(runs: Sequence[_Run], place: int, names: Sequence[str]) -> Com
         "examples": len(by_task),
         "rollouts": len(shared),
         "unpaired": [len(a) - len(shared), len(b) - len(shared)],
-        "better": sum(difference > 0 for difference in differences if difference is not None),
-        "worse": sum(difference < 0 for difference in differences if difference is not None),
+        "better": better,
+        "worse": worse,
         "equal": sum(difference == 0 for difference in differences if difference is not None),
         "distinguishable": distinguishable,
         "needed": needed,
-        "verdict": _verdict(estimate, needed, names[place], names[0]) if estimate else _no_verdict(reasons),
+        "verdict": _verdict(estimate, better + worse, needed, names[place], names[0]) if estimate else _no_verdict(reasons),
     }
 
 
@@ -233,7 +240,23 @@ def _difference(pairs: Sequence[tuple[float | None, float | None]]) -> float | N
     return math.fsum(of_b for _, of_b in pairs) - math.fsum(of_a for of_a, _ in pairs)  # type: ignore[misc]
 
 
-def _verdict(estimate: MeanEstimate, needed: int | None, name: str, other: str) -> str:
+def _is_without_zero(estimate: MeanEstimate | None) -> bool:
+    interval = None if estimate is None else estimate.interval
+    return interval is not None and not interval[0] <= 0.0 <= interval[1]
+
+
+def _tasks_needed(estimate: MeanEstimate, num_different: int) -> int | None:
+    """Return with how many tasks like these both would hold that tell a difference: an interval without zero, and enough that differ."""
+    if estimate.interval is None or not num_different:
+        return None
+    for_interval = clusters_needed(estimate)
+    if for_interval is None and not _is_without_zero(estimate):
+        return None
+    for_tasks = draws_needed(FEWEST_DIFFERENT, num_different / estimate.num_clusters)
+    return None if for_tasks is None else max(for_interval or 0, for_tasks)
+
+
+def _verdict(estimate: MeanEstimate, num_different: int, needed: int | None, name: str, other: str) -> str:
     """Return what a difference says, for somebody who never heard of intervals."""
     tasks = _count(estimate.num_clusters, "task")
     interval, size = estimate.interval, _size(estimate.mean)
@@ -241,13 +264,17 @@ def _verdict(estimate: MeanEstimate, needed: int | None, name: str, other: str) 
         return f"not distinguishable with {tasks}: what one task says is no more than chance, play more of them"
     if estimate.mean == 0.0 and not estimate.standard_error:
         return f"no difference: {name} and {other} earned the same in each of {tasks}"
-    if not interval[0] <= 0.0 <= interval[1]:
-        low, high = map(_size, sorted(interval, key=abs))
-        relation = "better" if estimate.mean > 0 else "worse"
-        return f"{name} is {relation} than {other} by {size} (95 % interval: {low} to {high}) with {tasks}"
-    if needed is None:
-        return f"not distinguishable with {tasks}: if there is a difference, it is too small to be found"
-    return f"not distinguishable with {tasks}; about {_rounded(needed)} would tell, if {name} really differs from {other} by {size}"
+    would_tell = f"about {_rounded(needed or 0)} would tell, if {name} really differs from {other} by {size}"
+    if not _is_without_zero(estimate):
+        if needed is None:
+            return f"not distinguishable with {tasks}: if there is a difference, it is too small to be found"
+        return f"not distinguishable with {tasks}; {would_tell}"
+    if num_different < FEWEST_DIFFERENT:
+        few = f"only {num_different} of them differ, and it takes {FEWEST_DIFFERENT} to rule out chance"
+        return f"not distinguishable with {tasks}: {few}; {would_tell}"
+    low, high = map(_size, sorted(interval, key=abs))
+    relation = "better" if estimate.mean > 0 else "worse"
+    return f"{name} is {relation} than {other} by {size} (95 % interval: {low} to {high}) with {tasks}"
 
 
 def _no_verdict(reasons: Sequence[str]) -> str:

@@ -67,19 +67,40 @@ def _degrees_of_freedom(shares: Sequence[float]) -> float:
 
 
 def clusters_needed(estimate: MeanEstimate) -> int | None:
-    """Return with how many clusters a mean of this size would be told from zero, four times out of five.
+    """Return with how many clusters like these a mean of this size would be told from zero, four times out of five: these or more.
 
     None where no such number can be given: the mean is zero, nothing varies, or it would take more than anybody plays.
     """
     if not estimate.mean or not estimate.standard_error:
         return None
     ratio = estimate.standard_error * math.sqrt(estimate.num_clusters) / abs(estimate.mean)
+    # Clusters of several sizes leave fewer degrees of freedom than there are clusters, and more of their kind leave the same share.
+    freedom_of_each = estimate.degrees_of_freedom / (estimate.num_clusters - 1)
 
     def are_enough(count: int) -> bool:
-        needed = student_t_quantile((1 + COVERAGE) / 2, count - 1) + student_t_quantile(_POWER, count - 1)
+        freedom = (count - 1) * freedom_of_each
+        needed = student_t_quantile((1 + COVERAGE) / 2, freedom) + student_t_quantile(_POWER, freedom)
         return ratio * needed <= math.sqrt(count)
 
-    return _first(are_enough, 2, _MOST_CLUSTERS)
+    return _first(are_enough, estimate.num_clusters, _MOST_CLUSTERS)
+
+
+def draws_needed(count: int, share: float) -> int | None:
+    """Return in how many draws something is found so many times, four times out of five; None where that is more than anybody plays.
+
+    Args:
+        count: How many times.
+        share: In which share of all draws it is found.
+
+    >>> draws_needed(6, 1.0), draws_needed(6, 0.5)
+    (6, 15)
+    """
+
+    def are_enough(draws: int) -> bool:
+        fewer = math.fsum(math.comb(draws, times) * share**times * (1 - share) ** (draws - times) for times in range(count))
+        return fewer <= 1 - _POWER
+
+    return _first(are_enough, count, _MOST_CLUSTERS)
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int | None:
