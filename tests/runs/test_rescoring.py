@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -161,6 +162,34 @@ def test_columns_that_rows_do_not_have_are_read_by_playing_again() -> None:
 def test_what_rows_do_not_have_is_refused_without_an_environment(asks: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"which rows do not have, and the environment 'SingleTurnEnv' cannot be made .* env="):
         vfgym.results.score(played(single(Rubric(exact))), Rubric(asks))
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        lambda state: state["input"]["hardness"],
+        lambda state: state["input"].get("hardness", 0),
+        lambda state: "hardness" in state["input"],
+        lambda state: len(state["input"]),
+        lambda state: len(state),
+        lambda state: len(state.keys()),
+        lambda state: len({**state}),
+        lambda state: len(dict(state)),
+        lambda state: len(state | {}),
+        lambda state: len(copy.copy(state)),
+        lambda state: state.pop("tool_calls_left", "prompt" in state["trajectory"][0]),
+        lambda state: sum("prompt" in step for step in state["trajectory"]),
+        lambda state: sum(len(step.items()) for step in state["trajectory"]),
+        lambda state: len(state["trajectory"][0].pop("prompt", ())),
+        lambda state: len(state["trajectory"][0].setdefault("prompt", [])),
+    ],
+)
+def test_however_it_is_asked_for_what_was_lost_is_never_taken_for_what_never_was(asks: Callable[[State], object]) -> None:
+    def asked(state: State) -> float:
+        return float(asks(state))  # type: ignore[arg-type]
+
+    scored = vfgym.results.score(played(with_tools(Rubric(exact)), adder), Rubric(asked), env=with_tools(Rubric(exact)))
+    assert_equal(scored, played(with_tools(Rubric(asked)), adder))
 
 
 def at_goal(state: State) -> float:

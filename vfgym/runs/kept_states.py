@@ -49,8 +49,28 @@ class _Lost:
         raise NotKept(what)
 
 
-class PartlyKept(dict[str, Any]):
-    """A part of a turn of which some items are not known."""
+class _Incomplete:
+    """What a mapping has of which some items are not known: who asks for all it has is told no fewer than there were."""
+
+    __slots__ = ()
+
+    def _lose_all(self) -> NoReturn:
+        raise NotImplementedError
+
+    def _ask_for_all(self, *_: Any) -> NoReturn:
+        self._lose_all()
+
+    __iter__ = __reversed__ = __len__ = __copy__ = __or__ = __ror__ = _ask_for_all
+    keys = values = items = copy = popitem = _ask_for_all
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Remove an item that is known, and return it."""
+        key in self  # type: ignore[operator]  # noqa: B015 -- notes what is lost
+        return dict.pop(self, key, *default)  # type: ignore[call-overload]
+
+
+class PartlyKept(_Incomplete, dict[str, Any]):
+    """A part of an episode of which some items are not known."""
 
     __slots__ = ("_lost", "_name")
 
@@ -61,12 +81,22 @@ class PartlyKept(dict[str, Any]):
     def __missing__(self, key: str) -> NoReturn:
         self._lost.note(f"{self._name}[{key!r}]")
 
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or self.__missing__(str(key))
+
     def get(self, key: str, default: Any = None) -> Any:
         """Return an item that is known."""
         return self[key]
 
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return an item that is known."""
+        return self[key]
 
-class KeptState(State):
+    def _lose_all(self) -> NoReturn:
+        self._lost.note(f"all of {self._name}")
+
+
+class KeptState(_Incomplete, State):
     """The state of an episode that was played before, as far as its row tells of it (see `NotKept`)."""
 
     __slots__ = ("had_advantages", "has_whole_task", "kept_metrics", "lost")
@@ -78,6 +108,10 @@ class KeptState(State):
     """Whether its turns have advantages, which follow from the rewards of its group."""
     has_whole_task: bool
     """Whether the row has every column of its task: the fingerprint is that of what it has."""
+
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        return PartlyKept(self.lost, 'state["input"]', **value) if key == "input" and not self.has_whole_task else value
 
     def __missing__(self, key: str) -> Any:
         source = dict.__getitem__(self, "input")
@@ -98,6 +132,9 @@ class KeptState(State):
         if dict.__contains__(self, key) or key in _ONLY_LATER or key in self.INPUT_FIELDS:
             return dict.__contains__(self, key)
         self.lost.note(f"state[{key!r}]")
+
+    def _lose_all(self) -> NoReturn:
+        self.lost.note("all of the state")
 
     def check_has(self, names: Collection[str]) -> None:
         """Check that what functions ask for by the names of their arguments is known.

@@ -291,7 +291,7 @@ class _Scorer:
         for state in members:
             if isinstance(state, KeptState):  # an episode that was played again has it from its turns
                 state.step_metrics = {function.name: 0.0 for function, _ in scorers}
-                for step in state["trajectory"] if scorers or "trajectory" in state.keys() else ():  # noqa: SIM118 -- `in` notes what is lost
+                for step in state["trajectory"] if scorers or dict.__contains__(state, "trajectory") else ():
                     state.emitted.append((yield from score_turn(scorers, state, step)))
                 if state["stop_condition"] in _ENDED_OUTSIDE:
                     state.emitted.append(0.0)
