@@ -122,3 +122,12 @@ def test_the_command_names_the_file_like_the_run(
     written = json.loads(capsys.readouterr().out)
     assert written == {"path": f"{tmp_path.name}-run.sft.jsonl", "rows": 5, "skipped": 7}
     assert (tmp_path / written["path"]).exists()
+
+
+def test_what_lies_beside_the_path_is_not_touched(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv.tmp").write_text("mine")
+    (tmp_path / "data.tmp").mkdir()
+    export(run, "csv", tmp_path / "a.csv")
+    export(run, "hf", tmp_path / "data")
+    assert (tmp_path / "a.csv.tmp").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.csv.tmp", "data", "data.tmp", "run"]

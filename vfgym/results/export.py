@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -115,16 +115,12 @@ def _nothing_left(to: str, threshold: float | None) -> str:
 
 
 def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file or a directory under another name first: what stands at its own is whole."""
+    """Write a file or a directory in a place of its own first: what stands at its path is whole, and nothing beside it is touched."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as folder:
+        temporary = Path(folder, path.name)
         write(temporary)
         os.replace(temporary, path)
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary)
-        temporary.unlink(missing_ok=True)
 
 
 def _write_parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
