@@ -62,6 +62,16 @@ def test_all_arguments_can_be_given_as_json_on_one_line() -> None:
             read_arguments(TOOL, wrong)
 
 
+def test_commands_are_no_values_and_other_texts_with_a_slash_are() -> None:
+    arguments, told = fill(POINT, "2", "/undo", "/quit now", "/tmp/notes", "", "")
+    assert arguments["note"] == "/tmp/notes"
+    assert [line for line in told if "in a form" in line] == [
+        "(there is no /undo in a form: /cancel leaves it, and /say /undo gives that text)",
+        "(there is no /quit in a form: /cancel leaves it, and /say /quit now gives that text)",
+    ]
+    assert fill(POINT, "2", " /say /undo", "", "")[0]["note"] == "/undo"
+
+
 def test_a_form_can_be_left() -> None:
     with pytest.raises(FormLeft):
         fill(POINT, "/cancel")

@@ -146,6 +146,7 @@ def test_two_people_play_at_one_terminal(directory: Path) -> None:
     assert seen.exit_code == 0, seen.text
     assert "(player 1 is to move)" in seen.text
     assert "player 0 won." in seen.text
+    assert seen.text.count("You are Player 0") == 1, "what a player was shown is not shown again"
     row = saved_row(directory, env_args={"opponents": "self"})
     assert [step["completion"][0]["content"] for step in row["trajectory"]] == ["[0]", "[3]", "[1]", "[4]", "[2]"]
 

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 
 from vfgym.errors import Error, ToolParseError
-from vfgym.play.lines import asks_for_help
+from vfgym.play.lines import Answer, PlayerCommand, asks_for_help, read_line
 from vfgym.tools.arguments import parse_arguments
 
 _KINDS = {"object": "object, as JSON", "array": "list, as JSON", "string": "text", "boolean": "true | false"}
@@ -53,7 +53,12 @@ def fill_form(tool: Mapping[str, Any], ask: Callable[[str], str], tell: Callable
             if asks_for_help(text):
                 tell(explain(name, described, schema))
                 continue
-            text = line[len("/say ") :] if text.startswith("/say ") and line.startswith("/say ") else text
+            match read_line(line):
+                case PlayerCommand(command):
+                    tell(f"(there is no /{command} in a form: /cancel leaves it, and /say {text} gives that text)")
+                    continue
+                case Answer(said) if text.startswith("/"):
+                    text = said
             try:
                 if is_first and text.startswith("{") and not _fits(text, described, schema):
                     return read_arguments(tool, text)

@@ -37,7 +37,8 @@ class Session:
         """Play a game that has begun on a screen."""
         self._game = game
         self._screen = screen
-        self._shown: list[Message] = []
+        self._shown_to: dict[Any, list[Message]] = {}
+        """The conversation as it was shown last to each player who sits here: each has one of their own."""
         self._latest: list[Message] = []
         """The messages that were shown last."""
         self._hints = np.random.default_rng()
@@ -133,6 +134,15 @@ class Session:
         self._screen.say(signature(tool))
         return fill_form(tool, self._screen.ask, self._screen.say)
 
+    @property
+    def _displayed(self) -> list[Message]:
+        """What the player who is asked now was shown last."""
+        return self._shown_to.get(self._game.info.get("player"), [])
+
+    @_displayed.setter
+    def _displayed(self, conversation: list[Message]) -> None:
+        self._shown_to[self._game.info.get("player")] = conversation
+
     def _wants_to_leave(self) -> bool:
         """Ask whether the player wants to leave; the end of the input says yes."""
         self._screen.say("\nLeave the game? It is saved unfinished. Ctrl-D or y leaves, anything else goes on.")
@@ -148,7 +158,7 @@ class Session:
     def _show_position(self) -> None:
         """Show what is new, and what can be done."""
         game, new = self._game, self._new_messages()
-        self._latest, self._shown = new or self._latest, game.observation
+        self._latest, self._displayed = new or self._latest, game.observation
         self._screen.show(new)
         if getattr(game.definition, "is_self_play", False):
             self._screen.say(f"({player_name(game.info.get('player'))} is to move)")
@@ -162,16 +172,16 @@ class Session:
     def _new_messages(self) -> list[Message]:
         """Return what was not shown yet; what was typed stands in the terminal already."""
         observation = self._game.observation
-        if observation == self._shown:
+        if observation == self._displayed:
             return []
-        new = new_since(self._shown, observation)
-        goes_on = self._shown and len(new) < len(observation)
+        new = new_since(self._displayed, observation)
+        goes_on = self._displayed and len(new) < len(observation)
         return [message for message in new if message["role"] != "assistant"] if goes_on else new
 
     def _show_end(self) -> None:
         new = self._new_messages()
         # Of an observation that goes on from none (with limited history, say), all but the end was shown in others.
-        goes_on = not self._shown or len(new) < len(self._game.observation)
+        goes_on = not self._displayed or len(new) < len(self._game.observation)
         self._screen.show(new if goes_on else [message for message in new[-1:] if message["role"] != "assistant"])
         for line in describe_end(self._game):
             self._screen.say(line)
@@ -209,7 +219,7 @@ class Session:
             return False
         game.undo()
         answers = [place for place, message in enumerate(game.observation) if message["role"] == "assistant"]
-        self._shown = game.observation[: answers[-1] + 1 if answers else 0]
+        self._displayed = game.observation[: answers[-1] + 1 if answers else 0]
         self._screen.say("(your last move is taken back)\n")
         return True
 
