@@ -194,18 +194,18 @@ def test_check_fails_where_a_promise_is_broken(directory: Path) -> None:
 
 
 def test_eval_compares_agents_and_writes_results(directory: Path) -> None:
-    done = run("eval", DATASET, "--agent", "random", "-a", "oracle", "-n", "5", "--env-args", '{"num_eval_examples": 8}')
+    done = run("eval", DATASET, "--agent", "random", "-a", "oracle", "-n", "6", "--env-args", '{"num_eval_examples": 8}')
     header, random, oracle, *where, verdict = done.stdout.splitlines()
     assert cells(header) == ["agent", "reward", "check_answer_reward_func", "format_reward_func", "num_turns", "failed", "seconds"]
     assert cells(random)[0] == "random"
     assert cells(oracle)[:3] == ["oracle", "1.000 ± 0.000", "1.000"]
-    assert cells(oracle)[5] == "0/5"
-    assert re.fullmatch(r"oracle: oracle is better than random by \S+ \(95 % interval: \S+ to \S+\) with 5 tasks", verdict)
-    assert "5/5 (100%), reward 1.000, 0 failed" in done.stderr
+    assert cells(oracle)[5] == "0/6"
+    assert re.fullmatch(r"oracle: oracle is better than random by \S+ \(95 % interval: \S+ to \S+\) with 6 tasks", verdict)
+    assert "6/6 (100%), reward 1.000, 0 failed" in done.stderr
     paths = [Path(line.rpartition(" ")[2]) for line in where]
     assert [path.parent.name for path in paths] == [f"reasoning-gym--leg_counting-v0--agent={name}" for name in ("random", "oracle")]
     results = load_results(directory / paths[1])
-    assert [row["reward"] for row in results["outputs"]] == [1.0] * 5
+    assert [row["reward"] for row in results["outputs"]] == [1.0] * 6
     assert (results["metadata"]["env_id"], results["metadata"]["env_args"]) == (DATASET, {"num_eval_examples": 8})
     assert "reasoning-gym" in results["metadata"]["versions"]
 
