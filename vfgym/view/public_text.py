@@ -16,6 +16,10 @@ _ABSOLUTE_PATH = re.compile(r"(?<![\w:/.~<>-])(?:[A-Za-z]:)?(?:[\\/]+[\w.@+ -]*[
 """The folders before the last name of an absolute path; not those of a URL."""
 
 
+_BEFORE_FOLDER = r"(^|[^\w.~-]|\\[bfnrt]|(?:\x1b|\\u001b)\[[\d;]*m|\\u[0-9a-f]{4})"
+"""What may stand before a folder: nothing of a name. The escapes of JSON end in letters, and so do a terminal's colours."""
+
+
 def shorten_paths(value: Any) -> Any:
     """Return data in whose texts each absolute path is cut to its last name: what a machine said of itself, errors and settings.
 
@@ -48,5 +52,6 @@ def public_text(text: str, run_directories: Iterable[Path] = ()) -> str:
     for folder in sorted(folders, key=len, reverse=True):
         if len(Path(folder).parts) > 1:
             spellings = "|".join(map(re.escape, {folder, json.dumps(folder)[1:-1]}))
-            text = re.sub(rf"(?<![\w.~-])(?:{spellings})(?![\w-])", folders[folder].replace("\\", r"\\"), text)
+            name = folders[folder].replace("\\", r"\\")
+            text = re.sub(rf"{_BEFORE_FOLDER}(?:{spellings})(?![\w-])", rf"\g<1>{name}", text)
     return text
