@@ -105,6 +105,27 @@ def test_filters_combine(rich_page: Path, browser: Any) -> None:
     assert page.text("#count") == "3 of 3 rollouts"
 
 
+def test_a_rollout_without_a_number_is_in_no_range_of_rewards(rich_page: Path, browser: Any) -> None:
+    page = OpenPage(browser, rich_page)
+    for label in ("Reward from", "Reward to"):
+        page.tab.get_by_label(label).fill("0")
+        listed = page.tab.locator("#rollouts ~ div tbody th").all_inner_texts()
+        assert "example 1, rollout 0" not in listed, label
+        page.tab.get_by_role("button", name="Clear").click()
+
+
+@pytest.mark.parametrize("width", WIDTHS.values())
+def test_a_page_fits_however_long_its_names_are(tmp_path: Path, browser: Any, width: int) -> None:
+    name = HOSTILE + "x" * 3000
+    long = row(stop_condition=name, metrics={name: 1.0, "other": 0.5}, token_usage={name: 1.0})
+    page = OpenPage(browser, write_page(tmp_path / "page.html", write_run(tmp_path / "run", [long], model=name)), width)
+    for route in ("#run=0", "#run=0&example=0&rollout=0"):
+        page.go(route)
+        page.tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), route
+    assert page.problems == []
+
+
 def test_turns_by_keys_and_two_runs_side_by_side(rich_page: Path, browser: Any) -> None:
     page = OpenPage(browser, rich_page)
     page.go("#run=0&example=0&rollout=0")

@@ -184,9 +184,10 @@
       const said = [...row.prompt, ...row.completion, ...(row.steps || []).flatMap((step) => [...(step.prompt || []), ...(step.completion || [])])];
       return said.some((message) => hits[message]) || searchable([row.failure, row.rest, row.metrics_errors, row.cleanup_errors, row.stop, (row.tools || []).map((tool) => data.tools[tool])]).includes(wanted);
     };
+    const within = (reward) => (filters.least === "" || reward >= Number(filters.least)) && (filters.most === "" || reward <= Number(filters.most));
     return run.rows.filter((row) => (!filters.stop || (row.stop || "none") === filters.stop)
       && (!filters.failure || (filters.failure === "\u0000any" ? row.failed : filters.failure === "\u0000none" ? !row.failed : row.failure && row.failure[0] === filters.failure))
-      && (filters.least === "" || numeric(row.counted) >= Number(filters.least)) && (filters.most === "" || (row.counted !== null && numeric(row.counted) <= Number(filters.most)))
+      && within(numeric(row.counted) ?? NaN)
       && (!wanted || has(row)));
   }
   function rolloutList(index) {
