@@ -49,10 +49,10 @@ async def test_answers_come_back_whole(cache: ResponseCache) -> None:
 
 async def test_the_first_answer_stays(cache: ResponseCache) -> None:
     await cache.keep("key", answer("first"))
-    await cache.keep("key", answer("second"))
+    used = await cache.keep("key", answer("second"))
     found = await cache.find("key")
     assert found is not None
-    assert found.message.content == "first"
+    assert found.message.content == used.message.content == "first"
     cache.close()
 
 
@@ -103,6 +103,30 @@ def test_a_cache_of_another_version_is_refused(cache: ResponseCache) -> None:
     connection.close()
     with pytest.raises(ConfigurationError, match="it is of version 7, and this is version 1"):
         cache.open()
+
+
+def test_the_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "places.sqlite"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE places (name TEXT)")
+    connection.close()
+    before = file.read_bytes()
+    for action in (ResponseCache(file).contents, ResponseCache(file).clear):
+        with pytest.raises(ConfigurationError, match="the database of something else, with a table places"):
+            action()
+    assert file.read_bytes() == before
+
+
+async def test_an_answer_that_cannot_be_read_is_asked_for(cache: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:
+    with cached(cache):
+        await InOrder("yes").get_response(PROMPT, "m")
+    with sqlite3.connect(cache.path) as connection:
+        connection.execute("UPDATE answers SET response = '{'")
+    connection.close()
+    with cached(cache):
+        assert (await InOrder("yes again").get_response(PROMPT, "m")).message.content == "yes again"
+    assert "holds an answer that cannot be read" in caplog.text
+    cache.close()
 
 
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -352,6 +352,14 @@ def test_a_second_cached_run_asks_for_nothing_and_is_the_same(server: ModelServe
     assert (second["metadata"]["cost"], spent_tokens(second)) == (0.0, 0)
 
 
+def test_examples_that_ask_the_same_at_once_go_on_with_the_answer_that_is_kept(server: ModelServer, tmp_path: Path) -> None:
+    calls = iter(range(1000))
+    server.models["counting"] = lambda request: f"answer {next(calls)}"
+    env = SingleTurnEnv(dataset=[{"question": "the same", "answer": ""}] * 6, rubric=Rubric())
+    first, second = (evaluate(env, model(server, "counting"), cache=tmp_path / "answers.sqlite") for _ in range(2))
+    assert [row["completion"] for row in first["outputs"]] == [row["completion"] for row in second["outputs"]]
+
+
 def test_other_questions_are_asked(server: ModelServer, tmp_path: Path) -> None:
     cache, before = tmp_path / "answers.sqlite", server.num_requests
     evaluate(questions(2), model(server), cache=cache)

@@ -75,9 +75,7 @@ def accounted(ask: AskT) -> AskT:
             for meter in meters:
                 meter.count_cached(kept.usage)
             return kept
-        response = await _ask_in_turn(own, meters, pace, args, kwargs)
-        await keys.cache.keep(key, response)
-        return response
+        return await keys.cache.keep(key, await _ask_in_turn(own, meters, pace, args, kwargs))
 
     return get_response  # type: ignore[return-value]
 

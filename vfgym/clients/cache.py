@@ -24,6 +24,7 @@ from typing import Any, TypedDict, TypeVar
 from vfgym.aio.threads import on_thread
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Response, as_messages, plain
+from vfgym.output.terminal import one_line
 from vfgym.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -104,17 +105,22 @@ class ResponseCache:
             self._warn(str(error))
             return None
 
-    async def keep(self, key: str, response: Response) -> None:
-        """Keep an answer. Where another process kept one meanwhile, that one stays; where it cannot be kept, the log says why."""
+    async def keep(self, key: str, response: Response) -> Response:
+        """Keep an answer, and return the one to use: what was kept meanwhile by another rollout or process stays, and is used by all.
+
+        So what is played now is what will be played again. Where the answer cannot be kept, the log says why.
+        """
         try:
             text = json.dumps(response.model_dump())
         except (TypeError, ValueError) as error:
             self._warn(f"answers of {response.model} are not cached, since they have no form in JSON: {error}")
-            return
+            return response
         try:
-            await on_thread(self._keep, key, response.model, text)
+            is_kept = await on_thread(self._keep, key, response.model, text)
         except ConfigurationError as error:  # the answer was paid for: it is used
             self._warn(str(error))
+            return response
+        return response if is_kept else await self.find(key) or response
 
     def _warn(self, message: str) -> None:
         """Log what is wrong, once."""
@@ -152,11 +158,15 @@ class ResponseCache:
 
     def _find(self, key: str) -> Response | None:
         found = self._do(lambda connection: connection.execute("SELECT response FROM answers WHERE key = ?", (key,)).fetchone())
-        return None if found is None else Response.model_validate_json(found[0])
+        try:
+            return None if found is None else Response.model_validate_json(found[0])
+        except ValueError as error:
+            raise self._unusable(f"it holds an answer that cannot be read ({one_line(error)})") from error
 
-    def _keep(self, key: str, model: str, text: str) -> None:
+    def _keep(self, key: str, model: str, text: str) -> bool:
+        """Keep an answer, and return whether there was none."""
         row = (key, model, time.time(), text)
-        self._do(lambda connection: connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", row))
+        return self._do(lambda connection: connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", row).rowcount == 1)
 
     def _do(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Do something with the file, one after the other."""
@@ -166,9 +176,12 @@ class ResponseCache:
                     self._connection = (os.getpid(), self._connect())
                 return action(self._connection[1])
             except (OSError, sqlite3.Error) as error:
-                raise ConfigurationError(
-                    f"the cache {self.path} cannot be used: {error}. Remove the file, or name another one with {CACHE_VARIABLE}"
-                ) from error
+                raise self._unusable(str(error)) from error
+
+    def _unusable(self, reason: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"the cache {self.path} cannot be used: {reason}. Remove the file, or name another one with {CACHE_VARIABLE}"
+        )
 
     def _connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,11 +189,14 @@ class ResponseCache:
         # Each statement is a transaction of its own.
         connection = sqlite3.connect(self.path, timeout=_SECONDS_FOR_OTHERS, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")  # what a power cut loses is asked for again
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, and this is version {_VERSION}")
+            other = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'answers'").fetchone()
+            if other is not None:
+                raise sqlite3.DatabaseError(f"it is the database of something else, with a table {other[0]}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")  # what a power cut loses is asked for again
             connection.execute(_TABLES)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         except BaseException:
