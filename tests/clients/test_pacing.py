@@ -83,6 +83,21 @@ async def test_who_waits_goes_on_in_order_and_a_cancelled_one_is_passed_over() -
     assert order == [1, 2, 3]
 
 
+async def test_who_is_cancelled_while_the_provider_is_waited_for_passes_its_turn_on() -> None:
+    pace = Pace(2)
+    await pace.enter()
+    pace.note_failure(Refusal())
+    first, second = (asyncio.ensure_future(pace.enter()) for _ in range(2))
+    await asyncio.sleep(0)
+    pace._note_refusal(0.05)
+    pace.leave()
+    for _ in range(3):
+        await asyncio.sleep(0)  # the first one has its turn, and waits for the provider
+    first.cancel()
+    async with asyncio.timeout(5):
+        await second
+
+
 async def test_a_cancelled_pause_leaves_as_many_under_way_as_before() -> None:
     pace = Pace(4)
     await enter(pace, 2)

@@ -49,7 +49,7 @@ class Pace:
         while True:
             held = self._held_until - time.monotonic()
             if held > 0:
-                await asyncio.sleep(held)
+                await self._sleep(held)
             elif self._running < self.allowed:
                 self._running += 1
                 return
@@ -103,6 +103,15 @@ class Pace:
         self._next_cut = now + max(seconds, _SECONDS_BETWEEN_CUTS)
         self.allowed = max(1.0, min(self.allowed, self.most, float(self._running)) / 2)
         logger.info("the provider is busy: %d requests at once, until it answers again", self.allowed)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep before entering; who does not wake up passes on the turn that it may have had."""
+        try:
+            await asyncio.sleep(seconds)
+        except BaseException:
+            if self._waiting and self._running < self.allowed:
+                self._wake_next()
+            raise
 
     async def _wait(self) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
