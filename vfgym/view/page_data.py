@@ -13,7 +13,7 @@ from vfgym.results.files import NOT_WRITTEN
 from vfgym.results.plain_json import as_json, number_as_text
 from vfgym.results.trajectory import is_trajectory
 from vfgym.view.public_text import shorten_paths
-from vfgym.view.run_report import RunReport, failure_reason, seconds_of
+from vfgym.view.run_report import RunReport, failure_reason, messages_of, seconds_of
 
 _SHOWN_APART = frozenset(
     {
@@ -84,7 +84,7 @@ class PageData:
 
     def _row(self, row: Mapping[str, Any], counted: float | None) -> dict[str, Any]:
         self._known.clear()
-        prompt, completion = self._conversation(row.get("prompt"), "user"), self._conversation(row.get("completion"), "assistant")
+        prompt, completion = self._numbers(messages_of(row, "prompt")), self._numbers(messages_of(row, "completion"))
         data: dict[str, Any] = {
             "example": row["example_id"],
             "rollout": row.get("rollout") or 0,
@@ -133,11 +133,6 @@ class PageData:
                 data["rest"] = as_json(rest, fallback=repr)
             steps.append(data)
         return steps
-
-    def _conversation(self, messages: Any, role: str) -> list[int]:
-        if messages is None:
-            return []
-        return self._numbers([{"role": role, "content": messages}] if isinstance(messages, str) else messages)
 
     def _numbers(self, messages: Iterable[Any]) -> list[int]:
         return [self._number(message) for message in messages]

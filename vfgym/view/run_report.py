@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vfgym.results import GenerateOutputs
 from vfgym.results.counting import count_rewards, is_failed
@@ -115,6 +115,14 @@ def seconds_of(row: Mapping[str, Any]) -> float:
     timing = row.get("timing")
     total = timing.get("total") if isinstance(timing, Mapping) else None
     return float(total) if isinstance(total, int | float) else 0.0
+
+
+def messages_of(row: Mapping[str, Any], key: Literal["prompt", "completion"]) -> list[Mapping[str, Any]]:
+    """Return the prompt or the completion of a row as messages: a text is one message."""
+    messages = row.get(key) or ()
+    if isinstance(messages, str):
+        return [{"role": "user" if key == "prompt" else "assistant", "content": messages}]
+    return list(messages)
 
 
 def failure_reason(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from vfgym.results import ResultsError, load_results
 from vfgym.results.counting import is_failed
 from vfgym.results.files import METADATA, ROWS
 from vfgym.results.plain_json import as_json
-from vfgym.view.run_report import Mean, RunReport, failure_reason, report_run
+from vfgym.view.run_report import Mean, RunReport, failure_reason, messages_of, report_run
 
 try:
     from rich.text import Text
@@ -107,6 +107,8 @@ class RunViewer(App[None]):
         self._only_failed = False
         self._turn: int | None = None
         """The answer that is shown, from 0; None for the whole conversation."""
+        self._listed: list[Mapping[str, Any]] = []
+        """The rollouts in the list."""
         self._marked: tuple[int, int] | None = None
         """The example and the rollout that are shown."""
 
@@ -149,6 +151,7 @@ class RunViewer(App[None]):
     def _fill(self) -> None:
         """Show the run as it is now; the rollout that was marked stays so."""
         rows, marked = self._rows(), self._marked
+        self._listed = rows
         self.query_one("#summary", Static).update(Text("\n".join(summary_lines(self.report, len(rows)))))
         table = self.query_one(DataTable)
         table.clear()
@@ -163,16 +166,18 @@ class RunViewer(App[None]):
 
     @on(DataTable.RowHighlighted)
     def _mark(self, event: DataTable.RowHighlighted) -> None:
-        rows = self._rows()
-        if event.cursor_row < len(rows):
-            marked = _place(rows[event.cursor_row])
+        if event.cursor_row < len(self._listed):
+            marked = _place(self._listed[event.cursor_row])
             if marked != self._marked:
                 self._marked, self._turn = marked, None
                 self.query_one("#conversation").scroll_home(animate=False)
             self._show_conversation()
 
+    def _marked_row(self) -> Mapping[str, Any] | None:
+        return next((row for row in self._listed if _place(row) == self._marked), None)
+
     def _show_conversation(self) -> None:
-        row = next((row for row in self._rows() if _place(row) == self._marked), None)
+        row = self._marked_row()
         self.query_one("#messages", Static).update(Text("No rollout.") if row is None else conversation_text(row, self._turn))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -181,7 +186,7 @@ class RunViewer(App[None]):
 
     def action_turn(self, step: int) -> None:
         """Show one turn of the conversation: the next one, or the one before."""
-        row = next((row for row in self._rows() if _place(row) == self._marked), None)
+        row = self._marked_row()
         if row is not None and (count := len(answers_of(row))):
             self._turn = min(max((-1 if self._turn is None else self._turn) + step, 0), count - 1)
             self._show_conversation()
@@ -256,16 +261,10 @@ def _searched_text(row: Mapping[str, Any]) -> str:
     return json.dumps(as_json(row, fallback=repr), ensure_ascii=False).lower()
 
 
-def _messages(row: Mapping[str, Any], key: str, role: str) -> list[Mapping[str, Any]]:
-    messages = row.get(key)
-    return [{"role": role, "content": messages}] if isinstance(messages, str) else list(messages or ())
-
-
 def answers_of(row: Mapping[str, Any]) -> list[int]:
     """Return where the model's answers stand in the conversation of a row."""
-    before = _messages(row, "prompt", "user")
-    completion = _messages(row, "completion", "assistant")
-    return [len(before) + at for at, message in enumerate(completion) if message.get("role") == "assistant"]
+    before = messages_of(row, "prompt")
+    return [len(before) + at for at, message in enumerate(messages_of(row, "completion")) if message.get("role") == "assistant"]
 
 
 def conversation_text(row: Mapping[str, Any], turn: int | None = None) -> Text:
@@ -275,7 +274,7 @@ def conversation_text(row: Mapping[str, Any], turn: int | None = None) -> Text:
         row: The row.
         turn: Show this answer, from 0, with what stands before and after it; None for the whole conversation.
     """
-    messages = [*_messages(row, "prompt", "user"), *_messages(row, "completion", "assistant")]
+    messages = [*messages_of(row, "prompt"), *messages_of(row, "completion")]
     first, last, title = 0, len(messages), f"example {row['example_id']}, rollout {row.get('rollout') or 0}"
     if turn is not None:
         answers = answers_of(row)
@@ -303,5 +302,7 @@ def message_text(message: Mapping[str, Any]) -> str:
     return "\n".join(map(str, parts))
 
 
-def _part_text(part: Mapping[str, Any]) -> str:
+def _part_text(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return str(part)
     return str(part["text"]) if "text" in part else f"<{part.get('type', 'part')}>"
