@@ -11,7 +11,10 @@ import pytest
 from vfgym import ClientConfig, UserMessage
 from vfgym.clients import resolve_client
 from vfgym.clients.pacing import Pace, paced
+from vfgym.errors import LimitReached
+from vfgym.limits import limit
 from vfgym.model_server import ModelRequest, ModelServer
+from vfgym.testing import ScriptedClient
 
 
 class Refusal(Exception):
@@ -137,4 +140,16 @@ async def test_a_provider_that_bears_few_requests_gets_few_and_answers_all() -> 
     assert len(answers) == 100
     assert most <= bears
     assert pace.num_refusals > 0
+    assert pace._running == 0
+
+
+async def test_who_waits_for_a_busy_provider_is_given_up_when_its_time_is_over() -> None:
+    pace = Pace(1)
+    await enter(pace, 1)
+    pace.note_failure(Refusal())
+    with paced(pace), limit(time=0.05), pytest.raises(LimitReached, match="time"):
+        await ScriptedClient(["yes"]).get_response([UserMessage("?")], "m", state={"trajectory": []})
+    pace.leave()
+    with paced(pace):
+        assert (await ScriptedClient(["yes"]).get_response([UserMessage("?")], "m", state={"trajectory": []})).message.content == "yes"
     assert pace._running == 0

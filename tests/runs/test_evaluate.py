@@ -909,7 +909,20 @@ def test_progress_is_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixt
 def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     evaluate(Sums(size=4), "oracle", progress=True, env_id="{sums}")
-    assert "4/4 reward 1.000, 0 failed" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert "{sums} oracle: reward 1.000, 0 failed" in shown
+    assert " 4/4 " in shown
+
+
+@pytest.mark.parametrize("width", [45, 110])
+def test_the_bar_has_all_it_tells_at_any_width(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    evaluate(Sums(size=4), "oracle", progress=True, env_id="an-environment-with-a-name/of-many-words-v0")
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert all(len(line) <= width for line in re.split(r"[\r\n]", shown))
+    assert "reward 1.000, 0 failed" in " ".join(shown.split())
+    assert re.search(r" 4/4 [\d.k]+/s 0:00:0\d 0:00:00", shown)
 
 
 # Ctrl-C
@@ -1115,3 +1128,10 @@ def test_a_model_plays_a_game_through_stock_wrappers_from_synchronous_code() -> 
         run_to_end(agent.close())
         assert server.num_requests == 5 * 4
     assert {row["stop_condition"] for row in results["outputs"]} == {"truncated"}
+
+
+def test_a_run_that_could_play_nothing_leaves_nothing(tmp_path: Path) -> None:
+    env = SingleTurnEnv(dataset=[{"question": "?"}])
+    with pytest.raises(ConfigurationError, match="knows no right answer"):
+        evaluate(env, "oracle", results_path=tmp_path / "evals" / "run", progress=False)
+    assert list(tmp_path.iterdir()) == []

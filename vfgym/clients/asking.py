@@ -85,12 +85,18 @@ def _model(prompt: Any, model: str, *args: Any, **kwargs: Any) -> str:
 
 
 async def _ask_in_turn(own: Ask, meters: tuple[Meter, ...], pace: Pace | None, args: Any, kwargs: Any) -> Response:
-    """Ask when it is the request's turn, if that is allowed then."""
-    if pace is None:
-        return await _ask_within(own, meters, _model(*args, **kwargs)) if meters else await _ask_marked(own)
+    """Ask when it is the request's turn, if that is allowed then, and give it up when the time of a meter is over."""
+    ask = functools.partial(_ask_within, own, meters, _model(*args, **kwargs)) if meters else functools.partial(_ask_marked, own)
+    if pace is not None:
+        ask = functools.partial(_ask_at_pace, ask, pace)
+    return await (_ask_before_deadline(ask, meters) if meters else ask())
+
+
+async def _ask_at_pace(ask: Ask, pace: Pace) -> Response:
+    """Ask when the provider bears one more request."""
     await pace.enter()
     try:
-        response = await (_ask_within(own, meters, _model(*args, **kwargs)) if meters else _ask_marked(own))
+        response = await ask()
     except Exception as error:
         pace.note_failure(error)
         raise
@@ -118,7 +124,7 @@ async def _ask_within(own: Ask, meters: tuple[Meter, ...], model: str) -> Respon
         for meter in meters:
             meter.begin(model)
             begun.append(meter)
-        return await _ask_before_deadline(own, meters, model)
+        return await _ask_inside(own, meters, model)
     except LimitReached:
         raise
     except Exception:
@@ -129,16 +135,16 @@ async def _ask_within(own: Ask, meters: tuple[Meter, ...], model: str) -> Respon
             meter.end(has_failed=has_failed)
 
 
-async def _ask_before_deadline(own: Ask, meters: tuple[Meter, ...], model: str) -> Response:
+async def _ask_before_deadline(ask: Ask, meters: tuple[Meter, ...]) -> Response:
     """Ask, and give the request up when the time of a meter is over."""
     timed = [(meter.deadline, index) for index, meter in enumerate(meters) if meter.deadline is not None and not meter.is_over]
     if not timed:
-        return await _ask_inside(own, meters, model)
+        return await ask()
     deadline, index = min(timed)
     scope = asyncio.timeout(max(0.0, deadline - time.monotonic()))
     try:
         async with scope:
-            return await _ask_inside(own, meters, model)
+            return await ask()
     except TimeoutError:
         if not scope.expired():
             raise

@@ -35,7 +35,7 @@ from vfgym.lifecycle import (
 from vfgym.messages import MESSAGE_TYPES, Message, MessageTypes, Response, as_messages
 from vfgym.output.html import html_table
 from vfgym.output.pictures import Picture
-from vfgym.output.redaction import with_secrets
+from vfgym.output.redaction import redact_data, with_secrets
 from vfgym.overrides import check_hooks, find_put_on, find_replaced, hook, inline_hook, items_of, kind_of, warn_of_hidden
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric, RubricGroup
@@ -593,7 +593,7 @@ class ChatEnv(EpisodeSeat):
         name = self.spec.id if self.spec is not None else self.env_id
         facts: list[tuple[str, object]] = [
             ("class", type(self).__name__),
-            ("arguments", self.env_args),
+            ("arguments", redact_data(self.env_args)),
             ("system prompt", self.system_prompt),
             ("tools", "\n".join(f"{tool.name}: {tool.description}" for tool in self.tool_defs)),
             ("rewards and metrics", ", ".join(self.rubric.metric_names)),

@@ -266,6 +266,17 @@ class ResultsWriter:
         self._rows.close()
         self._unlock()
 
+    def discard(self) -> None:
+        """Remove the files that were made, and the directories that have nothing else in them."""
+        self.close()
+        for name in (ROWS, METADATA):
+            (self.path / name).unlink(missing_ok=True)
+        for folder in (self.path, self.path.parent):
+            try:
+                folder.rmdir()
+            except OSError:  # there is something else in it
+                return
+
     def _unlock(self) -> None:
         if self._locked is not None:
             os.close(self._locked)

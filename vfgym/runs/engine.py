@@ -199,8 +199,10 @@ class Engine:
         try:
             async with self._scoring_limit or contextlib.nullcontext():
                 with self._spending.of_scoring(whole[0].number) as scored_for:
-                    failures = await begin(self._scoring(example_id, whole))
-                _share(scored_for, whole)
+                    try:
+                        failures = await begin(self._scoring(example_id, whole))
+                    finally:
+                        _share(scored_for, whole)
         except BaseException as raised:
             error = rollout_failure(raised)
             if self._strict:

@@ -93,7 +93,7 @@ class Progress:
     def pace(self) -> str:
         """The rate in words; empty before the first rollout."""
         rate = self.rate
-        return "" if rate is None else f"{rate:.3g}/s" if rate >= 1 else f"{60 * rate:.3g}/min"
+        return "" if rate is None else f"{short_number(rate)}/s" if rate >= 10 else f"{rate:.3g}/s" if rate >= 1 else f"{60 * rate:.3g}/min"
 
 
 def short_number(number: float) -> str:
@@ -152,26 +152,25 @@ def report_progress(
 
 @contextlib.contextmanager
 def _bar(progress: Progress, title: str) -> Iterator[Callable[[], None]]:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
+    from rich.text import Text
 
-    told = TextColumn("{task.fields[summary]}")
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        told,
-        TextColumn("{task.fields[pace]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with RichProgress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(one_line(title), total=progress.total, summary=progress.summary, pace=progress.pace)
+    class Bar(RichProgress):
+        """A line of words, which wraps where a terminal is narrow, above the bar."""
+
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield Text(f"{one_line(title)}: {progress.summary}")
+            yield self.make_tasks_table(self.tasks)
+
+    columns = (BarColumn(None), MofNCompleteColumn(), TextColumn("{task.fields[pace]}"), TimeElapsedColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), expand=True) as bar:
+        task = bar.add_task("", total=progress.total, pace=progress.pace)
         refreshed = 0.0
 
         def show() -> None:
-            bar.update(task, completed=progress.done, summary=progress.summary, pace=progress.pace)
+            bar.update(task, completed=progress.done, pace=progress.pace)
 
         def refresh() -> None:
             nonlocal refreshed

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from vfgym.envs.group import with_route
-from vfgym.errors import LimitFacts, LimitReached, did_you_mean
+from vfgym.errors import ConfigurationError, LimitFacts, LimitReached, did_you_mean
 from vfgym.limits import Spending
 from vfgym.results import EarlierRun, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, rollout_output
 from vfgym.results.counting import settle
@@ -66,6 +66,8 @@ class Recorder:
         try:
             if isinstance(error, ResultsError):
                 error.outputs = self._run.outputs(self.outputs)
+            elif isinstance(error, ConfigurationError) and self._earlier is None and not self.outputs and self._writer is not None:
+                self._writer.discard()  # nothing could be played
             elif error is not None and self._writer is not None:
                 if isinstance(error, LimitReached):
                     self._run = dataclasses.replace(self._run, stopped_by=error.as_dict())
