@@ -45,6 +45,10 @@ CacheLike: TypeAlias = "ResponseCache | str | os.PathLike[str] | bool | None"
 """A cache, its file, or whether the one of the user is used."""
 
 
+_NOTHING = contextlib.nullcontext()
+"""A context in which nothing is counted."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """What a run may spend, as it was asked for."""
@@ -172,19 +176,19 @@ class RunSpending:
         """
         raise_if_refused()
 
-    @contextlib.contextmanager
-    def of_rollout(self, number: int) -> Iterator[Spending | None]:
+    def of_rollout(self, number: int) -> contextlib.AbstractContextManager[Spending | None]:
         """Limit what is played inside as one rollout, and count what it spends.
 
         Args:
             number: Its number within its example.
 
-        Yields:
-            What it spends; None where nobody wants to know.
+        Returns:
+            A context that gives what it spends; None where nobody wants to know.
         """
-        if self.meter is None and not self._limits_rollouts:
-            yield None
-            return
+        return _NOTHING if self.meter is None and not self._limits_rollouts else self._measure_rollout(number)
+
+    @contextlib.contextmanager
+    def _measure_rollout(self, number: int) -> Iterator[Spending | None]:
         meter = RolloutMeter(self.budget.limits_each, self.budget.prices)
         outer = rollout_meter.get()
         with measured_by(meter), self._cached(number):
@@ -194,16 +198,19 @@ class RunSpending:
             finally:
                 rollout_meter.set(outer)
 
-    @contextlib.contextmanager
-    def of_scoring(self, number: int) -> Iterator[Spending | None]:
+    def of_scoring(self, number: int) -> contextlib.AbstractContextManager[Spending | None]:
         """Count what the scoring of a group spends inside.
 
         Args:
             number: The first rollout of the group.
+
+        Returns:
+            A context that gives what it spends; None where nobody wants to know.
         """
-        if self.meter is None:
-            yield None
-            return
+        return _NOTHING if self.meter is None else self._measure_scoring(number)
+
+    @contextlib.contextmanager
+    def _measure_scoring(self, number: int) -> Iterator[Spending | None]:
         meter = Meter(SpendingLimits(), self.budget.prices)
         with measured_by(meter), self._cached(number):
             yield meter.spent
