@@ -75,15 +75,18 @@ def trl_python() -> str:
 
 
 @pytest.mark.peers
-@pytest.mark.timeout(1800)
-def test_trl_learns_to_call_the_right_tool_in_the_same_way_each_time(trl_python: str, tmp_path: Path) -> None:
-    curves = [curve_of("trl_grpo_tools", seed, tmp_path / folder, python=trl_python) for seed, folder in ((0, "a"), (1, "b"), (0, "c"))]
-    assert min(rise for curve in curves for rise in rise_of(curve)) >= 0.3
-    assert curves[0] == curves[2]
+@pytest.mark.parametrize("seed", [0, 1])
+def test_trl_learns_to_call_the_right_tool(seed: int, trl_python: str, tmp_path: Path) -> None:
+    assert min(rise_of(curve_of("trl_grpo_tools", seed, tmp_path, python=trl_python))) >= 0.3
 
 
 @pytest.mark.peers
-@pytest.mark.timeout(900)
+def test_trl_learns_in_the_same_way_each_time(trl_python: str, tmp_path: Path) -> None:
+    first, second = (curve_of("trl_grpo_tools", 0, tmp_path / folder, python=trl_python) for folder in ("first", "second"))
+    assert first == second
+
+
+@pytest.mark.peers
 def test_trl_learns_nothing_from_shuffled_rewards(trl_python: str, tmp_path: Path) -> None:
     _, on_fresh = rise_of(curve_of("trl_grpo_tools", 0, tmp_path, "--shuffle-rewards", python=trl_python))
     assert on_fresh < 0.05
