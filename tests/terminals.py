@@ -19,6 +19,9 @@ from typing import NamedTuple
 SECONDS = 240.0
 """How long a command may hang before its test fails."""
 
+_AGAIN_AFTER = 20.0
+"""Seconds without an answer after which Ctrl-C is pressed again."""
+
 _PROMPT = re.compile(r"(?:> |leave\? |\): )$")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
 
@@ -45,6 +48,8 @@ def play_on_terminal(
     """Run ``vfgym play`` on a terminal and press keys, one item at each prompt.
 
     When they are used up, the terminal hangs up at the next prompt. `on_open` is given a function that presses keys at any time.
+    A Ctrl-C that nothing answers is pressed again, as a person does: Python's `readline` notices one that comes between its
+    prompt and its wait for a key only with the next key.
     """
     master, slave = pty.openpty()
     if on_open is not None:
@@ -54,15 +59,22 @@ def play_on_terminal(
     command = [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", "play", *arguments]
     with subprocess.Popen(command, preexec_fn=functools.partial(os.login_tty, slave), env=env) as process:
         os.close(slave)
-        shown, answered, waiting = b"", 0, list(keys)
+        shown, answered, waiting, key = b"", 0, list(keys), ""
         with contextlib.suppress(OSError):  # the other end is closed
-            while select.select([master], [], [], SECONDS)[0]:
+            while True:
+                if not select.select([master], [], [], _AGAIN_AFTER if key == CTRL_C else SECONDS)[0]:
+                    if key != CTRL_C:
+                        break
+                    key = ""
+                    os.write(master, CTRL_C.encode())
+                    continue
                 shown += os.read(master, 65536)
                 if _PROMPT.search(_plain(shown[answered:])):
                     answered = len(shown)
                     if not waiting:
                         break
-                    os.write(master, waiting.pop(0).encode())
+                    key = waiting.pop(0)
+                    os.write(master, key.encode())
         os.close(master)  # hangs up on a command that still waits
         return Seen(process.wait(SECONDS), _plain(shown), shown.decode(errors="replace"))
 
