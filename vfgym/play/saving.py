@@ -36,6 +36,8 @@ class SavedGame:
         """
         self._game = game
         self._fingerprint, self._route = _task_of(game)
+        self.path = default_results_path(env_id, PLAYER, output_dir, is_model=False)
+        """The directory."""
         self._run = Run(
             env_id=env_id,
             env_args=dict(env_args),
@@ -48,15 +50,9 @@ class SavedGame:
             seed=game.seed,
             state_columns=["trajectory"],
             max_concurrent=1,
-            path_to_save=default_results_path(env_id, PLAYER, output_dir, is_model=False),
+            path_to_save=self.path,
         )
         self._writer = ResultsWriter(self.path, self._run.metadata([]))
-
-    @property
-    def path(self) -> Path:
-        """The directory."""
-        assert self._run.path_to_save is not None
-        return self._run.path_to_save
 
     def __enter__(self) -> Self:
         return self
