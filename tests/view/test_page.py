@@ -61,11 +61,13 @@ def test_turns_refer_to_the_conversation(tmp_path: Path) -> None:
 def test_a_turn_with_another_prompt_keeps_it(tmp_path: Path) -> None:
     asked, said = {"role": "user", "content": "only this"}, {"role": "assistant", "content": "answer 0.0"}
     side = {"prompt": [asked], "completion": [{"role": "assistant", "content": "aside"}], "reward": None}
-    steps = [{"prompt": [asked], "completion": [said], "reward": 1.0, "extras": {"is": "kept"}}, side]
+    steps = [{"prompt": [asked], "completion": [said], "reward": 1.0, "extras": {"is": "kept", "reward": 0.25}}, side]
     run = write_run(tmp_path / "run", [row(trajectory=steps)], state_columns=["trajectory"])
     data = page_data(build_page(run))
     first, second = data["runs"][0]["rows"][0]["steps"]
-    assert (first["at"], data["messages"][first["prompt"][0]], first["rest"]) == (0, asked, {"extras": {"is": "kept"}})
+    assert (first["at"], data["messages"][first["prompt"][0]]) == (0, asked)
+    assert first["rest"] == {"extras": {"is": "kept", "reward": 0.25}}
+    assert (first["reward"], second["reward"]) == (0.25, None), "the reward of the turn, not of the rollout"
     assert (data["messages"][second["prompt"][0]], data["messages"][second["completion"][0]]["content"]) == (asked, "aside")
 
 

@@ -120,7 +120,8 @@ class PageData:
         conversation = prompt + completion
         for step in trajectory:
             asked, answered = self._numbers(step["prompt"]), self._numbers(step["completion"])
-            data: dict[str, Any] = {"reward": step.get("reward")}
+            extras = step.get("extras") or {}
+            data: dict[str, Any] = {"reward": extras.get("reward", step.get("reward"))}  # the other one may be of the whole rollout
             at = next((at for at in range(place, len(completion)) if answered and completion[at : at + len(answered)] == answered), None)
             if at is None:
                 data["completion"] = answered
