@@ -78,6 +78,7 @@ def test_version_and_help() -> None:
     assert run("--version").stdout == f"vfgym {__version__}\n"
     help_text = run("--help").stdout
     assert all(f"\n  {name} " in help_text for name in ("list", "info", "eval", "check", "play"))
+    assert run(exit_code=2).stdout == help_text
 
 
 def test_help_loads_no_environment_package() -> None:
@@ -471,6 +472,11 @@ def test_a_picture_that_cannot_be_drawn_is_told_after_the_results(directory: Pat
         (["check", "nowhere_at_all:CartPole"], "there is no module 'nowhere_at_all'"),
         (["info", "my_agents:CartPol-v1"], "Did you mean: `CartPole`"),
         (["eval", GAME, "--agent", "my_agents:one_argument"], "one_argument takes (observation)"),
+        (["evaluate", GAME], "No such command 'evaluate'"),
+        (["eval"], "Missing argument 'ID|FILE.toml'"),
+        (["eval", GAME, "--num-example", "3"], "No such option: --num-example"),
+        (["eval", GAME, "--num-examples", "many"], "Invalid value for '--num-examples'"),
+        (["export", "run", "--to", "xls"], "Invalid value for '--to'"),
     ],
 )
 def test_errors_are_one_line(arguments: list[str], message: str) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from typer.models import OptionInfo
 
 from verifiers_compat.utils.config_utils import MissingKeyError
-from vfgym.cli.app import Debug, Options
+from vfgym.cli.conventions import Debug, Options, invoke
 from vfgym.errors import ConfigurationError, Error
 from vfgym.output.terminal import echo, echo_traceback
 
@@ -64,7 +64,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> None:
     """
     options = Options()
     try:
-        app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name=app.info.name, obj=options)
+        sys.exit(invoke(app, options, name=app.info.name, arguments=arguments))
     except Exception as error:
         if options.shows_tracebacks or not isinstance(error, Error | MissingKeyError):
             echo_traceback(error)

@@ -15,11 +15,12 @@ def main() -> None:
 
     It is one line, or the part of a traceback that lies in the user's own code.
     """
-    from vfgym.cli.app import Options, app
+    from vfgym.cli.app import app
+    from vfgym.cli.conventions import Options, invoke
 
     options = Options()
     try:
-        app(obj=options)
+        sys.exit(invoke(app, options))
     except Exception as error:
         text = None if options.shows_tracebacks else _error_message(error)
         if text is None:

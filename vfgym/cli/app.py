@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from vfgym.cli.conventions import AsJson, Exit
+from vfgym.cli.conventions import AsJson, Debug, Exit
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
 
@@ -17,24 +16,11 @@ from vfgym.output.terminal import echo
 app = typer.Typer(
     name="vfgym",
     help="LLM environments as Gymnasium environments: list, look at, play, check and evaluate them.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-@dataclass
-class Options:
-    """What a command line says besides its command; typer keeps it in the context."""
-
-    shows_tracebacks: bool = False
-
-
-def _show_tracebacks(context: typer.Context, is_asked: bool) -> bool:
-    if is_asked:
-        context.find_root().ensure_object(Options).shows_tracebacks = True
-    return is_asked
 
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="A registered id, such as reasoning-gym/leg_counting-v0.")]
@@ -43,7 +29,6 @@ OutputDir = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", he
 RubricName = Annotated[
     str, typer.Option("--rubric", metavar="MODULE:NAME", help="A rubric, a function that makes one, or a reward function.")
 ]
-Debug = Annotated[bool, typer.Option("--debug", callback=_show_tracebacks, help="Show the traceback of an error.")]
 
 # The options of `vfgym eval` that need more than a line.
 Agents = Annotated[
@@ -120,10 +105,14 @@ def _print_version(is_asked: bool) -> None:
 
 @app.callback()
 def vfgym(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options that stand before a command; show the commands where none is named."""
+    if context.invoked_subcommand is None:
+        echo(context.get_help())
+        raise typer.Exit(Exit.WRONG_INPUT)
 
 
 @app.command("list")

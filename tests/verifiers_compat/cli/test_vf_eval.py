@@ -373,6 +373,8 @@ def test_environments_that_are_not_there_are_all_named(vf_eval: VfEval, workspac
         (("yes-no", "-R", "none"), "none holds no results"),
         (("yes-no", "-D", "name"), "save_to_hf_hub"),
         (("none.toml",), "cannot be read"),
+        ((), "Missing argument 'ENV_OR_CONFIG'"),
+        (("yes-no", "--num-example", "3"), "No such option: --num-example"),
         (("none.toml", "-m", "x", "-s"), "have to stand in it: --model, --save-results"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -137,7 +138,7 @@ def with_bare_resume(arguments: Sequence[str]) -> list[str]:
     (['my-env', '--resume=', '-s'], ['my-env', '-R', 'outputs/run'])
     """
     completed = []
-    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
+    for argument, following in zip_longest(arguments, arguments[1:]):
         is_bare = argument in ("--resume", "-R") and (following is None or following.startswith("-"))
         completed.append("--resume=" if is_bare else argument)
     return completed
