@@ -157,6 +157,39 @@ async def test_a_client_that_asks_another_one_is_not_counted_beside_it() -> None
         assert (meter.spent.requests, meter.spent.output_tokens) == (3, 27)
 
 
+async def test_what_a_client_asks_of_another_one_is_refused_where_a_limit_is_used_up() -> None:
+    inner = InOrder(*answers(4))
+    with vfgym.limit(requests=3) as meter:
+        await ask(Asking(inner))
+        with pytest.raises(LimitReached):
+            await ask(Asking(inner))
+    assert (meter.spent.requests, len(inner.asked)) == (3, 3)
+    clients = [InOrder(*answers(2)) for _ in range(3)]
+    with vfgym.limit(requests=4) as meter:
+        await asyncio.gather(*(ask(Asking(each)) for each in clients), return_exceptions=True)
+    assert meter.spent.requests == sum(len(each.asked) for each in clients) == 4
+
+
+async def test_a_client_that_asks_models_by_other_names_has_to_know_their_prices() -> None:
+    class Renaming(Client):
+        inner = InOrder(*answers(1))
+
+        async def get_response(self, prompt: Sequence[Message], model: str, *args: Any, **kwargs: Any) -> Response:
+            return await self.inner.get_response(prompt, "dear", *args, **kwargs)
+
+    with vfgym.limit(cost=1, prices=PRICES), pytest.raises(ConfigurationError, match="no price for the model dear"):
+        await ask(Renaming())
+    assert not Renaming.inner.asked
+
+
+async def test_a_request_that_fails_is_one_error_whoever_passed_it_on() -> None:
+    with vfgym.limit() as meter:
+        for client in (InOrder(ValueError("no answer")), Asking(InOrder(ValueError("no answer")))):
+            with pytest.raises(Exception, match="no answer"):
+                await ask(client)
+    assert (meter.spent.requests, meter.spent.errors) == (2, 2)
+
+
 async def test_overshoot_is_at_most_the_requests_under_way_by_the_servers_own_count() -> None:
     with ModelServer(latency=0.001) as server:
         client = resolve_client(ClientConfig(api_base_url=server.openai_url, api_key_var="NONE"))

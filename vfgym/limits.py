@@ -271,16 +271,16 @@ class Meter:
                     self.refuse(LimitReached("requests", self.limits.requests, self.spent.requests + self._under_way))
             self._under_way += 1
 
-    def end(self, *, has_failed: bool) -> None:
-        """Take note of a request that is over."""
+    def end(self) -> None:
+        """Take note that a request is over, or that it turned out to be others' requests."""
         with self._lock:
             self._under_way -= 1
-            self.spent.errors += has_failed and self._counts_failed_requests
 
     def count_failure(self) -> None:
         """Count a request that failed; nobody says what it cost."""
         with self._lock:
             self.spent.requests += 1
+            self.spent.errors += self._counts_failed_requests
 
     def count_cached(self, usage: Any) -> None:
         """Take note of an answer that came out of a cache, and so cost nothing."""

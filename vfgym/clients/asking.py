@@ -13,7 +13,7 @@ import functools
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from vfgym.clients.cache import RequestKeys, ResponseCache
@@ -30,10 +30,16 @@ AskT = TypeVar("AskT", bound=Callable[..., Any])
 
 @dataclass(slots=True)
 class _Request:
-    """A request that is under way. A client that asks another one has that one's requests inside its own."""
+    """A request that is under way. A client that asks another one has that one's requests inside its own: those count instead."""
 
     has_inner: bool = False
-    """Whether another client was asked for it: that one's requests are counted instead."""
+    meters: list[Meter] = field(default_factory=list)
+    """Those that hold a place for it."""
+
+    def leave(self) -> None:
+        """Hold no place any more."""
+        while self.meters:
+            self.meters.pop().end()
 
 
 _request: ContextVar[_Request | None] = ContextVar("request", default=None)
@@ -84,7 +90,7 @@ def accounted(ask: AskT) -> AskT:
                 pace.leave()
         own = functools.partial(ask, client, *args, **kwargs)
         if _request.get() is not None:
-            return await _ask_inside(own, meters, _model(*args, **kwargs))
+            return await _ask_measured(own, meters, _model(*args, **kwargs))
         if keys is None:
             return await _ask_in_turn(own, meters, pace, args, kwargs)
         key = keys.next_key(*args, **kwargs)
@@ -104,7 +110,7 @@ def _model(prompt: Any, model: str, *args: Any, **kwargs: Any) -> str:
 
 async def _ask_in_turn(own: Ask, meters: tuple[Meter, ...], pace: Pace | None, args: Any, kwargs: Any) -> Response:
     """Ask when it is the request's turn, if that is allowed then, and give it up when the time of a meter is over."""
-    ask = functools.partial(_ask_within, own, meters, _model(*args, **kwargs)) if meters else functools.partial(_ask_marked, own)
+    ask = functools.partial(_ask_measured, own, meters, _model(*args, **kwargs))
     if pace is not None:
         ask = functools.partial(_ask_at_pace, ask, pace)
     return await (_ask_before_deadline(ask, meters) if meters else ask())
@@ -125,34 +131,6 @@ async def _ask_at_pace(ask: Ask, pace: Pace) -> Response:
         pace.leave()
 
 
-async def _ask_marked(own: Ask) -> Response:
-    outer = _request.get()
-    _request.set(_Request())
-    try:
-        return await own()
-    finally:
-        _request.set(outer)
-
-
-async def _ask_within(own: Ask, meters: tuple[Meter, ...], model: str) -> Response:
-    """Ask, where meters are in force."""
-    begun: list[Meter] = []
-    has_failed = False
-    try:
-        for meter in meters:
-            meter.begin(model)
-            begun.append(meter)
-        return await _ask_inside(own, meters, model)
-    except LimitReached:
-        raise
-    except Exception:
-        has_failed = True
-        raise
-    finally:
-        for meter in begun:
-            meter.end(has_failed=has_failed)
-
-
 async def _ask_before_deadline(ask: Ask, meters: tuple[Meter, ...]) -> Response:
     """Ask, and give the request up when the time of a meter is over."""
     timed = [(meter.deadline, index) for index, meter in enumerate(meters) if meter.deadline is not None and not meter.is_over]
@@ -170,23 +148,34 @@ async def _ask_before_deadline(ask: Ask, meters: tuple[Meter, ...]) -> Response:
     meter.refuse(LimitReached("time", meter.limits.time or 0.0, max(meter.seconds, meter.limits.time or 0.0)))
 
 
-async def _ask_inside(own: Ask, meters: tuple[Meter, ...], model: str) -> Response:
-    """Ask, and count it, unless what is asked asks somebody else, who is counted then."""
+async def _ask_measured(own: Ask, meters: tuple[Meter, ...], model: str) -> Response:
+    """Ask if the meters allow it, and count it, unless what is asked asks somebody else, who is counted then."""
     outer = _request.get()
-    request = _Request()
-    _request.set(request)
     if outer is not None:
         outer.has_inner = True
+        outer.leave()
+    request = _Request()
+    _request.set(request)
     try:
-        response = await own()
-    except Exception:
+        for meter in meters:
+            meter.begin(model)
+            request.meters.append(meter)
+        response = await _ask_counting_failure(own, request)
         if not request.has_inner:
             for meter in meters:
-                meter.count_failure()
-        raise
+                meter.count(model, response.usage)
+        return response
     finally:
         _request.set(outer)
-    if not request.has_inner:
-        for meter in meters:
-            meter.count(model, response.usage)
-    return response
+        request.leave()
+
+
+async def _ask_counting_failure(own: Ask, request: _Request) -> Response:
+    try:
+        return await own()
+    except LimitReached:
+        raise
+    except Exception:
+        for meter in () if request.has_inner else request.meters:
+            meter.count_failure()
+        raise
