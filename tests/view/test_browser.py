@@ -128,6 +128,7 @@ def test_a_page_fits_however_long_its_names_are(tmp_path: Path, browser: Any, wi
 
 def test_turns_by_keys_and_two_runs_side_by_side(rich_page: Path, browser: Any) -> None:
     page = OpenPage(browser, rich_page)
+    assert "no difference can be given: a-model has" in page.text()
     page.go("#run=0&example=0&rollout=0")
     articles = page.tab.locator("article")
     assert articles.count() == 2

@@ -14,7 +14,7 @@ from tests.programs import run_module
 from tests.view.runs import BOARD, HOSTILE, PIXEL, failed_row, page_data, play_run, rich_row, row, write_run
 from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import Secret
-from vfgym.results import ResultsError, load_results
+from vfgym.results import ResultsError, compare, load_results
 from vfgym.view import build_page, report_run, write_page
 
 
@@ -132,6 +132,16 @@ def test_runs_of_other_writers_are_shown(tmp_path: Path) -> None:
     (run / "metadata.json").write_text("{}")
     data = page_data(build_page(run))
     assert data["messages"] == [{"role": "user", "content": "2 + 2 ="}, {"role": "assistant", "content": " 4"}]
+
+
+def test_several_runs_have_a_verdict_each(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, [row(task, reward=reward) for task in range(8)]) for name, reward in (("a", 0.25), ("b", 0.75))]
+    other = write_run(tmp_path / "other", [row(task) for task in range(8)], env_id="another-v0")
+    better, unlike = page_data(build_page(*runs, other))["verdicts"]
+    assert better == compare(*runs)["pairs"][0]["verdict"].replace(f"{tmp_path}/", "")
+    assert "is better than" in better
+    assert "share no task" in unlike
+    assert page_data(build_page(runs[0]))["verdicts"] == []
 
 
 def test_an_empty_run_is_shown(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from string import Template
 
 from vfgym.errors import ConfigurationError
-from vfgym.results import GenerateOutputs, ResultsError, load_results
+from vfgym.results import GenerateOutputs, ResultsError, compare, load_results
 from vfgym.results.plain_json import json_text
 from vfgym.view.page_data import PageData
 from vfgym.view.public_text import public_text
@@ -58,11 +58,22 @@ def build_page(*runs: str | os.PathLike[str] | GenerateOutputs) -> str:
     loaded = [load_results(Path(run)) if isinstance(run, str | os.PathLike) else run for run in runs]
     reports = [report_run(outputs) for outputs in loaded]
     directories = [Path(path) for outputs in loaded if (path := outputs["metadata"].get("path_to_save"))]
-    data = public_text(json_text(PageData(reports).as_json()), directories)
+    data = public_text(json_text(PageData(reports, _verdicts(loaded)).as_json()), directories)
     style, script = _asset("page.css"), _asset("page.js")
     return Template(_asset("page.html")).substitute(
         policy=_policy(style, script), title=html.escape(_title(reports)), style=style, script=script, data=_packed(data)
     )
+
+
+def _verdicts(runs: Sequence[GenerateOutputs]) -> list[str]:
+    """Return what each later run says beside the first (see `vfgym.results.compare`), or why nothing can be said."""
+    verdicts = []
+    for run in runs[1:]:
+        try:
+            verdicts.append(compare(runs[0], run)["pairs"][0]["verdict"])
+        except ConfigurationError as error:
+            verdicts.append(str(error))
+    return verdicts
 
 
 def _title(reports: Sequence[RunReport]) -> str:

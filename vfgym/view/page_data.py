@@ -46,8 +46,9 @@ class _Table:
 class PageData:
     """Collects what the runs of one page hold."""
 
-    def __init__(self, reports: Iterable[RunReport]) -> None:
-        """Take the runs, in the order in which they are shown."""
+    def __init__(self, reports: Iterable[RunReport], verdicts: Sequence[str]) -> None:
+        """Take the runs, in the order in which they are shown, and a sentence on each but the first: how it differs from the first."""
+        self._verdicts = list(verdicts)
         self._messages, self._images, self._tools = _Table(), _Table(), _Table()
         self._known: dict[int, tuple[Any, int]] = {}
         """Each message object of the row that is read, by its id, with its number: a trajectory has them many times."""
@@ -56,7 +57,7 @@ class PageData:
     def as_json(self) -> dict[str, Any]:
         """Return all of it as JSON data."""
         tables = {"messages": self._messages.values, "images": self._images.values, "tools": self._tools.values}
-        return {"format": 1, "runs": self._runs, **tables}
+        return {"format": 1, "runs": self._runs, "verdicts": self._verdicts, **tables}
 
     def _run(self, report: RunReport) -> Any:
         metadata = {key: value for key, value in report.outputs["metadata"].items() if key not in NOT_WRITTEN and key not in report.summary}

@@ -107,11 +107,12 @@
   function runsTable() {
     const names = [...new Set(data.runs.flatMap((run) => Object.keys(run.metrics)))];
     const row = (name, of) => cells(name, ...data.runs.map(of));
-    return table("The runs side by side", ["what", ...data.runs.map((run) => run.name)], [
+    return [table("The runs side by side", ["what", ...data.runs.map((run) => run.name)], [
       row("mean reward", (run) => number(run.reward.value)), row("95 % interval", (run) => interval(run.reward)),
       row("rollouts", (run) => number(run.rows.length)), row("failed", (run) => number(run.num_failed)),
       names.map((name) => row(name, (run) => (run.metrics[name] ? number(run.metrics[name].value) : "–"))),
-      row("time of a rollout", (run) => seconds(run.rollout_seconds))]);
+      row("time of a rollout", (run) => seconds(run.rollout_seconds))]),
+    data.verdicts.map((verdict) => h("p", {}, verdict))];
   }
   function tasks(run, index) {
     const others = data.runs.map((_, other) => other).filter((other) => other !== index);
