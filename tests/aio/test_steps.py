@@ -622,6 +622,27 @@ def test_ctrl_c_in_a_step_waits_for_a_slow_finally_before_it_cleans_up() -> None
         env.step("b")
 
 
+def test_ctrl_c_at_the_very_end_finds_nothing_left_to_stop(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    class InterruptedAtTheEnd(threading.Event):
+        is_interrupted = False
+
+        def wait(self, timeout: float | None = None) -> bool:
+            super().wait(timeout)
+            if not self.is_interrupted:
+                self.is_interrupted = True
+                raise KeyboardInterrupt
+            return True
+
+    wait(later(0))  # the thread of the loop runs
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Event", InterruptedAtTheEnd)
+        with pytest.raises(KeyboardInterrupt):
+            wait(later(1))
+    wait(later(2))
+    gc.collect()
+    assert caplog.messages == []
+
+
 def test_hooks_see_the_context_variables_of_whoever_steps() -> None:
     class Named(Rated):
         async def env_response(self, messages: list[Message], state: State) -> Any:

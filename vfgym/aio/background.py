@@ -163,8 +163,9 @@ def _run_on(loop: asyncio.AbstractEventLoop, run: Coroutine[Any, Any, T]) -> T:
             task.add_done_callback(lambda _: ended.set())
 
     def cancel_task() -> None:
-        begin_task()  # an interruption may come before it has begun
-        task.cancel()
+        if not ended.is_set():  # an interruption may come when it is over, and before it has begun
+            begin_task()
+            task.cancel()
 
     try:
         try:
@@ -178,7 +179,8 @@ def _run_on(loop: asyncio.AbstractEventLoop, run: Coroutine[Any, Any, T]) -> T:
             raise
         return task.result()  # type: ignore[no-any-return]
     finally:
-        task = None  # else the traceback of what it raised would keep this frame, which keeps it
+        if ended.is_set():  # it is not after a second interruption, while the task is still being cancelled
+            task = None  # else the traceback of what it raised would keep this frame, which keeps it
 
 
 def run_to_end(run: Coroutine[Any, Any, T]) -> T:
