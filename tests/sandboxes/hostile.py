@@ -202,7 +202,7 @@ async def _try(attempt: Attempt, folder: Path, backend: str, spec: SandboxSpec) 
             harm = None if attempt.also is None else await attempt.also(sandbox, folder)
             after = await sandbox.exec("echo fine")
             if after.stdout != "fine\n" and after.exit_code != 126:  # the processes of a cell may leave no room for another
-                harm = harm or "the sandbox does not work any more, and does not say so"
+                harm = harm or f"the sandbox does not work any more, and does not say so: {after}"
         except SandboxError:  # it may end its own
             harm = None
         if len(printed) > 5 << 20:

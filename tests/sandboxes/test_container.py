@@ -44,6 +44,36 @@ async def test_a_container_runs_commands_and_cells_and_is_removed(engine: Engine
 
 
 @BUILDS
+@pytest.mark.parametrize("room", [0, 1, 2])
+async def test_a_command_that_no_process_is_left_for_is_told_so(engine: Engine, room: int) -> None:
+    """A command takes two: its program, and one that looks after it."""
+    async with await create(SandboxSpec(image=engine.image, processes=16), "container") as sandbox:
+        cell = await sandbox.python(FILLS.format(room=room))
+        assert cell.traceback is None
+        result = await sandbox.exec("echo fine")
+    if room < 2:
+        assert (result.exit_code, "Resource temporarily unavailable" in result.stderr) == (126, True), result
+    else:
+        assert (result.exit_code, result.stdout) == (0, "fine\n"), result
+
+
+FILLS = """
+import os, signal, time
+children = []
+try:
+    while True:
+        children.append(os.fork())
+        if children[-1] == 0:
+            time.sleep(1000)
+except OSError:
+    pass
+for child in children[:{room}]:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+@BUILDS
 async def test_a_container_has_so_many_cpus_and_runs_its_start_command(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """The command runs beside others, which do not end it; where it fails, that is logged."""
     spec = SandboxSpec(image=engine.image, cpus=0.5, start_command="mkfifo /tmp/asked; echo $$ > /tmp/asked; echo oh no >&2; exit 3")

@@ -139,7 +139,12 @@ def _keep(
     """Start the program, adopt what it leaves, and write its process id and its exit code: what a keeper does."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    main = os.fork()
+    try:
+        main = os.fork()
+    except OSError as error:  # there was room for one more process, and not for two
+        os.write(streams[2], f"{argv[0]}: {error.strerror}\n".encode("utf-8", "replace"))
+        os.write(status, b"0\n126\n")
+        os._exit(0)
     if main == 0:
         try:
             _execute(argv, env, folder, limits, streams, channel)
