@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -33,17 +34,21 @@ class Engine:
 
 @contextmanager
 def container_engine() -> Iterator[Engine]:
-    """Start an engine with an image, or skip the test, saying why."""
-    missing = [name for name in ("podman", "mmdebstrap") if shutil.which(name) is None]
-    if os.geteuid() != 0 or missing:
-        pytest.skip(
-            f"containment is not tested with container: {', '.join(missing)} missing" if missing else "Podman is started as root only"
-        )
+    """Start an engine with an image, or skip the test, saying why it cannot be."""
+    missing = [name for name in ("podman", "runc", "mmdebstrap") if shutil.which(name) is None]
+    if missing:
+        _skip(f"{', '.join(missing)} missing")
+    if os.geteuid() != 0:
+        _skip("Podman is started as root only")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "containers.conf").write_text(CONFIGURATION)
         environment = {**os.environ, "CONTAINERS_CONF": str(folder / "containers.conf"), "BUILDAH_ISOLATION": "chroot"}
-        _make_image(folder, environment)
+        try:
+            _make_image(folder, environment)
+            _run(["podman", "run", "--rm", IMAGE, "true"], environment)
+        except subprocess.CalledProcessError as error:
+            _skip(f"{error.cmd[0]} cannot work here: {error.stderr.strip()[-300:]}")
         address = f"unix://{folder}/socket"
         with subprocess.Popen(["podman", "system", "service", "--time", "0", address], env=environment, cwd=folder) as service:
             try:
@@ -59,5 +64,13 @@ def _make_image(folder: Path, environment: dict[str, str]) -> None:
     if subprocess.run(["podman", "image", "exists", IMAGE], env=environment, check=False).returncode == 0:
         return
     archive = str(folder / "root.tar")
-    subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", "--include=python3", "bookworm", archive], check=True)
-    subprocess.run(["podman", "import", "--quiet", archive, IMAGE], env=environment, check=True)
+    _run(["mmdebstrap", "--quiet", "--variant=minbase", "--include=python3", "bookworm", archive], environment)
+    _run(["podman", "import", "--quiet", archive, IMAGE], environment)
+
+
+def _run(command: list[str], environment: dict[str, str]) -> None:
+    subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+
+def _skip(why: str) -> NoReturn:
+    pytest.skip(f"containment is not tested with container: {why}")
