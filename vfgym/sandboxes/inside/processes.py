@@ -7,6 +7,7 @@ program. Once the keeper has ended, the system gives those to the agent, which k
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import resource
 import signal
@@ -17,6 +18,7 @@ from collections.abc import Iterable
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _KILLED = 128 + signal.SIGKILL
+_MOST_LOOKS = 10
 
 
 def _prctl(option: int, value: int) -> None:
@@ -200,19 +202,31 @@ def _limit(kind: int | None, most: int) -> None:
 # All processes
 
 
-def _parents() -> dict[int, int]:
-    """Return the parent of every process that has not ended; of none where there is no ``/proc``."""
-    found = {}
+def _look() -> tuple[dict[int, tuple[int, bool]], set[int]]:
+    """Look at all processes; there are none where there is no ``/proc``.
+
+    Returns:
+        Of those that have not ended, the parent and whether it is stopped; and those that have ended since they were listed, or before.
+    """
+    found: dict[int, tuple[int, bool]] = {}
+    ended = set()
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
                     state, parent = file.read().rpartition(b")")[2].split()[:2]
             except OSError:
-                continue  # it has just ended
-            if state != b"Z":
-                found[int(name)] = int(parent)
-    return found
+                state = b"X"
+            if state in b"XZ":
+                ended.add(int(name))
+            else:
+                found[int(name)] = int(parent), state in b"TtD"  # D: it waits where no signal reaches it, and starts nothing
+    return found, ended
+
+
+def _parents() -> dict[int, int]:
+    """Return the parent of every process that has not ended."""
+    return {pid: parent for pid, (parent, _) in _look()[0].items()}
 
 
 def _below(pids: Iterable[int], parents: dict[int, int]) -> set[int]:
@@ -228,17 +242,25 @@ def _below(pids: Iterable[int], parents: dict[int, int]) -> set[int]:
 def kill_strays(keepers: Iterable[int]) -> None:
     """Kill all processes below this one that are below none of the keepers, however quickly they start others.
 
-    They are stopped first, until no new ones are found: those that are stopped count to the limit of processes, so no more can start.
+    They are stopped first: those that are stopped count to the limit of processes, so no more can start. All are found when each is seen
+    stopped, which it is not yet when the signal was sent, and when none has ended since the look before, which may have started another
+    one. On a machine where processes always end somewhere, that is looked at a few times.
     """
     keepers = set(keepers)
     stopped: set[int] = set()
-    while True:
-        parents = _parents()
-        strays = _below([os.getpid()], parents) - _below(keepers, parents) - keepers - stopped
-        if not strays:
-            break
-        _signal(strays, signal.SIGSTOP)
+    ended: set[int] = set()
+    until = time.monotonic() + 1
+    for number in itertools.count():
+        found, ended_now = _look()
+        parents = {pid: parent for pid, (parent, _) in found.items()}
+        strays = _below([os.getpid()], parents) - _below(keepers, parents) - keepers
+        _signal(strays - stopped, signal.SIGSTOP)
         stopped |= strays
+        is_over = all(found[pid][1] for pid in strays) and (ended_now <= ended or number >= _MOST_LOOKS)
+        if is_over or time.monotonic() > until:
+            break
+        ended |= ended_now
+        time.sleep(0.0002)
     _signal(stopped, signal.SIGKILL)
     until = time.monotonic() + 1
     while any(os.path.exists(f"/proc/{pid}") for pid in stopped) and time.monotonic() < until:  # each when its parent has ended
