@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,9 @@ print(json.dumps([[row["env_id"], str(vfgym.replay(row, row["env_id"]).differenc
 """
 
 
-def replayed_elsewhere(folder: Path, python: str = sys.executable) -> list[list[str]]:
+def replayed_elsewhere(folder: Path) -> list[list[str]]:
+    """Play rows again in another process: of the Python that VFGYM_OTHER_PYTHON names, if it does, else of this one."""
+    python = os.environ.get("VFGYM_OTHER_PYTHON", sys.executable)
     process = subprocess.run([python, "-c", PROGRAM, str(folder)], capture_output=True, text=True, check=True)
     return json.loads(process.stdout)  # type: ignore[no-any-return]
 
@@ -59,8 +62,20 @@ def test_another_process_gets_the_same(tmp_path: Path) -> None:
     assert replayed_elsewhere(tmp_path) == [["textarena/LiarsDice-v0", "None"]] * 2
 
 
+DRAWN_ANEW = {
+    f"reasoning-gym/{name}-v0"
+    for name in (
+        *("codeio", "intermediate_integration", "isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note"),
+        "word_ladder",
+    )
+}
+"""Of these, reasoning-gym makes other items in every process, as `vfgym.ReasoningGymEnv` says."""
+
+
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("env_id", [env_id for env_id in playable_ids() if not env_id.endswith(("-train", "-raw"))][::10])
+@pytest.mark.parametrize(
+    "env_id", [env_id for env_id in playable_ids() if not env_id.endswith(("-train", "-raw")) and env_id not in DRAWN_ANEW][::6]
+)
 def test_rows_of_many_ids_earn_the_same_in_another_process(env_id: str, tmp_path: Path) -> None:
     rows = saved(env_id, "random", tmp_path, num_examples=5, rollouts_per_example=2, state_columns=TRAJECTORY)
     assert replayed_elsewhere(tmp_path) == [[env_id, "None"]] * len(rows)
