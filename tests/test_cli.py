@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import run_vfgym
 from tests.programs import run_python
 from vfgym import __version__
 from vfgym.cli.table import render_table
@@ -61,10 +62,8 @@ def command(*arguments: str) -> list[str]:
 
 
 def run(*arguments: str, stdin: str = "", exit_code: int = 0, columns: int | None = None) -> subprocess.CompletedProcess[str]:
-    env = None if columns is None else {**os.environ, "COLUMNS": str(columns)}
-    done = subprocess.run(command(*arguments), input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False, env=env)
-    assert done.returncode == exit_code, done.stderr
-    return done
+    environment = {} if columns is None else {"COLUMNS": str(columns)}
+    return run_vfgym(*arguments, stdin=stdin, exit_code=exit_code, **environment)
 
 
 def cells(line: str) -> list[str]:

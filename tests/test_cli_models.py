@@ -18,6 +18,7 @@ from typing import Any
 import gymnasium
 import pytest
 
+from tests.commands import run_vfgym
 from vfgym.model_server import ModelRequest, ModelServer, RequestRefused, environment_oracle
 from vfgym.model_server.policies import echo
 from vfgym.results import load_results
@@ -78,9 +79,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def run(*arguments: str, exit_code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, **environment}
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=SECONDS, check=False, env=variables)
-    assert done.returncode == exit_code, done.stdout + done.stderr
+    done = run_vfgym(*arguments, exit_code=exit_code, **environment)
     assert "Traceback" not in done.stderr
     return done
 

@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import vfgym
+from tests.commands import run_vfgym
 from tests.terminals import CTRL_C, CTRL_D, SECONDS, play_on_terminal
 from vfgym.cli.app import app
 from vfgym.errors import ConfigurationError
@@ -43,11 +44,6 @@ def saved_row(directory: Path, *, env_args: dict[str, Any] | None = None) -> dic
 
 def answers(row: dict[str, Any]) -> list[str]:
     return [message["content"] for message in row["completion"] if message["role"] == "assistant"]
-
-
-def run_piped(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", "play", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def test_a_game_is_played_saved_and_recorded(directory: Path) -> None:
@@ -186,8 +182,8 @@ def test_json_stands_alone_on_standard_output(directory: Path) -> None:
 
 
 def test_without_a_terminal_there_is_nobody_to_play(directory: Path) -> None:
-    done = run_piped(GAME, stdin="up\n")
-    assert (done.returncode, done.stdout) == (2, "")
+    done = run_vfgym("play", GAME, stdin="up\n", exit_code=2)
+    assert done.stdout == ""
     assert "vfgym play reads from a terminal, and standard input is none" in done.stderr.splitlines()[-1]
     assert [*directory.iterdir()] == []
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import run_vfgym
 from vfgym.results import load_results
 
 DATASET = "reasoning-gym/leg_counting-v0"
-SECONDS = 240.0
-"""How long a command may hang before its test fails."""
 
 
 @pytest.fixture(autouse=True)
@@ -23,10 +21,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str, exit_code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "import vfgym.cli; vfgym.cli.main()", "eval", DATASET, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == exit_code, done.stderr
-    return done
+    return run_vfgym("eval", DATASET, *arguments, exit_code=exit_code)
 
 
 def test_the_run_that_is_given_or_the_newest_unfinished_one_is_gone_on_with(directory: Path) -> None:

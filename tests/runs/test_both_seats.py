@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import vfgym.results
-from tests.programs import run_module
+from tests.commands import run_vfgym
 from tests.wrappers.games.nim import NimEnv
 from vfgym import Rubric, SingleTurnEnv, State, evaluate, replay
 from vfgym.errors import ConfigurationError
@@ -111,7 +111,7 @@ def test_whom_the_policy_plays_can_be_chosen_at_reset() -> None:
 
 
 def test_the_command_has_it(tmp_path: Path) -> None:
-    run_module("vfgym", "eval", "textarena/TicTacToe-v0", "-a", "random", "-n", "2", "--both-seats", "-o", str(tmp_path))
+    run_vfgym("eval", "textarena/TicTacToe-v0", "-a", "random", "-n", "2", "--both-seats", "-o", str(tmp_path))
     (path,) = tmp_path.glob("evals/*/*")
     assert [(row["player"], row["pair"]) for row in load_results(path)["outputs"]] == [(0, 0), (1, 0), (0, 1), (1, 1)]
 

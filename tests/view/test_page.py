@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import run_module
+from tests.commands import run_vfgym
 from tests.view.runs import BOARD, HOSTILE, PIXEL, failed_row, page_data, play_run, rich_row, row, write_run
 from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import Secret
@@ -165,9 +165,9 @@ def test_nothing_is_written_where_a_run_cannot_be_read(tmp_path: Path) -> None:
 
 def test_the_command_writes_a_page_and_opens_nothing(tmp_path: Path) -> None:
     run, file = write_run(tmp_path / "run", [row()]), tmp_path / "page.html"
-    done = run_module("vfgym", "view", str(run), "--html", str(file), "--json")
+    done = run_vfgym("view", str(run), "--html", str(file), "--json")
     assert json.loads(done.stdout) == {"path": str(file), "bytes": file.stat().st_size, "runs": [str(run)]}
-    without = run_module("vfgym", "view", str(run), exit_code=2)
+    without = run_vfgym("view", str(run), exit_code=2)
     assert without.stdout == ""
     assert "--html FILE" in without.stderr
     assert without.stderr.count("\n") == 1
