@@ -43,8 +43,6 @@ class _Request:
 
 
 _request: ContextVar[_Request | None] = ContextVar("request", default=None)
-_PLAIN = _Request()
-"""A request of which nobody wants to know more than that it is under way."""
 _request_keys: ContextVar[RequestKeys | None] = ContextVar("request_keys", default=None)
 
 
@@ -70,24 +68,8 @@ def accounted(ask: AskT) -> AskT:
     @functools.wraps(ask)
     async def get_response(client: Any, *args: Any, **kwargs: Any) -> Response:
         meters, pace, keys = meters_in_force(), pace_in_force(), _request_keys.get()
-        if not meters and keys is None:
-            if pace is None or _request.get() is not None:
-                return await ask(client, *args, **kwargs)  # type: ignore[no-any-return]
-            # Nearly all requests come by here, so it is written out: see `_ask_at_pace`.
-            if not pace.enter_now():
-                await pace.enter()
-            _request.set(_PLAIN)
-            try:
-                response: Response = await ask(client, *args, **kwargs)
-            except Exception as error:
-                pace.note_failure(error)
-                raise
-            else:
-                pace.note_answer()
-                return response
-            finally:
-                _request.set(None)
-                pace.leave()
+        if not meters and keys is None and (pace is None or _request.get() is not None):
+            return await ask(client, *args, **kwargs)  # type: ignore[no-any-return]
         own = functools.partial(ask, client, *args, **kwargs)
         if _request.get() is not None:
             return await _ask_measured(own, meters, _model(*args, **kwargs))

@@ -44,12 +44,6 @@ class Pace:
         self._held_until = -math.inf
         self._next_cut = -math.inf
 
-    def enter_now(self) -> bool:
-        """Count one more request as under way, where there is no limit; say whether there is none."""
-        is_free = self.allowed == math.inf
-        self._running += is_free
-        return is_free
-
     async def enter(self) -> None:
         """Wait until one more request may begin, and count it as under way."""
         while True:
