@@ -46,15 +46,15 @@ class Pace:
 
     async def enter(self) -> None:
         """Wait until one more request may begin, and count it as under way."""
-        while True:
+        while self.allowed < math.inf:
             held = self._held_until - time.monotonic()
             if held > 0:
                 await self._sleep(held)
             elif self._running < self.allowed:
-                self._running += 1
-                return
+                break
             else:
                 await self._wait()
+        self._running += 1
 
     def leave(self) -> None:
         """Count a request as over."""
