@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.environments import Talk
 from vfgym import Response, Rubric, SingleTurnEnv, State, ToolEnv, Usage
 from vfgym.errors import ToolCallError
 from vfgym.messages import AssistantMessage, ToolCall
@@ -85,6 +86,33 @@ def test_a_row_has_the_documented_keys_in_order() -> None:
     assert (row["reward"], row["return"], row["exact"], row["metrics"]) == (1.0, 1.0, 1.0, {"exact": 1.0, "num_turns": 1.0})
     assert (row["is_completed"], row["is_truncated"], row["stop_condition"]) == (True, False, "max_turns_reached")
     assert row["timing"]["total"] > 0
+
+
+@pytest.mark.parametrize(
+    ("of_turns", "at_the_end", "expected"),
+    [
+        ([1.0, 2.0, 3.0], 0.5, [1.0, 2.0, 3.5]),
+        ([0.0, -1.0, 0.0], 0.0, [0.0, -1.0, 0.0]),
+        ([0.0, 0.0, 3.0], 0.5, None),
+        ([1.0, math.inf, 0.0], 0.5, None),
+    ],
+)
+def test_what_turns_earned_is_told_where_not_all_came_with_the_last(of_turns: list[float], at_the_end: float, expected: Any) -> None:
+    def by_turn(state: State) -> float:
+        return of_turns[len(state["trajectory"]) - 1]
+
+    rubric = Rubric(lambda: at_the_end)
+    rubric.add_step_reward_func(by_turn)
+    env = Talk(dataset=[{"question": "?"}], max_turns=3, rubric=rubric)
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step("so")
+    assert env.state is not None
+    row = rollout_output(env.state)
+    assert row.get("step_rewards") == expected
+    assert expected is None or sum(expected) == row["reward"]
+    assert "step_rewards" not in rollout_output(env.state, is_counted=False)
+    assert "step_rewards" not in rollout_output(env.state, error=ValueError("too late"))
 
 
 def test_handlers_that_failed_after_the_episode_are_told() -> None:

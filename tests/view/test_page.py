@@ -71,6 +71,13 @@ def test_a_turn_with_another_prompt_keeps_it(tmp_path: Path) -> None:
     assert (data["messages"][second["prompt"][0]], data["messages"][second["completion"][0]]["content"]) == (asked, "aside")
 
 
+def test_rewards_of_turns_stand_beside_their_answers(tmp_path: Path) -> None:
+    said = [{"role": role, "content": text} for role, text in (("assistant", "a"), ("user", "go on"), ("assistant", "b"))]
+    rows = [row(completion=said, step_rewards=[0.25, 0.75]), row(1, completion=said, step_rewards=[1.0]), row(2)]
+    data = page_data(build_page(write_run(tmp_path / "run", rows)))
+    assert [each.get("steps") for each in data["runs"][0]["rows"]] == [[{"at": 0, "reward": 0.25}, {"at": 2, "reward": 0.75}], None, None]
+
+
 def test_results_in_memory_give_the_same_page_as_their_files(tmp_path: Path) -> None:
     outputs = play_run(tmp_path / "run")
     played, read = (page_data(build_page(each))["runs"][0] for each in (outputs, tmp_path / "run"))

@@ -48,6 +48,17 @@ async def test_a_run_its_rollouts_and_a_conversation(tmp_path: Path) -> None:
         assert "failed: ModelError" in text_of(pilot, "#messages")
 
 
+async def test_rewards_of_turns_stand_beside_their_answers(tmp_path: Path) -> None:
+    said = [{"role": role, "content": text} for role, text in (("assistant", "a"), ("user", "go on"), ("assistant", "b"))]
+    run = write_run(tmp_path / "run", [row(completion=said, step_rewards=[0.25, 0.75])])
+    async with viewer_of(run) as pilot:
+        shown = [line for line in text_of(pilot, "#messages").splitlines() if line.startswith("[")]
+        assert shown == ["[user]", "[assistant] step reward 0.25", "[user]", "[assistant] step reward 0.75"]
+        await pilot.press("right", "right")
+        shown = [line for line in text_of(pilot, "#messages").splitlines() if line.startswith("[")]
+        assert shown == ["[user]", "[assistant] step reward 0.75"]
+
+
 async def test_turns_filters_and_runs_by_keys(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", [rich_row(), failed_row(), row(2)])
     other = write_run(tmp_path / "other", [row(7)])

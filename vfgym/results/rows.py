@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ class RolloutOutput(dict[str, Any]):
     ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised), ``cleanup_errors``
     (where handlers that run after the episode failed: what each one raised), ``tool_defs``,
     ``token_usage`` (where any was reported), ``error_chain`` and ``long_error_chain`` (where there is an error), ``rollout``
-    (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), ``fingerprint``
+    (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), ``step_rewards`` (what each
+    turn earned, where not all came with the last one; see `step_rewards`), ``fingerprint``
     (which task it is of, see `vfgym.results.fingerprint_of`), ``env_id`` and ``seed`` (the environment, and the seed that its
     episode began with, for `vfgym.replay`; rows of `verifiers_compat` are without them), ``draws_task`` (in games of people: the
     seed drew the task too, as in ``reset(seed=seed)``), ``player`` and ``pair`` (in runs that play each game from both seats: whom the
@@ -39,7 +41,7 @@ STANDARD_KEYS = frozenset(
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
         *("failed", "counted_reward", "task", "stop_condition", "metrics", "metrics_errors", "cleanup_errors", "tool_defs"),
         *("token_usage", "error_chain", "long_error_chain", "rollout", "return", "fingerprint", "env_id", "seed", "draws_task"),
-        *("player", "pair", "spent", "trajectory"),
+        *("player", "pair", "spent", "step_rewards", "trajectory"),
     }
 )
 """Keys of a row that no metric overwrites."""
@@ -141,6 +143,9 @@ def rollout_output(
         row["long_error_chain"] = row["error"]["error_chain_str"]
     row["rollout"] = rollout
     row["return"] = reward if seen_return is None else seen_return
+    earned = step_rewards(state) if is_counted and not failed else None
+    if earned is not None:
+        row["step_rewards"] = earned
     if fingerprint is not None:
         row["fingerprint"] = fingerprint
     row.update(began)
@@ -154,6 +159,18 @@ def rollout_output(
     if places:
         (dropped_log or DroppedValueLog()).warn(row, places)
     return row
+
+
+def step_rewards(state: State) -> list[float] | None:
+    """Return what each turn of a scored episode earned; together that is its reward.
+
+    None where nothing was earned before the last turn, and where JSON does not have one of the numbers.
+    """
+    earned = state.rewards
+    if not any(earned[:-1]) or not all(map(math.isfinite, earned)):
+        return None
+    num_turns = min(len(dict.get(state, "trajectory") or earned), len(earned))
+    return [*earned[: num_turns - 1], sum(earned[num_turns:], earned[num_turns - 1])]  # what came after the last turn is earned by that
 
 
 def _as_list(messages: Any) -> Any:

@@ -38,7 +38,7 @@ from vfgym.results import ErrorInfo, GenerateOutputs, RolloutOutput, load_result
 from vfgym.results.counting import mean_of, settle
 from vfgym.results.outputs import RunOutputs
 from vfgym.results.plain_json import json_text
-from vfgym.results.rows import STANDARD_KEYS, row_order
+from vfgym.results.rows import STANDARD_KEYS, row_order, step_rewards
 from vfgym.results.statistics import statistics_of
 from vfgym.results.trajectory import KeptStep, is_trajectory
 from vfgym.rubrics import Rubric, RubricGroup
@@ -328,6 +328,9 @@ class _Scorer:
         failed = error is not None or row["stop_condition"] == UNREADABLE or state.has_reward_error
         changed: dict[str, Any] = {"reward": reward, "failed": failed, "error": error, "metrics": metrics}
         changed["return"] = 0.0 if failure is not None else ended.seen_return
+        earned = None if failed or "counted_reward" not in row else step_rewards(state)
+        if earned is not None:
+            changed["step_rewards"] = earned
         if "counted_reward" in row:
             changed["counted_reward"] = self._failure_reward(row) if failed else reward
         usage = _usage(row, state)
@@ -359,12 +362,15 @@ class _Scorer:
 def _in_order(row: RolloutOutput, changed: Mapping[str, Any], metrics_errors: Any, columns: Sequence[str]) -> RolloutOutput:
     """Return a row with other numbers, its keys in the order in which a run writes them."""
     new = RolloutOutput()
-    for name in (*row, *(name for name in changed if name not in row)):
-        if name in columns or name == "metrics_errors" or (name in row["metrics"] and name not in STANDARD_KEYS):
+    for name in (*row, *(name for name in changed if name not in row and name != "step_rewards")):
+        is_old = name in ("metrics_errors", "step_rewards") or (name in row["metrics"] and name not in STANDARD_KEYS)
+        if name in columns or is_old:
             continue
         new[name] = changed.get(name, row.get(name))
         if name == "metrics" and metrics_errors:
             new["metrics_errors"] = redact_data(metrics_errors)
+        if name == "return" and "step_rewards" in changed:
+            new["step_rewards"] = changed["step_rewards"]
     new.update({name: value for name, value in changed["metrics"].items() if name not in STANDARD_KEYS})
     new.update({name: row[name] for name in columns if name in row})
     return new

@@ -13,13 +13,13 @@ from vfgym.results.files import NOT_WRITTEN
 from vfgym.results.plain_json import as_json, number_as_text
 from vfgym.results.trajectory import is_trajectory
 from vfgym.view.public_text import shorten_paths
-from vfgym.view.run_report import RunReport, failure_reason, messages_of, seconds_of
+from vfgym.view.run_report import RunReport, failure_reason, messages_of, seconds_of, step_rewards_of
 
 _SHOWN_APART = frozenset(
     {
         *("example_id", "rollout", "prompt", "completion", "reward", "counted_reward", "failed", "error", "error_chain"),
         *("long_error_chain", "metrics", "metrics_errors", "cleanup_errors", "stop_condition", "is_truncated", "token_usage"),
-        *("tool_defs", "trajectory", "fingerprint"),
+        *("tool_defs", "step_rewards", "trajectory", "fingerprint"),
     }
 )
 """Keys of a row that a page has a place for; the rest is listed as it is."""
@@ -111,6 +111,8 @@ class PageData:
         trajectory = row.get("trajectory")
         if is_trajectory(trajectory):
             data["steps"] = self._steps(trajectory, prompt, completion)
+        elif (earned := step_rewards_of(row)) is not None:
+            data["steps"] = [{"at": at, "reward": reward} for at, reward in earned.items()]
         apart = _SHOWN_APART.union(row["metrics"])
         data["rest"] = as_json({key: value for key, value in row.items() if key not in apart and not _is_empty(value)}, fallback=repr)
         return data

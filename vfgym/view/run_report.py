@@ -125,6 +125,17 @@ def messages_of(row: Mapping[str, Any], key: Literal["prompt", "completion"]) ->
     return list(messages)
 
 
+def answers_of(row: Mapping[str, Any]) -> list[int]:
+    """Return where the model's answers stand in the completion of a row."""
+    return [at for at, message in enumerate(messages_of(row, "completion")) if message.get("role") == "assistant"]
+
+
+def step_rewards_of(row: Mapping[str, Any]) -> dict[int, float] | None:
+    """Return what turns earned, by the places of their answers in the completion; None where the row does not say, or of other turns."""
+    earned, answers = row.get("step_rewards"), answers_of(row)
+    return dict(zip(answers, earned, strict=True)) if isinstance(earned, list) and len(earned) == len(answers) else None
+
+
 def failure_reason(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return why a rollout failed: in a word, by which failures are grouped, and in full."""
     error = row.get("error")

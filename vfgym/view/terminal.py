@@ -16,7 +16,7 @@ from vfgym.results import ResultsError, load_results
 from vfgym.results.counting import is_failed
 from vfgym.results.files import METADATA, ROWS
 from vfgym.results.plain_json import as_json
-from vfgym.view.run_report import Mean, RunReport, failure_reason, messages_of, report_run
+from vfgym.view.run_report import Mean, RunReport, answers_of, failure_reason, messages_of, report_run, step_rewards_of
 
 try:
     from rich.text import Text
@@ -261,12 +261,6 @@ def _searched_text(row: Mapping[str, Any]) -> str:
     return json.dumps(as_json(row, fallback=repr), ensure_ascii=False).lower()
 
 
-def answers_of(row: Mapping[str, Any]) -> list[int]:
-    """Return where the model's answers stand in the conversation of a row."""
-    before = messages_of(row, "prompt")
-    return [len(before) + at for at, message in enumerate(messages_of(row, "completion")) if message.get("role") == "assistant"]
-
-
 def conversation_text(row: Mapping[str, Any], turn: int | None = None) -> Text:
     """Return the conversation of a row as it is shown in the terminal.
 
@@ -274,19 +268,22 @@ def conversation_text(row: Mapping[str, Any], turn: int | None = None) -> Text:
         row: The row.
         turn: Show this answer, from 0, with what stands before and after it; None for the whole conversation.
     """
-    messages = [*messages_of(row, "prompt"), *messages_of(row, "completion")]
+    prompt = messages_of(row, "prompt")
+    messages = [*prompt, *messages_of(row, "completion")]
     first, last, title = 0, len(messages), f"example {row['example_id']}, rollout {row.get('rollout') or 0}"
     if turn is not None:
-        answers = answers_of(row)
+        answers = [len(prompt) + at for at in answers_of(row)]
         first = answers[turn - 1] + 1 if turn else 0
         last = answers[turn + 1] if turn + 1 < len(answers) else len(messages)
         title += f", turn {turn + 1} of {len(answers)}"
     text = Text(f"{title}\nreward {row['reward']:.3f}, ended by {one_line(row.get('stop_condition'))}\n", style="bold")
     if is_failed(row):
         text.append(f"failed: {display_text(': '.join(failure_reason(row)))}\n", style="bold red")
-    for message in messages[first:last]:
+    earned = step_rewards_of(row) or {}
+    for at, message in enumerate(messages[first:last], start=first - len(prompt)):
         role = str(message.get("role"))
-        text.append(f"\n[{one_line(role)}]\n", style=f"bold {_COLOURS.get(role, 'magenta')}")
+        note = f" step reward {earned[at]:.3g}" if at in earned else ""
+        text.append(f"\n[{one_line(role)}]{note}\n", style=f"bold {_COLOURS.get(role, 'magenta')}")
         text.append(display_text(message_text(message)) + "\n")
     return text
 
