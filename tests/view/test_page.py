@@ -73,9 +73,12 @@ def test_a_turn_with_another_prompt_keeps_it(tmp_path: Path) -> None:
 
 def test_rewards_of_turns_stand_beside_their_answers(tmp_path: Path) -> None:
     said = [{"role": role, "content": text} for role, text in (("assistant", "a"), ("user", "go on"), ("assistant", "b"))]
-    rows = [row(completion=said, step_rewards=[0.25, 0.75]), row(1, completion=said, step_rewards=[1.0]), row(2)]
-    data = page_data(build_page(write_run(tmp_path / "run", rows)))
-    assert [each.get("steps") for each in data["runs"][0]["rows"]] == [[{"at": 0, "reward": 0.25}, {"at": 2, "reward": 0.75}], None, None]
+    others = [row(1, completion=said, step_rewards=[1.0]), row(2, completion=said, step_rewards=["mine", "yours"]), row(3)]
+    rows = [row(completion=said, step_rewards=[0.25, 0.75]), *others]
+    shown, *rest = page_data(build_page(write_run(tmp_path / "run", rows)))["runs"][0]["rows"]
+    assert (shown["steps"], "step_rewards" in shown["rest"]) == ([{"at": 0, "reward": 0.25}, {"at": 2, "reward": 0.75}], False)
+    assert [each.get("steps") for each in rest] == [None] * 3
+    assert [each["rest"].get("step_rewards") for each in rest] == [[1.0], ["mine", "yours"], None], "what has no place is not lost"
 
 
 def test_results_in_memory_give_the_same_page_as_their_files(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ _SHOWN_APART = frozenset(
     {
         *("example_id", "rollout", "prompt", "completion", "reward", "counted_reward", "failed", "error", "error_chain"),
         *("long_error_chain", "metrics", "metrics_errors", "cleanup_errors", "stop_condition", "is_truncated", "token_usage"),
-        *("tool_defs", "step_rewards", "trajectory", "fingerprint"),
+        *("tool_defs", "trajectory", "fingerprint"),
     }
 )
 """Keys of a row that a page has a place for; the rest is listed as it is."""
@@ -113,7 +113,7 @@ class PageData:
             data["steps"] = self._steps(trajectory, prompt, completion)
         elif (earned := step_rewards_of(row)) is not None:
             data["steps"] = [{"at": at, "reward": reward} for at, reward in earned.items()]
-        apart = _SHOWN_APART.union(row["metrics"])
+        apart = _SHOWN_APART.union(row["metrics"], ["step_rewards"] if "steps" in data else ())
         data["rest"] = as_json({key: value for key, value in row.items() if key not in apart and not _is_empty(value)}, fallback=repr)
         return data
 

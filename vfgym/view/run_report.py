@@ -133,7 +133,9 @@ def answers_of(row: Mapping[str, Any]) -> list[int]:
 def step_rewards_of(row: Mapping[str, Any]) -> dict[int, float] | None:
     """Return what turns earned, by the places of their answers in the completion; None where the row does not say, or of other turns."""
     earned, answers = row.get("step_rewards"), answers_of(row)
-    return dict(zip(answers, earned, strict=True)) if isinstance(earned, list) and len(earned) == len(answers) else None
+    if not isinstance(earned, list) or len(earned) != len(answers) or not all(isinstance(each, int | float) for each in earned):
+        return None
+    return dict(zip(answers, earned, strict=True))
 
 
 def failure_reason(row: Mapping[str, Any]) -> tuple[str, str]:
