@@ -38,7 +38,10 @@ def run_vfgym(*arguments: str, stdin: str = "", exit_code: int = 0, **environmen
         process = _processes.Process(target=_run, args=(arguments, os.getcwd(), {**os.environ, **environment}, name))
         process.start()
         process.join(SECONDS)
-        assert process.exitcode is not None, f"vfgym {' '.join(arguments)} takes longer than {SECONDS:g} s"
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise AssertionError(f"vfgym {' '.join(arguments)} takes longer than {SECONDS:g} s")
         done = subprocess.CompletedProcess(arguments, process.exitcode, *(file.read_text() for file in written))
         process.close()
     assert done.returncode == exit_code, done.stdout + done.stderr
