@@ -19,6 +19,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _KILLED = 128 + signal.SIGKILL
 _MOST_LOOKS = 10
+"""How often processes are looked at because some have ended, which may be anybody's."""
 
 
 def _prctl(option: int, value: int) -> None:
