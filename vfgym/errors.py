@@ -10,13 +10,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 import gymnasium.error
+
+FailureCause: TypeAlias = Literal["policy", "environment", "infrastructure"]
+"""By whose doing a rollout failed (see `vfgym.endings.Ending`)."""
 
 
 class Error(Exception):
     """Base class of every error of this library."""
+
+    failure_cause: FailureCause | None = None
+    """By whose doing a rollout failed that it ends; whoever raises it may set it. None where that depends on who raised it: what comes from
+    whoever answers is the policy's doing, anything else the environment's."""
 
 
 class ModelError(Error):
@@ -25,6 +32,8 @@ class ModelError(Error):
 
 class InvalidModelResponseError(ModelError):
     """A model answered with something that is not one assistant message."""
+
+    failure_cause = "policy"
 
 
 class EmptyModelResponseError(InvalidModelResponseError):
@@ -42,6 +51,8 @@ class ToolError(Error):
 class ToolParseError(ToolError):
     """The arguments of a tool call could not be read as a JSON object."""
 
+    failure_cause = "policy"
+
 
 class ToolCallError(ToolError):
     """A tool call was well formed but could not be carried out: unknown tool, wrong arguments, or the tool raised."""
@@ -49,6 +60,8 @@ class ToolCallError(ToolError):
 
 class InfraError(Error):
     """Something underneath the environment failed (a sandbox, a tunnel, a server); a retry may help."""
+
+    failure_cause: FailureCause | None = "infrastructure"
 
 
 class TunnelError(InfraError):
@@ -61,6 +74,8 @@ class SandboxError(InfraError):
 
 class AgentError(InfraError):
     """The program of an agent failed, or ended without asking its model."""
+
+    failure_cause = "policy"
 
 
 class BrowserSandboxError(SandboxError):
@@ -115,6 +130,8 @@ class InvalidMessage(Error, ValueError):
 
 class InvalidAction(Error, ValueError, gymnasium.error.InvalidAction):
     """An action is not a member of the action space. The episode stands as it was."""
+
+    failure_cause = "policy"
 
 
 class ConfigurationError(Error, ValueError):
