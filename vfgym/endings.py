@@ -23,7 +23,7 @@ EndingKind: TypeAlias = Literal["terminated", "truncated", "cut", "failed"]
 CUT_STOPS = frozenset({"limit_reached", "timeout_reached", "prompt_too_long", "max_total_completion_tokens_reached", "quit"})
 """Stop conditions that are limits of whoever runs an episode, or of resources: they cut it."""
 
-TRUNCATING_STOPS = frozenset({"max_turns_reached", "truncated"})
+TRUNCATING_STOPS = frozenset({"max_turns_reached", "game_truncated", "truncated"})
 """Stop conditions that are limits of the task: they truncate an episode. What is in neither set terminates it."""
 
 UNREADABLE = "too_many_invalid_moves"
@@ -105,4 +105,6 @@ def ending_of(rollout: Mapping[str, Any]) -> Ending:
     if failed if failed is not None else rollout.get("error") is not None or rollout.get("stop_condition") == UNREADABLE:
         return Ending.POLICY_FAILED
     stop_condition = rollout.get("stop_condition")
-    return Ending.TRUNCATED if stop_condition in TRUNCATING_STOPS or stop_condition in CUT_STOPS else Ending.TERMINATED
+    if stop_condition in CUT_STOPS:
+        return Ending.CUT
+    return Ending.TRUNCATED if stop_condition in TRUNCATING_STOPS else Ending.TERMINATED

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, SupportsIndex, TypedDict, overload
 
 import numpy as np
 
-from vfgym.errors import Error
+from vfgym.endings import Ending, ending_of
+from vfgym.errors import Error, FailureCause
 from vfgym.messages import Message, Response, ResponseTokens
 
 
@@ -22,10 +23,6 @@ class RolloutInput(TypedDict, total=False):
     example_id: int
     answer: Any
     info: dict[str, Any]
-
-
-UNREADABLE = "too_many_invalid_moves"
-"""The stop condition of episodes whose answers could not be read."""
 
 
 class State(dict[str, Any]):
@@ -44,12 +41,14 @@ class State(dict[str, Any]):
     __slots__ = (
         "_rng",
         "emitted",
+        "ending",
+        "failure_cause",
         "failure_reward",
         "game_state",
-        "has_reward_error",
         "is_cleaned_up",
         "is_cut_off",
         "reply",
+        "reward_failure_cause",
         "rewards",
         "session",
         "step_metrics",
@@ -62,12 +61,16 @@ class State(dict[str, Any]):
     """What the step functions gave so far, one number for each step."""
     rewards: list[float]
     """What each step emits, once scored; the sum from left to right is the reward."""
+    ending: Ending | None
+    """How it ended, as it was decided; ``state["ending"]`` tells it too. None until it is over."""
+    failure_cause: FailureCause | None
+    """By whose doing it failed; None where nothing ended it but its task or a limit."""
     failure_reward: float | None
-    """What its environment declares that failing counts with, where it failed."""
+    """What its environment declares that failing counts with, where it failed or was cut."""
     step_metrics: dict[str, float]
     """Sums of the step functions over the turns so far."""
-    has_reward_error: bool
-    """Whether a reward function with a weight raised, so that the reward says nothing of the episode."""
+    reward_failure_cause: FailureCause | None
+    """By whose doing a reward function with a weight failed, so that the reward says nothing of the episode; None where none did."""
     is_cleaned_up: bool
     """Whether the cleanup handlers have run."""
     session: Any
@@ -86,8 +89,10 @@ class State(dict[str, Any]):
         self.emitted = []
         self.rewards = []
         self.step_metrics = {}
+        self.ending = None
+        self.failure_cause = None
         self.failure_reward = None
-        self.has_reward_error = False
+        self.reward_failure_cause = None
         self.is_cleaned_up = False
         self.session = None
         self.time_limit = None
@@ -98,7 +103,12 @@ class State(dict[str, Any]):
     @property
     def has_failed(self) -> bool:
         """Whether an error ended it, its answers could not be read, or a reward function with a weight raised. Limits are no failures."""
-        return dict.get(self, "error") is not None or dict.get(self, "stop_condition") == UNREADABLE or self.has_reward_error
+        return self.has_reward_error or ending_of(self).failed
+
+    @property
+    def has_reward_error(self) -> bool:
+        """Whether a reward function with a weight raised, so that the reward says nothing of the episode."""
+        return self.reward_failure_cause is not None
 
     def begin(self, session: Any, rng: np.random.Generator | None) -> None:
         """Give the state what belongs to the player that runs the episode."""
@@ -195,7 +205,7 @@ def make_placeholder_state(task: dict[str, Any], error: BaseException | None = N
         error: What kept it from beginning. Like all states this one holds it only if it is an `Error`.
     """
     noted = error if isinstance(error, Error) else None
-    return State(input=task, trajectory=[], completion=[], error=noted, stop_condition=None, reward=0.0, metrics={})
+    return State(input=task, trajectory=[], completion=[], error=noted, stop_condition=None, ending=None, reward=0.0, metrics={})
 
 
 _INPUT_FIELDS = frozenset(State.INPUT_FIELDS)

@@ -12,13 +12,13 @@ from vfgym.cli.compare import format_estimate
 from vfgym.cli.conventions import print_json
 from vfgym.cli.sweeps import PlannedRun, as_text
 from vfgym.cli.table import print_table, wrap_text
+from vfgym.endings import UNREADABLE
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.output.terminal import echo
 from vfgym.results import GenerateMetadata, GenerateOutputs, compare
 from vfgym.results.comparison import ComparedPair
 from vfgym.results.files import metadata_as_written
 from vfgym.runs.inputs import TaskInputs
-from vfgym.state import UNREADABLE
 
 
 class FinishedRun(NamedTuple):

@@ -14,6 +14,7 @@ from vfgym.clients.config import NO_KEY, EndpointClientConfig
 
 _SDKS = frozenset({"openai", "anthropic"})
 _REFUSED = frozenset({401, 403})
+_NO_TIME = frozenset({408, 409, 425, 429})
 _NAMED_IN_A_PROMPT = re.compile(r"\b(file|image|item|previous[ _]response|container)\b", re.IGNORECASE)
 _ABOUT_A_MODEL = re.compile(r"\bmodel\b|model_not_found", re.IGNORECASE)
 _ABOUT_A_PROMPT = re.compile(r"moderat|flagged|content[ _](policy|filter)|safety", re.IGNORECASE)
@@ -45,6 +46,16 @@ def is_unknown_model(error: BaseException, *, has_answered: bool) -> bool:
     if _ABOUT_A_MODEL.search(f"{error} {body}"):
         return True
     return not has_answered and not (isinstance(body, Mapping) and _NAMED_IN_A_PROMPT.search(f"{error} {body}"))
+
+
+def is_outage(error: BaseException) -> bool:
+    """Say whether an error that a request ended with is the provider's or the network's doing: nothing came back, or not what was promised.
+
+    What a provider refuses (a status from 400 up to 499) may be due to what was asked, so it is none; but for the statuses that say that it
+    has no time now.
+    """
+    status = getattr(error, "status_code", None)
+    return not isinstance(status, int) or not 400 <= status < 500 or status in _NO_TIME
 
 
 def is_permanent_refusal(error: BaseException) -> bool:

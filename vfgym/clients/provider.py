@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 from vfgym.calls import maybe_await
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
-from vfgym.clients.faults import describe_key, is_authentication_error, is_overlong_prompt, is_unknown_model
+from vfgym.clients.faults import describe_key, is_authentication_error, is_outage, is_overlong_prompt, is_unknown_model
 from vfgym.clients.http.retries import describe_refusal_to_wait
 from vfgym.clients.http.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
@@ -201,7 +201,10 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
                 raise own from own.__cause__
             why = describe_refusal_to_wait(error)
             waits = "" if why is None else f" ({why})"
-            raise ModelError(f"{self._where()} gave no usable answer: {type(error).__name__}: {error}{_page(error)}{waits}") from error
+            failure = ModelError(f"{self._where()} gave no usable answer: {type(error).__name__}: {error}{_page(error)}{waits}")
+            if is_outage(error):
+                failure.failure_cause = "infrastructure"
+            raise failure from error
 
     async def _ask(
         self, messages: list[Message], model: str, sampling_args: SamplingArgs, tools: Sequence[Tool] | None, kwargs: dict[str, Any]

@@ -15,12 +15,13 @@ from vfgym.aio.steps import Steps, eager, run_async, run_each, run_handlers, run
 from vfgym.aio.threads import is_off_loop, off_loop
 from vfgym.calls import CallPlan, Ready
 from vfgym.copying import ATOMIC
+from vfgym.endings import TRUNCATING_STOPS
 from vfgym.envs.identity import Identity, digest_arguments
 from vfgym.envs.seat import PLAYERS_OWN, EpisodeSeat
 from vfgym.episode import BaseEpisode
 from vfgym.episode.hooks import Hooks, MarkedMethod, NamedCall
 from vfgym.episode.inversion import InvertedEpisode, made_states
-from vfgym.episode.stops import TRUNCATING_STOPS, check_stops
+from vfgym.episode.stops import check_stops
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.lifecycle import (
     Kind,
@@ -394,6 +395,7 @@ class ChatEnv(EpisodeSeat):
             error=None,
             final_env_response=None,
             stop_condition=None,
+            ending=None,
             timing=self.timing_type(),
         )
         state.time_limit = self.timeout_seconds
@@ -466,7 +468,10 @@ class ChatEnv(EpisodeSeat):
         return InvertedEpisode(self, session, rng)
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
-        """Return ``(terminated, truncated)`` of an episode that is over: whether its task ended, or a limit ended it."""
+        """Return ``(terminated, truncated)`` of an episode that neither failed nor was cut: whether its task ended, or a limit of the task.
+
+        Override it where the stop condition does not tell; or write ``state["ending"] = "truncated"`` in a stop condition of one's own.
+        """
         truncated = state["stop_condition"] in TRUNCATING_STOPS
         return not truncated, truncated
 

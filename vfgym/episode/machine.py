@@ -21,6 +21,7 @@ from vfgym.aio.deadlines import Before, DeadlinePassed
 from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
 from vfgym.episode.definition import Definition, TurnDefinition
+from vfgym.episode.endings import end_flags, settle_ending
 from vfgym.episode.prompt import add_messages, new_step, recorded_conversation, rewrite_conversation
 from vfgym.episode.scoring import score_alone, score_turn
 from vfgym.episode.stops import LIMIT_REACHED, check_stops, complete, error_stop, model_failure, note_error, note_time_over
@@ -152,6 +153,8 @@ class BaseEpisode:
                 raise failure
             note_error(state, failure)
             complete(state, error_stop(state))
+        if state["is_completed"]:
+            settle_ending(self.definition, state)
 
     def score(self) -> Steps[None]:
         """Score the episode that was played, once."""
@@ -167,7 +170,7 @@ class BaseEpisode:
 
     def outcome(self) -> Outcome:
         """Return the five-tuple of the last step."""
-        flags = self.definition.end_flags(self.state) if self.is_over else (False, False)
+        flags = end_flags(self.definition, self.state) if self.is_over else (False, False)
         return Outcome(self.conversation(), self.emission(), *flags, self.info())
 
     def info(self) -> dict[str, Any]:
@@ -181,6 +184,7 @@ class BaseEpisode:
             "tools": self._tool_params() if state["tool_defs"] else [],
             "metrics": {**metrics, **state["metrics"]} if self.is_scored else metrics.copy(),
             "stop_condition": state["stop_condition"] if self.is_over else None,
+            "ending": state["ending"] if self.is_over else None,
         }
         if state["error"] is not None:
             info["error"] = repr(state["error"])

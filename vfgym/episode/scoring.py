@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from vfgym.aio.steps import Steps
 from vfgym.calls import rollout_failure
 from vfgym.episode.definition import Definition
+from vfgym.episode.endings import settle_ending
 from vfgym.rubrics.rubric import call_author_scoring, clean_up_after
 from vfgym.rubrics.scoring import Score, StepScorer, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
 from vfgym.state import State, TrajectoryStep
@@ -51,14 +52,14 @@ def score_alone(definition: Definition, state: State) -> Steps[None]:
         yield from clean_up_after(definition.rubric, state)
     else:
         apply_score(state, Score())
-    _declare_failure(definition, state)
+    _settle_scored(definition, state)
     scoring.end = time.time()
 
 
-def _declare_failure(definition: Definition, state: State) -> None:
-    """Note what an episode counts with that failed."""
-    if state.has_failed:
-        state.failure_reward = definition.failure_reward
+def _settle_scored(definition: Definition, state: State) -> None:
+    """Let an episode have failed whose reward function did."""
+    if state["is_completed"]:
+        settle_ending(definition, state)
 
 
 def _score_alone(definition: Definition, state: State) -> Steps[None]:
@@ -95,7 +96,7 @@ def score_together(definition: Definition, states: list[State]) -> Steps[list[Ex
         scores = [Score() for _ in states]
     for state, score in zip(states, scores, strict=True):
         apply_score(state, score)
-        _declare_failure(definition, state)
+        _settle_scored(definition, state)
     if not (definition.score_rollouts and rubric.provides_advantages):
         apply_advantages(states)
     if definition.score_rollouts:

@@ -8,6 +8,7 @@ from typing import Any
 from vfgym.aio.deadlines import DeadlinePassed
 from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
+from vfgym.endings import failure_cause
 from vfgym.episode.hooks import MarkedMethod
 from vfgym.errors import Error, LimitReached, ModelError, OverlongPromptError
 from vfgym.limits import RolloutMeter, rollout_meter
@@ -18,11 +19,6 @@ ROLLED_OUT = "rollout_completed"
 
 LIMIT_REACHED = "limit_reached"
 """Stop condition of an episode that used up what its rollout, or whoever asked, may spend (see `vfgym.limits`)."""
-
-TRUNCATING_STOPS = frozenset(
-    {"max_turns_reached", "max_total_completion_tokens_reached", "timeout_reached", "prompt_too_long", "truncated", LIMIT_REACHED}
-)
-"""Stop conditions that are limits: they truncate an episode, all others terminate it."""
 
 
 def check_stops(stops: list[MarkedMethod], state: State, bounded: Callable[[Awaitable[Any]], Awaitable[Any]] | None = None) -> Steps[bool]:
@@ -68,16 +64,21 @@ def note_error(state: State, error: Error) -> None:
         state["is_truncated"] = True
     else:
         state["error"] = error
+        state.failure_cause = failure_cause(error, otherwise="environment")
 
 
 def model_failure(error: BaseException) -> Error | DeadlinePassed:
-    """Return why whoever answers could not, as what ends an episode: a time that passed, or an `Error`."""
-    if isinstance(error, Error):
-        return error
-    if isinstance(error, TimeoutError):
+    """Return why whoever answers could not, as what ends an episode: a time that passed, or an `Error`, which is the policy's doing.
+
+    Only an error that knows better is not: a provider's, say.
+    """
+    if isinstance(error, TimeoutError) and not isinstance(error, Error):
         return DeadlinePassed(*error.args)
-    failure = ModelError(f"the model failed: {error!r}")
-    failure.__cause__ = error
+    failure = error
+    if not isinstance(failure, Error):
+        failure = ModelError(f"the model failed: {error!r}")
+        failure.__cause__ = error
+    failure.failure_cause = failure_cause(failure, otherwise="policy")
     return failure
 
 

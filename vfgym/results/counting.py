@@ -1,8 +1,10 @@
-"""What a rollout counts with: which rollouts failed, and what these count with, so that no agent gains by failing.
+"""What a rollout counts with, so that no agent gains by failing or by stalling, and none is punished for an outage.
 
-A rollout that did not fail counts with its reward. A failed one counts with the lower of two numbers: the ``failure_reward`` that its
-environment declares, and the lowest reward of the rollouts of that environment that did not fail. Where none is declared it has no number,
-and a run with such rollouts has no mean. Everything that is published of a run (metadata, tables, plots, progress) is taken from here.
+A rollout whose task came to an end (`Ending.counts_with_return`) counts with its reward. One that was cut or that failed counts with the
+lowest of three numbers: its reward, the ``failure_reward`` that its environment declares, and the lowest reward of the rollouts of that
+environment whose tasks came to an end. Where no ``failure_reward`` is declared it has no number, and a run with such rollouts has no mean.
+A rollout that the infrastructure failed counts with nothing: it is missing. Everything that is published of a run (metadata, tables, plots,
+progress) is taken from here.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from vfgym.endings import Ending, ending_of
 from vfgym.envs.group import ROUTE
 
 logger = logging.getLogger(__name__)
@@ -26,7 +29,23 @@ _Environment: TypeAlias = "str | tuple[str, ...] | None"
 
 def is_failed(row: Mapping[str, Any]) -> bool:
     """Say whether a row is of a rollout that failed; rows of older versions tell of errors only."""
-    return bool(row["failed"]) if "failed" in row else row["error"] is not None
+    return ending_of(row).failed
+
+
+def counted_reward(ending: Ending, reward: float, failure_reward: float | None) -> float | None:
+    """Return what a rollout counts with alone, without the others of its run.
+
+    Args:
+        ending: How it ended.
+        reward: Its reward.
+        failure_reward: What its environment declares that failing counts with.
+
+    Returns:
+        None for one that is missing, and for one that was cut or failed where nothing is declared.
+    """
+    if ending.counts_with_return:
+        return reward
+    return None if ending.is_missing or failure_reward is None else min(reward, failure_reward)
 
 
 def mean_of(rows: Iterable[Mapping[str, Any]]) -> MeanOf:
@@ -50,47 +69,74 @@ class Tally:
         """
         self._of = of
         self.num_rows = 0
-        self.num_failed = 0
+        self.endings: Counter[Ending] = Counter()
+        """How many of them ended in which way."""
         self._total = 0.0
         self._lowest: dict[_Environment, float] = {}
-        self._failed: Counter[tuple[_Environment, float | None]] = Counter()
+        self._lowered: Counter[tuple[_Environment, float | None]] = Counter()
         for row in rows:
             self.add(row)
+
+    @property
+    def num_failed(self) -> int:
+        """How many failed, for any cause."""
+        return sum(count for ending, count in self.endings.items() if ending.failed)
+
+    @property
+    def num_missing(self) -> int:
+        """How many the infrastructure failed."""
+        return self.endings[Ending.INFRASTRUCTURE_FAILED]
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a row."""
         self.num_rows += 1
-        environment, reward = _environment_of(row), row["reward"]
-        self.num_failed += row["failed"]
-        if row["failed"] and self._of == "counted_reward":
-            self._failed[environment, row["counted_reward"]] += 1
+        environment, reward, ending = _environment_of(row), row["reward"], ending_of(row)
+        self.endings[ending] += 1
+        if self._of == "counted_reward" and not ending.counts_with_return:
+            if not ending.is_missing:
+                self._lowered[environment, row["counted_reward"]] += 1
             return
         self._total += reward
         if reward < self._lowest.get(environment, math.inf):
             self._lowest[environment] = reward
 
-    def counted_reward_of(self, row: Mapping[str, Any]) -> float | None:
-        """Return what one of the rows counts with; None for a failed one whose environment declares no ``failure_reward``.
+    def counted_reward_of(self, row: Mapping[str, Any], *, missing_failed: bool = False) -> float | None:
+        """Return what one of the rows counts with.
 
-        That of a failed row may fall as further rows are added.
+        That of one that was cut or failed may fall as further rows are added.
+
+        Args:
+            row: The row.
+            missing_failed: Whether one that is missing counts as if the policy had failed.
+
+        Returns:
+            None for one that is missing, and for one that was cut or failed whose environment declares no ``failure_reward``.
         """
-        if not row["failed"]:
+        ending = ending_of(row)
+        if ending.counts_with_return:
             return float(row["reward"])
-        return self._settle(_environment_of(row), row["counted_reward"])
+        alone = row["counted_reward"]
+        if missing_failed and ending.is_missing:
+            alone = counted_reward(Ending.POLICY_FAILED, row["reward"], row.get("failure_reward"))
+        return self._settle(_environment_of(row), alone)
 
     @property
     def mean(self) -> float | None:
-        """Mean of what the rows count with; None where one of them has no number, 0.0 without rows."""
+        """Mean of what the rows count with, without those that are missing.
+
+        None where one of them has no number, or all are missing; 0.0 without rows.
+        """
         total = self._total
-        for (environment, declared), count in self._failed.items():
-            settled = self._settle(environment, declared)
+        for (environment, alone), count in self._lowered.items():
+            settled = self._settle(environment, alone)
             if settled is None:
                 return None
             total += count * settled
-        return total / self.num_rows if self.num_rows else 0.0
+        num_valid = self.num_rows - (self.num_missing if self._of == "counted_reward" else 0)
+        return total / num_valid if num_valid else None if self.num_rows else 0.0
 
-    def _settle(self, environment: _Environment, declared: float | None) -> float | None:
-        return None if declared is None else min(declared, self._lowest.get(environment, math.inf))
+    def _settle(self, environment: _Environment, alone: float | None) -> float | None:
+        return None if alone is None else min(alone, self._lowest.get(environment, math.inf))
 
 
 def _environment_of(row: Mapping[str, Any]) -> _Environment:
@@ -99,24 +145,29 @@ def _environment_of(row: Mapping[str, Any]) -> _Environment:
     return tuple(map(str, route)) if isinstance(route, Sequence) and not isinstance(route, str) else route and str(route)
 
 
-def count_rewards(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
-    """Return what each row counts with, given all of them. Rows that were settled keep their numbers."""
+def count_rewards(rows: Sequence[Mapping[str, Any]], *, missing_failed: bool = False) -> list[float | None]:
+    """Return what each row counts with, given all of them. Rows that were settled keep their numbers.
+
+    Args:
+        rows: The rows.
+        missing_failed: Whether those that are missing count as if the policy had failed.
+    """
     tally = Tally(rows)
-    return [tally.counted_reward_of(row) for row in rows]
+    return [tally.counted_reward_of(row, missing_failed=missing_failed) for row in rows]
 
 
 def settle(rows: Sequence[dict[str, Any]]) -> None:
-    """Write into the failed rows of a run that has ended what they count with, and warn where that is less than what was declared."""
+    """Write into rows of a run that has ended what those count with that were cut or failed; warn where a `failure_reward` is too high."""
     lowered: dict[float, float] = {}
     for row, counted in zip(rows, count_rewards(rows), strict=True):
-        if row["failed"] and counted is not None:
+        if counted is not None and not ending_of(row).counts_with_return:
             if counted < row["counted_reward"]:
                 lowered[row["counted_reward"]] = counted
             row["counted_reward"] = counted
     for declared, counted in lowered.items():
         logger.warning(
-            "a rollout that did not fail was rewarded with %g, which is less than the failure_reward of %g: failed rollouts count with"
-            " %g too. Declare a failure_reward that no episode falls below",
+            "a rollout whose task came to an end was rewarded with %g, which is less than the %g of rollouts that were cut or failed: these"
+            " count with %g too. Declare a failure_reward that no episode falls below",
             counted,
             declared,
             counted,

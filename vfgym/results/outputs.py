@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from vfgym.endings import Ending, ending_of
 from vfgym.output.html import html_table
 from vfgym.output.terminal import one_line
-from vfgym.results.counting import is_failed
 
 _MOST_ROWS = 20
 """Rollouts that are listed; the others are counted."""
@@ -30,8 +31,10 @@ class RunOutputs(dict[str, Any]):
         metadata, rows = self._metadata(), self._rows()
         mean, error = metadata.get("avg_reward"), metadata.get("std_error")
         reward = "no mean reward" if mean is None else f"reward {mean:.6g}" + ("" if error is None else f" ± {error:.3g}")
-        played = f"{len(rows)} rollouts of {_short(metadata.get('env_id'))} by {_short(metadata.get('model'))}"
-        return f"{played}: {reward}, {sum(map(is_failed, rows))} failed"
+        planned = planned_rollouts(metadata)
+        of_planned = f" of {planned}" if planned is not None and len(rows) < planned else ""
+        played = f"{len(rows)}{of_planned} rollouts of {_short(metadata.get('env_id'))} by {_short(metadata.get('model'))}"
+        return f"{played}: {reward}, {describe_endings(map(ending_of, rows))}"
 
     def _cells(self) -> list[list[str]]:
         return [
@@ -48,6 +51,24 @@ class RunOutputs(dict[str, Any]):
 
     def _metadata(self) -> Mapping[str, Any]:
         return self.get("metadata") or {}
+
+
+def planned_rollouts(metadata: Mapping[str, Any]) -> int | None:
+    """Return how many rollouts a run has when it is done, as its metadata say; None where they do not."""
+    examples, rollouts = metadata.get("num_examples"), metadata.get("rollouts_per_example")
+    return examples * rollouts if isinstance(examples, int) and isinstance(rollouts, int) and examples >= 0 else None
+
+
+def describe_endings(endings: Iterable[Ending]) -> str:
+    """Return how many rollouts failed, and how many were cut and are missing where any were.
+
+    >>> describe_endings([Ending.TERMINATED, Ending.CUT, Ending.INFRASTRUCTURE_FAILED, Ending.POLICY_FAILED])
+    '2 failed (1 missing), 1 cut'
+    """
+    counts = Counter(endings)
+    missing, cut = counts[Ending.INFRASTRUCTURE_FAILED], counts[Ending.CUT]
+    failed = sum(count for ending, count in counts.items() if ending.failed)
+    return f"{failed} failed{f' ({missing} missing)' if missing else ''}{f', {cut} cut' if cut else ''}"
 
 
 def _ended_by(row: Mapping[str, Any]) -> str:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
+from vfgym.endings import ending_of
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
 from vfgym.output.redaction import redact_data
+from vfgym.results.counting import counted_reward
 from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory, read_span
 from vfgym.results.metadata import Run, package_versions
 from vfgym.results.plain_json import json_text
@@ -216,7 +218,10 @@ def _adopt(row: RolloutOutput, slot: Slot, failure_reward: FailureReward | None)
     if slot.fingerprint is not None:
         names["fingerprint"] = slot.fingerprint
     if failure_reward is not None:
-        names["counted_reward"] = failure_reward(slot.example_id) if row["failed"] else row["reward"]
+        ending, declared = ending_of(row), failure_reward(slot.example_id)
+        names["counted_reward"] = counted_reward(ending, row["reward"], declared)
+        if not ending.counts_with_return:
+            names["failure_reward"] = declared
     is_changed = any(key not in row or not _are_equal(row[key], value) for key, value in names.items())
     row.update(names)
     return is_changed

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vfgym.endings import Ending, ending_of, failure_cause
 from vfgym.messages import Message
 from vfgym.output.redaction import redact, redact_data
+from vfgym.results.counting import counted_reward
 from vfgym.results.dropped_values import DroppedValueLog, Place, StandIn, resolve_stand_ins
 from vfgym.results.plain_json import as_json, line_of
 from vfgym.results.trajectory import encode_steps, is_trajectory, keep_steps
@@ -19,11 +21,12 @@ class RolloutOutput(dict[str, Any]):
     """One rollout as data that goes into JSON.
 
     Keys, in order: ``example_id``, ``prompt``, ``completion``, ``answer`` and ``info`` (where the task has them),
-    ``reward`` (the rubric's), ``failed`` (whether the rollout did, see `vfgym.results.counting`), ``counted_reward`` (what it
-    counts with in means; None for a failed one whose environment declares no ``failure_reward``; rows of `verifiers_compat`
-    are without it), ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated``,
-    ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised), ``cleanup_errors``
-    (where handlers that run after the episode failed: what each one raised), ``tool_defs``,
+    ``reward`` (the rubric's), ``ending`` (how the rollout ended, see `vfgym.endings.Ending`), ``failed`` (whether it failed, by
+    whose doing ever), ``counted_reward`` (what it counts with in means, see `vfgym.results.counting`; rows of `verifiers_compat`
+    are without it and the next), ``failure_reward`` (in rows of what was cut or failed: what the environment declares that these
+    count with), ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated`` (whether the model's
+    output was cut), ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised),
+    ``cleanup_errors`` (where handlers that run after the episode failed: what each one raised), ``tool_defs``,
     ``token_usage`` (where any was reported), ``error_chain`` and ``long_error_chain`` (where there is an error), ``rollout``
     (its number within the example, from 0), ``return`` (the sum of the rewards as seen through wrappers), ``step_rewards`` (what each
     turn earned, where not all came with the last one; see `step_rewards`), ``fingerprint``
@@ -39,9 +42,9 @@ class RolloutOutput(dict[str, Any]):
 STANDARD_KEYS = frozenset(
     {
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
-        *("failed", "counted_reward", "task", "stop_condition", "metrics", "metrics_errors", "cleanup_errors", "tool_defs"),
-        *("token_usage", "error_chain", "long_error_chain", "rollout", "return", "fingerprint", "env_id", "seed", "draws_task"),
-        *("player", "pair", "spent", "step_rewards", "trajectory"),
+        *("ending", "failed", "counted_reward", "failure_reward", "task", "stop_condition", "metrics", "metrics_errors"),
+        *("cleanup_errors", "tool_defs", "token_usage", "error_chain", "long_error_chain", "rollout", "return", "fingerprint"),
+        *("env_id", "seed", "draws_task", "player", "pair", "spent", "step_rewards", "trajectory"),
     }
 )
 """Keys of a row that no metric overwrites."""
@@ -105,11 +108,14 @@ def rollout_output(
             The steps of a ``trajectory`` are `vfgym.results.trajectory.KeptStep`.
         fingerprint: That of its task (see `vfgym.results.fingerprint_of`).
         began: Its ``env_id`` and its ``seed``, as far as they are known.
-        failure_reward: What it counts with if it failed, as its environment declares.
+        failure_reward: What its environment declares that it counts with if it failed or was cut.
         is_counted: Whether the row says what it counts with; without, means are of its ``reward``, whether it failed or not.
         dropped_log: Reports what was replaced, for all rows of a run; this row alone by default.
     """
     item = {**(dict.get(state, "input") or {}), **state}.get  # one lookup for both, at a quarter of the cost of State.get
+    ending = state.ending or ending_of(state)
+    if error is not None and not ending.failed:
+        ending = Ending.of_cause(failure_cause(error, otherwise="environment"))
     error = item("error") if error is None else error
     reward = item("reward") or 0.0
     metrics = item("metrics") or {}
@@ -122,9 +128,11 @@ def rollout_output(
         if value:
             row[key] = value
     row["reward"] = reward
-    row["failed"] = failed = error is not None or state.has_failed
+    row["ending"], row["failed"] = str(ending), ending.failed
     if is_counted:
-        row["counted_reward"] = failure_reward if failed else reward
+        row["counted_reward"] = counted_reward(ending, reward, failure_reward)
+        if not ending.counts_with_return:
+            row["failure_reward"] = failure_reward
     row["error"] = None if error is None else ErrorInfo.of(error)
     row["timing"] = (item("timing") or RolloutTiming()).model_dump()
     row["is_completed"] = bool(item("is_completed"))
@@ -143,7 +151,7 @@ def rollout_output(
         row["long_error_chain"] = row["error"]["error_chain_str"]
     row["rollout"] = rollout
     row["return"] = reward if seen_return is None else seen_return
-    earned = step_rewards(state) if is_counted and not failed else None
+    earned = step_rewards(state) if is_counted and not ending.failed else None
     if earned is not None:
         row["step_rewards"] = earned
     if fingerprint is not None:

@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from vfgym.results.counting import MeanOf, count_rewards, is_failed, mean_of
+from vfgym.endings import Ending, ending_of
+from vfgym.results.counting import MeanOf, count_rewards, mean_of
 from vfgym.state import TokenUsage
 
 
@@ -15,16 +16,26 @@ class Summary(TypedDict):
     """The statistics of a run."""
 
     avg_reward: float | None
-    """Mean of what the rollouts count with (see `vfgym.results.counting`); None where a failed one has no number to count with."""
+    """Mean of what the rollouts count with (see `vfgym.results.counting`), without those that are missing. None where one has no number to
+    count with, all are missing, or the run has not played all of its rollouts: those that end early say nothing of the others."""
     avg_reward_finished: float | None
-    """Mean reward of the rollouts that did not fail; None where all did."""
+    """Mean reward of the rollouts whose task came to an end; None where there are none."""
+    avg_reward_missing_failed: float | None
+    """What `avg_reward` would be if the rollouts that are missing counted as if the policy had failed."""
+    endings: dict[str, int]
+    """How many rollouts ended in which way (see `vfgym.endings.Ending`), for each way in which any did."""
     num_failed: int
-    """How many rollouts failed."""
+    """How many rollouts failed, for any cause."""
+    num_cut: int
+    """How many rollouts were cut by a limit of whoever ran them."""
+    num_missing: int
+    """How many rollouts the infrastructure failed: they count with nothing."""
     mean_of: MeanOf
     """Which number of the rows `avg_reward`, `std_error` and the passes are of: ``"counted_reward"``; or ``"reward"``, whether a rollout
     failed or not, in the results of `verifiers_compat` and of older versions. The means below are of all rollouts then."""
     avg_return: float | None
-    """Mean of the sums of rewards as seen through wrappers; None where a rollout failed, since nobody declares what that is worth there."""
+    """Mean of the sums of rewards as seen through wrappers, without those that are missing; None where a rollout was cut or failed, since
+    nobody declares what that is worth there."""
     std_error: float | None
     """Standard error of `avg_reward` over examples, each standing for the mean of its rollouts; None below two examples and where there
     is no mean."""
@@ -35,8 +46,8 @@ class Summary(TypedDict):
     metrics_errors: dict[str, int]
     """For each reward function that failed, in how many rollouts it did: it scored 0.0 there."""
     pass_at_k: dict[str, float]
-    """For k = 1, 2, 4, ...: the chance that one of k rollouts of an example passes. Empty with one rollout an example. A failed rollout
-    does not pass."""
+    """For k = 1, 2, 4, ...: the chance that one of k rollouts of an example passes, over the examples of which no rollout is missing. Empty
+    with one rollout an example. A rollout passes with what it counts with."""
     pass_all_k: dict[str, float]
     """For k = 1, 2, 4, ...: the chance that all of k rollouts of an example pass."""
     usage: TokenUsage | None
@@ -45,7 +56,7 @@ class Summary(TypedDict):
     """The tools, where all rollouts had the same ones."""
 
 
-_MEANS = ("avg_reward", "avg_reward_finished", "avg_return", "std_error")
+_MEANS = ("avg_reward", "avg_reward_finished", "avg_reward_missing_failed", "avg_return", "std_error")
 
 
 def with_statistics(metadata: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
@@ -69,30 +80,39 @@ def statistics_of(
         of: Which number of the rows the means are of. It is ``"reward"`` for rows of which any has no other.
     """
     of = "reward" if mean_of(rows) == "reward" else of
-    counted = count_rewards(rows) if of == "counted_reward" else [row["reward"] for row in rows]
-    finished = [row for row in rows if not is_failed(row)]
-    described = finished if of == "counted_reward" else rows
+    is_counted = of == "counted_reward"
+    endings = [ending_of(row) for row in rows]
+    counted = count_rewards(rows) if is_counted else [row["reward"] for row in rows]
+    valid = [place for place, ending in enumerate(endings) if not (is_counted and ending.is_missing)]
+    finished = [row["reward"] for row, ending in zip(rows, endings, strict=True) if ending.counts_with_return]
     metrics: defaultdict[str, list[float]] = defaultdict(list)
-    for row in described:
-        failures = row.get("metrics_errors") or () if of == "counted_reward" else ()
+    for row, ending in zip(rows, endings, strict=True):
+        if is_counted and ending.failed:
+            continue
+        failures = row.get("metrics_errors") or () if is_counted else ()
         for name, value in row["metrics"].items():
             if name not in failures:
                 metrics[name].append(value)
     by_example: defaultdict[int, list[float | None]] = defaultdict(list)
-    passes: Counter[int] = Counter()
-    for row, number in zip(rows, counted, strict=True):
-        by_example[row["example_id"]].append(number)
-        passes[row["example_id"]] += row["reward"] >= pass_threshold and not (of == "counted_reward" and row["failed"])
-    passed = [passes[example] for example, numbers in by_example.items() if len(numbers) == rollouts_per_example]
+    for place in valid:
+        by_example[rows[place]["example_id"]].append(counted[place])
+    complete = [numbers for numbers in by_example.values() if len(numbers) == rollouts_per_example]
+    passed = [sum(number is not None and number >= pass_threshold for number in numbers) for numbers in complete]
     ks = _powers_of_two(rollouts_per_example) if rollouts_per_example > 1 and passed else []
     means = [_mean_if_known(numbers) for numbers in by_example.values()]
     known_means = [mean for mean in means if mean is not None]
+    if_failed = count_rewards(rows, missing_failed=True) if is_counted and len(valid) < len(rows) else counted
+    has_returns = not is_counted or all(endings[place].counts_with_return for place in valid)
     return {
-        "avg_reward": _mean_if_known(counted),
-        "avg_reward_finished": _mean([row["reward"] for row in finished]) if finished else None,
-        "num_failed": len(rows) - len(finished),
+        "avg_reward": _mean_if_known([counted[place] for place in valid]) if valid or not rows else None,
+        "avg_reward_finished": _mean(finished) if finished else None,
+        "avg_reward_missing_failed": _mean_if_known(if_failed),
+        "endings": {str(ending): count for ending, count in Counter(endings).items()},
+        "num_failed": sum(ending.failed for ending in endings),
+        "num_cut": endings.count(Ending.CUT),
+        "num_missing": endings.count(Ending.INFRASTRUCTURE_FAILED),
         "mean_of": of,
-        "avg_return": _mean([row.get("return", row["reward"]) for row in rows]) if len(described) == len(rows) else None,
+        "avg_return": _mean([rows[place].get("return", rows[place]["reward"]) for place in valid]) if has_returns else None,
         "std_error": _standard_error(known_means) if len(known_means) == len(means) else None,
         "avg_metrics": {name: _mean(values) for name, values in metrics.items()},
         "avg_error": _mean([float(row["error"] is not None) for row in rows]),

@@ -16,6 +16,7 @@ from vfgym.aio.background import running_loop
 from vfgym.aio.steps import Steps, Together
 from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import CallPlan, is_awaitable, rollout_failure
+from vfgym.endings import failure_cause
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
 from vfgym.state import State, TrajectoryStep, write
@@ -194,7 +195,7 @@ def zero(function: RewardFunction, error: BaseException, state: State) -> float:
     logger.log(level, "reward function %s failed and scores 0.0: %r", function.name, error, exc_info=error)
     dict.setdefault(state, "metrics_errors", {})[function.name] = repr(error)
     if function.weight:
-        state.has_reward_error = True
+        state.reward_failure_cause = state.reward_failure_cause or failure_cause(error, otherwise="environment")
     return 0.0
 
 

@@ -19,6 +19,7 @@ from vfgym.aio.steps import Steps, all_of, begin
 from vfgym.calls import rollout_failure
 from vfgym.clients import is_permanent_refusal
 from vfgym.envs.chat import ChatEnv
+from vfgym.episode.endings import fail_ending
 from vfgym.episode.scoring import score_alone, score_together
 from vfgym.errors import ConfigurationError
 from vfgym.limits import Spending
@@ -62,6 +63,14 @@ class PlayedRollout:
     """Whether it was scored as it was played: a stepped episode is, in its last step."""
     spent: Spending | None = None
     """What was asked of models for it; None where nobody wants to know."""
+
+    def __post_init__(self) -> None:
+        if self.failure is not None:
+            self.fail(self.failure)
+
+    def fail(self, failure: BaseException) -> None:
+        """Note what broke it off, and that it ended so."""
+        self.failure = fail_ending(self.env, self.state, failure)
 
 
 @dataclass(slots=True)
@@ -209,14 +218,14 @@ class Engine:
                 raise error from error.__cause__
             logger.exception("scoring the rollouts of example %s failed", example_id)
             for played in whole:
-                played.failure = error
+                played.fail(error)
             return
         for played, failure in zip(whole, failures, strict=False):
             if failure is not None:
                 if self._strict:
                     raise failure
                 self._failures.note(example_id, played.number, failure)
-                played.failure = failure
+                played.fail(failure)
 
     def _scoring(self, example_id: int, members: list[PlayedRollout]) -> Steps[list[Exception | None]]:
         """Score rollouts that were played to their end. Return whose scoring ended its rollout (see `score_together`).

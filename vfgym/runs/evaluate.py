@@ -96,8 +96,8 @@ def evaluate(
             group's mean), and keeps them together. None does so where a reward function needs it; True never does.
         both_seats: Play each game for two players twice, once from either seat and with the same seed. A rollout is then a pair of
             rows, with ``player`` and ``pair``, and there are twice as many of each task.
-        max_retries: How often a rollout is repeated where an `vfgym.errors.InfraError` or an unusable response of the model ended
-            it. An attempt that is repeated is not scored.
+        max_retries: How often a rollout is repeated where the infrastructure or an unusable response of the model ended it. An attempt
+            that is repeated is not scored.
         strict: Raise the first exception that is not a `vfgym.errors.Error`, instead of recording it as its rollout's
             error.
         pass_threshold: Reward from which a rollout passes, in pass@k; the environment's own by default.
@@ -107,8 +107,8 @@ def evaluate(
         limits: What the run may spend, such as ``{"tokens": 100_000, "cost": 2.5, "time": 600, "errors": 10, "requests": 500}`` (time in
             seconds; judges count). No request and no rollout begins where one is used up: then rollouts that are running are given up,
             what was finished is returned, and ``metadata["stopped_by"]`` says which limit it was. A run that is resumed counts on.
-        limits_each: What each rollout may spend, such as ``{"tokens": 2000, "turns": 8, "time": 60}``. It ends an episode as a truncation,
-            with the stop condition ``limit_reached``, and is scored.
+        limits_each: What each rollout may spend, such as ``{"tokens": 2000, "turns": 8, "time": 60}``. It cuts an episode, with
+            the stop condition ``limit_reached``. What was cut is scored, and counts with at most the environment's ``failure_reward``.
         prices: What models cost: a TOML file or a dict with a table for each model, ``input`` and ``output`` for a million tokens.
         cache: Whether answers of models are kept and not asked for twice (see `vfgym.clients.cache`); or the file.
         progress: Whether progress is shown: a bar on a terminal, else a line now and then. A human is shown none.

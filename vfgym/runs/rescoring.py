@@ -27,6 +27,7 @@ from vfgym.agents.base import seat_of
 from vfgym.aio.background import run_to_end
 from vfgym.aio.bridge import bridge
 from vfgym.aio.steps import Steps, all_of, begin
+from vfgym.endings import UNREADABLE, Ending, ending_of, failure_cause
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import EnvGroup
 from vfgym.envs.seat import Fork
@@ -35,7 +36,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import redact_data
 from vfgym.overrides import kind_of
 from vfgym.results import ErrorInfo, GenerateOutputs, RolloutOutput, load_results, rollout_output
-from vfgym.results.counting import mean_of, settle
+from vfgym.results.counting import counted_reward, mean_of, settle
 from vfgym.results.outputs import RunOutputs
 from vfgym.results.plain_json import json_text
 from vfgym.results.rows import STANDARD_KEYS, row_order, step_rewards
@@ -47,7 +48,7 @@ from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, scoring_
 from vfgym.runs.kept_states import STATE_OF_TURN, KeptState, NotKept, PartlyKept, kept_state
 from vfgym.runs.replay import actions_of, play_actions
 from vfgym.runs.replicas import make_env
-from vfgym.state import UNREADABLE, State
+from vfgym.state import State
 
 logger = logging.getLogger(__name__)
 
@@ -325,14 +326,19 @@ class _Scorer:
         error = row["error"] if failure is None else ErrorInfo.of(failure)
         reward = 0.0 if failure is not None else state["reward"]
         metrics = {} if failure is not None else state["metrics"]
-        failed = error is not None or row["stop_condition"] == UNREADABLE or state.has_reward_error
-        changed: dict[str, Any] = {"reward": reward, "failed": failed, "error": error, "metrics": metrics}
+        ending = _ending(row, state, failure)
+        changed: dict[str, Any] = {"reward": reward, "ending": str(ending), "failed": ending.failed, "error": error, "metrics": metrics}
         changed["return"] = 0.0 if failure is not None else ended.seen_return
-        earned = None if failed or "counted_reward" not in row else step_rewards(state)
+        earned = None if ending.failed or "counted_reward" not in row else step_rewards(state)
         if earned is not None:
             changed["step_rewards"] = earned
         if "counted_reward" in row:
-            changed["counted_reward"] = self._failure_reward(row) if failed else reward
+            declared = self._failure_reward(row)
+            changed["counted_reward"] = counted_reward(ending, reward, declared)
+            if ending.counts_with_return:
+                row = RolloutOutput({name: value for name, value in row.items() if name != "failure_reward"})
+            else:
+                changed["failure_reward"] = declared
         usage = _usage(row, state)
         if usage:
             changed["token_usage"] = usage
@@ -349,14 +355,22 @@ class _Scorer:
         return new
 
     def _failure_reward(self, row: Mapping[str, Any]) -> float | None:
-        """Return what a failed rollout counts with: what its environment declares; where that is not known, what its row counted with."""
-        if self._world.definition is not None:
-            return self._world.definition.failure_reward
-        return row["counted_reward"] if row["failed"] else None
+        """Return what the environment declares that failing counts with; where it is not known, what the row tells of that."""
+        return row.get("failure_reward") if self._world.definition is None else self._world.definition.failure_reward
 
     @functools.cache  # noqa: B019 -- said once, and a scorer lives as long as one call of `score`
     def _note_wrapped(self) -> None:
         logger.warning("`return` of the new rows is what the rubric gives: what wrappers around the environment made of it is not known")
+
+
+def _ending(row: Mapping[str, Any], state: State, failure: Exception | None) -> Ending:
+    """Return how a rollout ended, now that it was scored again: a reward function that failed before may not, and the reverse."""
+    if failure is not None:
+        return Ending.of_cause(failure_cause(failure, otherwise="environment"))
+    ending = ending_of(row)
+    if ending.failed and row["error"] is None and row["stop_condition"] != UNREADABLE:
+        ending = ending_of({"stop_condition": row["stop_condition"]})
+    return ending if ending.failed or state.reward_failure_cause is None else Ending.of_cause(state.reward_failure_cause)
 
 
 def _in_order(row: RolloutOutput, changed: Mapping[str, Any], metrics_errors: Any, columns: Sequence[str]) -> RolloutOutput:

@@ -14,8 +14,13 @@ _LONGEST_WAIT = 60.0
 
 
 def is_retryable(state: State) -> bool:
-    """Say whether an `InfraError` or an unusable response of the model ended an episode."""
+    """Say whether an `InfraError` or an unusable response of the model ended an episode: what the rollout API documents."""
     return isinstance(state.get("error"), RETRYABLE)
+
+
+def should_play_again(state: State) -> bool:
+    """Say whether what ended an episode may go away by itself: an unusable response, or anything of the infrastructure's doing."""
+    return is_retryable(state) or (state.ending is not None and state.ending.is_missing)
 
 
 def seconds_before_retry(attempt: int) -> float:

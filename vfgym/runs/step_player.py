@@ -31,7 +31,7 @@ from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example
 from vfgym.runs.pairs import SeatPairs
 from vfgym.runs.replicas import Replica
-from vfgym.runs.retries import is_retryable, seconds_before_retry
+from vfgym.runs.retries import seconds_before_retry, should_play_again
 from vfgym.state import State, make_placeholder_state
 
 Begin: TypeAlias = "Callable[[gym.Env[Any, Any]], Answering]"
@@ -50,7 +50,7 @@ class StepPlayerConfig:
     fingerprint: Callable[[Example], str | None] = lambda example: None
     """Gives the fingerprint of an example's task; None for one that cannot be read."""
     max_retries: int = 0
-    """How often a rollout is repeated where an `InfraError` or an unusable response of the model ended it."""
+    """How often a rollout is repeated where the infrastructure or an unusable response of the model ended it."""
     policy: Any = None
     """Who answers: its ``policy_version`` is kept with each turn, where it has one."""
     pairs: SeatPairs | None = None
@@ -81,9 +81,9 @@ class StepPlayer:
         for attempt in range(config.max_retries + 1):
             is_last = attempt == config.max_retries
             # One that will be thrown away ends without being scored, so that every reward function is called once.
-            seat.throws_away = None if is_last else is_retryable
+            seat.throws_away = None if is_last else should_play_again
             played = self._attempt(example, number)
-            if is_last or played.failure is not None or not is_retryable(played.state):
+            if is_last or not should_play_again(played.state):
                 break
             wait(asyncio.sleep(seconds_before_retry(attempt)))
         played.route, played.fingerprint, played.seed = route, fingerprint, config.seed_of(example, number)
@@ -121,9 +121,9 @@ class StepPlayer:
                     action = ask_in_time(answer, observation, info, cast(BaseEpisode, seat.episode).deadline)
                 except BaseException as raised:
                     of_agent = raised if isinstance(raised, DeadlinePassed) else rollout_failure(raised)
+                    observation, last_reward, _, _, info = seat.fail(_agent_error(of_agent))
                     if not isinstance(of_agent, Error | DeadlinePassed):
                         played.failure = of_agent
-                    observation, last_reward, _, _, info = seat.fail(_agent_error(of_agent))
                     seen_return += last_reward
                     break
                 version = getattr(config.policy, "policy_version", None)
@@ -147,7 +147,8 @@ class StepPlayer:
             if played.state["reward"] is None or not played.state["is_completed"]:
                 seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
         except BaseException as error:
-            played.failure, played.seen_return = rollout_failure(error), seen_return
+            played.fail(error)
+            played.seen_return = seen_return
             return played
         played.state, played.seen_return = cast(State, seat.state), seen_return
         if isinstance(answer, HumanAnswers):

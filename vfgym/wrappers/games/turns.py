@@ -280,7 +280,13 @@ class GameTurnsEnv(MultiTurnEnv):
     def game_over(self, state: State) -> bool:
         """Stop when the game is over, before any limit counts."""
         turn = state["turn"]
-        return turn is not None and bool(turn.terminated or turn.truncated)
+        return turn is not None and bool(turn.terminated)
+
+    @stop(priority=49)
+    def game_truncated(self, state: State) -> bool:
+        """Stop when a limit of the game's own cut it off."""
+        turn = state["turn"]
+        return turn is not None and bool(turn.truncated)
 
     @stop(priority=10)
     def too_many_invalid_moves(self, state: State) -> bool:
@@ -288,7 +294,7 @@ class GameTurnsEnv(MultiTurnEnv):
         most = min(self.max_invalid_moves, self.max_turns) if self.max_turns > 0 else self.max_invalid_moves
         return bool(state["invalid_moves"] >= most)
 
-    _known_stops = MultiTurnEnv._known_stops | {game_over, too_many_invalid_moves}
+    _known_stops = MultiTurnEnv._known_stops | {game_over, game_truncated, too_many_invalid_moves}
 
     def may_stop(self, state: State) -> bool:
         """Say whether any stop condition may hold (see `MultiTurnEnv.may_stop`)."""
@@ -300,12 +306,9 @@ class GameTurnsEnv(MultiTurnEnv):
 
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""
-        stop_condition = state["stop_condition"]
-        if stop_condition == "game_over":
+        if state["stop_condition"] in ("game_over", "game_truncated"):
             turn: Turn = state["turn"]
             return turn.terminated, turn.truncated
-        if stop_condition == "too_many_invalid_moves":
-            return False, True
         return super().end_flags(state)
 
     def oracle(self, state: State) -> Any:

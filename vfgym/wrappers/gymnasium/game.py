@@ -46,8 +46,6 @@ OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
 """Packages whose games are known not to block: a thread for each would cost more than their moves."""
 
-_GAME_OVER = "The game is over."
-
 
 class IsPettingZoo(ConfigurationError):
     """A function that was to make a game of Gymnasium made one of PettingZoo."""
@@ -312,7 +310,8 @@ class GymnasiumGame(GameEnv):
         if (info or self._reports_all_moves) and (lines := self._lines(state, earned, is_over=bool(terminated or truncated))):
             shown = join_contents([shown, lines])
         if terminated or truncated:
-            shown = join_contents([shown, _closing_text(count, len(actions))])
+            end = "The game is over." if terminated else f"The game was cut off after {_steps(game_state.num_moves)}."
+            shown = join_contents([shown, end if count == len(actions) else f"{end} {_played(count, len(actions))}"])
         return Turn(self.answers.reply(message, shown), earned, bool(terminated), bool(truncated), kept)
 
     def why_no_action(self, message: Message, state: State) -> str | None:
@@ -361,12 +360,6 @@ class GymnasiumGame(GameEnv):
     def rendered_in(self, reply: list[Message]) -> list[Content]:
         """Return what the game was shown as, without what tool messages say beside it."""
         return [self.answers.content_of(reply)]
-
-    def end_flags(self, state: State) -> tuple[bool, bool]:
-        """Terminate at the first invalid move where ``on_invalid`` says so; else keep the game's own flags."""
-        if self.on_invalid == "terminate" and state["stop_condition"] == "too_many_invalid_moves":
-            return True, False
-        return super().end_flags(state)
 
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell the game's own info, and the legal actions where it masks them."""
@@ -437,9 +430,12 @@ def _as_gymnasium(made: Any) -> Game:
     return OldGymGame(made) if has_old_interface(made) else made
 
 
-def _closing_text(played: int, given: int) -> str:
-    """Return what is told at the end of a game, after so many of the last answer's actions."""
-    return _GAME_OVER if played == given else f"{_GAME_OVER} {played} of your {given} actions {'was' if played == 1 else 'were'} played."
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def _played(played: int, given: int) -> str:
+    return f"{played} of your {given} actions {'was' if played == 1 else 'were'} played."
 
 
 def _no_outcome(played: Any) -> TypeError:

@@ -427,7 +427,8 @@ class PettingZooGame(TurnBasedGame, OwnDice):
 
     def _closing_message(self, player: Player) -> str:
         if self.turn is None:
-            end = f"The game was stopped after {self._answered} moves." if self._was_stopped else "The game is over."
+            is_cut_off = self._was_stopped or (self.truncations[player] and not self.terminations[player])
+            end = f"The game was cut off after {self._answered} moves." if is_cut_off else "The game is over."
             return f"{end} Your total reward is {self._seats[player].total:g}."
         return "You are out of the game." if self.terminations[player] or self.truncations[player] else ""
 

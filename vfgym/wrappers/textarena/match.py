@@ -195,10 +195,8 @@ class TextArenaGame(TurnBasedGame):
 
     def _closing_message(self, player: int) -> str:
         reward = self._rewards[player]
-        parts = ["Game over."]
-        if self.was_truncated:
-            parts.append("It ended before it was decided.")
-        elif len(self.players) > 1:
+        parts = ["The game was cut off before it was decided." if self.was_truncated else "Game over."]
+        if not self.was_truncated and len(self.players) > 1:
             worst, best = min(self._rewards.values()), max(self._rewards.values())
             results = {worst: "You lost.", best: "You won." if best > worst else "It is a draw."}
             parts.append(results.get(reward, "You came in between."))
