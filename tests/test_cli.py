@@ -303,10 +303,10 @@ def test_eval_puts_runs_without_a_mean_last(directory: Path) -> None:
     assert cells(oracle)[:3] == ["oracle", "1.000 ± 0.000", "1.000"]
     assert cells(fails)[:3] == ["my_agents:fails", "-", "-"]
     assert (cells(oracle)[-2], cells(fails)[-2]) == ("0/4", "4/4")
-    assert any("no mean, since nothing says what a failed rollout counts with" in line for line in lines)
+    assert any("no mean, since nothing says what a rollout counts with that failed or was cut" in line for line in lines)
     declared = run(*arguments, "--env-args", '{"failure_reward": 0}')
     assert cells(declared.stdout.splitlines()[1])[:3] == ["my_agents:fails", "0.000 ± 0.000", "-"]
-    assert "my_agents:fails: failed rollouts count with 0" in declared.stdout
+    assert "my_agents:fails: what failed or was cut counts with 0" in declared.stdout
     run("eval", "short:Short-v0", "-a", "my_agents:fails", "--no-save", "--env-args", '{"failure_reward": 0}', exit_code=1)
 
 

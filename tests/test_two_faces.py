@@ -229,6 +229,9 @@ async def astepped(env: ChatEnv, script: list[Any]) -> State:
 async def rolled_out(env: ChatEnv, script: list[Any]) -> State:
     state = await env.rollout(env.tasks.input(1), InOrder(*script), "m", {"temperature": 0.5})
     await env.rubric.score_rollout(state)
+    if type(env).rollout is Debate.rollout:  # all of which is its author's: nobody decides how it ended when it is called by hand
+        assert state["ending"] is None
+        state["ending"] = "terminated"
     return state
 
 

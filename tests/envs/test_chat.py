@@ -176,11 +176,12 @@ def test_info_has_the_same_keys_at_reset_in_a_turn_and_at_the_end(make: Callable
         infos.append(outcome.info)
         if outcome.terminated or outcome.truncated:
             break
-    assert all(info.keys() == {"example_id", "tools", "metrics", "stop_condition"} for info in infos)
+    assert all(info.keys() == {"example_id", "tools", "metrics", "stop_condition", "ending"} for info in infos)
     assert len({tuple(info["metrics"]) for info in infos}) == 1
     assert {type(value) for info in infos for value in info["metrics"].values()} == {float}
     assert all(set(info["metrics"].values()) == {0.0} for info in infos[:-1])
     assert infos[-1]["metrics"] == env.state["metrics"]
+    assert [info["ending"] is None for info in infos] == [True] * (len(infos) - 1) + [False]
     assert [info["stop_condition"] is None for info in infos] == [True] * (len(infos) - 1) + [False]
     assert "secret" not in json.dumps(infos)
     names, tools = set(infos[0]["metrics"]), list(infos[0]["tools"])

@@ -133,11 +133,11 @@ def test_an_error_of_the_opponent_is_a_failure_that_nobody_wins(caplog: pytest.L
     def babbles(observation: list[Message], info: dict[str, Any]) -> str:
         return "hmm"
 
-    for opponent in (resigns, babbles):
+    for opponent, ending, counts_with in ((resigns, "infrastructure_failed", None), (babbles, "environment_failed", -1.0)):
         env = vfgym.PettingZooEnv("classic/tictactoe_v3", opponents=opponent)
         (row,) = played(env, "random", num_examples=1)["outputs"]
         assert row["error"] is not None
-        assert (row["failed"], row["reward"], row["counted_reward"]) == (True, 0.0, -1.0)
+        assert (row["ending"], row["failed"], row["reward"], row["counted_reward"]) == (ending, True, 0.0, counts_with)
 
 
 # What failed rollouts count with
@@ -341,14 +341,17 @@ def test_progress_tells_the_same_mean() -> None:
     assert means == [-1.0, -1.0, (-2.0 - 1.0 - 2.0) / 3, (-3.0 - 1.0 - 2.0 - 3.0) / 4]
 
 
-def test_a_run_that_was_cut_is_summed_up_as_if_it_had_ended_there(tmp_path: Path) -> None:
+def test_a_run_that_was_cut_is_summed_up_as_far_as_it_got_without_a_headline(tmp_path: Path) -> None:
     agent = fails_at(0, says=lambda example_id: str(-example_id))
     played(tasks(worth, failure_reward=-1.0), agent, results_path=tmp_path)
     file = tmp_path / "results.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     unsettled = json.dumps({**json.loads(lines[0]), "counted_reward": -1.0}) + "\n"
     file.write_text("".join([unsettled, *lines[1:3]]) + lines[3][:40])
-    assert summarize(tmp_path)["avg_reward"] == pytest.approx((-2.0 - 1.0 - 2.0) / 3)
+    summary = summarize(tmp_path)
+    assert (summary["avg_reward"], summary["avg_reward_finished"]) == (None, pytest.approx((-1.0 - 2.0) / 2))
+    rows = load_results(tmp_path)["outputs"]
+    assert summarize(rows, 1, 1.0)["avg_reward"] == pytest.approx((-2.0 - 1.0 - 2.0) / 3), "of rows that are all there is"
 
 
 def test_a_resumed_run_settles_all_its_rows_again(tmp_path: Path) -> None:

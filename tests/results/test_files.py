@@ -88,17 +88,17 @@ def test_metadata_is_kept_up_to_date_about_once_a_second(tmp_path: Path, monkeyp
 def test_what_a_run_has_given_so_far_stands_in_its_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vfgym.results.files._SECONDS_BETWEEN_METADATA", 0.0)
     monkeypatch.setattr("vfgym.results.files._SHARE_OF_TIME", 1e9)
-    seen: list[tuple[float, int]] = []
+    seen: list[tuple[float | None, float, int]] = []
 
     def look(row: RolloutOutput, progress: Any) -> None:
         metadata = json.loads((tmp_path / "metadata.json").read_text())
-        seen.append((metadata["avg_reward"], metadata["num_examples"]))
+        seen.append((metadata["avg_reward"], metadata["avg_reward_finished"], metadata["num_examples"]))
 
     env = SingleTurnEnv(
         [{"question": "?", "answer": str(i % 2)} for i in range(4)], rubric=Rubric(lambda completion, answer: float(answer == "0"))
     )
     evaluate(env, lambda o, i: "x", max_concurrent=1, results_path=tmp_path, on_progress=look, progress=False)
-    assert seen == [(1.0, 4), (0.5, 4), (2 / 3, 4), (0.5, 4)]
+    assert seen == [(None, 1.0, 4), (None, 0.5, 4), (None, 2 / 3, 4), (0.5, 0.5, 4)], "no headline before all has been played"
 
 
 def test_a_disk_that_is_full_at_the_end_leaves_all_rows(tmp_path: Path) -> None:

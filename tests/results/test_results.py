@@ -27,7 +27,7 @@ from vfgym.results.plain_json import NotPlain, as_json, json_text
 from vfgym.results.statistics import pass_all, pass_at
 
 DOCUMENTED_ORDER = [
-    *("example_id", "prompt", "completion", "answer", "info", "reward", "failed", "counted_reward", "error", "timing"),
+    *("example_id", "prompt", "completion", "answer", "info", "reward", "ending", "failed", "counted_reward", "error", "timing"),
     *(
         "is_completed",
         "is_truncated",

@@ -966,7 +966,7 @@ def test_ctrl_c_closes_what_was_made_and_keeps_what_was_finished(tmp_path: Path)
     assert (stdout.count("cleaned up"), stdout.count("torn down")) == (2, 2)
     results = load_results(tmp_path / "run")
     assert keys_of(results) == [(i, 0) for i in range(20)]
-    assert results["metadata"]["avg_reward"] == 1.0
+    assert (results["metadata"]["avg_reward"], results["metadata"]["avg_reward_finished"]) == (None, 1.0)
     assert results["metadata"]["num_examples"] == 1000
 
 

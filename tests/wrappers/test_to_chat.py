@@ -147,7 +147,7 @@ def test_an_answer_that_names_no_action_is_told_so_and_changes_nothing() -> None
     for attempt in range(3):
         observation, reward, terminated, truncated, info = env.step("what?")
         assert reward == 0.0
-        assert (terminated, truncated) == (False, attempt == 2)
+        assert (terminated, truncated) == (attempt == 2, False)
     assert "names no action" in observation[-2].content or "names no action" in observation[-1].content
     assert info["stop_condition"] == "too_many_invalid_moves"
     env.reset(seed=0)

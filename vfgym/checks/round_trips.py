@@ -127,7 +127,7 @@ def _is_the_bare_game(definition: GymnasiumGame, by: By) -> str:
             expect_same("the game's reward", state["trajectory"][-1]["reward"], float(reward), where)
             if pays_the_game:
                 expect_same("the reward", given[1], float(reward), where)
-            if state["stop_condition"] in (None, "game_over"):  # and not a limit of the chat environment's own
+            if state["stop_condition"] in (None, "game_over", "game_truncated"):  # and not a limit of the chat environment's own
                 expect_same("terminated and truncated", given[2:4], (bool(terminated), bool(truncated)), where)
             expect_same("the info", given[4], info, where)
             if given[2] or given[3]:

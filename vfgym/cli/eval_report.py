@@ -12,12 +12,13 @@ from vfgym.cli.compare import format_estimate
 from vfgym.cli.conventions import print_json
 from vfgym.cli.sweeps import PlannedRun, as_text
 from vfgym.cli.table import print_table, wrap_text
-from vfgym.endings import UNREADABLE
+from vfgym.endings import UNREADABLE, Ending, ending_of
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.output.terminal import echo
 from vfgym.results import GenerateMetadata, GenerateOutputs, compare
 from vfgym.results.comparison import ComparedPair
 from vfgym.results.files import metadata_as_written
+from vfgym.results.statistics import planned_rollouts
 from vfgym.runs.inputs import TaskInputs
 
 
@@ -142,12 +143,13 @@ def _print_sweep(runs: Sequence[FinishedRun], pairs: dict[int, ComparedPair], pl
     """Print a table of runs that did not all play the same, those of an environment beside each other."""
     names = _varied_names([run.plan for run in runs])
     environments = list(dict.fromkeys(run.plan.settings.env_id for run in runs))
+    endings = _ending_columns([run.results["metadata"] for run in runs])
     rows = []
     for place, (plan, result) in sorted(zip(places, runs, strict=True), key=lambda item: environments.index(item[1].plan.settings.env_id)):
         difference = format_estimate(pairs[place]["difference"], pairs[place]["interval"], sign="+") if place in pairs else ""
-        cells = [plan.contestant.label, _mean(result["metadata"]), difference, _failed(result)]
+        cells = [plan.contestant.label, _mean(result), difference, *(_share(result, name) for name in endings)]
         rows.append([plan.settings.env_id, *_varied_cells(plan, names), *cells])
-    print_table(["environment", *names, "agent", "reward", "difference (95 %)", "failed"], rows)
+    print_table(["environment", *names, "agent", "reward", "difference (95 %)", *endings], rows)
 
 
 def print_rewards(results: Mapping[str, GenerateOutputs]) -> None:
@@ -156,7 +158,8 @@ def print_rewards(results: Mapping[str, GenerateOutputs]) -> None:
     each = [result["metadata"] for result in results.values()]
     metrics = list(dict.fromkeys(name for metadata in each for name in (*metadata["avg_metrics"], *metadata["metrics_errors"])))
     ks = list(each[0]["pass_at_k"])
-    columns = ["agent", "reward", *metrics, *(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks), "failed", "seconds"]
+    endings = _ending_columns(each)
+    columns = ["agent", "reward", *metrics, *(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks), *endings, "seconds"]
     rows = []
     for label, result in in_order.items():
         metadata = result["metadata"]
@@ -164,21 +167,31 @@ def print_rewards(results: Mapping[str, GenerateOutputs]) -> None:
         rows.append(
             [
                 label,
-                _mean(metadata),
+                _mean(result),
                 *(f"{means[metric]:.3f}" if metric in means else "-" for metric in metrics),
                 *(f"{passes[k]:.3f}" for passes in (metadata["pass_at_k"], metadata["pass_all_k"]) for k in ks),
-                _failed(result),
+                *(_share(result, name) for name in endings),
                 f"{metadata['time']:.2f}",
             ]
         )
     print_table(columns, rows)
 
 
-def _failed(result: GenerateOutputs) -> str:
-    return f"{result['metadata']['num_failed']}/{len(result['outputs'])}"
+def _ending_columns(each: Sequence[GenerateMetadata]) -> list[str]:
+    """Return the columns that tell how rollouts ended: what was cut, and what is missing, where any was."""
+    return ["failed", *(name for name in ("cut", "missing") if any(metadata[f"num_{name}"] for metadata in each))]  # type: ignore[literal-required]
 
 
-def _mean(metadata: GenerateMetadata) -> str:
+def _share(result: GenerateOutputs, name: str) -> str:
+    return f"{result['metadata'][f'num_{name}']}/{len(result['outputs'])}"  # type: ignore[literal-required]
+
+
+def _mean(result: GenerateOutputs) -> str:
+    """Return the headline of a run: its mean, or how far it is where it has not played all of its rollouts."""
+    metadata, played = result["metadata"], len(result["outputs"])
+    planned = planned_rollouts(metadata)
+    if metadata["mean_of"] == "counted_reward" and planned is not None and played < planned:
+        return f"{played} of {planned}"
     mean, error = metadata["avg_reward"], metadata["std_error"]
     return "-" if mean is None else f"{mean:.3f}" + ("" if error is None else f" ± {error:.3f}")
 
@@ -195,8 +208,17 @@ def _remarks(result: GenerateOutputs) -> Iterator[str]:
     for function, count in metadata["metrics_errors"].items():
         first = next(row["metrics_errors"][function] for row in rows if function in (row.get("metrics_errors") or ()))
         yield f"reward function `{function}` failed in {count} of {len(rows)} rollouts: {first}"
-    if metadata["num_failed"]:
-        yield _what_failures_count_with(metadata, [row["counted_reward"] for row in rows if row["failed"]])
+    by_environment = metadata["endings"].get(Ending.ENVIRONMENT_FAILED, 0)
+    if by_environment:
+        yield f"a hook, a tool or a reward function of the environment failed in {by_environment} of {len(rows)} rollouts: mend it first"
+    lowered = [row["counted_reward"] for row in rows if not (ending_of(row).counts_with_return or ending_of(row).is_missing)]
+    if lowered:
+        yield _what_failures_count_with(metadata, lowered)
+    if metadata["num_missing"]:
+        if_failed = metadata["avg_reward_missing_failed"]
+        says = "" if if_failed is None else f"; with them as failures it would be {if_failed:.3f}"
+        missing = f"{metadata['num_missing']} of {len(rows)} rollouts are missing"
+        yield f"{missing}, since the infrastructure failed: the mean is of the others{says}"
     if metadata["cost"] is not None:
         yield f"it cost {metadata['cost']:.4g}"
     stopped_by = metadata["stopped_by"]
@@ -212,10 +234,18 @@ def _remarks(result: GenerateOutputs) -> Iterator[str]:
 
 def _what_failures_count_with(metadata: GenerateMetadata, counted: Sequence[float | None]) -> str:
     if metadata["avg_reward"] is not None:
-        return f"failed rollouts count with {', '.join(f'{number:g}' for number in sorted(set(counted)))}"  # type: ignore[type-var]
+        numbers = sorted({f"{number:g}" for number in counted}, key=float)
+        listed = ", ".join(numbers) if len(numbers) <= _MOST_LISTED else f"{numbers[0]} to {numbers[-1]}"
+        return f"what failed or was cut counts with {listed}"
     finished = metadata["avg_reward_finished"]
     others = "" if finished is None else f" (that of the others is {finished:.3f})"
-    return f"no mean{others}, since nothing says what a failed rollout counts with: make the environment with failure_reward=..."
+    if None not in counted:  # it has not played all of its rollouts
+        return f"what failed or was cut counts with at most {max(number for number in counted if number is not None):g}"
+    return f"no mean{others}, since nothing says what a rollout counts with that failed or was cut: give the environment failure_reward=..."
+
+
+_MOST_LISTED = 4
+"""Different numbers that are listed one by one."""
 
 
 # Plots
@@ -255,6 +285,6 @@ def draw(runs: Sequence[FinishedRun], file: Path) -> list[str]:
     )
     axes.set(title=", ".join(dict.fromkeys(run.plan.settings.env_id for run in runs)), ylabel="mean reward ± standard error")
     if left_out:
-        axes.set_xlabel(f"without a mean, since rollouts failed: {', '.join(left_out)}")
+        axes.set_xlabel(f"without a mean: {', '.join(left_out)}")
     figure.savefig(file)
     return left_out

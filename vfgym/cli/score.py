@@ -31,7 +31,7 @@ def score_run(run: Path, rubric_name: str, output_dir: Path, *, as_json: bool) -
         print_json({"path": str(path), "rollouts": len(rows), "avg_reward": mean})
     else:
         rollouts = "1 rollout" if len(rows) == 1 else f"{len(rows)} rollouts"
-        echo(f"{rollouts} scored again: " + ("no mean, since rollouts failed" if mean is None else f"mean reward {mean:.3f}"))
+        echo(f"{rollouts} scored again: " + ("no mean" if mean is None else f"mean reward {mean:.3f}"))
         echo(f"results in {path}")
     return Exit.NOT_GOOD if mean is None else Exit.GOOD
 

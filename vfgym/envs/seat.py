@@ -456,7 +456,7 @@ class Fork(EpisodeSeat):
 
     @property
     def failure_reward(self) -> float | None:
-        """What failed rollouts count with in means, as the environment declares it (see `ChatEnv`)."""
+        """What rollouts that failed or were cut count with at most in means, as the environment declares it (see `ChatEnv`)."""
         return self._definition.failure_reward
 
 

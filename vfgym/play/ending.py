@@ -9,6 +9,8 @@ from vfgym.play.game import QUIT, Game
 
 _REASONS = {
     "game_over": "The game is over.",
+    "game_truncated": "The game was cut off by its own limit, before it was over.",
+    "limit_reached": "What an episode may spend is used up.",
     "max_turns_reached": "That was the last turn.",
     "too_many_invalid_moves": "Too many answers in a row were not a move, which ends the game.",
     "timeout_reached": "The time is up.",

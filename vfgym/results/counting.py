@@ -162,12 +162,12 @@ def settle(rows: Sequence[dict[str, Any]]) -> None:
     for row, counted in zip(rows, count_rewards(rows), strict=True):
         if counted is not None and not ending_of(row).counts_with_return:
             if counted < row["counted_reward"]:
-                lowered[row["counted_reward"]] = counted
+                lowered[row.get("failure_reward", row["counted_reward"])] = counted
             row["counted_reward"] = counted
     for declared, counted in lowered.items():
         logger.warning(
-            "a rollout whose task came to an end was rewarded with %g, which is less than the %g of rollouts that were cut or failed: these"
-            " count with %g too. Declare a failure_reward that no episode falls below",
+            "a rollout whose task came to an end was rewarded with %g, which is less than the failure_reward of %g: those that were cut or"
+            " failed count with %g too. Declare a failure_reward that no episode falls below",
             counted,
             declared,
             counted,

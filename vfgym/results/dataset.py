@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _TYPED = {
     **dict.fromkeys(("example_id", "rollout"), "int64"),
-    **dict.fromkeys(("reward", "counted_reward", "return"), "float64"),
+    **dict.fromkeys(("reward", "counted_reward", "failure_reward", "return"), "float64"),
     **dict.fromkeys(("failed", "is_completed", "is_truncated"), "bool"),
-    **dict.fromkeys(("stop_condition", "error_chain", "long_error_chain", "fingerprint"), "string"),
+    **dict.fromkeys(("ending", "stop_condition", "error_chain", "long_error_chain", "fingerprint"), "string"),
 }
 """Columns that have the same type in every data set of results, so that those of several runs can be joined."""
 

@@ -20,7 +20,7 @@ from vfgym.results.counting import MeanOf
 from vfgym.results.outputs import RunOutputs
 from vfgym.results.rows import RolloutOutput, row_order
 from vfgym.results.spending import cost_of
-from vfgym.results.statistics import Summary, statistics_of
+from vfgym.results.statistics import Summary, planned_rollouts, statistics_of
 
 
 class VersionInfo(TypedDict):
@@ -130,9 +130,6 @@ class Run:
     def metadata(self, rows: Sequence[RolloutOutput]) -> GenerateMetadata:
         """Return what the run is, without secrets, and the statistics of what it has given so far."""
         seconds = self.earlier_seconds + time.time() - self.started
-        statistics = statistics_of(rows, self.rollouts_per_example, self.pass_threshold, of=self.mean_of)
-        if self.mean_of == "counted_reward" and len(rows) < self.num_examples * self.rollouts_per_example:
-            statistics |= _NO_HEADLINE
         return {
             "env_id": self.env_id,
             "env_args": redact_data(self.env_args),
@@ -145,7 +142,9 @@ class Run:
             "date": datetime.datetime.fromtimestamp(self.started, datetime.UTC).isoformat(),
             "time_ms": seconds * 1000,
             "time": seconds,
-            **statistics,
+            **statistics_of(
+                rows, self.rollouts_per_example, self.pass_threshold, of=self.mean_of, num_planned=planned_rollouts(vars(self))
+            ),
             "pass_threshold": self.pass_threshold,
             "version_info": self.version_info,
             "versions": package_versions(),
@@ -159,9 +158,6 @@ class Run:
             **({"both_seats": True} if self.both_seats else {}),  # type: ignore[typeddict-item]
         }
 
-
-_NO_HEADLINE: Any = {"avg_reward": None, "avg_reward_missing_failed": None, "avg_return": None, "std_error": None}
-"""What a run does not tell that has not played all of its rollouts: short ones finish first, and say nothing of the others."""
 
 _OPTIONAL_PACKAGES = {"reasoning_gym": "reasoning-gym", "textarena": "textarena"}
 

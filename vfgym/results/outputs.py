@@ -9,6 +9,7 @@ from typing import Any
 from vfgym.endings import Ending, ending_of
 from vfgym.output.html import html_table
 from vfgym.output.terminal import one_line
+from vfgym.results.statistics import planned_rollouts
 
 _MOST_ROWS = 20
 """Rollouts that are listed; the others are counted."""
@@ -51,12 +52,6 @@ class RunOutputs(dict[str, Any]):
 
     def _metadata(self) -> Mapping[str, Any]:
         return self.get("metadata") or {}
-
-
-def planned_rollouts(metadata: Mapping[str, Any]) -> int | None:
-    """Return how many rollouts a run has when it is done, as its metadata say; None where they do not."""
-    examples, rollouts = metadata.get("num_examples"), metadata.get("rollouts_per_example")
-    return examples * rollouts if isinstance(examples, int) and isinstance(rollouts, int) and examples >= 0 else None
 
 
 def describe_endings(endings: Iterable[Ending]) -> str:

@@ -69,7 +69,12 @@ def with_statistics(metadata: Mapping[str, Any], change: Callable[[Any], Any]) -
 
 
 def statistics_of(
-    rows: Sequence[Mapping[str, Any]], rollouts_per_example: int, pass_threshold: float, *, of: MeanOf = "counted_reward"
+    rows: Sequence[Mapping[str, Any]],
+    rollouts_per_example: int,
+    pass_threshold: float,
+    *,
+    of: MeanOf = "counted_reward",
+    num_planned: int | None = None,
 ) -> Summary:
     """Return the statistics of the rows of a run.
 
@@ -78,6 +83,7 @@ def statistics_of(
         rollouts_per_example: How many rows a complete example has; pass@k counts complete examples only.
         pass_threshold: Reward from which a rollout passes.
         of: Which number of the rows the means are of. It is ``"reward"`` for rows of which any has no other.
+        num_planned: How many rows the run has when it is done; None where that is not known. With fewer it has no headline.
     """
     of = "reward" if mean_of(rows) == "reward" else of
     is_counted = of == "counted_reward"
@@ -103,17 +109,18 @@ def statistics_of(
     known_means = [mean for mean in means if mean is not None]
     if_failed = count_rewards(rows, missing_failed=True) if is_counted and len(valid) < len(rows) else counted
     has_returns = not is_counted or all(endings[place].counts_with_return for place in valid)
+    is_done = not is_counted or num_planned is None or len(rows) >= num_planned  # short rollouts finish first, and say nothing of others
     return {
-        "avg_reward": _mean_if_known([counted[place] for place in valid]) if valid or not rows else None,
+        "avg_reward": _mean_if_known([counted[place] for place in valid]) if is_done and (valid or not rows) else None,
         "avg_reward_finished": _mean(finished) if finished else None,
-        "avg_reward_missing_failed": _mean_if_known(if_failed),
+        "avg_reward_missing_failed": _mean_if_known(if_failed) if is_done else None,
         "endings": {str(ending): count for ending, count in Counter(endings).items()},
         "num_failed": sum(ending.failed for ending in endings),
         "num_cut": endings.count(Ending.CUT),
         "num_missing": endings.count(Ending.INFRASTRUCTURE_FAILED),
         "mean_of": of,
-        "avg_return": _mean([rows[place].get("return", rows[place]["reward"]) for place in valid]) if has_returns else None,
-        "std_error": _standard_error(known_means) if len(known_means) == len(means) else None,
+        "avg_return": _mean([rows[place].get("return", rows[place]["reward"]) for place in valid]) if is_done and has_returns else None,
+        "std_error": _standard_error(known_means) if is_done and len(known_means) == len(means) else None,
         "avg_metrics": {name: _mean(values) for name, values in metrics.items()},
         "avg_error": _mean([float(row["error"] is not None) for row in rows]),
         "metrics_errors": dict(Counter(name for row in rows for name in row.get("metrics_errors") or ())),
@@ -122,6 +129,12 @@ def statistics_of(
         "usage": _mean_usage([row["token_usage"] for row in rows if row.get("token_usage")]),
         "tools": _common_tools([row.get("tool_defs") or [] for row in rows]),
     }
+
+
+def planned_rollouts(metadata: Mapping[str, Any]) -> int | None:
+    """Return how many rollouts a run has when it is done, as its metadata say; None where they do not."""
+    examples, rollouts = metadata.get("num_examples"), metadata.get("rollouts_per_example")
+    return examples * rollouts if isinstance(examples, int) and isinstance(rollouts, int) and examples >= 0 else None
 
 
 def pass_at(k: int, passed: int, rollouts: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from vfgym.errors import ConfigurationError
 from vfgym.results.reading import load_results
-from vfgym.results.statistics import Summary, statistics_of
+from vfgym.results.statistics import Summary, planned_rollouts, statistics_of
 
 
 def summarize(
@@ -41,4 +41,4 @@ def summarize(
         raise ConfigurationError(
             "summarize needs rollouts_per_example and pass_threshold: rows do not say them, nor does the metadata of every writer"
         )
-    return statistics_of(rows, rollouts, threshold, of=known.get("mean_of", "counted_reward"))
+    return statistics_of(rows, rollouts, threshold, of=known.get("mean_of", "counted_reward"), num_planned=planned_rollouts(known))

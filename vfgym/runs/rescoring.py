@@ -257,7 +257,7 @@ class _Scorer:
             return await self._score_unit(rows)
         whole = [row for row in rows if not _broke_off(row)]
         scored = iter(await self._score_unit(whole) if whole else ())
-        return [_in_order(row, _UNSCORED, None, self._columns) if _broke_off(row) else next(scored) for row in rows]
+        return [_in_order(row, _unscored(row), None, self._columns) if _broke_off(row) else next(scored) for row in rows]
 
     async def _score_unit(self, rows: Sequence[RolloutOutput]) -> list[RolloutOutput]:
         if not self._plays_again:
@@ -335,9 +335,7 @@ class _Scorer:
         if "counted_reward" in row:
             declared = self._failure_reward(row)
             changed["counted_reward"] = counted_reward(ending, reward, declared)
-            if ending.counts_with_return:
-                row = RolloutOutput({name: value for name, value in row.items() if name != "failure_reward"})
-            else:
+            if not ending.counts_with_return:
                 changed["failure_reward"] = declared
         usage = _usage(row, state)
         if usage:
@@ -373,14 +371,22 @@ def _ending(row: Mapping[str, Any], state: State, failure: Exception | None) -> 
     return ending if ending.failed or state.reward_failure_cause is None else Ending.of_cause(state.reward_failure_cause)
 
 
+def _unscored(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the row of a rollout that broke off has of a rubric."""
+    declared = {"failure_reward": row["failure_reward"]} if "failure_reward" in row else {}
+    return {"reward": 0.0, "metrics": {}, "return": 0.0, **declared}
+
+
 def _in_order(row: RolloutOutput, changed: Mapping[str, Any], metrics_errors: Any, columns: Sequence[str]) -> RolloutOutput:
     """Return a row with other numbers, its keys in the order in which a run writes them."""
     new = RolloutOutput()
-    for name in (*row, *(name for name in changed if name not in row and name != "step_rewards")):
-        is_old = name in ("metrics_errors", "step_rewards") or (name in row["metrics"] and name not in STANDARD_KEYS)
+    for name in (*row, *(name for name in changed if name not in row and name not in _PLACED)):
+        is_old = name in _PLACED or (name in row["metrics"] and name not in STANDARD_KEYS)
         if name in columns or is_old:
             continue
         new[name] = changed.get(name, row.get(name))
+        if name == "counted_reward" and "failure_reward" in changed:
+            new["failure_reward"] = changed["failure_reward"]
         if name == "metrics" and metrics_errors:
             new["metrics_errors"] = redact_data(metrics_errors)
         if name == "return" and "step_rewards" in changed:
@@ -390,8 +396,8 @@ def _in_order(row: RolloutOutput, changed: Mapping[str, Any], metrics_errors: An
     return new
 
 
-_UNSCORED: Mapping[str, Any] = {"reward": 0.0, "metrics": {}, "return": 0.0}
-"""What the row has of a rollout that broke off."""
+_PLACED = ("metrics_errors", "step_rewards", "failure_reward")
+"""Keys that some rows have, each behind another one."""
 _ENDED_OUTSIDE = ("truncated", "prompt_too_long")
 """Stop conditions of episodes whose score comes after what their last turn earned."""
 _ROOT_TOOLS = ("_root_calls", "_root_time_seconds")

@@ -15,6 +15,7 @@ import numpy as np
 
 from vfgym.agents.base import Answering
 from vfgym.agents.human import HumanAnswers
+from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import wait
 from vfgym.aio.bridge import bridge
 from vfgym.aio.deadlines import Before, DeadlinePassed
@@ -121,7 +122,7 @@ class StepPlayer:
                     action = ask_in_time(answer, observation, info, cast(BaseEpisode, seat.episode).deadline)
                 except BaseException as raised:
                     of_agent = raised if isinstance(raised, DeadlinePassed) else rollout_failure(raised)
-                    observation, last_reward, _, _, info = seat.fail(_agent_error(of_agent))
+                    observation, last_reward, _, _, info = seat.fail(_agent_error(of_agent, config.policy))
                     if not isinstance(of_agent, Error | DeadlinePassed):
                         played.failure = of_agent
                     seen_return += last_reward
@@ -198,9 +199,16 @@ def _in_time(awaitable: Awaitable[Any], deadline: float | None) -> Any:
     return wait(awaitable if deadline is None else Before(deadline, awaitable))
 
 
-def _agent_error(error: Exception) -> Error | DeadlinePassed:
-    """Return what an agent raised as what ends its episode. A `TimeoutError` of its own is an error as any other, not the deadline."""
-    if isinstance(error, Error | DeadlinePassed):
+def _agent_error(error: Exception, agent: Any) -> Error | DeadlinePassed:
+    """Return what an agent raised as what ends its episode. A `TimeoutError` of its own is an error as any other, not the deadline.
+
+    It is the agent's own doing, whatever it calls it: only what a client says of its provider is believed.
+    """
+    if isinstance(error, DeadlinePassed):
+        return error
+    if isinstance(error, Error):
+        if not isinstance(agent, ModelAgent) and "failure_cause" not in vars(error):
+            error.failure_cause = "policy"
         return error
     failure = ModelError(f"the agent failed: {error!r}")
     failure.__cause__ = error

@@ -496,5 +496,5 @@ def test_invalid_moves_that_an_author_counts_end_an_episode_and_a_valid_one_begi
     env.reset(seed=0)
     env.step("up")
     assert env.state["invalid_moves"] == 0
-    assert [env.step("what?").truncated for _ in range(2)] == [False, True]
+    assert [env.step("what?").terminated for _ in range(2)] == [False, True]
     assert env.state["stop_condition"] == "too_many_invalid_moves"

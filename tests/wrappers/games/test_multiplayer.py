@@ -383,7 +383,7 @@ async def test_moves_in_a_form_are_found_in_the_messages_of_the_policy_and_of_op
 
 def test_messages_without_the_form_are_limited_as_invalid_moves_are() -> None:
     outcome = play(InBrackets(max_invalid_moves=2), ["1", "1"])[-1]
-    assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
+    assert (outcome.terminated, outcome.info["stop_condition"], outcome.info["ending"]) == (True, "too_many_invalid_moves", "policy_failed")
     outcome = play(InBrackets(max_invalid_moves=2, opponents=takes_one), ["[1]"])[-1]
     assert "seat of 1 found no valid move in 2 answers" in outcome.info["error"]
 
@@ -506,7 +506,7 @@ def test_each_player_has_an_end_of_its_own(seat: int, ends: tuple[bool, bool], o
     agents = (lambda observation, info: "3") if seat == 1 and opponents != "self" else opponents
     outcome = play(KnockOutEnv(seat=seat, opponents=agents), ["3", "1"] if opponents == "self" else ["3" if seat == 0 else "1"])[-1]
     assert (outcome.terminated, outcome.truncated) == ends
-    assert outcome.info["stop_condition"] == "game_over"
+    assert outcome.info["stop_condition"] == ("game_over" if outcome.terminated else "game_truncated")
 
 
 def test_a_game_that_is_over_at_once_ends_for_the_policy_as_the_game_says() -> None:
@@ -531,7 +531,7 @@ def test_an_invalid_move_is_asked_for_again_and_limited() -> None:
     outcomes = play(env, ["nine", "1", "x", "y"])
     assert outcomes[1].observation[-1].content == "'nine' is not a move."
     assert outcomes[2].observation[-1].content == "Player 1 takes 1, 4 are left."
-    assert (outcomes[-1].truncated, outcomes[-1].info["stop_condition"]) == (True, "too_many_invalid_moves")
+    assert (outcomes[-1].terminated, outcomes[-1].info["stop_condition"]) == (True, "too_many_invalid_moves")
 
 
 def test_the_same_seed_gives_the_same_games_with_random_opponents_and_a_random_seat() -> None:

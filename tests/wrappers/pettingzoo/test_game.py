@@ -500,7 +500,7 @@ def test_a_game_is_truncated_after_its_most_moves() -> None:
     assert table.turn is None
     assert table.was_truncated
     assert table.truncations == {"player_0": True, "player_1": True}
-    assert table.observe("player_0").endswith("The game was stopped after 3 moves. Your total reward is 0.")
+    assert table.observe("player_0").endswith("The game was cut off after 3 moves. Your total reward is 0.")
     with pytest.raises(ResetNeeded):
         play(table, "1")
 
@@ -678,7 +678,7 @@ def test_an_environment_that_empties_its_agents_is_over(flag: str, ends: tuple[b
     env = PettingZooEnv(lambda: Emptied(flag), opponents=lambda observation, info: "[0, 0]")
     env.reset(seed=0)
     outcome = env.step("[0, 0]")
-    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (*ends, "game_over")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (*ends, "game_over" if ends[0] else "game_truncated")
 
 
 class Drawn(Elimination):
@@ -1063,7 +1063,7 @@ def test_a_seat_ends_as_its_player_does() -> None:
         while not is_over:
             _, _, *ended, info = env.step(moves[player])
             is_over = any(ended)
-        assert (tuple(ended), info["stop_condition"]) == (ends, "game_over")
+        assert (tuple(ended), info["stop_condition"]) == (ends, "game_over" if ends[0] else "game_truncated")
         env.close()
 
 
@@ -1393,7 +1393,7 @@ def test_an_agent_that_finds_no_valid_move_truncates_the_game_as_in_conversation
     assert endings(to_pettingzoo(env), iter(answers)) == (10, {True}, {"too_many_invalid_moves"})
     env.reset(seed=0)
     outcome = [env.step("banana") for _ in range(3)][-1]
-    assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
+    assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
     env.close()
 
 

@@ -469,7 +469,7 @@ def test_a_game_that_does_not_end_is_cut_short() -> None:
     assert say(table, "nonsense") == ({0: 0.0, 1: 0.0}, False)
     assert table.turn is None
     assert table.was_truncated
-    assert "It ended before it was decided. The limit of 5 moves was reached. Your reward: 0." in table.observe(1)
+    assert "The game was cut off before it was decided. The limit of 5 moves was reached. Your reward: 0." in table.observe(1)
     table.reset(0)
     assert not table.was_truncated
 
@@ -516,7 +516,7 @@ def test_a_game_that_cannot_go_on_after_an_exception_is_cut_short() -> None:
     table.raw.step = lambda action: 1 / 0
     say(table, "nonsense")
     assert table.was_truncated
-    assert "It ended before it was decided. The game cannot go on" in table.observe(0)
+    assert "The game was cut off before it was decided. The game cannot go on" in table.observe(0)
 
 
 def test_a_game_without_anybody_left_is_cut_short() -> None:

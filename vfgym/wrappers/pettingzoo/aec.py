@@ -276,7 +276,7 @@ class ChatAEC(ConversationAEC):
     def _stop_condition(self, turn: Player | None) -> str | None:
         """Return what ends the game now, by the names of the chat environment; None if it goes on."""
         if turn is None:
-            return "game_over"
+            return "game_over" if any(self.game.end_flags(player)[0] for player in self.players.values()) else "game_truncated"
         if max(self._invalid_moves.values()) >= self._max_invalid_moves:
             return "too_many_invalid_moves"
         turns = sum(self._turns.values()) if self._shares_turns else self._turns[self._agent_of(turn)]

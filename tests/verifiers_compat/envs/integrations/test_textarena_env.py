@@ -158,7 +158,7 @@ def test_a_game_that_takes_any_text_does_not_get_a_message_without_tags(game: st
     assert (table.turn, table.raw.state.logs) == (turn, before)
     assert not outcome.terminated
     outcome = env.step("[Deny]")
-    assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
+    assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
     env.close()
 
 
