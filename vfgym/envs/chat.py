@@ -156,8 +156,8 @@ class ChatEnv(EpisodeSeat):
             max_seq_len: Tokens after which the stored token data of a turn is cut.
             score_rollouts: Whether episodes are scored at all.
             pass_threshold: Reward from which an episode counts as passed, in pass@k.
-            failure_reward: What rollouts that failed or were cut count with at most in means (see `vfgym.results`): at most the lowest reward that an episode can
-                have. None where that is not known; then a run with failed rollouts has no mean.
+            failure_reward: What rollouts that failed or were cut count with at most in means (see `vfgym.results`): at most the lowest
+                reward that an episode can have. None where that is not known; then a run with such rollouts has no mean.
             render_mode: ``"ansi"``, ``"human"``, ``"rgb_array"`` or None (see `render`).
             **unknown: Refused.
 
@@ -550,7 +550,9 @@ class ChatEnv(EpisodeSeat):
 
     @property
     def failure_reward(self) -> float | None:
-        """What rollouts that failed or were cut count with at most in means: at most the lowest reward that an episode can have. None where that is not known.
+        """What rollouts that failed or were cut count with at most in means: at most the lowest reward that an episode can have.
+
+        None where that is not known.
 
         That of a known game follows from its rules, as long as its own rewards are all that scores an episode.
         """

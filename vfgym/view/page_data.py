@@ -11,14 +11,15 @@ from vfgym.output.redaction import redact_data
 from vfgym.results.counting import is_failed
 from vfgym.results.files import NOT_WRITTEN
 from vfgym.results.plain_json import as_json, number_as_text
+from vfgym.results.statistics import planned_rollouts
 from vfgym.results.trajectory import is_trajectory
 from vfgym.view.public_text import shorten_paths
-from vfgym.view.run_report import RunReport, failure_reason, messages_of, seconds_of, step_rewards_of
+from vfgym.view.run_report import RunReport, ended_by, failure_reason, messages_of, seconds_of, step_rewards_of
 
 _SHOWN_APART = frozenset(
     {
         *("example_id", "rollout", "prompt", "completion", "reward", "counted_reward", "failed", "error", "error_chain"),
-        *("long_error_chain", "metrics", "metrics_errors", "cleanup_errors", "stop_condition", "is_truncated", "token_usage"),
+        *("long_error_chain", "metrics", "metrics_errors", "cleanup_errors", "stop_condition", "ending", "is_truncated", "token_usage"),
         *("tool_defs", "trajectory", "fingerprint"),
     }
 )
@@ -75,7 +76,10 @@ class PageData:
                 "metrics": {name: dataclasses.asdict(mean) for name, mean in report.metrics.items()},
                 "metrics_errors": summary["metrics_errors"],
                 "failures": [shorten_paths(dataclasses.asdict(kind)) for kind in report.failures],
-                "stop_conditions": report.stop_conditions,
+                "endings": report.endings,
+                "num_planned": planned_rollouts(report.outputs["metadata"]),
+                "num_cut": summary["num_cut"],
+                "num_missing": summary["num_missing"],
                 "tasks": [dataclasses.asdict(task) for task in report.tasks],
                 "tokens": report.tokens,
                 "rollout_seconds": report.rollout_seconds,
@@ -93,7 +97,7 @@ class PageData:
             "reward": row["reward"],
             "counted": counted,
             "failed": is_failed(row),
-            "stop": row.get("stop_condition"),
+            "ended": ended_by(row),
             "truncated": bool(row.get("is_truncated")),
             "seconds": seconds_of(row),
             "tokens": row.get("token_usage") or {},

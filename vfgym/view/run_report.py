@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from vfgym.endings import ending_of
 from vfgym.results import GenerateOutputs
 from vfgym.results.counting import count_rewards, is_failed
 from vfgym.results.intervals import estimate_mean
-from vfgym.results.statistics import Summary, statistics_of
+from vfgym.results.statistics import Summary, planned_rollouts, statistics_of
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class RunReport:
     metrics: dict[str, Mean]
     failures: list[FailureKind]
     """The most frequent one first."""
-    stop_conditions: dict[str, int]
-    """In how many rollouts each ended the episode, the most frequent one first; ``"none"`` where none did."""
+    endings: dict[str, int]
+    """In how many rollouts what ended them did (see `ended_by`), the most frequent one first."""
     tasks: list[TaskReport]
     tokens: dict[str, float]
     """Tokens of all rollouts that report them, by kind."""
@@ -91,6 +92,7 @@ def report_run(outputs: GenerateOutputs) -> RunReport:
         int(rollouts_per_example or 1) if knows_passes else 1,
         float(threshold) if threshold is not None else math.inf,
         of=metadata.get("mean_of", "counted_reward"),
+        num_planned=planned_rollouts(metadata),
     )
     uses_counted = summary["mean_of"] == "counted_reward"
     counted: list[float | None] = count_rewards(rows) if uses_counted else [row["reward"] for row in rows]
@@ -100,10 +102,10 @@ def report_run(outputs: GenerateOutputs) -> RunReport:
         outputs=outputs,
         counted=counted,
         summary=summary,
-        reward=Mean(summary["avg_reward"], _interval(rows, counted)),
+        reward=Mean(summary["avg_reward"], None if summary["avg_reward"] is None else _interval(rows, counted)),
         metrics={name: _metric(name, mean, described, uses_counted) for name, mean in summary["avg_metrics"].items()},
         failures=_failures(rows),
-        stop_conditions=dict(Counter(str(row.get("stop_condition") or "none") for row in rows).most_common()),
+        endings=dict(Counter(map(ended_by, rows)).most_common()),
         tasks=_tasks(rows, counted, threshold),
         tokens=_tokens(rows),
         rollout_seconds=sum(seconds_of(row) for row in rows) / len(rows) if rows else 0.0,
@@ -138,6 +140,12 @@ def step_rewards_of(row: Mapping[str, Any]) -> dict[int, float] | None:
     return dict(zip(answers, earned, strict=True))
 
 
+def ended_by(row: Mapping[str, Any]) -> str:
+    """Return how a rollout ended, and the stop condition that ended it where there is one: ``"cut (limit_reached)"``."""
+    stop_condition = row.get("stop_condition")
+    return f"{ending_of(row)} ({stop_condition})" if stop_condition else str(ending_of(row))
+
+
 def failure_reason(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return why a rollout failed: in a word, by which failures are grouped, and in full."""
     error = row.get("error")
@@ -159,6 +167,8 @@ def _name(metadata: Mapping[str, Any]) -> str:
 def _interval(rows: Sequence[Mapping[str, Any]], values: Sequence[float | None]) -> tuple[float, float] | None:
     by_task: defaultdict[Hashable, list[float]] = defaultdict(list)
     for row, value in zip(rows, values, strict=True):
+        if value is None and ending_of(row).is_missing:
+            continue
         if value is None or not math.isfinite(value):
             return None
         by_task[row["example_id"]].append(value)
@@ -189,8 +199,9 @@ def _tasks(rows: Sequence[Mapping[str, Any]], counted: Sequence[float | None], t
 def _task(example_id: int, own: Sequence[tuple[Mapping[str, Any], float | None]], threshold: float | None) -> TaskReport:
     known = [number for _, number in own if number is not None]
     failed = [is_failed(row) for row, _ in own]
-    passed = [threshold is not None and row["reward"] >= threshold and not is_failed(row) for row, _ in own]
-    mean = sum(known) / len(known) if known and len(known) == len(own) else None
+    passed = [threshold is not None and number is not None and number >= threshold and not is_failed(row) for row, number in own]
+    num_missing = sum(ending_of(row).is_missing for row, _ in own)
+    mean = sum(known) / len(known) if known and len(known) >= len(own) - num_missing else None
     return TaskReport(example_id, Mean(mean, None), len(own), sum(failed), sum(passed))
 
 

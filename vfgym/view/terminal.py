@@ -16,7 +16,7 @@ from vfgym.results import ResultsError, load_results
 from vfgym.results.counting import is_failed
 from vfgym.results.files import METADATA, ROWS
 from vfgym.results.plain_json import as_json
-from vfgym.view.run_report import Mean, RunReport, answers_of, failure_reason, messages_of, report_run, step_rewards_of
+from vfgym.view.run_report import Mean, RunReport, answers_of, ended_by, failure_reason, messages_of, report_run, step_rewards_of
 
 try:
     from rich.text import Text
@@ -156,7 +156,7 @@ class RunViewer(App[None]):
         table = self.query_one(DataTable)
         table.clear()
         for row in rows:
-            ended = failure_reason(row)[0] if is_failed(row) else str(row.get("stop_condition") or "")
+            ended = failure_reason(row)[0] if is_failed(row) else ended_by(row)
             name = f"{row['example_id']}.{row.get('rollout') or 0}"
             table.add_row(Text(name), Text(f"{row['reward']:.3f}"), Text(one_line(ended), style="red" if is_failed(row) else ""))
         places = [_place(row) for row in rows]
@@ -276,7 +276,7 @@ def conversation_text(row: Mapping[str, Any], turn: int | None = None) -> Text:
         first = answers[turn - 1] + 1 if turn else 0
         last = answers[turn + 1] if turn + 1 < len(answers) else len(messages)
         title += f", turn {turn + 1} of {len(answers)}"
-    text = Text(f"{title}\nreward {row['reward']:.3f}, ended by {one_line(row.get('stop_condition'))}\n", style="bold")
+    text = Text(f"{title}\nreward {row['reward']:.3f}, {one_line(ended_by(row))}\n", style="bold")
     if is_failed(row):
         text.append(f"failed: {display_text(': '.join(failure_reason(row)))}\n", style="bold red")
     earned = step_rewards_of(row) or {}

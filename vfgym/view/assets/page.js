@@ -82,12 +82,16 @@
   }
   function facts(run) {
     const { reward } = run;
+    const stopped = run.num_planned !== null && run.rows.length < run.num_planned;
     const tokens = Object.entries(run.tokens);
     return h("dl", { class: "facts" },
-      fact("Mean reward", number(reward.value), reward.value === null ? "no mean: a failed rollout has no number to count with"
+      fact("Mean reward", reward.value === null && stopped ? `${number(run.rows.length)} of ${number(run.num_planned)}` : number(reward.value),
+        reward.value === null ? stopped ? "no mean: rollouts that end early say nothing of the others" : "no mean: a rollout that failed or was cut has no number to count with"
         : reward.interval ? `95 %: ${interval(reward)}` : "no interval: it needs two tasks"),
       fact("Rollouts", number(run.rows.length), `of ${number(run.tasks.length)} tasks`),
-      fact("Failed", number(run.num_failed), run.num_failed ? `mean of the others ${number(run.reward_finished)}` : "none"),
+      fact("Failed", number(run.num_failed), run.num_failed || run.num_cut ? `mean of what ended by itself ${number(run.reward_finished)}` : "none"),
+      run.num_cut ? fact("Cut", number(run.num_cut), "by a limit of the run") : null,
+      run.num_missing ? fact("Missing", number(run.num_missing), "failed by the infrastructure: not in the mean") : null,
       Object.keys(run.pass_at_k).map((k) => fact(`pass@${k}`, percent(run.pass_at_k[k]), `all of ${k}: ${percent(run.pass_all_k[k])}`)),
       tokens.map(([kind, count]) => fact(kind.replaceAll("_", " "), number(count), `${number(count / run.rows.length, 0)} a rollout`)),
       fact("Time of a rollout", seconds(run.rollout_seconds), run.metadata.time ? `the run took ${seconds(run.metadata.time)}` : null));
@@ -157,8 +161,8 @@
           metrics.map(([name, mean]) => cells(run.metrics_errors[name] ? [name, h("span", { class: "bad" }, ` (raised in ${run.metrics_errors[name]} rollouts)`)] : name, number(mean.value), interval(mean)))) : h("p", {}, "None.")),
         h("section", {}, h("h3", {}, "Failures"), run.failures.length ? table("Failed rollouts, by reason", ["reason", "rollouts", "the first one says", "list"],
           run.failures.map((kind) => h("tr", {}, h("th", { scope: "row" }, kind.reason), h("td", {}, number(kind.rollouts.length)), h("td", { class: "long" }, kind.example.slice(0, 400)), h("td", {}, jump({ failure: kind.reason }))))) : h("p", { class: "good" }, "No rollout failed.")),
-        h("section", {}, h("h3", {}, "How episodes ended"), table("Rollouts by stop condition", ["stop condition", "rollouts", "list"],
-          Object.entries(run.stop_conditions).map(([name, count]) => cells(name, number(count), jump({ stop: name })))))),
+        h("section", {}, h("h3", {}, "How episodes ended"), table("Rollouts by what ended them", ["ended by", "rollouts", "list"],
+          Object.entries(run.endings).map(([name, count]) => cells(name, number(count), jump({ stop: name })))))),
       h("h3", {}, "Tasks"), tasks(run, index), settings(run),
       h("h2", { id: "rollouts" }, "Rollouts"), rolloutList(index)];
   }
@@ -183,10 +187,10 @@
     const hits = wanted ? data.messages.map((_, index) => textOf(index).includes(wanted)) : null;
     const has = (row) => {
       const said = [...row.prompt, ...row.completion, ...(row.steps || []).flatMap((step) => [...(step.prompt || []), ...(step.completion || [])])];
-      return said.some((message) => hits[message]) || searchable([row.failure, row.rest, row.metrics_errors, row.cleanup_errors, row.stop, (row.tools || []).map((tool) => data.tools[tool])]).includes(wanted);
+      return said.some((message) => hits[message]) || searchable([row.failure, row.rest, row.metrics_errors, row.cleanup_errors, row.ended, (row.tools || []).map((tool) => data.tools[tool])]).includes(wanted);
     };
     const within = (reward) => (filters.least === "" || reward >= Number(filters.least)) && (filters.most === "" || reward <= Number(filters.most));
-    return run.rows.filter((row) => (!filters.stop || (row.stop || "none") === filters.stop)
+    return run.rows.filter((row) => (!filters.stop || row.ended === filters.stop)
       && (!filters.failure || (filters.failure === "\u0000any" ? row.failed : filters.failure === "\u0000none" ? !row.failed : row.failure && row.failure[0] === filters.failure))
       && within(numeric(row.counted) ?? NaN)
       && (!wanted || has(row)));
@@ -201,7 +205,7 @@
       box.replaceChildren();
       append(box, [h("p", { id: "count" }, `${number(rows.length)} of ${number(run.rows.length)} rollouts`),
         rows.length ? table("Rollouts", ["rollout", "reward", "ended by", "failure", "turns", ...names, "tokens", "time"], page("rollouts", rows).map((row) => cells(
-          h("a", { href: toRollout(index, row) }, `example ${row.example}, rollout ${row.rollout}`), number(row.counted ?? row.reward), row.stop || "none",
+          h("a", { href: toRollout(index, row) }, `example ${row.example}, rollout ${row.rollout}`), number(row.counted ?? row.reward), row.ended,
           row.failed ? h("span", { class: "bad" }, row.failure[0]) : "", number(turnsOf(row).length), ...names.map((name) => number(row.metrics[name])),
           number((row.tokens.input_tokens || 0) + (row.tokens.output_tokens || 0) || null), seconds(row.seconds)))) : h("p", {}, "None matches: clear a filter."),
         pages]);
@@ -217,7 +221,7 @@
       h("label", {}, "Text in them", h("input", { type: "search", id: "filter-text", value: filters.text, oninput: change("text") })),
       h("label", {}, "Reward from", h("input", { type: "number", step: "any", value: filters.least, oninput: change("least") })),
       h("label", {}, "Reward to", h("input", { type: "number", step: "any", value: filters.most, oninput: change("most") })),
-      h("label", {}, "Ended by", choice("stop", [["", "anything"], ...Object.keys(run.stop_conditions).map((name) => [name, name])])),
+      h("label", {}, "Ended by", choice("stop", [["", "anything"], ...Object.keys(run.endings).map((name) => [name, name])])),
       h("label", {}, "Failure", choice("failure", [["", "failed or not"], ["\u0000any", "failed"], ["\u0000none", "not failed"], ...run.failures.map((kind) => [kind.reason, kind.reason])])),
       h("button", { type: "button", onclick: () => { Object.assign(filters, { text: "", stop: "", failure: "", least: "", most: "" }); show(); document.getElementById("filter-text").focus(); } }, "Clear")), box];
   }
@@ -330,7 +334,7 @@
   function rolloutArticle(runIndex, row, turn, level) {
     const run = data.runs[runIndex];
     const title = h(level, { id: level === "h2" ? "title" : null, tabindex: "-1" }, `Example ${row.example}, rollout ${row.rollout}`, level === "h3" ? `: ${run.name}` : "");
-    const pairs = [["counts with", number(row.counted)], ["reward", number(row.reward)], ["ended by", `${row.stop || "none"}${row.truncated ? " (truncated)" : ""}`], ["time", seconds(row.seconds)],
+    const pairs = [["counts with", number(row.counted)], ["reward", number(row.reward)], ["ended by", `${row.ended}${row.truncated ? ", an answer was cut off" : ""}`], ["time", seconds(row.seconds)],
       ...Object.entries(row.tokens).map(([name, value]) => [name.replaceAll("_", " "), number(value)]), ...Object.entries(row.metrics).map(([name, value]) => [name, number(value)])];
     const rest = Object.entries(row.rest);
     return h("article", {}, title, h("dl", { class: "pairs" }, pairs.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
