@@ -200,6 +200,7 @@ def kept_state(row: Mapping[str, Any], metadata: Mapping[str, Any], kept_metrics
         metrics=None,
         error=_error(row),
         stop_condition=row["stop_condition"],
+        ending=row.get("ending"),
         timing=_timing(row.get("timing") or {}),
     )
     if is_whole:
