@@ -15,6 +15,7 @@ from verifiers_compat.gepa.result import OptimizedPrompt
 from verifiers_compat.gepa.run_directory import RunDirectory
 from verifiers_compat.gepa.settings import GepaSettings
 from verifiers_compat.utils.logging_utils import log_level
+from vfgym.endings import ending_of
 from vfgym.errors import Error
 from vfgym.results.counting import is_failed
 
@@ -103,9 +104,13 @@ class EnvironmentAdapter:
         return [of_example[task["example_id"]].pop() for task in tasks]
 
     def _score(self, row: Mapping[str, Any], example: Example) -> float:
-        """Return what a rollout counts with: its reward; if it failed, what the environment declares for that, or 0."""
-        if is_failed(row):
-            definition = self.env.definition
-            return float(definition.routed(example.task_of(definition))[0].failure_reward or 0.0)
+        """Return what a rollout counts with: its reward; if it failed or was cut, at most what the environment declares for that, or 0.
+
+        One that the infrastructure failed counts as a failure too: the optimizer needs a number.
+        """
         reward = float(row["reward"])
-        return reward if math.isfinite(reward) else 0.0
+        reward = reward if math.isfinite(reward) else 0.0
+        if ending_of(row).counts_with_return:
+            return reward
+        definition = self.env.definition
+        return min(reward, definition.routed(example.task_of(definition))[0].failure_reward or 0.0)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verifiers_compat.gepa.prompts import has_system_message
+from vfgym.endings import ending_of
 from vfgym.messages import content_text
 from vfgym.results.plain_json import json_text
 
@@ -33,7 +34,7 @@ def _feedback(row: Mapping[str, Any], score: float) -> str:
     lines += [f"{name}: {value:g}" for name, value in row["metrics"].items()]
     if row.get("answer"):
         lines.append(f"Expected answer: {_as_text(row['answer'])}")
-    if row["is_truncated"]:
+    if row["is_truncated"] or ending_of(row).kind in ("truncated", "cut"):
         lines.append(f"The rollout was cut off ({row['stop_condition']}).")
     if row["error"] is not None:
         lines.append(f"The rollout failed: {row['error']['error_chain_repr']}")
