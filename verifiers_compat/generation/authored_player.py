@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from vfgym.calls import rollout_failure
+from vfgym.endings import ending_of
 from vfgym.results import RolloutOutput, rollout_output
 from vfgym.runs.client_player import ClientPlayerConfig
 from vfgym.runs.engine import GroupJob, PlayedRollout
@@ -56,5 +57,9 @@ class AuthoredPlayer:
 
 
 def _complete(row: Mapping[str, Any]) -> RolloutOutput:
-    """Return a row with everything that rows have."""
-    return RolloutOutput({**rollout_output(make_placeholder_state({}), is_counted=False), **row})
+    """Return a row with everything that rows have. How it ended follows from what the author's own says, unless it says that too."""
+    whole = RolloutOutput({**rollout_output(make_placeholder_state({}), is_counted=False), **row})
+    if "ending" not in row:
+        ending = ending_of({**whole, "ending": None, "failed": row.get("failed")})
+        whole |= {"ending": str(ending), "failed": ending.failed}
+    return whole
