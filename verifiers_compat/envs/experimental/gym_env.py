@@ -214,11 +214,7 @@ class GymEnv(SeededGameEnv, GameEnv):
         """Stop when the game is over: ``state["gym_done"]``, which an author's hook may write too."""
         return bool(state.get("gym_done"))
 
-    def end_flags(self, state: State) -> tuple[bool, bool]:
-        """Keep the game's own termination and truncation apart."""
-        if state["stop_condition"] == "is_done" and self.game_over(state):
-            return state["turn"].terminated, state["turn"].truncated
-        return super().end_flags(state)
+    _game_stops = GameEnv._game_stops | {"is_done"}
 
     def step_info(self, state: State) -> dict[str, Any]:
         """Tell the game's own info."""

@@ -166,11 +166,7 @@ class TextArenaEnv(SeededGameEnv, env.TextArenaEnv):
         """Stop when the game, or the environment, said its last."""
         return state["final_env_response"] is not None
 
-    def end_flags(self, state: State) -> tuple[bool, bool]:
-        """Keep the game's own termination and truncation apart."""
-        if state["stop_condition"] == "has_final_env_response" and self.game_over(state):
-            return state["turn"].terminated, state["turn"].truncated
-        return super().end_flags(state)
+    _game_stops = env.TextArenaEnv._game_stops | {"has_final_env_response"}
 
 
 def _describe_answer_form(parser: Parser) -> str | None:

@@ -304,10 +304,13 @@ class GameTurnsEnv(MultiTurnEnv):
         turn = game_state.turn
         return (turn is not None and (turn.terminated or turn.truncated)) or super().may_stop(state)
 
+    _game_stops: ClassVar[frozenset[str]] = frozenset({"game_over", "game_truncated"})
+    """Stop conditions that say that the game itself ended."""
+
     def end_flags(self, state: State) -> tuple[bool, bool]:
         """Keep the game's own termination and truncation apart."""
-        if state["stop_condition"] in ("game_over", "game_truncated"):
-            turn: Turn = state["turn"]
+        turn: Turn | None = state.get("turn")
+        if state["stop_condition"] in self._game_stops and turn is not None and (turn.terminated or turn.truncated):
             return turn.terminated, turn.truncated
         return super().end_flags(state)
 
