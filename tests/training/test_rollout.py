@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import vfgym
-from vfgym.errors import ConfigurationError, Error, InfraError
+from vfgym.errors import ConfigurationError, Error, ModelError
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
 from vfgym.training import Group, samples
@@ -141,7 +141,13 @@ async def test_a_group_is_scored_together_where_each_of_it_has_an_environment_of
         made.append(quiz(rubric=vfgym.Rubric(shortest)))
         return made[-1]
 
-    [group] = await take(1, make, by_answers("long", "a", "longer"), group_size=3, example_ids=[0])
+    said = by_answers("long", "a", "longer")
+
+    async def answer(observation: list[Message], info: dict[str, Any]) -> Any:
+        await asyncio.sleep(0)
+        return said(observation, info)
+
+    [group] = await take(1, make, answer, group_size=3, example_ids=[0])
     assert len(made) >= 3
     assert sorted(group.rewards) == [0.0, 0.0, 1.0]
     assert group.errors == [None] * 3
@@ -165,23 +171,26 @@ async def test_a_rollout_that_fails_counts_with_the_least_of_its_group_and_ends_
     def answer(observation: list[Message], info: dict[str, Any]) -> str:
         number = next(numbers)
         if number == 1:
-            raise InfraError("the server went away")
+            raise ModelError("the answer could not be read")
         if number == 2:
             raise ZeroDivisionError("a mistake of the agent")
         return "0" if number == 0 else "no"
 
     [group] = await take(1, quiz(failure_reward=-1.0), answer, example_ids=[0], group_size=4, max_concurrent=1)
     assert group.rewards == [1.0, -1.0, -1.0, 0.0]
-    assert group.advantages == [each - (-0.25) for each in group.rewards]
-    assert [type(error) for error in group.errors] == [type(None), InfraError, ZeroDivisionError, type(None)]
+    assert group.advantages == [1.25, -0.75, -0.75, 0.25]
+    assert [type(error) for error in group.errors] == [type(None), ModelError, ZeroDivisionError, type(None)]
+    assert group.cause == [None, "policy", "policy", None]
+    assert group.failed == [False, True, True, False]
+    assert group.attempt == [1, 1, 1, 1]
     assert [sample.advantage for sample in samples(group.states)] == [1.25, 0.25]  # the others gave no turn, and counted
-    declares_nothing = await take(1, quiz(), by_raising(), example_ids=[0], group_size=2, max_concurrent=1)
-    assert declares_nothing[0].rewards == [0.0, 0.0]
+    [declares_nothing] = await take(1, quiz(), by_raising(ModelError("down")), example_ids=[0], group_size=2, max_concurrent=1)
+    assert declares_nothing.rewards == [0.0, 0.0]
 
 
-def by_raising() -> Any:
+def by_raising(error: Exception) -> Any:
     def answer(observation: list[Message], info: dict[str, Any]) -> str:
-        raise InfraError("down")
+        raise error
 
     return answer
 

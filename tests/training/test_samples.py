@@ -148,8 +148,8 @@ def test_failing_counts_with_the_least_of_its_group() -> None:
     failed = {"error": {"error": "ModelError"}, "failed": True}
     group = [rollout(5.0), rollout(3.0), rollout(4.0, counted_reward=1.0, **failed), rollout(counted_reward=None, **failed)]
     found = samples(group)
-    assert [s.reward for s in found] == [5.0, 3.0, 1.0]  # the last one has no turns, and counts with the least of its mates
-    assert [s.advantage for s in found] == [r - (5.0 + 3.0 + 1.0 + 3.0) / 4 for r in (5.0, 3.0, 1.0)]
+    assert [s.reward for s in found] == [5.0, 3.0, 1.0]  # the last one has no turns, and counts with the nothing that it earned
+    assert [s.advantage for s in found] == [r - (5.0 + 3.0 + 1.0 + 0.0) / 4 for r in (5.0, 3.0, 1.0)]
     assert [s.reward for s in samples([rollout(4.0, counted_reward=None, **failed)])] == [0.0]
     assert [s.reward for s in samples([rollout(4.0, counted_reward=-2.0, **failed)])] == [-2.0]
 
@@ -179,7 +179,7 @@ def test_each_seat_is_credited_with_its_own_rewards() -> None:
     assert [s.reward for s in found] == [1.0, -0.5, 1.0, -1.0, 1.0]
     assert [s.advantage for s in found] == [1.0 - 0.0, -0.5 - 0.25, 1.0 - 0.5, -1.0 - 0.0, 1.0 - 0.25]
     assert [s.reward for s in samples([won], player="1")] == [-0.5] * 3
-    assert [s.reward for s in samples([won, lost], credit="step")] == [0.0, 0.5, 1.0, 0.0, 1.0]
+    assert [s.reward for s in samples([won, lost], credit="step")] == [0.0, 0.5 - 1.0, 1.0, -1.0, 1.0]
     assert samples(json.loads(json.dumps([won, lost]))) == samples([won, lost])
     with pytest.raises(ConfigurationError, match="no player '2'; its players are 0, 1"):
         samples([won], player="2")

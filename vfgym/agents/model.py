@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -68,6 +69,10 @@ class ModelAgent:
             return await client.get_response(observation, self.name, arguments, tools or None, state=state)
 
         return answer
+
+    async def prompt_ids(self, observation: Sequence[Message], state: Any) -> list[int] | None:
+        """Return the token ids with which an observation of an episode would be answered (see `Client.prompt_ids`)."""
+        return await self.clients[0].prompt_ids(observation, self.name, state["tool_defs"] or None, state=state)
 
     async def close(self) -> None:
         """Release the clients' connections. A second call does nothing."""

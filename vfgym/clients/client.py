@@ -56,5 +56,21 @@ class Client(ABC):
             vfgym.errors.LimitReached: If a limit that holds here is used up (see `vfgym.limit`): nobody is asked.
         """
 
+    async def prompt_ids(
+        self, prompt: Sequence[Message], model: str, tools: Sequence[Tool] | None = None, *, state: Any = None
+    ) -> list[int] | None:
+        """Return the token ids with which this client would ask for the next message of a conversation, without asking.
+
+        Args:
+            prompt: The whole conversation that would be answered.
+            model: Name of the model.
+            tools: Tools that the model may call.
+            state: The episode's state: the ids of its turns are extended where the conversation goes on from them.
+
+        Returns:
+            The ids. None where somebody else makes them: clients that send messages know none.
+        """
+        return None
+
     async def close(self) -> None:  # noqa: B027 (a client that holds nothing has nothing to close)
         """Release connections. A second call does nothing."""

@@ -3,24 +3,33 @@
 A seat whose prompts extend each other gives one sample, in which the model's tokens have a mask of 1 and what the environment put
 between them 0: concatenated, they are exactly the ids that the model saw. A prompt that does not go on from the turn before (the history
 was rewritten, or tokenised anew) begins another sample, whose ``fork`` says so.
+
+What infrastructure or its environment broke says nothing of the policy: it gives no samples, and no baseline contains it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vfgym.errors import ConfigurationError
+from vfgym.endings import Ending, ending_of
+from vfgym.errors import ConfigurationError, FailureCause
+from vfgym.messages import Message
 from vfgym.results.credit import (
     Account,
     Advantage,
     Baselines,
     Credit,
+    Failures,
     accounts_of,
     check_choices,
-    failure_of,
+    check_failures,
+    failure_reward_of,
     group_of,
+    is_dropped,
+    mean_of_credits,
     settle_failures,
     trajectory_of,
 )
@@ -64,8 +73,43 @@ class Sample:
     """For each turn the ``policy_version`` of the agent that answered; None where it has none."""
     fork: str | None
     """Where and why its first prompt does not extend the seat's turn before; None for the seat's first turn."""
+    ending: Ending
+    """How its rollout ended."""
+    attempt: int
+    """Which attempt at its rollout it is of, from 1: later ones stand for what was broken, or had become too old (see `vfgym.rollout`)."""
+    last_observation: list[Message] | None = field(repr=False)
+    """Of a rollout that was truncated, what a value function bootstraps from: the conversation with what the environment said last, or as
+    much of it as the model would have been shown. In self-play, the seat's own up to its last answer. None for other endings."""
+    last_ids: list[int] | None = field(repr=False)
+    """The token ids of `last_observation`. None for other endings; and where they cannot be known: a turn has no tokens, or the environment
+    said something that whoever answers cannot tokenise (see `vfgym.clients.Client.prompt_ids`), as in rows that were saved without them."""
     _tokens: Tokens | str = field(repr=False)
     """Its tokens, or why there are none."""
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the task of its rollout was over."""
+        return self.ending is Ending.TERMINATED
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a limit that belongs to the task ended its rollout: what would have come is worth something (`last_observation`)."""
+        return self.ending is Ending.TRUNCATED
+
+    @property
+    def cut(self) -> bool:
+        """Whether a limit of whoever runs it, or of resources, ended its rollout."""
+        return self.ending is Ending.CUT
+
+    @property
+    def failed(self) -> bool:
+        """Whether its rollout failed."""
+        return self.ending.failed
+
+    @property
+    def cause(self) -> FailureCause | None:
+        """By whose doing its rollout failed; None where it did not."""
+        return self.ending.cause
 
     @property
     def tokens(self) -> Tokens:
@@ -100,8 +144,18 @@ class Sample:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether a limit cut something off."""
+        """Whether a limit cut something off of its tokens. How its rollout ended, `ending` says."""
         return self.tokens.is_truncated
+
+
+class Samples(list[Sample]):
+    """Samples of rollouts, and how many of these gave none because they say nothing of the policy."""
+
+    def __init__(self, found: Iterable[Sample] = (), dropped: Mapping[FailureCause, int] | None = None) -> None:
+        """Hold samples."""
+        super().__init__(found)
+        self.dropped: Counter[FailureCause] = Counter(dropped or {})
+        """How many rollouts were left out, by whose doing they failed."""
 
 
 def samples(
@@ -111,63 +165,80 @@ def samples(
     gamma: float = 1.0,
     advantage: Advantage | None = "group",
     player: str = "own",
-) -> list[Sample]:
+    failures: Failures = "drop",
+) -> Samples:
     """Return the samples of rollouts, in the order of rollouts and then of their first turns.
 
     Args:
         rollouts: States, or rows of results that were kept with ``state_columns=["trajectory"]``; both give the same.
         credit: What a sample is rewarded with. ``"return"``: all that the rollout earned its seat. ``"step"``: what the sample's own
-            turns earned. ``"to_go"``: what was earned from its first turn on, each further turn discounted by `gamma`.
-        gamma: Discount of a turn, from 0 to 1; below 1 with ``"to_go"`` only.
+            turns earned. ``"to_go"``: what was earned from its first turn on, each further turn discounted by `gamma`. What a seat earned
+            in the turns of others belongs to its own last turn before them (its first, where it had none).
+        gamma: Discount of each further turn of the seat, whatever others did in between; from 0 to 1, below 1 with ``"to_go"`` only.
         advantage: What is taken off the credit. ``"group"``: the mean over all rollouts of the group of what they earned from the same turn
             of the seat on (0 for one that has ended); with ``"step"``, of what each earned in the same turns; with ``"return"``, the
             mean return. ``"leave_one_out"``: the mean of the other rollouts; nothing where there are none. ``"group_std"``: as
             ``"group"``, divided by the population standard deviation; 0.0 where that is 0. None: no advantages.
         player: ``"own"``: each seat is credited with what it earned itself. Or the name of the player whose rewards count for all.
+        failures: What becomes of rollouts that infrastructure or their environment broke. ``"drop"``: they give no samples, are in no
+            baseline, and are counted in `Samples.dropped`. ``"least"``: they count as if the policy had failed.
 
-    A group is ``rollout["group"]`` where there is one, else ``example_id``. A failed rollout counts with the least of its environment's
-    ``failure_reward`` and of what the others of its group earned (see `vfgym.results.credit.settle_failures`).
+    A group is ``rollout["group"]`` where there is one, else ``example_id``. A rollout that failed by the policy's doing, or was cut, counts
+    with the least of what it earned, of its environment's ``failure_reward``, and of what the others of its group earned that came to an
+    end of their own (see `vfgym.results.credit.settle_failures`). All equal, a group's advantages are exactly 0.0 (but for a single rollout
+    with ``"leave_one_out"``, which has nothing taken off).
 
     Raises:
         ConfigurationError: If a rollout has no trajectory, a reward is no number, or a choice does not exist.
     """
     check_choices(credit, gamma, advantage)
+    check_failures(failures)
     rollouts = list(rollouts)
-    accounts = [accounts_of(rollout, player) for rollout in rollouts]
+    kept = {number: accounts_of(rollout, player) for number, rollout in enumerate(rollouts) if not is_dropped(rollout, failures)}
     baselines = Baselines(credit, gamma, advantage or "group")
-    for rollout, own in zip(rollouts, accounts, strict=True):
-        baselines.add(group_of(rollout), own)
+    for number, own in kept.items():
+        baselines.add(group_of(rollouts[number]), own)
     baselines.settle()
-    found: list[Sample] = []
-    for number, (rollout, own) in enumerate(zip(rollouts, accounts, strict=True)):
+    causes = (ending_of(rollout).cause for number, rollout in enumerate(rollouts) if number not in kept)
+    found = Samples(dropped=Counter(cause for cause in causes if cause is not None))
+    for number, own in kept.items():
         of_rollout: list[Sample] = []
         for account in own:
-            of_rollout += _of_seat(number, rollout, account, credit, gamma, baselines if advantage is not None else None)
+            of_rollout += _of_seat(number, rollouts[number], account, credit, gamma, baselines if advantage is not None else None)
         found += sorted(of_rollout, key=lambda sample: sample.turns[0])
     return found
 
 
-def group_rewards(rollouts: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Return what the rollouts of one group count with: their rewards, and what failing costs for those that failed."""
-    members = [
-        Account(None, total=float(rollout.get("reward") or 0.0), failed=failed, failure_reward=declared)
-        for rollout, (failed, declared) in ((rollout, failure_of(rollout)) for rollout in rollouts)
-    ]
-    settle_failures(members)
-    return [member.total for member in members]
+def group_rewards(rollouts: Sequence[Mapping[str, Any]], failures: Failures = "drop") -> list[float | None]:
+    """Return what the rollouts of one group count with: their rewards, and what failing costs for those that failed or were cut.
+
+    Args:
+        rollouts: The rollouts.
+        failures: As for `samples`. What is dropped has None.
+    """
+    members = {
+        number: Account(
+            None, total=float(rollout.get("reward") or 0.0), ending=ending_of(rollout), failure_reward=failure_reward_of(rollout)
+        )
+        for number, rollout in enumerate(rollouts)
+        if not is_dropped(rollout, failures)
+    }
+    settle_failures(list(members.values()))
+    return [members[number].total if number in members else None for number in range(len(rollouts))]
 
 
-def group_advantages(rollouts: Sequence[Mapping[str, Any]], rewards: Sequence[float], *, has_own: bool) -> list[float]:
+def group_advantages(rollouts: Sequence[Mapping[str, Any]], rewards: Sequence[float | None], *, has_own: bool) -> list[float]:
     """Return how far the rollouts of one group are above it: each reward minus the mean, or the rubric's own advantage.
 
     Args:
         rollouts: The rollouts; their rewards, where one failed, are not what they count with.
-        rewards: What they count with (see `group_rewards`).
-        has_own: Whether their rubric gave them advantages of its own; not to those that failed.
+        rewards: What they count with (see `group_rewards`). One with None has an advantage of 0.0: nothing is learned from it.
+        has_own: Whether their rubric gave them advantages of its own; not to those that failed or were cut.
     """
-    mean = sum(rewards) / len(rewards)
+    counted = [reward for reward in rewards if reward is not None]
+    mean = mean_of_credits(counted) if counted else 0.0
     return [
-        rollout["advantage"] if has_own and not failure_of(rollout)[0] else reward - mean
+        0.0 if reward is None else rollout["advantage"] if has_own and ending_of(rollout).counts_with_return else reward - mean
         for rollout, reward in zip(rollouts, rewards, strict=True)
     ]
 
@@ -177,6 +248,7 @@ def _of_seat(
 ) -> Iterable[Sample]:
     trajectory = trajectory_of(rollout)
     group, example_id = group_of(rollout), rollout.get("example_id")
+    last_observation, last_ids = _last_of_seat(rollout, account)
     first = 0
     for turns, fork in _chains(trajectory, account.turns):
         count = len(turns)
@@ -190,9 +262,47 @@ def _of_seat(
             advantage=None if baselines is None else baselines.advantage(group, account, first, count),
             policy_versions=[(trajectory[turn].get("extras") or {}).get("policy_version") for turn in turns],
             fork=fork,
+            ending=account.ending,
+            attempt=rollout.get("attempt") or 1,
+            last_observation=last_observation,
+            last_ids=last_ids,
             _tokens=_tokens_or_not(example_id, trajectory, turns),
         )
         first += count
+
+
+def _last_of_seat(rollout: Mapping[str, Any], account: Account) -> tuple[list[Message] | None, list[int] | None]:
+    """Return the last observation of a truncated rollout, as a seat saw it, and its token ids."""
+    if account.ending is not Ending.TRUNCATED or not account.turns:
+        return None, None
+    last = trajectory_of(rollout)[account.turns[-1]]
+    if (last.get("extras") or {}).get("self_play"):
+        return [*last["prompt"], *last["completion"]], ids_with_answer(last)
+    return last_observation_of(rollout), last_ids_of(rollout)
+
+
+def last_observation_of(rollout: Mapping[str, Any]) -> list[Message]:
+    """Return the whole conversation of a rollout; or what was noted as ``rollout["last_observation"]``, where the model is shown less."""
+    noted = rollout.get("last_observation")
+    return [*(rollout.get("prompt") or ()), *(rollout.get("completion") or ())] if noted is None else noted
+
+
+def last_ids_of(rollout: Mapping[str, Any]) -> list[int] | None:
+    """Return the token ids of the last observation of a rollout; None where they are not known."""
+    noted = rollout.get("last_ids")
+    if noted is not None:
+        return list(noted)
+    last, observation = trajectory_of(rollout)[-1], last_observation_of(rollout)
+    has_more = len(observation) != len(last["prompt"]) + len(last["completion"])
+    return None if has_more else ids_with_answer(last)
+
+
+def ids_with_answer(step: Mapping[str, Any]) -> list[int] | None:
+    """Return the token ids of a turn's prompt and answer; None where it has none, or not all of them."""
+    tokens = step.get("tokens")
+    if not isinstance(tokens, Mapping) or tokens.get("is_truncated"):
+        return None
+    return [*tokens["prompt_ids"], *tokens["completion_ids"]]
 
 
 def _chains(trajectory: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> Iterable[tuple[list[int], str | None]]:

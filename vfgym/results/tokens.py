@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
-from vfgym.results.credit import trajectory_of
-from vfgym.results.samples import Tokens, join_tokens, samples
+from vfgym.results.credit import group_of, trajectory_of
+from vfgym.results.samples import Tokens, group_rewards, join_tokens, samples
 
 
 class ProcessedOutputs(TypedDict):
@@ -32,6 +33,9 @@ def processed_outputs(rows: Sequence[Mapping[str, Any]], *, interleaved: bool = 
             each prompt extends the turn before, with the environment's tokens masked. Else each step is one, and rewarded as the
             author rewarded that step, or as its rollout where the author did not.
 
+    Rows that infrastructure or their environment broke are left out. A rollout that failed by the policy's doing, or was cut, counts with
+    what failing earns (see `vfgym.training.samples`).
+
     Raises:
         ConfigurationError: If a row has no trajectory, or a step has no token data.
     """
@@ -53,9 +57,22 @@ def _joined(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Tokens, float]]
 
 
 def _each_step(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Tokens, float]]:
-    for row in rows:
+    for row, of_rollout in zip(rows, _counted_rewards(rows), strict=True):
         trajectory = trajectory_of(row)
-        of_rollout = float(row.get("reward") or 0.0)
+        if of_rollout is None:
+            continue
         for turn, step in enumerate(trajectory):
             own = step.get("reward")
             yield join_tokens(row.get("example_id"), trajectory, [turn]), of_rollout if own is None else float(own)
+
+
+def _counted_rewards(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
+    """Return what each row counts with in its group; None where it is left out."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        groups[group_of(row)].append(number)
+    counted: list[float | None] = [None] * len(rows)
+    for numbers in groups.values():
+        for number, reward in zip(numbers, group_rewards([rows[number] for number in numbers]), strict=True):
+            counted[number] = reward
+    return counted

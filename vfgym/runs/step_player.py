@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import gymnasium as gym
@@ -58,6 +58,10 @@ class StepPlayerConfig:
     """Whom the policy plays in each rollout, where each game is played from both seats."""
     members_begin_alike: bool = False
     """Whether the rollouts of a group have one seed; an agent's own random numbers differ all the same."""
+    ask: Callable[[Answering, list[Message], dict[str, Any], BaseEpisode], Any] = field(
+        default=lambda answer, observation, info, episode: ask_in_time(answer, observation, info, episode.deadline)
+    )
+    """Asks who answers in an episode, which ends if this raises."""
 
 
 class StepPlayer:
@@ -119,7 +123,7 @@ class StepPlayer:
         try:
             while not is_over:
                 try:
-                    action = ask_in_time(answer, observation, info, cast(BaseEpisode, seat.episode).deadline)
+                    action = config.ask(answer, observation, info, cast(BaseEpisode, seat.episode))
                 except BaseException as raised:
                     of_agent = raised if isinstance(raised, DeadlinePassed) else rollout_failure(raised)
                     observation, last_reward, _, _, info = seat.fail(_agent_error(of_agent, config.policy))

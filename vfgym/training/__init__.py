@@ -19,9 +19,23 @@
 [([0], 0.5), ([0], -0.5), ([0], 0.5), ([0], -0.5)]
 """
 
-from vfgym.results.credit import Advantage, Credit
-from vfgym.results.samples import NoTokens, Sample, samples
-from vfgym.runs.rollout import Group, rollout
+from vfgym.results.credit import Advantage, Credit, Failures
+from vfgym.results.samples import NoTokens, Sample, Samples, samples
+from vfgym.runs.rollout import Group, Rollouts, rollout
+from vfgym.runs.updates import OnUpdate
 from vfgym.training.local_policy import LocalPolicy
 
-__all__ = ["Advantage", "Credit", "Group", "LocalPolicy", "NoTokens", "Sample", "rollout", "samples"]
+__all__ = [
+    "Advantage",
+    "Credit",
+    "Failures",
+    "Group",
+    "LocalPolicy",
+    "NoTokens",
+    "OnUpdate",
+    "Rollouts",
+    "Sample",
+    "Samples",
+    "rollout",
+    "samples",
+]

@@ -139,6 +139,12 @@ class LocalPolicy(Client):
         )
         return Response("local", int(time.time()), model, Usage(len(ids), 0, num, len(ids) + num), message)
 
+    async def prompt_ids(
+        self, prompt: Sequence[Message], model: str = "", tools: Sequence[Tool] | None = None, *, state: Any = None
+    ) -> list[int]:
+        """Return the token ids of a conversation, as the model would be shown it (see `Client.prompt_ids`)."""
+        return self._prompt_ids(prompt, tools, state)
+
     async def close(self) -> None:
         """End the thread that samples, once it has answered what was asked before. A second call does nothing."""
         with self._starting:

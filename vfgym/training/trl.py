@@ -20,6 +20,7 @@ from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, plain
+from vfgym.results.credit import mean_of_credits
 from vfgym.results.dataset import rows_dataset
 from vfgym.results.samples import Sample, samples
 from vfgym.runs.evaluate import check_integer
@@ -194,11 +195,16 @@ async def _play_groups(env: Env, agent: ModelAgent, tasks: Sequence[tuple[int, A
 
 
 def _rollouts_of(group: Group) -> list[tuple[list[Sample], float]]:
-    """Return the samples of each rollout, and what it counts with."""
+    """Return the samples of each rollout, and what it counts with.
+
+    TRL wants a number for each: what says nothing of the policy counts with the mean of the others, and so moves no baseline.
+    """
     found: list[list[Sample]] = [[] for _ in group.states]
     for sample in samples(group.states, advantage=None):
         found[sample.rollout].append(sample)
-    return list(zip(found, group.rewards, strict=True))
+    counted = [reward for reward in group.rewards if reward is not None]
+    mean = mean_of_credits(counted) if counted else 0.0
+    return [(own, mean if reward is None else reward) for own, reward in zip(found, group.rewards, strict=True)]
 
 
 def _why_not(groups: Sequence[Group]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from gymnasium.utils import seeding
 
 from vfgym.aio.steps import Steps
+from vfgym.endings import ending_of
 from vfgym.episode import Outcome
 from vfgym.episode.scoring import score_together
 from vfgym.results.samples import group_advantages, group_rewards
@@ -81,9 +83,10 @@ class TaskGroup:
                     state["error"] = as_error(failure)
             finals = [{**info, "metrics": {**info["metrics"], **state["metrics"]}} for info, state in zip(finals, states, strict=True)]
         for state in states:
-            if state.has_failed and state.failure_reward is None:
+            if not ending_of(state).counts_with_return and state.failure_reward is None:
                 state.failure_reward = self._seats[0].definition.failure_reward
         rewards = group_rewards(states)
         advantages = group_advantages(states, rewards, has_own=definition.rubric.provides_advantages)
         for last, info, reward, advantage in zip(ended, finals, rewards, advantages, strict=True):
-            scores.append({"final_obs": last.observation, "final_info": info, "group_reward": reward, "group_advantage": advantage})
+            counted = math.nan if reward is None else reward  # so that the vector's array of them stays one of numbers
+            scores.append({"final_obs": last.observation, "final_info": info, "group_reward": counted, "group_advantage": advantage})

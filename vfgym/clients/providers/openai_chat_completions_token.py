@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfgym.clients.client import SamplingArgs
@@ -26,7 +26,9 @@ from vfgym.clients.providers.openai_chat_completions import (
     OpenAIChatCompletionsClient,
     request_arguments,
 )
+from vfgym.messages import Message
 from vfgym.output.redaction import excerpt
+from vfgym.tools import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +78,13 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
                     raise
                 self._warn(error)
         return await self._post("chat/completions", body, options)
+
+    async def prompt_ids(
+        self, prompt: Sequence[Message], model: str, tools: Sequence[Tool] | None = None, *, state: Any = None
+    ) -> list[int] | None:
+        """Return the token ids of a conversation that goes on from a turn (see `Client.prompt_ids`); None where it does not."""
+        native, _ = await self.to_native_prompt(prompt)
+        return await self._ids_of(native, model, state, [await self.to_native_tool(tool) for tool in tools or ()] or None)
 
     async def _ids_of(self, prompt: ChatMessages, model: str, state: Any, tools: list[ChatTool] | None) -> list[int] | None:
         """Return the ids of a prompt that goes on from an earlier turn; None where it cannot."""

@@ -185,6 +185,14 @@ class RendererClient(OpenAISDKClient[NativeMessages, NativeResponse, NativeTool]
         usage = Usage(len(prompt_ids), 0, len(completion_ids), len(prompt_ids) + len(completion_ids))
         return Response(response.get("request_id") or "", int(time.time()), response["model"], usage, message)
 
+    async def prompt_ids(
+        self, prompt: Sequence[Message], model: str, tools: Sequence[Tool] | None = None, *, state: Any = None
+    ) -> list[int] | None:
+        """Return the token ids of a conversation (see `Client.prompt_ids`); None where it has images."""
+        native, _ = await self.to_native_prompt(prompt)
+        rendered = await self._render(model, native, [await self.to_native_tool(tool) for tool in tools or ()] or None, state)
+        return None if rendered is None else list(rendered.token_ids)
+
     async def _render(self, model: str, prompt: NativeMessages, tools: list[NativeTool] | None, state: Any) -> Any:
         """Return the tokens of a conversation; None where it has images, which have to be rendered where they are sent."""
         if has_media(prompt):
