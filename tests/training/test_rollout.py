@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import vfgym
-from vfgym.errors import ConfigurationError, Error, ModelError
+from tests.clocks import later
+from tests.environments import Talk
+from vfgym.errors import ConfigurationError, Error, ModelError, SandboxError
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
 from vfgym.training import Group, samples
@@ -282,3 +284,282 @@ async def test_closing_leaves_no_task_and_no_episode() -> None:
     await groups.aclose()
     assert asyncio.all_tasks() == before
     assert env.begun == env.cleaned == 8
+
+
+# What infrastructure or the environment broke
+
+
+class Flaky(Talk):
+    """Breaks some of its rollouts: those whose numbers are named, in the order in which they begin."""
+
+    def __init__(self, broken: Any, error: Exception, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": ROWS, "max_turns": 1, **kwargs})
+        self._broken, self._error, self._begun = set(broken), error, itertools.count()
+
+    def setup_state(self, state: vfgym.State) -> None:
+        if next(self._begun) in self._broken:
+            raise self._error
+
+
+BROKEN = [(SandboxError("the host went away"), "infrastructure"), (KeyError("a hook's mistake"), "environment")]
+
+
+@pytest.mark.parametrize(("error", "cause"), BROKEN)
+async def test_what_was_broken_is_played_again_alike(error: Exception, cause: str) -> None:
+    env = Flaky([1, 2, 5], error, rubric=vfgym.Rubric(lambda state: state.rng.random()))
+    groups = vfgym.rollout(env, "random", example_ids=[0, 1], group_size=2, max_concurrent=1, replace=2)
+    first, second = [group async for group in groups]
+    assert groups.replayed == {cause: 3}
+    assert (first.attempt, second.attempt) == ([1, 3], [1, 2])
+    assert first.failed == second.failed == [False, False]
+    unbroken = await take(2, Flaky([], error, rubric=vfgym.Rubric(lambda state: state.rng.random())), "random", example_ids=[0, 1], group_size=2)
+    assert [group.rewards for group in unbroken] == [first.rewards, second.rewards]
+    assert [sample.attempt for sample in samples(first.states)] == [1, 3]
+
+
+@pytest.mark.parametrize(("error", "cause"), BROKEN)
+@pytest.mark.parametrize("replace", [0, 1])
+async def test_what_stays_broken_is_in_no_sample_and_in_no_baseline(error: Exception, cause: str, replace: int) -> None:
+    env = Flaky(range(1, replace + 2), error, rubric=vfgym.Rubric(is_right), failure_reward=-5.0)
+    groups = vfgym.rollout(env, by_answers("0", "no", "0"), example_ids=[0], group_size=4, max_concurrent=1, replace=replace)
+    [group] = [group async for group in groups]
+    assert group.rewards == [1.0, None, 0.0, 1.0]
+    assert group.advantages == [1 - 2 / 3, 0.0, -2 / 3, 1 - 2 / 3]
+    assert (group.cause, group.attempt) == ([None, cause, None, None], [1, replace + 1, 1, 1])
+    assert groups.replayed == ({cause: replace} if replace else {})
+    found = samples(group.states)
+    assert [(sample.rollout, sample.advantage) for sample in found] == [(0, 1 - 2 / 3), (2, -2 / 3), (3, 1 - 2 / 3)]
+    assert found.dropped == {cause: 1}
+    as_failures = samples(group.states, failures="least")
+    assert [sample.advantage for sample in as_failures] == [1.0 - -0.75, 0.0 - -0.75, 1.0 - -0.75]
+    assert not as_failures.dropped
+
+
+async def test_a_group_whose_reward_function_fails_is_scored_again_and_a_group_of_nothing_is_given() -> None:
+    numbers = itertools.count()
+
+    def score(completion: list[Message]) -> float:
+        if next(numbers) in (1, 4, 6, 7, 8):
+            raise ValueError("the judge's table is gone")
+        return 1.0
+
+    groups = vfgym.rollout(quiz(rubric=vfgym.Rubric(score)), "random", example_ids=[0, 1], group_size=2, max_concurrent=1, replace=1)
+    first, second = [group async for group in groups]
+    assert (first.rewards, first.attempt) == ([1.0, 1.0], [2, 2])
+    assert (second.rewards, second.advantages, second.attempt) == ([None, None], [0.0, 0.0], [2, 2])
+    assert groups.replayed == {"environment": 4}
+    assert samples(second.states) == []
+
+
+# A policy that is updated
+
+
+class Versioned:
+    """A policy with a version, whose answers take a while."""
+
+    def __init__(self, version: Any = 0) -> None:
+        self.policy_version = version
+        self.num_asked = 0
+
+    async def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
+        self.num_asked += 1
+        for _ in range(self.num_asked % 5):
+            await asyncio.sleep(0)
+        return "ok"
+
+
+def versions_of(group: Group) -> list[Any]:
+    return [version for sample in samples(group.states) for version in sample.policy_versions]
+
+
+class LongTalk(Talk):
+    def __init__(self, num_tasks: int) -> None:
+        super().__init__(dataset=[{"question": str(number)} for number in range(num_tasks)], max_turns=4)
+
+
+@pytest.mark.parametrize("on_update", ["continue", "finish", "drop"])
+@pytest.mark.parametrize("groups_an_update", [1, 6])
+@pytest.mark.parametrize("max_staleness", [0, 1, 4])
+async def test_no_group_is_staler_than_was_promised_and_none_is_lost(max_staleness: int, groups_an_update: int, on_update: Any) -> None:
+    agent, delivered = Versioned(), []
+    groups = vfgym.rollout(
+        LongTalk(60), agent, example_ids=range(60), group_size=4, max_concurrent=64, max_staleness=max_staleness, on_update=on_update
+    )
+    async with asyncio.timeout(60):
+        async for group in groups:
+            assert agent.policy_version - min(versions_of(group)) <= max_staleness
+            delivered.append(group.example_id)
+            if len(delivered) % groups_an_update == 0:
+                await groups.pause()
+                agent.policy_version += 1
+                groups.resume()
+    assert sorted(delivered) == list(range(60))
+    played = 60 * 4 + sum(groups.replayed.values())
+    assert played <= agent.num_asked <= 4 * played
+    if on_update == "finish":
+        assert set(groups.replayed) <= {"stale"}
+
+
+async def test_without_a_limit_groups_are_as_old_as_the_rollouts_that_run_ahead_make_them() -> None:
+    agent, oldest = Versioned(), 0
+    async for group in vfgym.rollout(LongTalk(60), agent, example_ids=range(60), group_size=2, max_concurrent=4):
+        oldest = max(oldest, agent.policy_version - min(versions_of(group)))
+        agent.policy_version += 1
+    assert 1 < oldest <= 4 * 4 / 2 + 1
+
+
+async def test_nothing_begins_on_policy_before_it_is_asked_for() -> None:
+    """Once an update has told how many groups are taken for one, so many begin for the next; before, while somebody waits."""
+    env, agent = Counting(), Versioned()
+    groups = vfgym.rollout(env, agent, group_size=2, max_concurrent=2, max_staleness=0)
+    taken = 0
+    for update in range(4):
+        for _ in range(3):
+            await anext(groups)
+            taken += 1
+            for _ in range(100):
+                await asyncio.sleep(0)
+            if update:
+                assert env.begun - sum(groups.replayed.values()) <= 2 * 3 * (update + 1)
+            else:
+                assert env.begun <= 2 * taken + 2
+        agent.policy_version += 1
+    await groups.aclose()
+
+
+@pytest.mark.parametrize("on_update", ["continue", "finish", "drop"])
+async def test_nobody_is_asked_while_it_is_paused(on_update: Any) -> None:
+    agent = Versioned()
+    groups = vfgym.rollout(LongTalk(20), agent, example_ids=range(20), group_size=2, max_concurrent=8, on_update=on_update)
+    first = await anext(groups)
+    waiting = asyncio.ensure_future(anext(groups))  # the learner pauses while another task takes groups
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await groups.pause()
+        num_asked, agent.policy_version = agent.num_asked, 1
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert agent.num_asked == num_asked
+        await groups.pause()  # a second one waits for nothing more
+        groups.resume()
+        groups.resume()
+        rest = [await waiting, *[group async for group in groups]]
+    assert {group.index for group in [first, *rest]} == set(range(20))
+    mixed = [sample for group in rest for sample in samples(group.states) if len(set(sample.policy_versions)) > 1]
+    assert all(sample.policy_versions == sorted(sample.policy_versions) for sample in mixed)
+    assert bool(mixed) == (on_update == "continue")
+    assert set(groups.replayed) == ({"updated"} if on_update == "drop" else set())
+
+
+async def test_a_pause_takes_none_of_an_episodes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Versioned()
+    env = Talk(dataset=ROWS, max_turns=3, timeout_seconds=5.0)
+    groups = vfgym.rollout(env, agent, example_ids=[0], max_concurrent=1)
+    waiting = asyncio.ensure_future(anext(groups))
+    while not agent.num_asked:
+        await asyncio.sleep(0)
+    await groups.pause()
+    later(monkeypatch, "monotonic", 60.0)
+    groups.resume()
+    assert (await waiting).states[0]["stop_condition"] == "max_turns_reached"
+    await groups.aclose()
+
+
+@pytest.mark.parametrize("on_update", ["continue", "finish", "drop"])
+async def test_it_can_be_closed_while_it_is_paused_and_paused_before_and_after(on_update: Any) -> None:
+    env, before = Counting(), asyncio.all_tasks()
+    groups = vfgym.rollout(env, Versioned(), max_concurrent=4, on_update=on_update)
+    await groups.pause()
+    waiting = asyncio.ensure_future(anext(groups))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert env.begun == 0
+    groups.resume()
+    await waiting
+    await groups.pause()
+    await groups.aclose()
+    await groups.pause()
+    groups.resume()
+    assert asyncio.all_tasks() == before
+    assert env.begun == env.cleaned
+
+
+async def test_dropping_gives_up_an_answer_that_takes_long() -> None:
+    never, cancelled = asyncio.Event(), []
+
+    class Slow:
+        policy_version = 0
+
+        async def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
+            if self.policy_version == 0:
+                try:
+                    await never.wait()
+                except asyncio.CancelledError:
+                    cancelled.append(observation)
+                    raise
+            return "0"
+
+    agent = Slow()
+    groups = vfgym.rollout(quiz(), agent, example_ids=[0], group_size=3, on_update="drop", max_staleness=0)
+    waiting = asyncio.ensure_future(anext(groups))
+    while len(asyncio.all_tasks()) < 6:
+        await asyncio.sleep(0)
+    await groups.pause()
+    agent.policy_version = 1
+    groups.resume()
+    group = await waiting
+    assert (len(cancelled), group.rewards, group.attempt) == (3, [1.0] * 3, [2] * 3)
+    assert versions_of(group) == [1, 1, 1]
+    assert groups.replayed == {"updated": 3}
+    await groups.aclose()
+
+
+async def test_the_version_is_that_which_was_asked() -> None:
+    agent = Versioned()
+
+    async def answer(observation: list[Message], info: dict[str, Any]) -> str:
+        agent.policy_version += 1  # as if weights were changed while the answer is written
+        return "ok"
+
+    class Asked(Versioned):
+        policy_version = property(lambda self: agent.policy_version, lambda self, version: None)  # type: ignore[assignment]
+
+        async def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
+            return await answer(observation, info)
+
+    [group] = await take(1, Talk(dataset=ROWS, max_turns=3), Asked(), example_ids=[0])
+    assert versions_of(group) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("version", [None, "step-3", 1.5, True])
+def test_staleness_needs_versions_that_can_be_counted(version: Any) -> None:
+    with pytest.raises(ConfigurationError, match="needs an integer attribute policy_version"):
+        vfgym.rollout(quiz(), Versioned(version), max_staleness=0)
+
+
+async def test_a_version_that_gets_lost_ends_the_run() -> None:
+    agent = Versioned()
+    groups = vfgym.rollout(quiz(), agent, max_staleness=1)
+    await anext(groups)
+    agent.policy_version = None
+    with pytest.raises(ConfigurationError, match="Versioned has None"):
+        await anext(groups)
+
+
+# Bootstrapping
+
+
+async def test_what_a_truncated_game_would_have_shown_next_is_kept() -> None:
+    env = vfgym.to_chat("CartPole-v1", history=0, max_turns=3)
+    [group] = await take(1, env, "random", example_ids=[0], group_size=2)
+    assert group.truncated == [True, True]
+    for sample, state in zip(samples(group.states)[2::3], group.states, strict=True):
+        *shown, last = sample.last_observation or []
+        assert [message["role"] for message in shown] == [message["role"] for message in state["trajectory"][-1]["prompt"]][:-1]
+        assert str(state["completion"][-1]["content"]) in str(last["content"])
+        assert sample.last_ids is None
+    whole = (await take(1, vfgym.to_chat("CartPole-v1", max_turns=3), "random", example_ids=[0]))[0]
+    [sample] = samples(whole.states)
+    assert sample.last_observation == [*whole.states[0]["prompt"], *whole.states[0]["completion"]]
+    [over] = await take(1, "gymnasium/Blackjack-v1", "random", example_ids=[0])
+    assert {(s.terminated, s.truncated, s.last_observation, s.last_ids) for s in samples(over.states)} == {(True, False, None, None)}

@@ -49,6 +49,8 @@ class Tokens:
     logprobs: list[float]
     num_prompt: int
     """How many of the tokens are those of the first prompt."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Where the completion of each turn begins and ends."""
     is_truncated: bool = False
 
 
@@ -373,6 +375,7 @@ def join_tokens(example_id: Any, trajectory: Sequence[Mapping[str, Any]], turns:
         if not joined.ids:
             joined.num_prompt = len(prompt)
         joined.ids += [*between, *completion]
+        joined.spans.append((len(joined.ids) - len(completion), len(joined.ids)))
         joined.mask += [*[0] * len(between), *mask]
         joined.logprobs += [*[0.0] * len(between), *(value if kept else 0.0 for value, kept in zip(logprobs, mask, strict=True))]
         joined.is_truncated = joined.is_truncated or bool(step.get("is_truncated") or tokens.get("is_truncated"))

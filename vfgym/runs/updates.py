@@ -182,7 +182,7 @@ class PolicyUpdates:
             yield
         finally:
             self._num_playing -= 1
-            self._changed.wake()
+            self._let_pause_end()
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
@@ -192,6 +192,10 @@ class PolicyUpdates:
             yield
         finally:
             self._num_asking -= 1
+            self._let_pause_end()
+
+    def _let_pause_end(self) -> None:
+        if self._is_paused:
             self._changed.wake()
 
     def hold(self, episode: BaseEpisode) -> None:

@@ -24,9 +24,11 @@ from vfgym.results.samples import NoTokens, Sample, Samples, samples
 from vfgym.runs.rollout import Group, Rollouts, rollout
 from vfgym.runs.updates import OnUpdate
 from vfgym.training.local_policy import LocalPolicy
+from vfgym.training.packing import Batch, pack
 
 __all__ = [
     "Advantage",
+    "Batch",
     "Credit",
     "Failures",
     "Group",
@@ -36,6 +38,7 @@ __all__ = [
     "Rollouts",
     "Sample",
     "Samples",
+    "pack",
     "rollout",
     "samples",
 ]
