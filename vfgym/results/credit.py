@@ -238,7 +238,9 @@ def failure_reward_of(rollout: Mapping[str, Any]) -> float | None:
     """Return what the environment of a rollout declares that failing counts with; None where it declares nothing, or nothing failed."""
     if ending_of(rollout).counts_with_return:
         return None
-    return rollout.failure_reward if isinstance(rollout, State) else rollout.get("counted_reward")
+    if isinstance(rollout, State):
+        return rollout.failure_reward
+    return rollout["failure_reward"] if "failure_reward" in rollout else rollout.get("counted_reward")
 
 
 def settle_failures(members: Sequence[Account]) -> None:

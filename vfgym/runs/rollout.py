@@ -220,7 +220,12 @@ async def _play(
         examples = await bridge(_examples, definition, split, example_ids, group_size, seed)
         seeds = Seeds(seed)
         config = StepPlayerConfig(
-            per_episode(agent), split, lambda example, number: seeds.of(example, 0), declared, members_begin_alike=True
+            per_episode(agent),
+            split,
+            lambda example, number: seeds.of(example, 0),
+            declared,
+            policy=agent,
+            members_begin_alike=True,
         )
         jobs = _Jobs(examples, group_size)
         run = _Run(agent, updates, replace, asyncio.Semaphore(max(_AHEAD * max_concurrent, group_size)))
@@ -325,13 +330,8 @@ class _GatedPlayer:
 
     def __init__(self, run: _Run, config: StepPlayerConfig, replica: Replica) -> None:
         self._run, self._updates = run, run.updates
-        self._player = StepPlayer(dataclasses.replace(config, ask=self._ask, policy=self), replica)
+        self._player = StepPlayer(dataclasses.replace(config, ask=self._ask, asked_version=lambda: self._versions.asked), replica)
         self._versions = PlayedVersions(run.updates)
-
-    @property
-    def policy_version(self) -> Any:
-        """The version that gave the last answer."""
-        return self._versions.policy_version
 
     async def play(self, group: engine.GroupJob, number: int) -> engine.PlayedRollout:
         """Play a rollout, to an end that says something of the policy if replacing it helps."""

@@ -62,6 +62,8 @@ class StepPlayerConfig:
         default=lambda answer, observation, info, episode: ask_in_time(answer, observation, info, episode.deadline)
     )
     """Asks who answers in an episode, which ends if this raises."""
+    asked_version: Callable[[], Any] | None = None
+    """Returns the version that was asked last; None for the one that `policy` has when it has answered."""
 
 
 class StepPlayer:
@@ -131,7 +133,7 @@ class StepPlayer:
                         played.failure = of_agent
                     seen_return += last_reward
                     break
-                version = getattr(config.policy, "policy_version", None)
+                version = config.asked_version() if config.asked_version is not None else getattr(config.policy, "policy_version", None)
                 try:
                     observation, reward, terminated, truncated, info = env.step(action)
                 except InvalidAction as error:

@@ -227,14 +227,14 @@ class PolicyUpdates:
 class PlayedVersions:
     """The versions that one rollout was played under."""
 
-    __slots__ = ("_drops", "_first", "_updates", "policy_version")
+    __slots__ = ("_drops", "_first", "_updates", "asked")
 
     def __init__(self, updates: PolicyUpdates) -> None:
         """Begin a rollout."""
         self._updates = updates
         self._drops: int | None = None
         self._first: Any = None
-        self.policy_version: Any = None
+        self.asked: Any = None
         """That which was asked last."""
 
     def note_turn(self) -> None:
@@ -250,4 +250,4 @@ class PlayedVersions:
             raise Superseded("the policy was updated")
         elif updates._max is not None and abs(version - self._first) > updates._max:
             raise Superseded(f"it began {abs(version - self._first)} versions of the policy ago")
-        self.policy_version = version
+        self.asked = version
