@@ -1,4 +1,7 @@
-"""REINFORCE with a table: learns to cross a slippery lake from what the environment says. Takes seconds."""
+"""REINFORCE with a table: learns to cross a slippery lake from what the environment says. Takes seconds.
+
+It is on-policy (``max_staleness=0``): every rollout that it learns from was played with the very table that it changes.
+"""
 
 import asyncio
 from collections import defaultdict
@@ -15,6 +18,8 @@ UPDATES, GROUPS, GROUP_SIZE, RATE = 30, 12, 6, 0.35
 
 class TablePolicy:
     """A preference for each action in each place."""
+
+    policy_version = 0  # is kept with each turn, so that it is known how old a rollout is
 
     def __init__(self):
         self.preferences = defaultdict(lambda: np.zeros(len(ACTIONS)))
@@ -43,6 +48,7 @@ class TablePolicy:
             gradients[place] += sample.advantage * (np.eye(len(ACTIONS))[ACTIONS.index(action)] - self.probabilities(place))
         for place, gradient in gradients.items():
             self.preferences[place] += RATE * gradient
+        self.policy_version += 1
 
 
 def place_of(messages):
@@ -61,8 +67,8 @@ async def train(env, policy, arguments):
     """Return the mean reward of each update's episodes."""
     rng = np.random.default_rng(arguments.seed)
     means, states, rewards, number = [], [], [], 0
-    async for group in vfgym.rollout(env, policy, group_size=GROUP_SIZE, seed=arguments.seed, max_concurrent=1):
-        rewards += group.rewards
+    async for group in vfgym.rollout(env, policy, group_size=GROUP_SIZE, seed=arguments.seed, max_concurrent=1, max_staleness=0):
+        rewards += [reward for reward in group.rewards if reward is not None]  # None is what infrastructure broke
         if arguments.shuffle_rewards:
             shuffle_rewards(group, rng)
         states += group.states
@@ -76,7 +82,7 @@ async def train(env, policy, arguments):
 
 
 if __name__ == "__main__":
-    arguments = read_arguments(__doc__)
+    arguments = read_arguments(__doc__.splitlines()[0])
     env, policy = vfgym.to_chat("FrozenLake-v1", success_rate=0.8, history=0), TablePolicy()
     before = held_out(env, policy)
     means = asyncio.run(train(env, policy, arguments))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vfgym
+from vfgym.endings import Ending
 from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import Message, ResponseMessage, ResponseTokens
 from vfgym.results import load_results, processed_outputs
+from vfgym.results.credit import accounts_of
+from vfgym.results.samples import group_advantages, group_rewards
 from vfgym.training import NoTokens, Sample, samples
 
 CREDITS = ("return", "step", "to_go")
@@ -185,12 +188,149 @@ def test_each_seat_is_credited_with_its_own_rewards() -> None:
         samples([won], player="2")
 
 
+GAMES: dict[str, tuple[Callable[[], Any], list[str], dict[Any, list[float]]]] = {
+    # What each turn of each seat is credited with: whatever came of the others' turns after it, too.
+    "won in the last move": (
+        lambda: vfgym.TextArenaEnv("TicTacToe-v0", opponents="self"),
+        [f"[{cell}]" for cell in (0, 3, 1, 4, 2)],
+        {0: [0.0, 0.0, 1.0], 1: [0.0, -1.0]},
+    ),
+    "rewarded after each round": (
+        lambda: vfgym.PettingZooEnv("classic/rps_v2", opponents="self", game_options={"max_cycles": 3}),
+        [f"<action>{hand}</action>" for hand in ("rock", "paper", "rock", "scissors", "paper", "paper")],
+        {"player_0": [-1.0, 1.0, 0.0], "player_1": [1.0, -1.0, 0.0]},
+    ),
+    "folded at once": (
+        lambda: vfgym.PettingZooEnv("classic/leduc_holdem_v4", opponents="self"),
+        ["<action>raise</action>", "<action>fold</action>"],
+        {"player_0": [1.0], "player_1": [-1.0]},
+    ),
+    "won against two others": (
+        lambda: vfgym.TextArenaEnv("ThreePlayerTicTacToe-v0", opponents="self"),
+        [f"[{cell}]" for cell in (0, 5, 10, 1, 6, 11, 2, 7, 12, 3)],
+        {0: [0.0, 0.0, 0.0, 1.0], 1: [0.0, 0.0, -1.0], 2: [0.0, 0.0, -1.0]},
+    ),
+}
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_what_the_others_did_is_booked_on_a_seats_own_turns(game: str) -> None:
+    make, moves, expected = GAMES[game]
+    said = iter(moves)
+
+    async def play() -> vfgym.State:
+        groups = vfgym.rollout(make(), lambda observation, info: next(said), example_ids=[0], max_concurrent=1)
+        return (await anext(groups)).states[0]
+
+    state = asyncio.run(play())
+    assert {account.seat: account.earned for account in accounts_of(state)} == expected
+    by_seat = {sample.player: sample for sample in samples([state], credit="step")}
+    assert {seat: sample.reward for seat, sample in by_seat.items()} == {seat: sum(earned) for seat, earned in expected.items()}
+    assert {seat: sample.reward for seat, sample in by_seat.items()} == state["rewards"]
+    discounted = {sample.player: sample.reward for sample in samples([state], credit="to_go", gamma=0.5)}
+    assert discounted == {seat: sum(0.5**turn * reward for turn, reward in enumerate(earned)) for seat, earned in expected.items()}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(-4, 4).map(float), min_size=4, max_size=4)), min_size=1, max_size=12))
+def test_the_steps_of_every_seat_sum_to_its_return(moves: list[tuple[int, list[float]]]) -> None:
+    game = table(*((player, dict(enumerate(rewards))) for player, rewards in moves))
+    found = samples([game], credit="step")
+    assert [sample.turns for sample in found] == [[turn] for turn in range(len(moves))]
+    for seat in {player for player, _ in moves}:
+        own = [sample for sample in found if sample.player == seat]
+        assert sum(sample.reward for sample in own) == sum(rewards[seat] for _, rewards in moves)
+        assert samples([game])[own[0].turns[0]].reward == sum(rewards[seat] for _, rewards in moves)
+        for number, sample in enumerate(own):
+            [first] = sample.turns if number else [0]  # what came before a seat's first turn is booked on that
+            last = own[number + 1].turns[0] if number + 1 < len(own) else len(moves)
+            assert sample.reward == sum(rewards[seat] for _, rewards in moves[first:last])
+
+
+# Endings
+
+
+def ended(*rewards: float, ending: Ending, **fields: Any) -> dict[str, Any]:
+    return rollout(*rewards, ending=str(ending), failed=ending.failed, **fields)
+
+
+@pytest.mark.parametrize("ending", Ending)
+def test_samples_say_how_their_rollout_ended(ending: Ending) -> None:
+    [sample] = samples([ended(1.0, ending=ending, attempt=3)], failures="least")
+    flags = (sample.terminated, sample.truncated, sample.cut, sample.failed)
+    assert flags == tuple(ending.kind == kind for kind in ("terminated", "truncated", "cut", "failed"))
+    assert (sample.ending, sample.cause, sample.attempt) == (ending, ending.cause, 3)
+
+
+def test_what_was_cut_counts_with_the_least_of_what_it_earned_and_of_what_failing_earns() -> None:
+    """MountainCar: -1 a step, and a limit of 5 turns. Whoever is cut off early must not look better than who drove up."""
+    whole, cut = ended(*[-1.0] * 100, ending=Ending.TERMINATED), ended(*[-1.0] * 5, ending=Ending.CUT)
+    assert [s.reward for s in samples([whole, {**cut, "counted_reward": -200.0}])] == [-100.0, -200.0]
+    assert [s.reward for s in samples([whole, {**cut, "counted_reward": -7.0, "failure_reward": -3.0}])] == [-100.0, -100.0]
+    assert [s.reward for s in samples([whole, cut])] == [-100.0, -100.0]  # nothing is declared
+    assert [s.reward for s in samples([ended(-1.0, ending=Ending.CUT), cut])] == [-5.0, -5.0]  # and nobody got to an end
+    assert [s.reward for s in samples([ended(4.0, ending=Ending.CUT), ended(9.0, ending=Ending.TRUNCATED)])] == [4.0, 9.0]
+    assert samples([whole, cut], credit="step")[1].reward == -100.0
+
+
+@pytest.mark.parametrize("ending", [Ending.INFRASTRUCTURE_FAILED, Ending.ENVIRONMENT_FAILED])
+def test_what_says_nothing_of_the_policy_is_in_no_sample_and_no_baseline(ending: Ending) -> None:
+    broken = ended(-9.0, ending=ending, counted_reward=-100.0)
+    group = [ended(1.0, ending=Ending.TERMINATED), broken, ended(3.0, ending=Ending.TRUNCATED)]
+    for credit, advantage in itertools.product(CREDITS, ("group", "leave_one_out", "group_std")):
+        found = samples(group, credit=credit, advantage=advantage)
+        without = samples(group[::2], credit=credit, advantage=advantage)
+        assert [(s.rollout, s.reward, s.advantage) for s in found] == [(2 * s.rollout, s.reward, s.advantage) for s in without]
+        assert found.dropped == {ending.cause: 1}
+        assert without.dropped == {}
+    assert [s.reward for s in samples(group, failures="least")] == [1.0, -100.0, 3.0]
+    assert samples([broken]) == []
+    assert group_rewards(group) == [1.0, None, 3.0]
+    assert group_advantages(group, group_rewards(group), has_own=False) == [-1.0, 0.0, 1.0]
+    assert group_advantages([broken], group_rewards([broken]), has_own=False) == [0.0]
+
+
+@given(st.floats(-1e9, 1e9), st.integers(2, 40), st.sampled_from([1.0, 0.9]))
+def test_equal_rewards_have_advantages_of_exactly_nothing(reward: float, size: int, gamma: float) -> None:
+    """The sum of ten times 0.1 is not 1, and its tenth is not 0.1."""
+    for credit, advantage, joined in itertools.product(CREDITS, ("group", "leave_one_out", "group_std"), (True, False)):
+        group = [rollout(reward, reward / 3, joined=joined) for _ in range(size)]
+        found = samples(group, credit=credit, advantage=advantage, gamma=gamma if credit == "to_go" else 1.0)
+        assert {sample.advantage for sample in found} == {0.0}
+    rewards = group_rewards(group)
+    assert group_advantages(group, rewards, has_own=False) == [0.0] * size
+
+
+def test_the_last_observation_is_kept_where_a_limit_of_the_task_ended_it() -> None:
+    def turns_with_tokens() -> list[dict[str, Any]]:
+        steps = rollout(1.0, 2.0)["trajectory"]
+        for number, step in enumerate(steps):
+            ids = list(range(1 + 2 * number))
+            step["tokens"] = {"prompt_ids": ids, "completion_ids": [7], "completion_mask": [1], "completion_logprobs": [-1.0]}
+        return steps
+
+    steps = turns_with_tokens()
+    whole = [*steps[-1]["prompt"], *steps[-1]["completion"]]
+    spoken = {"trajectory": steps, "prompt": whole[:1], "completion": whole[1:], "example_id": 0, "reward": 3.0}
+    reply = [{"role": "user", "content": "and then?"}]
+    for ending in Ending:
+        found = samples([{**spoken, "ending": str(ending)}], failures="least")
+        kept = [(sample.last_observation, sample.last_ids) for sample in found]
+        assert kept == [(whole, [0, 1, 2, 7]) if ending is Ending.TRUNCATED else (None, None)] * len(found)
+    truncated = {**spoken, "ending": "truncated"}
+    goes_on = {**truncated, "completion": [*whole[1:], *reply]}
+    assert [(s.last_observation, s.last_ids) for s in samples([goes_on])][-1] == ([*whole, *reply], None)
+    noted = {**goes_on, "last_observation": reply, "last_ids": [5, 6]}
+    assert [(s.last_observation, s.last_ids) for s in samples([noted])][-1] == (reply, [5, 6])
+
+
 # Bad input
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"failures": "dorp"}, "failures must be one of 'drop', 'least'; got 'dorp'. Did you mean `drop`"),
+        ({"failures": None}, "failures must be one of"),
         ({"credit": "retrun"}, "Did you mean `return`"),
         ({"advantage": "mean"}, "advantage must be one of"),
         ({"gamma": 1.5, "credit": "to_go"}, "from 0 to 1, got 1.5"),
