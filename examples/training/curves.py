@@ -17,10 +17,10 @@ def read_arguments(description):
 
 
 def shuffle_rewards(group, rng):
-    """Give each rollout of a group what another one of it earned, in its last turn."""
-    order = rng.permutation(len(group.states))
-    earned = [(group.states[number]["reward"], total_of(group.states[number])) for number in order]
-    for state, (reward, rewards) in zip(group.states, earned, strict=True):
+    """Give each rollout of a group what another one of it earned, in its last turn; but for those that infrastructure broke."""
+    states = [state for state, reward in zip(group.states, group.rewards, strict=True) if reward is not None and state["trajectory"]]
+    earned = [(states[number]["reward"], total_of(states[number])) for number in rng.permutation(len(states))]
+    for state, (reward, rewards) in zip(states, earned, strict=True):
         state["reward"] = reward
         for turn, step in enumerate(state["trajectory"]):
             is_last = turn == len(state["trajectory"]) - 1

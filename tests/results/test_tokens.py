@@ -75,6 +75,15 @@ def test_a_steps_own_reward_is_that_of_its_sample_alone() -> None:
     assert processed_outputs([row(*steps)], interleaved=True)["rewards"] == [1.0]
 
 
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_what_says_nothing_of_the_policy_is_left_out_and_failing_counts_with_the_least(interleaved: bool) -> None:
+    ended = [("terminated", 3.0), ("infrastructure_failed", 2.0), ("environment_failed", 2.0), ("policy_failed", 5.0), ("cut", 1.0)]
+    rows = [{**row(TALK[0], reward=reward), "ending": ending, "counted_reward": None} for ending, reward in ended]
+    assert processed_outputs(rows, interleaved=interleaved)["rewards"] == [3.0, 3.0, 1.0]
+    declared = [{**each, "failure_reward": -1.0} for each in rows]
+    assert processed_outputs(declared, interleaved=interleaved)["rewards"] == [3.0, -1.0, -1.0]
+
+
 def test_rows_without_turns_and_turns_without_tokens_are_errors() -> None:
     silent = step([], [], tokens=None)
     for interleaved in (False, True):

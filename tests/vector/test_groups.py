@@ -10,7 +10,7 @@ import pytest
 
 import vfgym
 from tests.environments import Echo
-from vfgym.errors import ConfigurationError, InvalidAction, ToolError
+from vfgym.errors import ConfigurationError, InvalidAction, SandboxError, ToolParseError
 from vfgym.vector import ChatVectorEnv
 
 ROWS = [{"question": f"question {i}", "answer": str(i)} for i in range(5)]
@@ -27,14 +27,16 @@ async def place_in_group(states: list[vfgym.State]) -> list[float]:
 
 
 class UntilDone(Echo):
-    """Ends when the answer is "done"; fails at "fail", and breaks at "break"."""
+    """Ends when the answer is "done"; fails at "fail" or "outage", by the policy's doing or by its host's, and breaks at "break"."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"dataset": ROWS, "rubric": vfgym.Rubric(length), **kwargs})
 
     def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:
         if messages[-1].content == "fail":
-            raise ToolError("no such thing")
+            raise ToolParseError("no such thing")
+        if messages[-1].content == "outage":
+            raise SandboxError("no such host")
         if messages[-1].content == "break":
             raise OSError("the disk is full")
         return [vfgym.UserMessage(f"{state.rng.integers(1000)}")]
@@ -163,6 +165,17 @@ def test_failing_never_pays(declared: float | None, counts: float) -> None:
     *_, infos = envs.step([None, None, "done"])
     assert infos["group_reward"].tolist() == [counts, 1.0, 2.0]
     assert infos["group_advantage"].sum() == pytest.approx(0.0)
+    envs.close()
+
+
+def test_an_outage_costs_nobody_anything() -> None:
+    """A member whose host went away has no reward, an advantage of nothing, and is in no baseline."""
+    envs = ChatVectorEnv(UntilDone(failure_reward=-2.0), 3, group_size=3)
+    envs.reset(seed=0)
+    envs.step(["outage", "done", "a"])
+    *_, infos = envs.step([None, None, "done"])
+    np.testing.assert_array_equal(infos["group_reward"], [np.nan, 1.0, 2.0])
+    assert infos["group_advantage"].tolist() == [0.0, -0.5, 0.5]
     envs.close()
 
 

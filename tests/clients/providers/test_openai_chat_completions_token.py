@@ -69,6 +69,11 @@ async def test_a_conversation_goes_on_from_its_tokens(is_given: bool, caplog: py
         whole = token_ids(prompt_pieces(conversation[:-1]))
         assert steps[-1]["tokens"]["prompt_ids"][-len(whole) :] == whole
         assert steps[-1]["tokens"]["completion_logprobs"]
+        last = [*steps[-1]["prompt"], *steps[-1]["completion"], UserMessage("And then?")]
+        start = [*steps[-1]["tokens"]["prompt_ids"], *steps[-1]["tokens"]["completion_ids"]]
+        ids = await client.prompt_ids(last, "m", [ADD], state={"trajectory": steps})
+        assert (ids[: len(start)], "And then?" in detokenize(ids[len(start) :])) == (start, True)
+        assert await client.prompt_ids(last, "m", [ADD], state={"trajectory": []}) is None
         assert [request.body["logprobs"] and request.body["return_token_ids"] for request in asked] == [True] * 3
         assert not caplog.records
         await client.close()

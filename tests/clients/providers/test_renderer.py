@@ -314,6 +314,19 @@ class TestConversations:
             assert later["token_ids"][: len(known)] == known
         assert (client.bridges.attempts, client.bridges.successes, client.bridges.failures) == (2, 2, 0)
 
+    async def test_the_ids_of_a_prompt_are_known_without_asking(self, package):
+        async with asked(package, completion("a"), completion("b")) as (client, server):
+            state = await self.played(client, 2)
+            last = [*state["prompt"], *state["completion"], UserMessage("2")]
+            ids = await client.prompt_ids(last, "m", state=state)
+            image = UserMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}])
+            assert await client.prompt_ids([*last, image], "m", state=state) is None
+        tokens = state["trajectory"][-1]["tokens"]
+        known = tokens["prompt_ids"] + tokens["completion_ids"]
+        assert ids[: len(known)] == known
+        assert ids[len(known) :] == [OPEN["user"], *b'"2"', END, OPEN["assistant"]]
+        assert len(server.bodies) == 2
+
     async def test_a_renderer_that_cannot_extend_renders_all(self, package):
         async with asked(package, completion("a"), can_bridge=False) as (client, server):
             await self.played(client, 2)
