@@ -145,6 +145,17 @@ async def test_the_stored_log_probabilities_are_those_that_the_model_gives_again
     assert any(message["role"] == "tool" for state in states for message in state["completion"])
 
 
+async def test_the_ids_of_a_prompt_are_known_without_asking() -> None:
+    from vfgym.training import LocalPolicy
+
+    tokenizer = make_tokenizer(CHATML)
+    policy = LocalPolicy(make_model(tokenizer), tokenizer, parse=calls_sometimes)
+    for state in await played(Office(), policy):
+        for turn, step in enumerate(state["trajectory"]):
+            known = {"trajectory": state["trajectory"][:turn]}
+            assert await policy.prompt_ids(step["prompt"], "", state["tool_defs"], state=known) == step["tokens"]["prompt_ids"]
+
+
 async def test_text_that_tokenises_otherwise_is_never_tokenised_again() -> None:
     from vfgym.training import LocalPolicy
 

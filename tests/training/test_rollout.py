@@ -566,3 +566,62 @@ async def test_what_a_truncated_game_would_have_shown_next_is_kept() -> None:
     assert sample.last_observation == [*whole.states[0]["prompt"], *whole.states[0]["completion"]]
     [over] = await take(1, "gymnasium/Blackjack-v1", "random", example_ids=[0])
     assert {(s.terminated, s.truncated, s.last_observation, s.last_ids) for s in samples(over.states)} == {(True, False, None, None)}
+
+
+class Typist:
+    """Answers with token ids, and knows those of each prompt; but for pictures."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
+
+    def __call__(self, observation: list[Message], info: dict[str, Any]) -> vfgym.Response:
+        said = "<action>left</action>"
+        prompt, written = letters(observation), list(said.encode())
+        tokens = vfgym.ResponseTokens(prompt, [0] * len(prompt), written, [1] * len(written), [-0.5] * len(written))
+        return vfgym.Response("r", 0, "m", None, vfgym.ResponseMessage(said, tokens=tokens))
+
+    async def prompt_ids(self, observation: list[Message], state: vfgym.State) -> list[int]:
+        if self._error is not None:
+            raise self._error
+        return letters(observation)
+
+
+def letters(messages: list[Message]) -> list[int]:
+    return [letter for message in messages for letter in str(message["content"]).encode()]
+
+
+@pytest.mark.parametrize("history", [None, 0])
+async def test_the_ids_of_the_last_observation_are_kept_with_what_the_environment_said_last(history: int | None) -> None:
+    env = vfgym.to_chat("FrozenLake-v1", history=history, max_turns=2)
+    [group] = await take(1, env, Typist(), example_ids=[0])
+    assert group.truncated == [True]
+    longer = (await take(1, vfgym.to_chat("FrozenLake-v1", history=history, max_turns=3), Typist(), example_ids=[0]))[0]
+    for sample in samples(group.states):
+        assert sample.last_observation == list(longer.states[0]["trajectory"][2]["prompt"])  # what it would have been shown
+        assert sample.last_ids == longer.states[0]["trajectory"][2]["tokens"]["prompt_ids"]
+
+
+async def test_without_what_the_environment_said_last_nobody_has_to_tokenise() -> None:
+    [group] = await take(1, Talk(dataset=ROWS, max_turns=2), Typist(ValueError("never asked")), example_ids=[0])
+    [sample] = samples(group.states)
+    assert sample.last_ids == sample.ids
+    assert sample.last_observation == [*group.states[0]["prompt"], *group.states[0]["completion"]]
+
+
+async def test_a_rollout_is_whole_without_the_ids_of_its_last_observation(caplog: pytest.LogCaptureFixture) -> None:
+    env = vfgym.to_chat("FrozenLake-v1", max_turns=2)
+    [group] = await take(1, env, Typist(ValueError("no route")), example_ids=[0])
+    [sample] = samples(group.states)
+    assert (sample.truncated, sample.last_ids) == (True, None)
+    assert "the last observation of example 0 could not be tokenised: ValueError('no route')" in caplog.text
+
+
+async def test_in_self_play_each_seat_has_its_own_last_observation() -> None:
+    env = vfgym.PettingZooEnv("classic/tictactoe_v3", opponents="self", max_turns=3)
+    [group] = await take(1, env, "random", example_ids=[0])
+    assert group.truncated == [True]
+    by_seat = {sample.player: sample for sample in samples(group.states)}
+    assert by_seat.keys() == {"player_1", "player_2"}
+    for sample in by_seat.values():
+        last = group.states[0]["trajectory"][sample.turns[-1]]
+        assert sample.last_observation == [*last["prompt"], *last["completion"]]
