@@ -22,7 +22,7 @@ from vfgym.agents.loading import as_agent
 from vfgym.agents.model import ModelAgent
 from vfgym.aio.bridge import bridge
 from vfgym.calls import is_awaitable, maybe_await
-from vfgym.endings import Ending, ending_of, failure_cause
+from vfgym.endings import Ending, ending_of
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, Error, FailureCause
@@ -349,7 +349,6 @@ class _GatedPlayer:
             if isinstance(played.state.get("error"), Superseded):
                 updates.replayed["updated"] += 1
                 continue
-            _settle(played)
             if not is_dropped(played.state, "drop"):
                 break
             if replaced == run.replace:
@@ -413,14 +412,10 @@ def _examples(
     return (Example(tasks.example_id_of(position), position, group_size, place) for place, position in enumerate(positions))
 
 
-def _settle(played: engine.PlayedRollout) -> None:
+def _note_error(played: engine.PlayedRollout) -> None:
     """Let a state tell of what broke its rollout off."""
-    state = played.state
-    otherwise: FailureCause = "policy"
-    if played.failure is not None and state["error"] is None:
-        state["error"], otherwise = as_error(played.failure), "environment"
-    if state["error"] is not None and state.get("ending") is None:
-        state["ending"] = str(Ending.of_cause(failure_cause(played.failure or state["error"], otherwise)))
+    if played.failure is not None and played.state["error"] is None:
+        played.state["error"] = as_error(played.failure)
 
 
 async def _note_last(played: engine.PlayedRollout, agent: Agent) -> None:
@@ -442,7 +437,7 @@ def _as_group(group: engine.GroupJob, run: str, declared: FailureRewards) -> Gro
     example = group.example
     states = [played.state for played in group.played]
     for played in group.played:
-        _settle(played)
+        _note_error(played)
         state = played.state
         state["group"] = f"{run}/{example.place}"
         if not ending_of(state).counts_with_return:
