@@ -2,6 +2,8 @@
 
 Hardly anybody who walks at random crosses the great lake, and who never gets a reward has nothing to learn from. So episodes begin near
 the goal first, and further away from it as soon as most of them succeed (a reverse curriculum: Florensa et al., 2017).
+
+It is on-policy: each update has rollouts of its own, which are played to their end before the policy changes.
 """
 
 import asyncio
@@ -66,7 +68,7 @@ def learn(levels, arguments):
     before = mean_reward(levels[-1], policy, 200, 1_000_003)
     for update in range(UPDATES):
         groups = asyncio.run(play(levels[level], policy, update, arguments.seed))
-        reward = np.mean([group.rewards for group in groups])
+        reward = np.mean([reward for group in groups for reward in group.rewards if reward is not None])
         if arguments.shuffle_rewards:
             for group in groups:
                 shuffle_rewards(group, rng)

@@ -2,6 +2,9 @@
 
 "Alice has 3 brothers and she also has 2 sisters. How many sisters does Bob's brother have?" The right number, of two that are given, and
 one more: she is a sister too. Nothing is known at the start, not even that an answer is a digit.
+
+It is on-policy (``max_staleness=0``) where an update begins; each goes over its samples several times, and the ratio of probabilities says
+how far the policy has moved meanwhile.
 """
 
 import asyncio
@@ -11,10 +14,9 @@ import numpy as np
 import torch
 from curves import read_arguments, shuffle_rewards, write_curve
 from torch import nn
-from torch.nn.utils.rnn import pad_sequence
 
 import vfgym
-from vfgym.training import samples
+from vfgym.training import pack, samples
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 
 NUM_BYTES, HIDDEN = 128, 128  # ASCII
@@ -63,11 +65,9 @@ class BytePolicy(vfgym.Client):
     def update(self, states):
         """Go over the samples of some groups: each byte gets likelier by how far its rollout is above its group."""
         began = time.process_time()
-        batch = samples(states, advantage="group_std")
-        ids = pad_sequence([torch.tensor(sample.ids) for sample in batch], batch_first=True)
-        mask = pad_sequence([torch.tensor(sample.mask) for sample in batch], batch_first=True)[:, 1:].bool()
-        old = pad_sequence([torch.tensor(sample.logprobs) for sample in batch], batch_first=True)[:, 1:][mask]
-        advantages = torch.tensor([sample.advantage for sample in batch])[:, None].expand(mask.shape)[mask]
+        batch = pack(samples(states, advantage="group_std")).torch()
+        ids, mask = batch.ids, batch.mask[:, 1:]
+        old, advantages = batch.logprobs[:, 1:][mask], batch.advantages[:, 1:][mask]
         for _ in range(PASSES):
             logprobs = self.model(ids[:, :-1])[mask]
             ratio = (logprobs.gather(1, ids[:, 1:][mask][:, None])[:, 0] - old).exp()
@@ -105,8 +105,9 @@ async def train(env, policy, arguments):
     """Return the mean reward of each update's rollouts."""
     rng = np.random.default_rng(arguments.seed)
     means, states, rewards = [], [], []
-    async for group in vfgym.rollout(env, policy, model="gru", group_size=GROUP_SIZE, seed=arguments.seed, max_concurrent=1):
-        rewards += group.rewards
+    options = {"group_size": GROUP_SIZE, "seed": arguments.seed, "max_concurrent": 1, "max_staleness": 0}
+    async for group in vfgym.rollout(env, policy, model="gru", **options):
+        rewards += [reward for reward in group.rewards if reward is not None]  # None is what infrastructure broke
         if arguments.shuffle_rewards:
             shuffle_rewards(group, rng)
         states += group.states

@@ -1,6 +1,7 @@
 """Self-play with a table: one policy takes both seats of tic-tac-toe, each credited with its own rewards. Takes seconds.
 
 A game that is played against oneself is won as often as it is lost; so the curve is that of games against random moves, from both seats.
+It is on-policy (``max_staleness=0``): every game that it learns from was played with the very table that it changes.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ UPDATES, GROUPS, GROUP_SIZE, RATE, EXPLORES = 16, 8, 32, 1.0, 0.3
 
 class TablePolicy:
     """A preference for each move on each board that the environment shows."""
+
+    policy_version = 0  # is kept with each turn, so that it is known how old a game is
 
     def __init__(self):
         self.preferences = defaultdict(lambda: defaultdict(float))
@@ -54,6 +57,7 @@ class TablePolicy:
                     changes.append((board, move, sample.advantage * ((move == played) - probability)))
         for board, move, change in changes:
             self.preferences[board][move] += RATE * change
+        self.policy_version += 1
 
 
 def board_of(messages):
@@ -78,7 +82,7 @@ async def train(policy, arguments):
     rng = np.random.default_rng(arguments.seed)
     means, states, number = [], [], 0
     policy.explores = True
-    async for group in vfgym.rollout(env, policy, group_size=GROUP_SIZE, seed=arguments.seed, max_concurrent=1):
+    async for group in vfgym.rollout(env, policy, group_size=GROUP_SIZE, seed=arguments.seed, max_concurrent=1, max_staleness=0):
         if arguments.shuffle_rewards:
             shuffle_rewards(group, rng)
         states += group.states

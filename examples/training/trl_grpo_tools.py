@@ -3,6 +3,8 @@
 Things to throw away come one by one: the tool `put` throws one into a bin, and returns the next. The model is made here, and reads
 characters. Random weights never write a valid call, so it is warmed up first, on conversations of the oracle in most of which the calls
 are those of another task: it learns what a call looks like, and little of which one is right. That it learns from rewards.
+
+It is on-policy: TRL plays the groups of a step with the weights that this step updates.
 """
 
 import tempfile

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import importlib
 import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import gymnasium
+import numpy as np
 import pytest
 
+import vfgym
 from scripts.peers import python_of
+from vfgym.errors import SandboxError
+from vfgym.training import rollout, samples
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "training"
+SEEDS_OF_THE_LAKE = 18
 LEARN = ["reinforce_frozen_lake", "self_play_tictactoe", "grpo_reasoning_gym"]
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed: pip install 'vfgym[train]'")
@@ -64,6 +74,64 @@ def test_there_is_nothing_to_learn_from_shuffled_rewards(name: str, tmp_path: Pa
 def test_the_same_seed_gives_the_same_curve(name: str, tmp_path: Path) -> None:
     first, second = (curve_of(name, 1, tmp_path / folder) for folder in ("first", "second"))
     assert {**first, "env_cpu_share": 0} == {**second, "env_cpu_share": 0}
+
+
+class Faults(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+    """Breaks 30 % of the rollouts in their first or second step, whatever they do: as a host does that goes away."""
+
+    def __init__(self, env: Any, seed: int) -> None:
+        gymnasium.utils.RecordConstructorArgs.__init__(self, seed=seed)
+        super().__init__(env)
+        self._rng = np.random.default_rng(seed)
+
+    def reset(self, **kwargs: Any) -> Any:
+        self._steps_left = int(self._rng.integers(1, 3)) if self._rng.random() < 0.3 else -1
+        return super().reset(**kwargs)
+
+    def step(self, action: Any) -> Any:
+        self._steps_left -= 1
+        if self._steps_left == 0:
+            raise SandboxError("the host went away")
+        return super().step(action)
+
+
+def lake_curve(
+    monkeypatch: pytest.MonkeyPatch, seed: int, *, faults: bool, failures: Any = "drop", replace: int = 2, shuffle: bool = False
+) -> list[float]:
+    """Learn to cross the lake as the example does. Return the mean reward of each update's rollouts that nothing broke."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    lake: Any = importlib.import_module("reinforce_frozen_lake")
+    monkeypatch.setattr(sys.modules["vfgym.runs.rollout"], "seconds_before_retry", lambda attempt: 0.0)
+    monkeypatch.setattr(lake, "samples", functools.partial(samples, failures=failures))
+    monkeypatch.setattr(lake.vfgym, "rollout", functools.partial(rollout, replace=replace))
+    env: Any = vfgym.to_chat("FrozenLake-v1", success_rate=0.8, history=0)
+    arguments = SimpleNamespace(seed=seed, shuffle_rewards=shuffle)
+    means: list[float] = asyncio.run(lake.train(Faults(env, 1000 + seed) if faults else env, lake.TablePolicy(), arguments))
+    return means
+
+
+@pytest.mark.exhaustive
+def test_an_outage_in_thirty_of_a_hundred_rollouts_does_not_move_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted as the worst play, as they were once, they do; and where rewards are shuffled there is nothing to learn with them either."""
+    curve = functools.partial(lake_curve, monkeypatch)
+    undisturbed, disturbed, punished = [], [], []
+    for seed in range(SEEDS_OF_THE_LAKE):
+        undisturbed.append(curve(seed, faults=False))
+        disturbed.append(curve(seed, faults=True))
+        punished.append(curve(seed, faults=True, failures="least", replace=0))
+    moved = np.mean(disturbed) - np.mean(undisturbed)
+    assert abs(moved) < 0.03
+    assert np.mean(punished) - np.mean(undisturbed) < -0.03
+    shuffled = curve(0, faults=True, shuffle=True)
+    assert np.mean(shuffled[-3:]) - np.mean(shuffled[:3]) < 0.05
+
+
+def test_rollouts_that_can_be_replaced_move_nothing_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replacement has the task, the seed and the random numbers of what was broken."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setattr(importlib.import_module("reinforce_frozen_lake"), "UPDATES", 2)
+    curve = functools.partial(lake_curve, monkeypatch, 0)
+    assert curve(faults=True, replace=30) == curve(faults=False)
 
 
 @pytest.fixture

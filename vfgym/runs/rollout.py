@@ -101,7 +101,7 @@ class Group:
         return [state["attempt"] for state in self.states]
 
 
-class Rollouts(AsyncGenerator[Group, None]):
+class RolloutStream(AsyncGenerator[Group, None]):
     """The groups of a run, in the order in which they finish: an async generator that can be paused while the policy is updated."""
 
     def __init__(self, groups: AsyncGenerator[Group, None], updates: PolicyUpdates) -> None:
@@ -155,7 +155,7 @@ def rollout(
     replace: int = 2,
     max_staleness: int | None = None,
     on_update: OnUpdate = "continue",
-) -> Rollouts:
+) -> RolloutStream:
     """Give groups of rollouts in the order in which they finish, for as long as they are taken.
 
     The same seed gives the same group at each index, whatever the order of answers. While nobody takes a group, at most ``4 *
@@ -182,10 +182,10 @@ def rollout(
             played again. Groups begin no earlier than needed then: as many as were taken for the last update, for each version that may
             pass. Who answers must have an integer ``policy_version``, which is raised at each update. None for any number.
         on_update: What becomes of rollouts that are under way when the policy changes. ``"continue"``: they go on under the new version.
-            ``"finish"``: `Rollouts.pause` waits for them. ``"drop"``: they are given up, and played again.
+            ``"finish"``: `RolloutStream.pause` waits for them. ``"drop"``: they are given up, and played again.
 
     Returns:
-        The groups: an async generator, with `Rollouts.pause` and `Rollouts.resume`.
+        The groups: an async generator, with `RolloutStream.pause` and `RolloutStream.resume`.
 
     Raises:
         ConfigurationError: If an argument or who answers cannot work; as the first group is taken, if the environment cannot.
@@ -199,7 +199,7 @@ def rollout(
     check_word("on_update", on_update, get_args(OnUpdate))
     agent = _who_answers(agent_or_client, model)
     updates = PolicyUpdates(agent, max_staleness, on_update)
-    return Rollouts(_play(env, agent, updates, split, example_ids, group_size, seed, max_concurrent, replace), updates)
+    return RolloutStream(_play(env, agent, updates, split, example_ids, group_size, seed, max_concurrent, replace), updates)
 
 
 async def _play(

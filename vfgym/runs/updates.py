@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 OnUpdate: TypeAlias = Literal["continue", "finish", "drop"]
 """What becomes of rollouts that are under way when the policy changes: they go on under the new version, as each of their turns tells; they
-are finished under the old one before `Rollouts.pause` returns; or they are dropped, and played again."""
+are finished under the old one before `RolloutStream.pause` returns; or they are dropped, and played again."""
 
 
 class Superseded(Error):
@@ -154,7 +154,7 @@ class PolicyUpdates:
     # Pauses
 
     async def pause(self) -> None:
-        """See `Rollouts.pause`."""
+        """See `RolloutStream.pause`."""
         self._is_paused = True
         if self.on_update == "drop":
             self._drops += 1
@@ -165,7 +165,7 @@ class PolicyUpdates:
             await self._changed.wait()
 
     def resume(self) -> None:
-        """See `Rollouts.resume`."""
+        """See `RolloutStream.resume`."""
         self._is_paused = False
         self._changed.wake()
 

@@ -21,7 +21,7 @@
 
 from vfgym.results.credit import Advantage, Credit, Failures
 from vfgym.results.samples import NoTokens, Sample, Samples, samples
-from vfgym.runs.rollout import Group, Rollouts, rollout
+from vfgym.runs.rollout import Group, RolloutStream, rollout
 from vfgym.runs.updates import OnUpdate
 from vfgym.training.local_policy import LocalPolicy
 from vfgym.training.packing import Batch, pack
@@ -35,7 +35,7 @@ __all__ = [
     "LocalPolicy",
     "NoTokens",
     "OnUpdate",
-    "Rollouts",
+    "RolloutStream",
     "Sample",
     "Samples",
     "pack",
