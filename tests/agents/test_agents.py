@@ -295,7 +295,8 @@ def test_a_human_sees_the_end_behind_a_wrapper_that_passes_no_info_on(
     env = WithoutInfo(Echo(max_turns=2))
     (row,) = evaluate(env, HumanAgent(), num_examples=1)["outputs"]
     assert (row["error"], row["stop_condition"]) == (None, "max_turns_reached")
-    assert "over (max_turns_reached): reward 0\n  num_turns: 2" in capsys.readouterr().out
+    assert row["human"] == {"hints": 0, "undone": 0, "refused": 0}
+    assert "cut off (max_turns_reached): reward 0\n  num_turns: 2" in capsys.readouterr().out
 
 
 # By name

@@ -34,7 +34,7 @@ POINT = '{"x": 1, "y": 2}'
 
 def fill(*lines: str) -> tuple[dict[str, Any], list[str]]:
     waiting, told = list(lines), []
-    arguments = fill_form(TOOL, lambda prompt: waiting.pop(0), told.append)
+    arguments = fill_form(TOOL, lambda prompt: waiting.pop(0), told.append, lambda error: told.append(f"({error})"))
     assert not waiting, "everything that was typed was read"
     return arguments, told
 

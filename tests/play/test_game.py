@@ -12,6 +12,7 @@ import pytest
 
 import vfgym
 from tests.models import InOrder
+from vfgym.endings import Ending, ending_of
 from vfgym.errors import ModelError
 from vfgym.messages import Message
 from vfgym.play import Game, Recording, SavedGame, Screen, Session
@@ -179,8 +180,39 @@ def test_leaving_asks_once_and_saves_the_game_unfinished(tmp_path: Path) -> None
     assert text.count("Leave the game?") == 2
     row = save(game, tmp_path, env_args=RULES)
     assert (row["stop_condition"], row["is_completed"], row["is_truncated"], row["failed"]) == ("quit", False, True, False)
+    assert ending_of(game.state) is ending_of(row) is Ending.CUT
+    assert (game.info["stop_condition"], game.info["ending"]) == ("quit", "cut")
     assert [message["content"] for message in row["completion"] if message["role"] == "assistant"] == ["down", "up"]
     assert vfgym.replay(row, make(**RULES)).difference is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("down", "right"), {"hints": 0, "undone": 0, "refused": 0}),
+        (("/hint", "/hint", "hello", "down", "/undo", "/undo", "down", "right"), {"hints": 2, "undone": 1, "refused": 1}),
+        (("", "help", "/nothing", "/moves", "down", "/hint", None, "y"), {"hints": 1, "undone": 0, "refused": 0}),
+    ],
+    ids=["none", "some", "left"],
+)
+def test_a_row_says_what_help_its_player_had(lines: tuple[str | None, ...], expected: dict[str, int], tmp_path: Path) -> None:
+    game, text = play(make(**RULES), *lines)
+    assert game.help == save(game, tmp_path, env_args=RULES)["human"] == expected
+    assert ("With 2 hints, 1 move taken back, 1 answer refused" in text) == (expected["undone"] == 1)
+
+
+def test_where_no_hint_is_known_none_is_counted_and_strict_refuses_nothing() -> None:
+    game, _ = play(vfgym.SingleTurnEnv([{"question": "?"}]), "/hint", "what?")
+    assert game.help == {"hints": 0, "undone": 0, "refused": 0}
+    assert play(make(**RULES), "hello", "down", "right", is_strict=True)[0].help["refused"] == 0
+
+
+def test_a_limit_cuts_a_game_off_before_it_is_over() -> None:
+    game, text = play(gym.wrappers.TimeLimit(make(**RULES), 2), "left", "left")
+    assert ending_of(game.state) is Ending.TRUNCATED
+    assert "Cut off after 2 turns: a limit was reached before it was over." in text
+    assert "The game is over." not in text
+    assert "The game is over." in play(make(**RULES), "down", "right")[1]
 
 
 class Dice(vfgym.MultiTurnEnv):
@@ -242,6 +274,7 @@ def test_tools_are_forms_and_plain_text_is_the_answer() -> None:
     assert calls == ['{"a": 1}', '{"a": 5}', '{"a": 7}']
     assert [each.tool_call_id for each in game.state["completion"] if each["role"] == "tool"] == ["typed_1", "typed_2", "typed_3"]
     assert "'a' is a required property" in text
+    assert game.help["refused"] == 2, "one in the form, one on a line"
     assert "The right answer: 3" in text
 
 
@@ -262,6 +295,7 @@ def test_a_move_that_an_opponent_could_not_answer_can_be_tried_again() -> None:
     assert refusal is not None
     assert "busy" in refusal.messages[0]["content"]
     assert (game.observation, game.is_over) == (before, False)
+    assert game.help["refused"] == 0, "it was a move"
     assert game.answer("[4]") is None
     assert "[Player 1] [2]" in game.observation[-1]["content"]
 

@@ -57,6 +57,8 @@ def test_a_game_is_played_saved_and_recorded(directory: Path) -> None:
     assert max(map(len, seen.text[seen.text.index(GAME) : seen.text.index("saved in")].splitlines())) <= 45
     row = saved_row(directory, env_args={"is_slippery": False})
     assert (row["stop_condition"], row["seed"], answers(row)) == ("game_over", 1, ["down", "right"])
+    assert row["human"] == {"hints": 0, "undone": 1, "refused": 1}
+    assert "With 1 move taken back, 1 answer refused\n" in seen.text
     assert (directory / "game.gif").read_bytes().startswith(b"GIF8")
 
 
@@ -176,6 +178,8 @@ def test_json_stands_alone_on_standard_output(directory: Path) -> None:
     row = saved_row(directory)
     assert told == {
         "path": told["path"],
+        "ending": "cut",
+        "human": {"hints": 0, "undone": 0, "refused": 1},
         **{name: row[name] for name in ("reward", "stop_condition", "is_completed", "is_truncated", "seed")},
     }
     assert (Path(told["path"]) / "results.jsonl").is_file()

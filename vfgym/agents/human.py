@@ -8,18 +8,38 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import gymnasium as gym
 
 from vfgym.aio.bridge import in_bridge
 from vfgym.aio.threads import on_thread
-from vfgym.envs.seat import Action, new_since, transcript
+from vfgym.endings import Ending, ending_of
+from vfgym.envs.seat import Action, EpisodeSeat, new_since, transcript
 from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.output.terminal import echo
 
 _STANDARD_INPUT = 0
 """File descriptor of ``sys.__stdin__``."""
+
+
+class HumanHelp(TypedDict):
+    """The value of ``human`` in the row of an episode that a person played: the help they had, which no model has.
+
+    Zeros are written too: a row without ``human`` was not played by a person.
+    """
+
+    hints: int
+    """Hints that were shown."""
+    undone: int
+    """Moves that were taken back."""
+    refused: int
+    """Answers that were not moves, or not arguments of a tool: they were told so, and asked again at no cost."""
+
+
+def no_help() -> HumanHelp:
+    """Return the help of a person who has had none."""
+    return HumanHelp(hints=0, undone=0, refused=0)
 
 
 class EndOfInput(BaseException):
@@ -37,13 +57,17 @@ class HumanAgent:
     """Shows the conversation on the terminal and reads the answer, one line; an empty one is asked for again.
 
     A line ``/tool {"a": 1}`` calls a tool of that name with these arguments. The end of the input is an
-    `EOFError`, and in an evaluation `EndOfInput`.
+    `EOFError`, and in an evaluation `EndOfInput`. There are no hints, no way back and no second try: what is typed is played, as a
+    model's answer is. The row says so (see `HumanHelp`).
     """
 
     name = "human"
 
     def for_episode(self, env: gym.Env[Any, Any]) -> HumanAnswers:
         """Return what asks the human in this episode."""
+        seat: object = env.unwrapped
+        if isinstance(seat, EpisodeSeat) and seat.state is not None:  # at another seat of a game, the row is somebody else's
+            seat.state["human"] = no_help()
         return HumanAnswers()
 
 
@@ -79,10 +103,11 @@ class HumanAnswers:
             new = self._new(observation)
             # Of an observation that goes on from none (with limited history, say), all but the end was shown in others.
             self._show(new if len(new) < len(observation) or not self._shown else new[-1:])
+        ended = f"\n{'over' if ending_of(info) is Ending.TERMINATED else 'cut off'} ({info['stop_condition']})"
         if episode_return is None:
-            echo(f"\nover ({info['stop_condition']}): it is scored together with the other rollouts of its task")
+            echo(f"{ended}: it is scored together with the other rollouts of its task")
             return
-        echo(f"\nover ({info['stop_condition']}): reward {episode_return:g}")
+        echo(f"{ended}: reward {episode_return:g}")
         if "rewards" in info:
             echo("  " + ", ".join(f"{player}: {reward:g}" for player, reward in info["rewards"].items()))
         for name, value in info["metrics"].items():

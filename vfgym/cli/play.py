@@ -20,6 +20,7 @@ from vfgym.aio.background import run_to_end
 from vfgym.cli.conventions import Exit, print_json
 from vfgym.cli.environments import make_environment
 from vfgym.cli.evaluations import Models
+from vfgym.endings import ending_of
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.play import Game, Recording, SavedGame, Screen, Session
 from vfgym.play.game import QUIT
@@ -107,8 +108,8 @@ def _play(settings: PlaySettings, env: gym.Env[Any, Any], recording: Recording |
         recording.save()
         screen.say_as_is(f"recorded in {recording.file}")
     if settings.as_json:
-        told = ("reward", "stop_condition", "is_completed", "is_truncated", "seed")
-        print_json({"path": str(saved.path), **{name: row[name] for name in told}})
+        told = ("reward", "stop_condition", "is_completed", "is_truncated", "seed", "human")
+        print_json({"path": str(saved.path), "ending": str(ending_of(row)), **{name: row[name] for name in told}})
     return code
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vfgym.agents.human import HumanHelp
+from vfgym.endings import Ending, ending_of
 from vfgym.play.game import QUIT, Game
 
 _REASONS = {
@@ -18,7 +20,6 @@ _REASONS = {
     "max_total_completion_tokens_reached": "You have written as much as you may.",
     "no_tools_called": "You answered without calling a tool: that was your final answer.",
     "has_final_env_response": "The environment has said its last.",
-    "truncated": "A limit ended the episode.",
     QUIT: "You left before the end.",
 }
 """What each stop condition of the library means to a player."""
@@ -31,7 +32,7 @@ def describe_end(game: Game) -> Iterator[str]:
     if state["error"] is not None:
         yield f"An error ended the episode: {state['error']}"
     else:
-        yield _REASONS.get(stop_condition, f"The episode is over: {stop_condition}.")
+        yield _reason(state)
     rewards = info.get("rewards")
     if rewards and stop_condition != QUIT:
         yield from _result(rewards, info.get("player"), is_hot_seat=getattr(game.definition, "is_self_play", False))
@@ -41,6 +42,27 @@ def describe_end(game: Game) -> Iterator[str]:
         yield f"The right answer: {answer}"
     for name, value in info.get("metrics", {}).items():
         yield f"  {name}: {value:g}"
+    yield from _help_taken(game.help)
+
+
+def _reason(state: Mapping[str, Any]) -> str:
+    """Return what ended an episode without an error."""
+    stop_condition = state["stop_condition"]
+    if ending_of(state) is Ending.TRUNCATED and stop_condition in ("game_over", "truncated"):
+        num_turns = len(state["trajectory"])
+        return f"Cut off after {num_turns} turn{'s' * (num_turns != 1)}: a limit was reached before it was over."
+    return _REASONS.get(stop_condition, f"The episode is over: {stop_condition}.")
+
+
+def _help_taken(help_taken: HumanHelp) -> Iterator[str]:
+    """Give the line that says what help the player had; none where there was none."""
+    counted = ((help_taken["hints"], "hint"), (help_taken["undone"], "move taken back"), (help_taken["refused"], "answer refused"))
+    said = [f"{count} {name if count == 1 else _PLURALS[name]}" for count, name in counted if count]
+    if said:
+        yield f"With {', '.join(said)}"
+
+
+_PLURALS = {"hint": "hints", "move taken back": "moves taken back", "answer refused": "answers refused"}
 
 
 def _result(rewards: Mapping[Any, float], player: Any, *, is_hot_seat: bool) -> Iterator[str]:

@@ -25,13 +25,16 @@ class FormLeft(Exception):
     """The player left the form without calling the tool."""
 
 
-def fill_form(tool: Mapping[str, Any], ask: Callable[[str], str], tell: Callable[[str], None]) -> dict[str, Any]:
+def fill_form(
+    tool: Mapping[str, Any], ask: Callable[[str], str], tell: Callable[[str], None], refuse: Callable[[WrongArgument], None]
+) -> dict[str, Any]:
     """Return the arguments of a tool as the player gives them, one by one or as a JSON object on one line.
 
     Args:
         tool: Its name, description and parameters.
         ask: Shows a prompt and returns the line that is typed.
         tell: Shows a line.
+        refuse: Shows why a value does not fit, which is asked for again.
 
     Raises:
         FormLeft: If the player leaves the form.
@@ -64,7 +67,7 @@ def fill_form(tool: Mapping[str, Any], ask: Callable[[str], str], tell: Callable
                     return read_arguments(tool, text)
                 arguments[name] = read_value(text, described, schema)
             except WrongArgument as error:
-                tell(f"({error})")
+                refuse(error)
                 continue
             break
     return arguments

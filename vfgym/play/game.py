@@ -9,6 +9,8 @@ from typing import Any, cast
 import gymnasium as gym
 
 from vfgym.agents.base import seat_of
+from vfgym.agents.human import HumanHelp, no_help
+from vfgym.endings import Ending
 from vfgym.envs import Snapshot
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.seat import Action, as_response, new_since
@@ -57,6 +59,7 @@ class Game:
         info: What the environment tells besides.
         episode_return: Sum of the rewards so far, as wrappers pass them on.
         is_over: Whether the episode has ended.
+        help: The help that the player has had so far. What is taken back stays in it.
         why_no_undo: Why nobody can go back in it; empty where one can.
     """
 
@@ -76,6 +79,7 @@ class Game:
         self._recording = recording
         self._past: deque[Moment] = deque(maxlen=MOST_MOMENTS)
         self.episode_return = 0.0
+        self.help: HumanHelp = no_help()
         self.observation, self.info = env.reset(seed=seed)
         self.is_over = bool(self.state["is_completed"])
         if self.is_over:
@@ -117,6 +121,7 @@ class Game:
         message = as_response(action).message
         why = None if self.is_strict else self._why_not_a_move(message)
         if why is not None:
+            self.help["refused"] += 1
             return Refusal([self.definition.message_types["user"](why)])
         moment = self._remember()
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -139,23 +144,27 @@ class Game:
         if is_retryable(self.state):  # a model at another seat, or a server, that could not be reached
             return Refusal([self.definition.message_types["user"](f"{self.state['error']}")], "it can be tried again: nothing was played")
         if not self.is_strict and self.state["trajectory"][-1]["extras"].get("invalid_answer"):
+            self.help["refused"] += 1
             return Refusal([each for each in new_since(moment.observation, observation) if each["role"] != "assistant"])
         return None
 
     def undo(self) -> None:
         """Go back before the last move that was played. It needs `num_undoable` of at least 1."""
         self._return_to(self._past.pop())
+        self.help["undone"] += 1
 
     def quit(self) -> None:
-        """End the episode as its player's choice: it is scored as it stands, truncated, and not completed."""
+        """End the episode as its player's choice: it is cut, scored as it stands, and not completed."""
         if self.is_over:
             return
         self.observation, reward, _, _, self.info = self.seat.truncate()
         self.episode_return += float(reward)
         self.is_over = True
         self.state["stop_condition"] = QUIT
+        self.state["ending"] = str(Ending.CUT)
         self.state["is_completed"] = False
         self.state["is_truncated"] = True
+        self.info = {**self.info, "stop_condition": QUIT, "ending": str(Ending.CUT)}
 
     def return_after_break(self) -> bool:
         """Go back to where the player was asked last, after a step was broken off.

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from vfgym.endings import ending_of
 from vfgym.envs.group import route_of, with_route
 from vfgym.errors import ConfigurationError
 from vfgym.play.game import Game
@@ -70,6 +71,7 @@ class SavedGame:
             ResultsError: If it cannot be written.
         """
         game, state = self._game, self._game.state
+        state["human"] = game.help
         row = rollout_output(
             state,
             seen_return=game.episode_return,
@@ -79,6 +81,8 @@ class SavedGame:
             began={"env_id": self._run.env_id, "seed": game.seed, "draws_task": True},
             failure_reward=game.definition.failure_reward,
         )
+        if error is None:
+            row["ending"] = str(ending_of(state))
         if self._route:
             row["info"] = with_route(row, self._route)["info"]
         rows = [row]

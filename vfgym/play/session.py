@@ -122,7 +122,7 @@ class Session:
         try:
             values = read_arguments(described, arguments) if arguments else self._fill_form(described)
         except WrongArgument as error:
-            self._screen.say(f"({error})")
+            self._refuse(error)
             return False
         except (FormLeft, EOFError):
             self._screen.say("\n(the tool was not called)")
@@ -132,7 +132,11 @@ class Session:
 
     def _fill_form(self, tool: Mapping[str, Any]) -> dict[str, Any]:
         self._screen.say(signature(tool))
-        return fill_form(tool, self._screen.ask, self._screen.say)
+        return fill_form(tool, self._screen.ask, self._screen.say, self._refuse)
+
+    def _refuse(self, error: WrongArgument) -> None:
+        self._game.help["refused"] += 1
+        self._screen.say(f"({error})")
 
     @property
     def _displayed(self) -> list[Message]:
@@ -208,6 +212,7 @@ class Session:
 
     def _show_hint(self) -> bool:
         hint = hint_for(self._game, self._hints)
+        self._game.help["hints"] += hint is not None
         self._screen.say(f"({hint or 'no hint: the environment knows no right answer and lists no moves'})")
         return False
 

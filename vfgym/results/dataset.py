@@ -24,7 +24,7 @@ _TYPED = {
 _FREE = frozenset(
     {
         *("prompt", "completion", "info", "error", "timing", "metrics", "metrics_errors", "cleanup_errors"),
-        *("tool_defs", "token_usage", "step_rewards", "trajectory"),
+        *("tool_defs", "token_usage", "step_rewards", "trajectory", "human"),
     }
 )
 """Columns that hold whatever their environment puts there."""

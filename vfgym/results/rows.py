@@ -32,7 +32,8 @@ class RolloutOutput(dict[str, Any]):
     turn earned, where not all came with the last one; see `step_rewards`), ``fingerprint``
     (which task it is of, see `vfgym.results.fingerprint_of`), ``env_id`` and ``seed`` (the environment, and the seed that its
     episode began with, for `vfgym.replay`; rows of `verifiers_compat` are without them), ``draws_task`` (in games of people: the
-    seed drew the task too, as in ``reset(seed=seed)``), ``player`` and ``pair`` (in runs that play each game from both seats: whom the
+    seed drew the task too, as in ``reset(seed=seed)``), ``human`` (where a person played: the help that they had, see
+    `vfgym.agents.human.HumanHelp`), ``player`` and ``pair`` (in runs that play each game from both seats: whom the
     policy played, and which two rollouts belong together), ``spent`` (where the run has limits, prices or a cache: see
     `vfgym.results.spending.SpentByRollout`), then each metric under its own name, then the state columns
     that were asked for. A metric named like one of these keys stands in ``metrics`` only.
@@ -44,7 +45,7 @@ STANDARD_KEYS = frozenset(
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
         *("ending", "failed", "counted_reward", "failure_reward", "task", "stop_condition", "metrics", "metrics_errors"),
         *("cleanup_errors", "tool_defs", "token_usage", "error_chain", "long_error_chain", "rollout", "return", "fingerprint"),
-        *("env_id", "seed", "draws_task", "player", "pair", "spent", "step_rewards", "trajectory"),
+        *("env_id", "seed", "draws_task", "human", "player", "pair", "spent", "step_rewards", "trajectory"),
     }
 )
 """Keys of a row that no metric overwrites."""
@@ -157,6 +158,8 @@ def rollout_output(
     if fingerprint is not None:
         row["fingerprint"] = fingerprint
     row.update(began)
+    if isinstance(dict.get(state, "human"), dict):  # the state's own item, not a column of the task
+        row["human"] = dict(state["human"])
     for name, value in metrics.items():
         if name not in STANDARD_KEYS:
             row[name] = value

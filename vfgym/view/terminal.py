@@ -279,6 +279,9 @@ def conversation_text(row: Mapping[str, Any], turn: int | None = None) -> Text:
     text = Text(f"{title}\nreward {row['reward']:.3f}, {one_line(ended_by(row))}\n", style="bold")
     if is_failed(row):
         text.append(f"failed: {display_text(': '.join(failure_reason(row)))}\n", style="bold red")
+    human = row.get("human")
+    if isinstance(human, Mapping):
+        text.append(f"played by a person: {one_line(', '.join(f'{count} {name}' for name, count in human.items()))}\n")
     earned = step_rewards_of(row) or {}
     for at, message in enumerate(messages[first:last], start=first - len(prompt)):
         role = str(message.get("role"))

@@ -335,7 +335,8 @@
     const run = data.runs[runIndex];
     const title = h(level, { id: level === "h2" ? "title" : null, tabindex: "-1" }, `Example ${row.example}, rollout ${row.rollout}`, level === "h3" ? `: ${run.name}` : "");
     const pairs = [["counts with", number(row.counted)], ["reward", number(row.reward)], ["ended by", `${row.ended}${row.truncated ? ", an answer was cut off" : ""}`], ["time", seconds(row.seconds)],
-      ...Object.entries(row.tokens).map(([name, value]) => [name.replaceAll("_", " "), number(value)]), ...Object.entries(row.metrics).map(([name, value]) => [name, number(value)])];
+      ...Object.entries(row.tokens).map(([name, value]) => [name.replaceAll("_", " "), number(value)]), ...Object.entries(row.metrics).map(([name, value]) => [name, number(value)]),
+      ...Object.entries(Object(row.rest.human)).map(([name, value]) => [`person: ${name}`, String(value)])];
     const rest = Object.entries(row.rest);
     return h("article", {}, title, h("dl", { class: "pairs" }, pairs.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
       row.failed ? h("p", { class: "bad" }, h("strong", {}, `Failed: ${row.failure[0]}. `), row.failure[1]) : null,
