@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self, cast
 
 from vfgym.errors import ConfigurationError, LimitReached, did_you_mean
+from vfgym.messages.responses import is_token_count
 from vfgym.prices import PriceTable
 
 
@@ -290,16 +291,18 @@ class Meter:
 
         Args:
             model: Who was asked.
-            usage: Its tokens (`vfgym.Usage`); None where the provider told none.
+            usage: Its tokens (`vfgym.Usage`); None where the provider told none. What a client of somebody else's puts here counts as
+                none, too, where it has no numbers of tokens.
 
         Raises:
             ConfigurationError: If there are none, and tokens or cost are limited.
         """
         price = None if self.prices is None else self.prices.get(model)
+        tokens = _tokens_of(usage)
         with self._lock:
             spent = self.spent
             spent.requests += 1
-            if usage is None:
+            if tokens is None:
                 spent.cost = None
                 limited = next((name for name in ("tokens", "cost") if getattr(self.limits, name) is not None), None)
                 if limited is not None and not self.is_over:
@@ -309,12 +312,12 @@ class Meter:
                     )
                     raise self._failure
                 return
-            spent.input_tokens += usage.prompt_tokens
-            spent.output_tokens += usage.completion_tokens
+            spent.input_tokens += tokens[0]
+            spent.output_tokens += tokens[1]
             if price is None or spent.cost is None:
                 spent.cost = None
             else:
-                spent.cost += price.cost(usage.prompt_tokens, usage.completion_tokens)
+                spent.cost += price.cost(*tokens)
 
 
 class RolloutMeter(Meter):
@@ -337,8 +340,7 @@ class RolloutMeter(Meter):
     def count_cached(self, usage: Any) -> None:
         """Count the tokens of an answer that came out of a cache."""
         self._cached_requests += 1
-        if usage is not None:
-            self._cached_tokens += usage.prompt_tokens + usage.completion_tokens
+        self._cached_tokens += sum(_tokens_of(usage) or ())
 
     def find_used_up(self) -> LimitReached | None:
         """Return the first limit that is used up, as the error that says so; None where none is."""
@@ -460,6 +462,12 @@ class limit:  # noqa: N801 (a context manager, which reads as a function: `with 
 def prices_in_force() -> PriceTable | None:
     """Return the prices of the innermost block that has any."""
     return next((meter.prices for meter in reversed(_meters.get()) if meter.prices is not None), None)
+
+
+def _tokens_of(usage: Any) -> tuple[int, int] | None:
+    """Return the tokens of a prompt and its answer; None where a usage does not tell them."""
+    tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    return cast("tuple[int, int]", tokens) if all(map(is_token_count, tokens)) else None
 
 
 def _read_number(text: str) -> float | None:

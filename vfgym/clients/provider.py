@@ -13,6 +13,7 @@ from vfgym.calls import maybe_await
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.faults import describe_key, is_authentication_error, is_outage, is_overlong_prompt, is_unknown_model
+from vfgym.clients.formats.usage import TellUnusable, warn_of_unusable
 from vfgym.clients.http.retries import describe_refusal_to_wait
 from vfgym.clients.http.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
@@ -38,6 +39,9 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
 
     _answering: frozenset[str] = frozenset()
     """Models that have answered."""
+
+    _has_told_unusable = False
+    """Whether it was warned of a usage that cannot be."""
 
     def __init__(self, client_or_config: ClientT | ClientConfig | EndpointClientConfig) -> None:
         """Take an SDK's client as it is, or a configuration to make one of.
@@ -224,6 +228,16 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
 
     def _where(self) -> str:
         return f"the provider at {redact_url(self.config.api_base_url)}" if self.config is not None else "the provider"
+
+    def _tell_unusable(self, model: Any) -> TellUnusable:
+        """Return what warns, once for this client, that its server tells of an answer what is no number of tokens."""
+
+        def tell(field: str, value: Any) -> None:
+            if not self._has_told_unusable:
+                self._has_told_unusable = True
+                warn_of_unusable(self._where(), str(model or ""), field, value)
+
+        return tell
 
     def _learn_secrets(self, sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) -> None:
         """Let the process know the secrets of a request that failed, since its error may repeat them."""

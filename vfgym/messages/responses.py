@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Container, Generator, Mapping
 from dataclasses import MISSING, dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import pydantic_core
@@ -214,12 +215,40 @@ class _Record(ItemAccess, Model):
 
 @dataclass(slots=True, eq=False)
 class Usage(_Record):
-    """Tokens of one model call, as the provider counted them."""
+    """Tokens of one model call, as the provider counted them.
+
+    Limits and costs are counted by them, so each is an integer from 0 below 2**53 (a float holds it exactly). What a server tells
+    is checked by its client, for which an answer without tokens that can be has no usage.
+
+    Raises:
+        ConfigurationError: If one is not such an integer.
+    """
 
     prompt_tokens: int = 0
     reasoning_tokens: int = 0
     completion_tokens: int = 0
     total_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if value.__class__ is not int or not 0 <= value < _MOST_TOKENS:
+                setattr(self, name, _token_count(name, value))
+
+
+_COUNTS = ("prompt_tokens", "reasoning_tokens", "completion_tokens", "total_tokens")
+_MOST_TOKENS = 2**53
+
+
+def is_token_count(value: Any) -> bool:
+    """Say whether a value is a number of tokens: an integer (of NumPy, too) from 0 below 2**53."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS
+
+
+def _token_count(name: str, value: Any) -> int:
+    if not is_token_count(value):
+        raise ConfigurationError(f"{name} of a Usage must be an integer from 0 below 2**53, got {short(value)}")
+    return int(value)
 
 
 @dataclass(slots=True, eq=False)

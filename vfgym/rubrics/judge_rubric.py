@@ -14,6 +14,7 @@ from typing import Any
 from vfgym.aio.threads import on_thread
 from vfgym.calls import is_awaitable
 from vfgym.clients import PROVIDERS, Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
+from vfgym.clients.formats.usage import read_usage, warn_of_unusable
 from vfgym.clients.provider import learn_secrets_of
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.lifecycle import teardown
@@ -291,6 +292,7 @@ class _ChatCompletions(Client):
     def __init__(self, client: Any) -> None:
         learn_secrets_of(client)
         self.client = client
+        self._has_told_unusable = False
 
     async def get_response(
         self,
@@ -309,10 +311,14 @@ class _ChatCompletions(Client):
         if is_awaitable(completion):
             completion = await completion
         content = completion.choices[0].message.content
-        usage = _usage_of(getattr(completion, "usage", None))
+        usage = self._usage_of(getattr(completion, "usage", None), model)
         return Response("", 0, model, usage, AssistantMessage(None if content is None else str(content)))
 
+    def _usage_of(self, reported: Any, model: str) -> Usage | None:
+        told = {name: getattr(reported, name, None) for name in ("prompt_tokens", "completion_tokens")}
+        return read_usage(told, functools.partial(self._tell_unusable, model))
 
-def _usage_of(reported: Any) -> Usage | None:
-    prompt, answer = getattr(reported, "prompt_tokens", None), getattr(reported, "completion_tokens", None)
-    return Usage(prompt, 0, answer, prompt + answer) if isinstance(prompt, int) and isinstance(answer, int) else None
+    def _tell_unusable(self, model: str, field: str, value: Any) -> None:
+        if not self._has_told_unusable:
+            self._has_told_unusable = True
+            warn_of_unusable("the judge's client", model, field, value)

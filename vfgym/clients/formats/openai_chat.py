@@ -14,8 +14,9 @@ from typing import Any, cast, get_args
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.faults import says_overlong
 from vfgym.clients.formats import native_output
+from vfgym.clients.formats.usage import TellUnusable, read_usage
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
-from vfgym.messages import FinishReason, Message, Response, ResponseMessage, ResponseTokens, ToolCall, Usage
+from vfgym.messages import FinishReason, Message, Response, ResponseMessage, ResponseTokens, ToolCall
 from vfgym.messages.frozen import FrozenList
 from vfgym.output.redaction import excerpt
 
@@ -28,6 +29,8 @@ REQUEST_OPTIONS = ("extra_headers", "extra_query", "extra_body", "timeout")
 """Sampling arguments that concern the request and are not parameters of the API."""
 
 _FINISH_REASONS = frozenset(get_args(FinishReason))
+_END_OF_TIME = 2**53
+"""Unix times are below it: floats hold them exactly."""
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "reasoning_details")
 
 
@@ -136,11 +139,12 @@ def require_choice(response: Any, where: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", choices[0])
 
 
-def read_completion(response: Mapping[str, Any], model: str = "") -> Response:
+def read_completion(response: Mapping[str, Any], tell: TellUnusable, model: str = "") -> Response:
     """Return a response that `check_completion` let pass.
 
     Args:
         response: The response's JSON, as a dict.
+        tell: Is told of a usage that cannot be.
         model: Name of the model, where the response does not say.
     """
     choice = response["choices"][0]
@@ -159,11 +163,16 @@ def read_completion(response: Mapping[str, Any], model: str = "") -> Response:
         if kept:
             fields["tool_calls"] = FrozenList(kept)
     made = ResponseMessage.of_fields({**fields, "reasoning_details": details}) if isinstance(details, list) else None
-    return response_of(response, choice, fields if made is None else made, read_tokens(response, choice), model)
+    return response_of(response, choice, fields if made is None else made, read_tokens(response, choice), tell, model)
 
 
 def response_of(
-    response: Mapping[str, Any], choice: Mapping[str, Any], fields: Mapping[str, Any], tokens: ResponseTokens | None, model: str
+    response: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    tokens: ResponseTokens | None,
+    tell: TellUnusable,
+    model: str,
 ) -> Response:
     """Return a `Response` from what the APIs have in common.
 
@@ -172,6 +181,7 @@ def response_of(
         choice: Its one choice.
         fields: The message's fields, validated.
         tokens: Token data.
+        tell: Is told of a usage that cannot be.
         model: Name of the model, where the response does not say.
     """
     reason = choice.get("finish_reason")
@@ -180,27 +190,19 @@ def response_of(
         own["finish_reason"] = reason
     if tokens is not None:
         own["tokens"] = tokens
-    created, identifier, named = response.get("created"), response.get("id"), response.get("model")
+    identifier, named = response.get("id"), response.get("model")
     return Response(
         identifier if isinstance(identifier, str) else "",
-        int(created) if isinstance(created, int | float) else 0,
+        unix_time(response.get("created")),
         named if isinstance(named, str) and named else model,
-        read_usage(response.get("usage")),
+        read_usage(response.get("usage"), tell),
         ResponseMessage._of({**fields, **own}),
     )
 
 
-def read_usage(usage: Any) -> Usage | None:
-    """Return token counts in the spelling of the chat API or the responses API; None where they are not given."""
-    if not isinstance(usage, Mapping):
-        return None
-    prompt, completion = _count(usage, "prompt_tokens", "input_tokens"), _count(usage, "completion_tokens", "output_tokens")
-    if prompt is None or completion is None:
-        return None
-    details = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
-    reasoning = _count(details, "reasoning_tokens") if isinstance(details, Mapping) else None
-    total = _count(usage, "total_tokens")
-    return Usage(prompt, reasoning or 0, completion, prompt + completion if total is None else total)
+def unix_time(told: Any) -> int:
+    """Return the seconds at which a server says that it answered; 0 where it does not say, or says what is no time."""
+    return int(told) if isinstance(told, int | float) and 0 <= told < _END_OF_TIME else 0
 
 
 def read_tokens(response: Mapping[str, Any], choice: Mapping[str, Any]) -> ResponseTokens | None:
@@ -228,11 +230,6 @@ def _routed_experts(packed: Any) -> Any:
     import numpy as np
 
     return np.frombuffer(base64.b85decode(packed["data"]), dtype="<i4").reshape(packed["shape"]).tolist()
-
-
-def _count(counts: Mapping[str, Any], *names: str) -> int | None:
-    values = (counts.get(name) for name in names)
-    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
 
 
 def _text(message: Mapping[str, Any]) -> str | None:

@@ -13,6 +13,7 @@ from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.formats.anthropic_messages import API, native_prompt, native_tool, read_blocks
 from vfgym.clients.formats.native_output import FIELD, native_output, wire_form
 from vfgym.clients.formats.sampling import check_sampling_args, create_arguments
+from vfgym.clients.formats.usage import TellUnusable, are_counts
 from vfgym.clients.http.chat_sdk import is_the_sdks_own
 from vfgym.clients.provider import ProviderClient
 from vfgym.errors import ConfigurationError, EmptyModelResponseError, InvalidModelResponseError, did_you_mean
@@ -150,7 +151,9 @@ class AnthropicMessagesClient(ProviderClient["anthropic.AsyncAnthropic", NativeM
             fields["content"] = _explanation(native)
         finish_reason = FINISH_REASONS.get(stop_reason)
         message = ResponseMessage(**fields, finish_reason=finish_reason, is_truncated=finish_reason == "length")
-        return Response(native.get("id") or "", int(time.time()), native.get("model") or "", _usage(native.get("usage")), message)
+        model = native.get("model") or ""
+        usage = _usage(native.get("usage"), self._tell_unusable(model))
+        return Response(native.get("id") or "", int(time.time()), model, usage, message)
 
 
 def _take_stop(parameters: dict[str, Any]) -> None:
@@ -196,10 +199,15 @@ def _explanation(native: Mapping[str, Any]) -> str:
     return (details.get("explanation") or "") if native.get("stop_reason") == "refusal" and isinstance(details, Mapping) else ""
 
 
-def _usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, Mapping) or not isinstance(usage.get("input_tokens"), int):
+_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def _usage(usage: Any, tell: TellUnusable) -> Usage | None:
+    if not isinstance(usage, Mapping) or usage.get("input_tokens") is None:
         return None
-    counted = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    prompt, completion = sum(usage.get(name) or 0 for name in counted), usage.get("output_tokens") or 0
-    thinking = (usage.get("output_tokens_details") or {}).get("thinking_tokens") or 0
-    return Usage(prompt, thinking, completion, prompt + completion)
+    details = usage.get("output_tokens_details")
+    thinking = details.get("thinking_tokens") if isinstance(details, Mapping) else None
+    if not are_counts({**{name: usage.get(name) for name in (*_INPUT, "output_tokens")}, "thinking_tokens": thinking}, tell):
+        return None
+    prompt, completion = sum(usage.get(name) or 0 for name in _INPUT), usage.get("output_tokens") or 0
+    return Usage(prompt, thinking or 0, completion, prompt + completion)

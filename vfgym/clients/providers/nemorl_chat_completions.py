@@ -34,7 +34,7 @@ class NeMoRLChatCompletionsClient(OpenAIChatCompletionsClient):
             logprobs = [{"logprob": value} for value in message.get("generation_log_probs") or ()]
             choice = {**choice, "token_ids": message["generation_token_ids"], "logprobs": {"content": logprobs}}
             fields = {**fields, "choices": [choice], "prompt_token_ids": message.get("prompt_token_ids")}
-        return read_completion(fields)
+        return read_completion(fields, self._tell_unusable(fields.get("model")))
 
 
 def _with_tokens(prompt: ChatMessages, state: Any) -> ChatMessages:

@@ -78,7 +78,8 @@ class OpenAIChatCompletionsClient(OpenAISDKClient[ChatMessages, ChatCompletion, 
 
     async def from_native_response(self, response: ChatCompletion) -> Response:
         """Return the response as the library's own."""
-        return read_completion(as_fields(response))
+        fields = as_fields(response)
+        return read_completion(fields, self._tell_unusable(fields.get("model")))
 
     async def _ask(
         self, messages: list[Message], model: str, sampling_args: SamplingArgs, tools: Sequence[Tool] | None, kwargs: dict[str, Any]
@@ -89,7 +90,7 @@ class OpenAIChatCompletionsClient(OpenAISDKClient[ChatMessages, ChatCompletion, 
         body = self._body(messages, {"model": model, **parameters, **options.pop("extra_body", {})}, tools)
         response = await self._route.post(body, options.get("extra_headers"), options.get("extra_query"), options.get("timeout"))
         check_completion(response, self._where())
-        return read_completion(response, model)
+        return read_completion(response, self._tell_unusable(model), model)
 
     def _is_plain(self) -> bool:
         """Say whether every step is this class's own, so that the whole way can be taken without the SDK."""

@@ -72,7 +72,8 @@ class OpenAICompletionsClient(OpenAISDKClient[str, Any, Any]):
         """Return the response as the library's own."""
         fields = as_fields(response)
         choice = fields["choices"][0]
-        return response_of(fields, choice, {"role": "assistant", "content": choice["text"]}, _tokens(choice), "")
+        message, tell = {"role": "assistant", "content": choice["text"]}, self._tell_unusable(fields.get("model"))
+        return response_of(fields, choice, message, _tokens(choice), tell, "")
 
 
 def _tokens(choice: Mapping[str, Any]) -> ResponseTokens | None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.formats.native_output import FIELD, native_output, wire_form
-from vfgym.clients.formats.openai_chat import read_usage
+from vfgym.clients.formats.openai_chat import unix_time
 from vfgym.clients.formats.openai_responses import API, Item, native_parameters, native_prompt, native_tool, read_items
 from vfgym.clients.formats.sampling import check_sampling_args, create_arguments
+from vfgym.clients.formats.usage import read_usage
 from vfgym.clients.provider import OpenAISDKClient
 from vfgym.errors import EmptyModelResponseError, InvalidModelResponseError, OverlongPromptError
 from vfgym.messages import FinishReason, Message, Response, ResponseMessage
@@ -118,5 +119,5 @@ class OpenAIResponsesClient(OpenAISDKClient["list[Item]", "openai.types.response
         elif native.get("status") == "completed":
             finish_reason = "stop"
         message = ResponseMessage(**fields, finish_reason=finish_reason, is_truncated=is_truncated)
-        created = int(native.get("created_at") or 0)
-        return Response(native.get("id") or "", created, native.get("model") or "", read_usage(native.get("usage")), message)
+        model, created = native.get("model") or "", unix_time(native.get("created_at"))
+        return Response(native.get("id") or "", created, model, read_usage(native.get("usage"), self._tell_unusable(model)), message)
