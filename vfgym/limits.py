@@ -109,7 +109,7 @@ class SpendingLimits(_Amounts):
     errors: int | None = None
     """In a run, rollouts that ended with an error; elsewhere, requests that failed."""
     requests: int | None = None
-    """Requests. One that is sent again, since the server was busy, counts once."""
+    """Requests. One that is sent again over HTTP, since the server was busy, is one more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,6 +272,19 @@ class Meter:
                     self.refuse(LimitReached("requests", self.limits.requests, self.spent.requests + self._under_way))
             self._under_way += 1
 
+    def begin_again(self) -> None:
+        """Take note that a request that is under way is about to be sent again: what was sent before counts by itself.
+
+        Raises:
+            LimitReached: If a limit is used up.
+        """
+        with self._lock:
+            self.spent.requests += 1
+            if not self.is_over:
+                self.refuse_if_used_up()
+                if self.limits.requests is not None and self.spent.requests + self._under_way > self.limits.requests:
+                    self.refuse(LimitReached("requests", self.limits.requests, self.spent.requests))
+
     def end(self) -> None:
         """Take note that a request is over, or that it turned out to be others' requests."""
         with self._lock:
@@ -330,23 +343,33 @@ class RolloutMeter(Meter):
         self.requests_are_turns = False
         """Whether each request is a turn: in a rollout that its author wrote, where nobody else sees the turns."""
         self._cached_tokens = 0.0
-        self._cached_requests = 0
+        self._answers = 0
+        """Of requests, each once however often it was sent; cached and failed ones too."""
 
     @property
     def tokens(self) -> float:
         """Tokens that count against the limit: those of cached answers too, so that a run is the same with a cache as without."""
         return self.spent.tokens + self._cached_tokens
 
+    def count_failure(self) -> None:
+        """Count a request that failed (see `Meter.count_failure`)."""
+        self._answers += 1
+        super().count_failure()
+
+    def count(self, model: str, usage: Any) -> None:
+        """Count one answer, before it is used (see `Meter.count`)."""
+        self._answers += 1
+        super().count(model, usage)
+
     def count_cached(self, usage: Any) -> None:
         """Count the tokens of an answer that came out of a cache."""
-        self._cached_requests += 1
+        self._answers += 1
         self._cached_tokens += sum(_tokens_of(usage) or ())
 
     def find_used_up(self) -> LimitReached | None:
         """Return the first limit that is used up, as the error that says so; None where none is."""
-        requests = self.spent.requests + self._cached_requests
-        if self.requests_are_turns and self.turns is not None and requests >= self.turns:
-            return LimitReached("turns", self.turns, requests)
+        if self.requests_are_turns and self.turns is not None and self._answers >= self.turns:
+            return LimitReached("turns", self.turns, self._answers)
         return super().find_used_up()
 
     def find_used_up_after(self, num_turns: int) -> LimitReached | None:

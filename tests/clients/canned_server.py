@@ -59,6 +59,8 @@ class CannedServer:
     def __init__(self, *answers: Any) -> None:
         self.answers: list[Any] = list(answers) or [COMPLETION]
         self.routes: dict[str, Any] = {}
+        self.num_requests = 0
+        """Of all kinds, lists of models too."""
         self.bodies: list[Any] = []
         self.paths: list[str] = []
         self.headers: list[Mapping[str, str]] = []
@@ -75,6 +77,7 @@ class CannedServer:
         return self.bodies[-1]
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.num_requests += 1
         answer = self.routes.get(request.path)
         if request.path == "/v1/models":
             return web.json_response(answer, status=404 if answer is None else 200)

@@ -8,7 +8,9 @@ from typing import Any
 import anthropic
 import openai
 
+from tests.clients.canned_server import completion
 from tests.clients.providers.test_renderer import Client as ByteRendererClient
+from tests.clients.providers.test_renderer import completion as generated
 from vfgym.clients import Client, ClientConfig, client_class, resolve_client
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 
@@ -34,6 +36,35 @@ KINDS = (
 
 GIVEN = ("AsyncOpenAI", "AsyncAnthropic", "Anthropic")
 """SDK clients that are given as they are."""
+
+
+CHAT_USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+USAGE = {"input_tokens": 7, "output_tokens": 3}
+
+
+def answers_by_route(usage: Any = None) -> dict[str, Any]:
+    """Return a good answer of each API, by its route. `usage` replaces some of what it tells of tokens, in either spelling."""
+    chat = {**CHAT_USAGE, **(usage or {})}
+    other = {**USAGE, **(usage or {})}
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+    return {
+        "/v1/chat/completions": completion(usage=chat),
+        "/v1/chat/completions/tokens": completion(usage=chat),
+        "/v1/completions": {
+            **completion(usage=chat),
+            "object": "text_completion",
+            "choices": [{"index": 0, "text": "Oslo.", "finish_reason": "stop"}],
+        },
+        "/v1/responses": {
+            **{"id": "resp_1", "object": "response", "created_at": 5, "model": "served-model", "status": "completed", "usage": other},
+            "output": [{**said, "content": [{"type": "output_text", "text": "Oslo.", "annotations": []}]}],
+        },
+        "/v1/messages": {
+            **{"id": "msg_1", "type": "message", "role": "assistant", "model": "served-model", "stop_reason": "end_turn", "usage": other},
+            "content": [{"type": "text", "text": "Oslo."}],
+        },
+        "/inference/v1/generate": generated("Oslo."),
+    }
 
 
 def client_of(kind: str, url: str, **fields: Any) -> Client:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
@@ -33,6 +34,8 @@ class _Request:
     """A request that is under way. A client that asks another one has that one's requests inside its own: those count instead."""
 
     has_inner: bool = False
+    is_sent: bool = False
+    """Whether it was sent over HTTP: what is sent after that counts by itself."""
     meters: list[Meter] = field(default_factory=list)
     """Those that hold a place for it."""
 
@@ -44,6 +47,57 @@ class _Request:
 
 _request: ContextVar[_Request | None] = ContextVar("request", default=None)
 _request_keys: ContextVar[RequestKeys | None] = ContextVar("request_keys", default=None)
+
+
+class SendingRefused(BaseException):
+    """A limit is used up before something is sent.
+
+    It is not an `Exception`: SDKs would take it for a broken connection, and send again.
+    """
+
+    def __init__(self, error: LimitReached) -> None:
+        """Take the error that the request ends with."""
+        super().__init__(error)
+        self.error = error
+
+
+def note_sending() -> None:
+    """Take note that something is about to be sent over HTTP: a request, again after a failure too, or where it is redirected to.
+
+    The first one is the request that was let begin; each that follows is one more, and is refused where a limit is used up.
+
+    Raises:
+        SendingRefused: If one is.
+    """
+    request = _request.get()
+    if request is None or not request.meters:
+        return
+    if not request.is_sent:
+        request.is_sent = True
+        return
+    refusals = []
+    for meter in request.meters:
+        try:
+            meter.begin_again()
+        except LimitReached as error:
+            refusals.append(error)
+    if refusals:
+        raise SendingRefused(refusals[0])
+
+
+async def count_sending(request: Any) -> None:
+    """Count what a client of httpx sends (a hook of its requests)."""
+    note_sending()
+
+
+def count_sendings_of(sdk_client: Any) -> None:
+    """Let what an asynchronous client of an SDK sends count, by the hooks of the HTTP client that it has."""
+    http_client = getattr(sdk_client, "_client", None)
+    hooks = getattr(http_client, "event_hooks", None)
+    if isinstance(hooks, dict) and inspect.iscoroutinefunction(getattr(http_client, "send", None)):
+        before = hooks.get("request", [])
+        if count_sending not in before:
+            http_client.event_hooks = {**hooks, "request": [*before, count_sending]}  # type: ignore[union-attr]
 
 
 @contextlib.contextmanager
@@ -157,6 +211,8 @@ async def _ask_counting_failure(own: Ask, request: _Request) -> Response:
         return await own()
     except LimitReached:
         raise
+    except SendingRefused as refused:
+        raise refused.error from None
     except Exception:
         for meter in () if request.has_inner else request.meters:
             meter.count_failure()

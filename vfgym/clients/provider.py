@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from vfgym.calls import maybe_await
+from vfgym.clients.asking import count_sendings_of
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
 from vfgym.clients.faults import describe_key, is_authentication_error, is_outage, is_overlong_prompt, is_unknown_model
@@ -57,6 +58,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         self._sdk_client: ClientT | None = None if is_config else cast(ClientT, client_or_config)
         if self._sdk_client is not None:
             learn_secrets_of(self._sdk_client)
+            count_sendings_of(self._sdk_client)
         self._connections: Connections | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -91,6 +93,7 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
                     " again, or of a ClientConfig whose api_key_var names the environment variable of the key"
                 )
             self._sdk_client = self.setup_client(cast(ClientConfig, self.config))
+            count_sendings_of(self._sdk_client)
         return self._sdk_client
 
     @property

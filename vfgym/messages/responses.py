@@ -242,7 +242,7 @@ _MOST_TOKENS = 2**53
 
 def is_token_count(value: Any) -> bool:
     """Say whether a value is a number of tokens: an integer (of NumPy, too) from 0 below 2**53."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < _MOST_TOKENS
 
 
 def _token_count(name: str, value: Any) -> int:

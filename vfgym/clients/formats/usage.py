@@ -28,7 +28,7 @@ def warn_of_unusable(where: str, model: str, field: str, value: Any) -> None:
         value: What it is said to be.
     """
     logger.warning(
-        "%s tells %s = %s of an answer of %s, which is no number of tokens (an integer from 0 to %s): such answers count as if it told none",
+        "%s tells %s = %s of an answer of %s, and tokens are integers from 0 to %s: such answers count as if it told none",
         where,
         field,
         excerpt(value, 60),

@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from vfgym.aio.threads import on_thread
+from vfgym.clients.asking import note_sending
 from vfgym.clients.config import EndpointClientConfig
 from vfgym.clients.http.retries import repeats
 from vfgym.clients.http.transport import DECODED, Connections, Pool, body_of
+from vfgym.limits import meters_in_force
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict
@@ -123,12 +125,20 @@ async def _exchange(
     if not may_keep:
         headers = headers.copy()
         headers["Connection"] = "close"
-    options = {} if timeout is None else {"timeout": _client_timeout(pool, timeout)}
+    options: dict[str, Any] = {} if timeout is None else {"timeout": _client_timeout(pool, timeout)}
+    if meters_in_force():
+        options["middlewares"] = (_count_sending,)
     try:
         async with pool.session.post(url, data=body, headers=headers, **options) as response:
             return response.status, response.headers, await body_of(response, config)
     finally:
         pool.leave()
+
+
+async def _count_sending(request: Any, send: Any) -> Any:
+    """Count what is sent: aiohttp asks here before each request, and before each that a redirect makes of it."""
+    note_sending()
+    return await send(request)
 
 
 def _client_timeout(pool: Pool, timeout: Any) -> Any:

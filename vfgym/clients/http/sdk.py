@@ -9,6 +9,7 @@ import aiohttp
 import httpx2
 from yarl import URL
 
+from vfgym.clients.asking import note_sending
 from vfgym.clients.config import EndpointClientConfig
 from vfgym.clients.http.retries import repeats, too_long_a_pause
 from vfgym.clients.http.transport import DECODED, Connections, Pool, blocks_of, body_of
@@ -81,6 +82,8 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         max_retries = self.connections.config.max_retries if can_be_repeated else 0
         retries = 0
         while True:
+            if retries:  # what httpx itself sends is counted by its hook
+                note_sending()
             try:
                 response = await self._send(request, body)
             except httpx2.TransportError:

@@ -203,11 +203,11 @@ _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_token
 
 
 def _usage(usage: Any, tell: TellUnusable) -> Usage | None:
-    if not isinstance(usage, Mapping) or usage.get("input_tokens") is None:
+    if not isinstance(usage, Mapping) or usage.get("input_tokens") is None or usage.get("output_tokens") is None:
         return None
     details = usage.get("output_tokens_details")
     thinking = details.get("thinking_tokens") if isinstance(details, Mapping) else None
     if not are_counts({**{name: usage.get(name) for name in (*_INPUT, "output_tokens")}, "thinking_tokens": thinking}, tell):
         return None
-    prompt, completion = sum(usage.get(name) or 0 for name in _INPUT), usage.get("output_tokens") or 0
+    prompt, completion = sum(usage.get(name) or 0 for name in _INPUT), usage["output_tokens"]
     return Usage(prompt, thinking or 0, completion, prompt + completion)
