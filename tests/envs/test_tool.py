@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from vfgym import Rubric, State, StatefulToolEnv, ToolEnv, ToolMessage
+from vfgym import Rubric, SingleTurnEnv, State, StatefulToolEnv, ToolEnv, ToolMessage
+from vfgym.envs.tool import ToolMonitorRubric
 from vfgym.errors import ConfigurationError, InfraError, ResetNeeded, ToolCallError, ToolError, ToolParseError
 from vfgym.messages import AssistantMessage, Message, ToolCall
 
@@ -418,6 +419,30 @@ def test_two_tools_of_one_name_are_refused() -> None:
         env.add_tool(add)
     with pytest.raises(ConfigurationError, match="not a tool of this environment; it has add"):
         env.remove_tool(say)
+
+
+def total_tool() -> str:
+    """Is named like the metric of all tools."""
+    return "done"
+
+
+def test_no_tool_has_the_metric_of_all_tools() -> None:
+    with pytest.raises(ConfigurationError, match="a tool cannot be named 'total_tool': total_tool_calls counts the calls of all tools"):
+        ToolEnv(tools=[add, total_tool], dataset=ROWS)
+    env = ToolEnv(tools=[add], dataset=ROWS)
+    with pytest.raises(ConfigurationError, match="'total_tool'"):
+        env.add_tool(total_tool)
+    assert (list(env.tool_map), [tool.name for tool in env.tool_defs]) == (["add"], ["add"])
+
+
+def test_where_a_server_has_such_a_tool_the_metric_is_of_all_tools() -> None:
+    rubric = ToolMonitorRubric(["total_tool", "add"])
+    assert rubric.metric_names == ["total_tool_calls", "add_calls"]
+    env = SingleTurnEnv(ROWS, rubric=rubric)
+    env.reset(seed=0)
+    env.step(calling(call("add", {}), call("add", {}), call("total_tool", {})))
+    assert env.state is not None
+    assert (env.state["metrics"]["total_tool_calls"], env.state["metrics"]["add_calls"]) == (3.0, 2.0)
 
 
 def test_a_row_may_bring_its_own_tools() -> None:

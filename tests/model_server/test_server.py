@@ -731,7 +731,11 @@ async def test_bad_bodies_are_explained_in_the_providers_shape(
         ({"messages": [{"role": "text", "content": "x"}]}, "'text'"),
         ({"messages": [*HELLO, {"role": "tool", "tool_call_id": "x", "content": ""}]}, "answers the tool call 'x'"),
         ({"messages": [*HELLO, AssistantMessage(tool_calls=CALLS), UserMessage("?")]}, "c1, c2"),
-        ({"n": 0}, "n must be an integer from 1"),
+        ({"n": 0}, "n must be an integer from 1 to 128, got 0"),
+        ({"n": 129}, "n must be an integer from 1 to 128, got 129"),
+        ({"n": 10**9}, "n must be an integer from 1 to 128"),
+        ({"n": 10**400}, "n must be an integer from 1 to 128"),
+        ({"top_logprobs": 10**9}, "top_logprobs must be an integer from 0 to 20"),
         ({"max_tokens": "many"}, "max_tokens must be an integer"),
         ({"stop": 3}, "stop must be"),
         ({"tools": [{"type": "magic"}]}, "a tool is"),
@@ -746,6 +750,25 @@ async def test_bad_fields_are_explained(server: ModelServer, change: dict[str, A
     status, answer = await post(server, "/v1/chat/completions", {**BODIES["/v1/chat/completions"], **change})
     assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
     assert problem in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"n": 10**9}, "n must be an integer from 1 to 128"),
+        ({"n": 10**9, "best_of": 10**9}, "n must be an integer from 1 to 128"),
+        ({"logprobs": 10**9}, "logprobs must be an integer from 0 to 20"),
+        ({"prompt": ["a"] * 17, "n": 128}, "a request may have 2048 answers, got 17 prompts with n = 128"),
+        ({"prompt": ["a"] * 2049}, "a request may have 2048 answers, got 2049 prompts with n = 1"),
+    ],
+)
+async def test_a_request_asks_for_so_many_answers_at_most(server: ModelServer, change: dict[str, Any], problem: str) -> None:
+    status, answer = await post(server, "/v1/completions", {**BODIES["/v1/completions"], **change})
+    assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
+    assert problem in answer["error"]["message"]
+    most = {"prompt": ["a"] * 16, "n": 128, "logprobs": 20}
+    status, answer = await post(server, "/v1/completions", {**BODIES["/v1/completions"], **most})
+    assert (status, len(answer["choices"])) == (200, 2048)
 
 
 async def test_wrong_paths_and_methods_are_explained(server: ModelServer) -> None:

@@ -26,8 +26,12 @@ def error_text(error: Exception) -> str:
     return f"{error}"
 
 
+ALL_CALLS = "total_tool_calls"
+"""The metric that counts the calls of all tools."""
+
+
 class ToolMonitorRubric(Rubric):
-    """Measures the calls that the model made: ``total_tool_calls``, and ``<tool>_calls`` for each tool."""
+    """Measures the calls that the model made: ``total_tool_calls``, and ``<tool>_calls`` for each tool but one named ``total_tool``."""
 
     def __init__(self, tool_names: Sequence[str] = ()) -> None:
         """Count the calls of these tools."""
@@ -37,14 +41,19 @@ class ToolMonitorRubric(Rubric):
     @property
     def metric_names(self) -> list[str]:
         """``total_tool_calls``, then one name for each tool."""
-        return ["total_tool_calls", *(f"{name}_calls" for name in self.tool_names)]
+        return list(dict.fromkeys([ALL_CALLS, *map(_metric_of, self.tool_names)]))
 
     def scoring_steps(self, state: State) -> Steps[Score]:
         """Count the calls of one episode, all in one pass."""
         counts = Counter(call.name for message in state["completion"] or [] for call in message.get("tool_calls") or [])
-        metrics = {f"{name}_calls": float(counts[name]) for name in self.tool_names}
-        return Score(0.0, {"total_tool_calls": float(counts.total()), **metrics})
+        metrics = {ALL_CALLS: 0.0} | {_metric_of(name): float(counts[name]) for name in self.tool_names}
+        metrics[ALL_CALLS] = float(counts.total())  # a server's tool may be named total_tool
+        return Score(0.0, metrics)
         yield  # makes this a generator, as the rubrics around it expect
+
+
+def _metric_of(tool_name: str) -> str:
+    return f"{tool_name}_calls"
 
 
 class ToolEnv(MultiTurnEnv):
@@ -110,13 +119,16 @@ class ToolEnv(MultiTurnEnv):
         """Add a tool, for every episode that starts from now on.
 
         Raises:
-            ConfigurationError: If there is one of that name already, or no schema can be made of its signature.
+            ConfigurationError: If there is one of that name already, it would have the metric of all tools, or no schema can be made of
+                its signature.
         """
         self._register(tool, ToolFunction(tool))
 
     def _register(self, tool: Callable[..., Any], function: ToolFunction) -> None:
         if function.name in self._tool_functions:
             raise ConfigurationError(f"there is a tool named {function.name!r} already: remove_tool() it first, or rename one")
+        if _metric_of(function.name) == ALL_CALLS:
+            raise ConfigurationError(f"a tool cannot be named {function.name!r}: {ALL_CALLS} counts the calls of all tools. Rename it")
         self.tools.append(tool)
         self.tool_map[function.name] = tool
         self.tool_defs.append(as_tool(function.definition, self.tool_type))

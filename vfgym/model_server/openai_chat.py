@@ -15,6 +15,8 @@ from vfgym.model_server.exchange import ApiName, ModelRequest, RequestRefused
 from vfgym.model_server.generation import Generation, StreamPiece
 from vfgym.model_server.parsed_request import (
     DONE,
+    MOST_CHOICES,
+    MOST_LOGPROBS,
     Api,
     ParsedRequest,
     Toolbox,
@@ -90,7 +92,7 @@ def _make_request(
     prompt_ids: Sequence[int] | None,
     prompt_tokens: int,
 ) -> ParsedRequest:
-    num_choices = read_integer(body, "n", 1) or 1
+    num_choices = read_integer(body, "n", 1, high=MOST_CHOICES) or 1
     choice = parse_tool_choice(_tool_choice(body.get("tool_choice")), offered.tools)
     sampling_args = without(body, *_READ_APART)
     requests = [
@@ -100,7 +102,7 @@ def _make_request(
     limit = read_integer(body, "max_completion_tokens")
     if limit is None:
         limit = read_integer(body, "max_tokens")
-    read_integer(body, "top_logprobs", low=0)
+    read_integer(body, "top_logprobs", low=0, high=MOST_LOGPROBS)
     return ParsedRequest(body, requests, [prompt_tokens] * num_choices, limit, read_stops(body), num_choices, offered.text)
 
 

@@ -11,7 +11,19 @@ from vfgym.messages import Message, TextMessage
 from vfgym.model_server.exchange import ModelRequest, RequestRefused
 from vfgym.model_server.generation import Generation
 from vfgym.model_server.openai_chat import alternatives, token_text, usage_fields
-from vfgym.model_server.parsed_request import DONE, Api, ParsedRequest, event, read_integer, read_model, read_stops, without
+from vfgym.model_server.parsed_request import (
+    DONE,
+    MOST_CHOICES,
+    MOST_LOGPROBS,
+    MOST_PROMPTS,
+    Api,
+    ParsedRequest,
+    event,
+    read_integer,
+    read_model,
+    read_stops,
+    without,
+)
 from vfgym.model_server.tokenizer import count, parse_prompt
 
 
@@ -20,15 +32,19 @@ def _read(body: Mapping[str, Any], headers: Mapping[str, str], number: int) -> P
     for name in ("echo", "suffix"):
         if body.get(name):
             raise RequestRefused(400, f"{name!r} is not supported by this server", param=name)
-    num_choices = read_integer(body, "n", 1) or 1
+    num_choices = read_integer(body, "n", 1, high=MOST_CHOICES) or 1
     best_of = read_integer(body, "best_of")
     if best_of not in (None, num_choices):
         raise RequestRefused(400, f"'best_of' other than n is not supported by this server, got {best_of}", param="best_of")
-    read_integer(body, "logprobs", low=0)
+    read_integer(body, "logprobs", low=0, high=MOST_LOGPROBS)
     sampling_args = without(body, "model", "prompt", "stream", "stream_options")
     requests: list[ModelRequest] = []
     prompt_tokens: list[int] = []
-    for messages, ids in _prompts(body.get("prompt")):
+    prompts = _prompts(body.get("prompt"))
+    if len(prompts) * num_choices > MOST_PROMPTS:
+        problem = f"a request may have {MOST_PROMPTS} answers, got {len(prompts)} prompts with n = {num_choices}"
+        raise RequestRefused(400, problem, param="prompt")
+    for messages, ids in prompts:
         num_tokens = count([message["content"] for message in messages]) if ids is None else len(ids)
         for _ in range(num_choices):
             requests.append(ModelRequest("completions", number, model, messages, [], "none", sampling_args, headers, len(requests), ids))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -200,17 +201,26 @@ def parse_tool_choice(choice: str, tools: Sequence[Tool]) -> str:
     return choice
 
 
-def read_integer(body: Mapping[str, Any], name: str, default: int | None = None, *, low: int = 1) -> int | None:
+MOST_CHOICES = 128
+"""Answers to each prompt that a request may ask for, as at OpenAI."""
+MOST_PROMPTS = 2048
+"""Answers to all prompts of a request together: as many as OpenAI takes prompts."""
+MOST_LOGPROBS = 20
+"""Alternatives to each token that a request may ask for, as at OpenAI."""
+
+
+def read_integer(body: Mapping[str, Any], name: str, default: int | None = None, *, low: int = 1, high: float = math.inf) -> int | None:
     """Return a whole number of a body, or the default where it is absent or null.
 
     Raises:
-        RequestRefused: If it is something else, or below `low`.
+        RequestRefused: If it is something else, below `low` or above `high`.
     """
     value = body.get(name)
     if value is None:
         return default
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise RequestRefused(400, f"{name} must be an integer from {low}, got {value!r}", param=name)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        allowed = f"from {low}" if high == math.inf else f"from {low} to {high}"
+        raise RequestRefused(400, f"{name} must be an integer {allowed}, got {value!r:.40}", param=name)
     return value
 
 
