@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import resource
 import signal
 import tempfile
@@ -14,9 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import vfgym
 from vfgym import Rubric, SingleTurnEnv, State, evaluate
+from vfgym.errors import ConfigurationError
 from vfgym.messages import ToolCall
-from vfgym.results import ErrorInfo, ResultsError, ResultsWriter, RolloutOutput, Run, load_results, rollout_output, summarize
+from vfgym.results import ErrorInfo, ResultsError, ResultsWriter, RolloutOutput, Run, compare, load_results, rollout_output, summarize
+from vfgym.results.export import export
+from vfgym.runs.rescoring import score
+from vfgym.view.page import build_page
 
 METADATA = {"env_id": "e", "path_to_save": Path("x"), "date": "2026-01-01"}
 
@@ -264,3 +270,103 @@ def test_metadata_that_are_no_object_are_an_error(tmp_path: Path, text: str) -> 
     (tmp_path / "metadata.json").write_text(text)
     with pytest.raises(ResultsError, match="cannot read results"):
         load_results(tmp_path)
+
+
+# What is no row, and no file
+
+GOOD = {"example_id": 0, "prompt": [], "completion": [{"role": "assistant", "content": "4"}], "reward": 1.0, "answer": "4"}
+
+NOT_ROWS: list[tuple[Any, str]] = [
+    ([], "it must be a JSON object, got list"),
+    (5, "it must be a JSON object, got int"),
+    ({**GOOD, "completion": 5}, "its completion must be a list of messages, got 5"),
+    ({**GOOD, "prompt": {"role": "user"}}, "its prompt must be a list of messages, got {'role': 'user'}"),
+    ({**GOOD, "completion": [None]}, "its completion must be a list of messages, each an object; got None"),
+    ({**GOOD, "completion": ["a\nb"]}, "each an object; got 'a"),
+    ({**GOOD, "completion": [{"role": "assistant", "tool_calls": 5}]}, "has a message whose tool_calls are not a list of calls: 5"),
+    ({**GOOD, "metrics": []}, "its metrics must be an object, got []"),
+    ({**GOOD, "timing": 5}, "its timing must be an object, got 5"),
+    ({**GOOD, "rollout": "1"}, "its rollout must be an integer, got '1'"),
+    ({**GOOD, "rollout": True}, "its rollout must be an integer, got True"),
+    ({**GOOD, "fingerprint": [5]}, "its fingerprint must be text, got [5]"),
+    ({**GOOD, "error": {}}, "its error must be text, or an object with the text `error`, got {}"),
+    ({**GOOD, "error": 5}, "its error must be text"),
+    ({**GOOD, "ending": "over"}, "its ending must be one of terminated, truncated, cut"),
+    ({**GOOD, "token_usage": {"input_tokens": "7"}}, "its token_usage must be an object of numbers"),
+    ({**GOOD, "spent": {"requests": 1}}, "its spent must be an object with the numbers requests"),
+    ({**GOOD, "human": {"hints": None}}, "its human must be an object of numbers"),
+    ({**GOOD, "tool_defs": [{"role": "x"}]}, "its tool_defs must be a list of tools, each with a name"),
+    ({**GOOD, "metrics_errors": 5}, "its metrics_errors must be an object of texts, got 5"),
+    ({**GOOD, "trajectory": [{}]}, "its trajectory must be a list of steps, each with prompt and completion, got [{}]"),
+    (
+        {**GOOD, "trajectory": [{"prompt": [], "completion": 5}]},
+        "step 0 of its trajectory: the completion must be a list of messages, got 5",
+    ),
+    ({**GOOD, "trajectory": [{"prompt": [], "completion": [], "extras": 5}]}, "step 0 of its trajectory: extras must be an object, got 5"),
+]
+
+READING: dict[str, Any] = {
+    "load": load_results,
+    "compare": lambda run: compare(run, run),
+    "view": lambda run: build_page(run),
+    "score": lambda run: score(run, vfgym.Rubric(lambda completion: 1.0)),
+    "csv": lambda run: export(run, to="csv", path=run / "out.csv"),
+    "sft": lambda run: export(run, to="sft", path=run / "out.jsonl"),
+    "resume": lambda run: vfgym.evaluate(
+        vfgym.SingleTurnEnv([{"question": "?"}]), lambda *_: "4", results_path=run, resume=True, progress=False
+    ),
+}
+"""Who reads a run."""
+
+
+def metadata_of_a_run(path: Path) -> None:
+    env = vfgym.SingleTurnEnv([{"question": "?"}])
+    vfgym.evaluate(env, lambda observation, info: "4", results_path=path, progress=False)
+
+
+@pytest.mark.parametrize("place", [1, 2, 3], ids=["first", "in between", "last"])
+@pytest.mark.parametrize(("row", "problem"), NOT_ROWS, ids=[problem for _, problem in NOT_ROWS])
+def test_a_row_of_another_kind_is_one_line_that_names_its_place(row: Any, problem: str, place: int, tmp_path: Path) -> None:
+    rows = [{**GOOD, "example_id": number} for number in range(2)]
+    rows.insert(place - 1, row)
+    with pytest.raises(ResultsError) as caught:
+        read(tmp_path, *rows)
+    assert str(caught.value).startswith(f"line {place} of {tmp_path / 'results.jsonl'} is not a rollout: ")
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("who", READING)
+@pytest.mark.parametrize("row", [[], {**GOOD, "completion": 5}])
+def test_whoever_reads_a_run_says_so(who: str, row: Any, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    metadata_of_a_run(run)
+    (run / "results.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(ResultsError, match=r"line 1 of .*results\.jsonl is not a rollout: it"):
+        READING[who](run)
+
+
+@pytest.mark.parametrize("who", READING)
+@pytest.mark.parametrize("name", ["results.jsonl", "metadata.json"])
+def test_a_pipe_is_not_waited_for(who: str, name: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    metadata_of_a_run(run)
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    with pytest.raises(ResultsError, match=f"{name} is not a plain file"):
+        READING[who](run)
+
+
+def test_a_run_is_not_written_to_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "results.jsonl")
+    with pytest.raises(ResultsError, match=r"results\.jsonl is not a plain file"):
+        metadata_of_a_run(tmp_path)
+
+
+def test_rows_of_other_writers_may_be_without_what_is_not_known(tmp_path: Path) -> None:
+    metadata_of_a_run(tmp_path / "run")
+    (tmp_path / "run" / "results.jsonl").write_text(json.dumps({"example_id": 0, "reward": 1.0}) + "\n")
+    assert READING["score"](tmp_path / "run")["metadata"]["avg_reward"] == 1.0
+    assert READING["csv"](tmp_path / "run")["rows"] == 1
+    with pytest.raises(ConfigurationError, match="no rollout"):
+        READING["sft"](tmp_path / "run")

@@ -630,8 +630,7 @@ MALFORMED: list[dict[str, Any]] = [
     {"prompt": [{"role": "user", "content": "fine"}], "completion": [{"role": "narrator", "content": "x"}]},
     {"prompt": [{"content": "no role"}], "completion": []},
     {"prompt": [{"role": "user", "content": "fine"}], "completion": [{"role": "tool", "content": "to what?"}]},
-    {"prompt": [{"role": "user", "content": "fine"}], "completion": [None]},
-    {"prompt": [{"role": "user", "content": 4}], "completion": ["text"]},
+    {"prompt": [{"role": "user", "content": 4}], "completion": []},
     {
         "prompt": [{"role": "user", "content": "fine"}],
         "completion": [{"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": 4}}]}],

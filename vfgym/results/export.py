@@ -156,7 +156,8 @@ _WRITERS: Mapping[str, Callable[[Path, Sequence[Mapping[str, Any]]], None]] = {
 
 
 def _has_conversation(row: Mapping[str, Any]) -> bool:
-    return not is_failed(row) and isinstance(row["prompt"], list) and isinstance(row["completion"], list) and bool(row["completion"])
+    prompt, completion = row.get("prompt"), row.get("completion")
+    return not is_failed(row) and isinstance(prompt, list) and isinstance(completion, list) and bool(completion)
 
 
 def _conversations(rows: Sequence[Mapping[str, Any]], threshold: float | None) -> Iterator[_Example]:

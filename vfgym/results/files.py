@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+import stat
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -132,6 +133,24 @@ def lock_directory(path: Path) -> int | None:
     return descriptor
 
 
+def open_plain(file: Path) -> BinaryIO:
+    """Open a file to read it, if it is one: to open a pipe waits for somebody who writes to it.
+
+    Raises:
+        ResultsError: If it is a pipe, a socket or a device.
+        OSError: If it cannot be opened.
+    """
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_plain(file)
+    return open(descriptor, "rb")
+
+
+def _not_plain(file: Path) -> ResultsError:
+    return ResultsError(f"{file} is not a plain file: it is a directory, a pipe or a device, and holds no results")
+
+
 class ResultsWriter:
     """Writes one run's results into a directory."""
 
@@ -177,6 +196,8 @@ class ResultsWriter:
                     _add(self.path / UNMATCHED, earlier.find_unmatched_lines())
                     _replace(file, earlier.lines())
                 self._pieces = earlier.pieces()
+            if file.is_fifo():  # which is opened when somebody reads from it
+                raise _not_plain(file)
             # Unbuffered: a row is one write call, and is with the system when that returns.
             rows: io.RawIOBase = open(file, "ab", buffering=0)  # noqa: SIM115 (held open for the whole run)
         self._end = rows.tell()

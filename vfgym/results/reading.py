@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from vfgym.messages import Message, MessageTypes, ResponseMessage, as_messages, as_tool_call
-from vfgym.results.files import METADATA, ROWS, ResultsError
+from vfgym.output.terminal import one_line
+from vfgym.results.files import METADATA, ROWS, ResultsError, open_plain
 from vfgym.results.metadata import GenerateOutputs
 from vfgym.results.outputs import RunOutputs
 from vfgym.results.plain_json import read_number
+from vfgym.results.row_kinds import check_kinds
 from vfgym.results.rows import STANDARD_KEYS, ErrorInfo, RolloutOutput, row_order
 from vfgym.results.statistics import with_statistics
 from vfgym.results.trajectory import KeptStep, decode_steps
@@ -79,7 +81,8 @@ def read_metadata(path: Path) -> dict[str, Any]:
         ResultsError: If there is none, or it is not a JSON object.
     """
     try:
-        metadata = json.loads((path / METADATA).read_bytes())
+        with open_plain(path / METADATA) as file:
+            metadata = json.loads(file.read())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ResultsError(f"cannot read results from {path}: it is not the directory of a run, which has a {METADATA}") from error
     except (OSError, ValueError, RecursionError) as error:
@@ -102,18 +105,23 @@ def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
     is_whole = True
     end = 0
     try:
-        with (path / ROWS).open("rb") as file:
+        with open_plain(path / ROWS) as file:
             for number, line in enumerate(file, start=1):
                 if broken is not None:
-                    raise ResultsError(f"line {broken[0]} of {path / ROWS} is not a rollout: {broken[1]}") from broken[1]
+                    raise _no_rollout(path, broken[0], str(broken[1])) from broken[1]
                 start, end = end, end + len(line)
                 is_whole = line.endswith(b"\n")
                 try:
-                    lines.append(ResultLine(_row(json.loads(line), not_metrics), start, end))
-                except RecursionError as error:  # not what a killed run leaves: such a line is never left out
-                    raise ResultsError(f"line {number} of {path / ROWS} is not a rollout: it is nested too deep to be read") from error
-                except _MALFORMED as error:
+                    data = json.loads(line)
+                except RecursionError as error:
+                    raise _no_rollout(path, number, "it is nested too deep to be read") from error
+                except ValueError as error:
                     broken = number, error
+                    continue
+                try:  # what is whole JSON was not cut off, so such a line is never left out
+                    lines.append(ResultLine(_row(data, not_metrics), start, end))
+                except _MALFORMED as error:
+                    raise _no_rollout(path, number, str(error)) from error
             identity = os.fstat(file.fileno()).st_ino, end
     except ResultsError:
         raise
@@ -128,6 +136,10 @@ def report_cut(path: Path, file: RowsFile) -> None:
         logger.warning("the last line of %s is not whole and is left out: the run was stopped while writing it", path / ROWS)
 
 
+def _no_rollout(path: Path, number: int, why: str) -> ResultsError:
+    return ResultsError(f"line {number} of {path / ROWS} is not a rollout: {one_line(why)}")
+
+
 def _cannot_read(path: Path, error: Exception) -> ResultsError:
     return ResultsError(f"cannot read results from {path}: {error}")
 
@@ -138,9 +150,12 @@ def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
     Raises:
         ValueError, TypeError, KeyError, AttributeError: If it is none.
     """
+    if not isinstance(data, dict):
+        raise ValueError(f"it must be a JSON object, got {type(data).__name__}")
     row = RolloutOutput(data)
     if type(row.get("example_id")) is not int:
         raise ValueError(f"it needs an integer example_id, got {row.get('example_id')!r}")
+    check_kinds(row)
     row["reward"] = _number("reward", row.get("reward", 0.0))
     if "return" in row:
         row["return"] = _number("return", row["return"])
@@ -182,10 +197,12 @@ def _number(name: str, value: Any) -> float:
 
 def _error(row: Mapping[str, Any]) -> ErrorInfo | None:
     error = row.get("error")
-    if error is None or isinstance(error, dict):
-        return None if error is None else ErrorInfo(error)
-    text = str(error)
-    return ErrorInfo(error=text, error_chain_repr=row.get("error_chain") or text, error_chain_str=row.get("long_error_chain") or text)
+    if error is None:
+        return None
+    known = error if isinstance(error, dict) else {"error": error}
+    text = known["error"]
+    chain = {"error_chain_repr": row.get("error_chain") or text, "error_chain_str": row.get("long_error_chain") or text}
+    return ErrorInfo({**chain, **known})
 
 
 def _read_tool_calls(messages: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import operator
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
 from vfgym.output.redaction import redact_data
 from vfgym.results.counting import counted_reward
-from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory, read_span
+from vfgym.results.files import METADATA, ROWS, UNMATCHED, Piece, ResultsError, is_in_use, not_a_directory, open_plain, read_span
 from vfgym.results.metadata import Run, package_versions
 from vfgym.results.plain_json import json_text
 from vfgym.results.reading import ResultLine, RowsFile, read_metadata, read_rows, report_cut, take_messages
@@ -199,7 +200,8 @@ class EarlierRun:
 def has_rows(path: Path) -> bool:
     """Say whether a directory holds rows of a run."""
     try:
-        return (path / ROWS).stat().st_size > 0
+        with open_plain(path / ROWS) as file:
+            return os.fstat(file.fileno()).st_size > 0
     except FileNotFoundError:
         return False
     except NotADirectoryError as error:
@@ -426,5 +428,5 @@ def _num_rows(path: Path) -> int:
     """Return how many whole lines a run has written, without reading what they say."""
     if not has_rows(path):
         return 0
-    with (path / ROWS).open("rb") as file:
+    with open_plain(path / ROWS) as file:
         return sum(line.endswith(b"\n") for line in file)

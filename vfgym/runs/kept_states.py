@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 import vfgym.errors
-from vfgym.errors import Error
+from vfgym.errors import ConfigurationError, Error
 from vfgym.messages import MESSAGE_TYPES, Message, Response
 from vfgym.results import fingerprint_of
 from vfgym.results.reading import take_messages
@@ -164,6 +164,10 @@ class KeptState(_Incomplete, State):
             self.lost.note(self.lost.first)
 
 
+_UNKNOWN: dict[str, Any] = {"prompt": [], "completion": [], "is_completed": False, "is_truncated": False, "stop_condition": None}
+"""What rows of other writers may be without."""
+
+
 def kept_state(row: Mapping[str, Any], metadata: Mapping[str, Any], kept_metrics: Mapping[str, float]) -> KeptState:
     """Return the state of a row's episode, played and not scored.
 
@@ -173,11 +177,12 @@ def kept_state(row: Mapping[str, Any], metadata: Mapping[str, Any], kept_metrics
         kept_metrics: What the row says of the library's own metrics.
 
     Raises:
-        ValueError: If its messages are malformed.
+        ConfigurationError: If its messages are malformed.
     """
-    row = RolloutOutput(row)
+    row = RolloutOutput({**_UNKNOWN, **row})
     if not take_messages(row, MESSAGE_TYPES):
-        raise ValueError("its messages are malformed")
+        name = f"rollout {row.get('rollout') or 0} of example {row['example_id']}"
+        raise ConfigurationError(f"{name} cannot be scored again: its messages are malformed")
     lost = _Lost()
     task, is_whole = _task(row)
     usage = UsageTracker()
@@ -271,7 +276,7 @@ def _kept_steps(row: Mapping[str, Any], had_advantages: bool) -> list[dict[str, 
     for step in row["trajectory"]:
         response, extras = step.get("response"), dict(step.get("extras") or {})
         extras.pop("reward", None)
-        kept = {**dict(step), "response": Response(**response) if isinstance(response, Mapping) else response, "extras": extras}
+        kept = {**dict(step), "response": _response(response) if isinstance(response, Mapping) else response, "extras": extras}
         if had_advantages:
             kept |= {"reward": None if step["reward"] == row["reward"] else step["reward"], "advantage": None}
         steps.append(kept)
@@ -284,3 +289,11 @@ def _rebuilt_steps(row: Mapping[str, Any], lost: _Lost) -> list[dict[str, Any]] 
     if len(answers) != (row.get("metrics") or {}).get("num_turns", len(answers)):
         return None
     return [PartlyKept(lost, "step", completion=[answer], extras=PartlyKept(lost, 'step["extras"]')) for answer in answers]
+
+
+def _response(fields: Mapping[str, Any]) -> Any:
+    """Return a turn's response; what another writer has there stays as it is."""
+    try:
+        return Response(**fields)
+    except (TypeError, ConfigurationError):
+        return fields

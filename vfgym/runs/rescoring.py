@@ -196,7 +196,7 @@ class _World:
             raise ConfigurationError(f"{where}: {error}") from error
         state = cast(State, seat.state)
         again = json_text(rollout_output(state)["completion"])
-        if difference is not None or again != json_text(row["completion"]):
+        if difference is not None or again != json_text(row.get("completion")):
             raise ConfigurationError(f"{where}: it went another way ({difference or 'other messages came'})")
         return state
 
