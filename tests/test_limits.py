@@ -15,6 +15,8 @@ from tests.models import InOrder, answer
 from vfgym import Client, ClientConfig, Response, UserMessage
 from vfgym.aio.background import wait
 from vfgym.clients import resolve_client
+from vfgym.clients.asking import cached
+from vfgym.clients.cache import ResponseCache, opened
 from vfgym.errors import ConfigurationError, LimitReached, ModelError
 from vfgym.limits import RolloutLimits, SpendingLimits
 from vfgym.messages import Message
@@ -180,6 +182,51 @@ async def test_a_client_that_asks_models_by_other_names_has_to_know_their_prices
     with vfgym.limit(cost=1, prices=PRICES), pytest.raises(ConfigurationError, match="no price for the model dear"):
         await ask(Renaming())
     assert not Renaming.inner.asked
+
+
+class OwnModel(InOrder):
+    """Knows whom it asks."""
+
+    def __init__(self, model: str | None, *given: Any) -> None:
+        super().__init__(*given)
+        self.model = model
+
+    async def get_response(self, prompt: Sequence[Message], model: str | None = None, *args: Any, **kwargs: Any) -> Response:
+        return await super().get_response(prompt, model or self.model or "", *args, **kwargs)
+
+
+class UsualModel(InOrder):
+    async def get_response(self, prompt: Sequence[Message], model: str = "usual", *args: Any, **kwargs: Any) -> Response:
+        return await super().get_response(prompt, model, *args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(lambda *given: OwnModel("own", *given), "own"), (UsualModel, "usual")], ids=["attribute", "signature"]
+)
+async def test_a_client_with_a_model_of_its_own_is_counted_and_priced_by_that(make: Any, name: str, tmp_path: Path) -> None:
+    prices = {name: {"input": 0.0, "output": 1e6}, "given": {"input": 0.0, "output": 2e6}}
+    client = make(*answers(4, tokens=1))
+    with vfgym.limit(cost=100, prices=prices) as meter:
+        await client.get_response([UserMessage("?")])
+        assert (meter.spent.requests, meter.spent.cost) == (1, 1.0)
+        await client.get_response(prompt=[UserMessage("?")], model="given")
+        assert meter.spent.cost == 3.0
+    with vfgym.limit(cost=1, prices=PRICES), pytest.raises(ConfigurationError, match=f"no price for the model {name}"):
+        await client.get_response([UserMessage("?")])
+    with opened(ResponseCache(tmp_path / "answers.sqlite")) as kept:
+        for question in ({}, {"model": name}, {}):
+            with cached(kept):
+                await client.get_response([UserMessage("?")], **question)
+    assert len(client.asked) == 3, "who is asked by default is the same model as who is asked by that name"
+
+
+async def test_a_client_that_names_no_model_is_counted_and_has_no_price() -> None:
+    client = OwnModel(None, *answers(2))
+    with vfgym.limit(tokens=100) as meter:
+        await client.get_response([UserMessage("?")])
+    assert (meter.spent.requests, meter.spent.tokens) == (1, 10)
+    with vfgym.limit(cost=1, prices=PRICES), pytest.raises(ConfigurationError, match=r"no price for the model \(of OwnModel, unnamed\)"):
+        await client.get_response([UserMessage("?")])
 
 
 async def test_a_request_that_fails_is_one_error_whoever_passed_it_on() -> None:

@@ -8,14 +8,18 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
 from tests.models import InOrder, answer
-from vfgym import AssistantMessage, Response, ToolCall, UserMessage
+from vfgym import AssistantMessage, Client, ClientConfig, Response, ToolCall, UserMessage
+from vfgym.clients import resolve_client
 from vfgym.clients.asking import cached
 from vfgym.clients.cache import RequestKeys, ResponseCache, default_cache_path
+from vfgym.clients.resolve import resolve_endpoints
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.messages import ResponseMessage
+from vfgym.model_server import ModelServer
 from vfgym.tools import Tool
 
 PROMPT = [UserMessage("What is 6 times 7?")]
@@ -57,20 +61,70 @@ async def test_the_first_answer_stays(cache: ResponseCache) -> None:
 
 
 def test_keys_differ_in_everything_that_decides_an_answer(cache: ResponseCache) -> None:
+    usual: dict[str, Any] = {"answered_by": "a client http://one/v1", "asked_model": "m", "prompt": PROMPT}
     requests: list[dict[str, Any]] = [
         {},
-        {"model": "other"},
+        {"answered_by": "a client http://two/v1"},
+        {"asked_model": "other"},
         {"prompt": [UserMessage("What is 6 times 8?")]},
         {"prompt": [*PROMPT, AssistantMessage("42")]},
         {"sampling_args": {"temperature": 0.5}},
         {"tools": [TOOL]},
     ]
-    keys = {RequestKeys(cache, 0).next_key(**{"prompt": PROMPT, "model": "m", **request}) for request in requests}
-    keys |= {RequestKeys(cache, 1).next_key(PROMPT, "m")}
+    keys = {RequestKeys(cache, 0).next_key(**{**usual, **request}) for request in requests}
+    keys |= {RequestKeys(cache, 1).next_key(**usual)}
     assert len(keys) == len(requests) + 1
     again = RequestKeys(cache, 0)
-    assert again.next_key(PROMPT, "m", None, None, state={"example_id": 5}) == RequestKeys(cache, 0).next_key(PROMPT, "m", {}, [])
-    assert again.next_key(PROMPT, "m") not in keys, "what a rollout asks twice has two answers"
+    same = {**usual, "sampling_args": {}, "tools": [], "state": {"example_id": 5}}
+    assert again.next_key(**same) == RequestKeys(cache, 0).next_key(**usual)
+    assert again.next_key(**usual) not in keys, "what a rollout asks twice has two answers"
+
+
+@pytest.mark.parametrize("kind", ["openai_chat_completions", "AsyncOpenAI", "wrapped"])
+async def test_what_one_server_said_is_no_answer_of_anothers(kind: str, cache: ResponseCache) -> None:
+    def client_at(server: ModelServer) -> Client:
+        if kind == "AsyncOpenAI":
+            return resolve_client(openai.AsyncOpenAI(api_key="k", base_url=server.openai_url))
+        client = resolve_client(ClientConfig(api_base_url=server.openai_url, api_key="k"))
+        return Passing(client) if kind == "wrapped" else client
+
+    with ModelServer({"m": lambda request: "one"}) as one, ModelServer({"m": lambda request: "two"}) as two:
+        said = []
+        for server in (one, two, one, two):
+            client = client_at(server)
+            with cached(cache):
+                said.append((await client.get_response(PROMPT, "m")).message.content)
+            await client.close()
+        assert said == ["one", "two", "one", "two"]
+        assert (one.num_requests, two.num_requests) == (1, 1)
+    cache.close()
+
+
+class Passing(Client):
+    """Asks another client."""
+
+    def __init__(self, inner: Client) -> None:
+        self.inner = inner
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        return await self.inner.get_response(*args, **kwargs)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+def test_a_key_names_no_secret_and_endpoints_that_take_turns_are_one_server() -> None:
+    def at(*urls: str) -> list[str]:
+        config = ClientConfig(
+            api_base_url=urls[0], api_key="k", endpoint_configs=[{"api_base_url": url} for url in urls] if urls[1:] else []
+        )
+        return [each.answered_by for each in resolve_endpoints(config)]
+
+    (one,) = at("http://ann:swordfish@one/v1/")
+    assert one == at("http://ann:other@one/v1")[0]
+    assert "swordfish" not in one
+    both = at("http://one/v1", "http://two/v1")
+    assert both[0] == both[1] != at("http://one/v1")[0]
 
 
 async def test_an_error_is_not_kept(cache: ResponseCache) -> None:
@@ -115,6 +169,112 @@ def test_the_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: P
         with pytest.raises(ConfigurationError, match="the database of something else, with a table places"):
             action()
     assert file.read_bytes() == before
+
+
+def write_something_else(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE answers (question TEXT, answer TEXT)")
+    connection.close()
+
+
+def test_a_table_of_other_columns_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "answers.sqlite"
+    write_something_else(file)
+    file.chmod(0o600)
+    before = file.read_bytes()
+    with pytest.raises(ConfigurationError, match="the database of something else, with columns question, answer"):
+        ResponseCache(file).open()
+    assert file.read_bytes() == before
+
+
+DAMAGES: dict[str, Any] = {
+    "garbage": lambda whole: b"not a database at all, but long enough to have a header" * 100,
+    "a part of a page": lambda whole: whole[:2000],
+    "some pages": lambda whole: whole[: len(whole) // 2 // 4096 * 4096],
+    "zeros": lambda whole: whole[:4096] + bytes(len(whole) - 4096),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_damaged_cache_is_set_aside_and_told(
+    damage: Any, is_open: bool, cache: ResponseCache, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(40):
+        await cache.keep(f"key {number}", answer("x" * 2000))
+    cache.close()  # all of it is in the file then
+    if is_open:
+        cache.open()
+    damaged = damage(cache.path.read_bytes())
+    cache.path.write_bytes(damaged)
+    for _ in range(2):
+        with cached(cache):
+            assert (await InOrder("yes").get_response(PROMPT, "m")).message.content == "yes"
+    for number in range(40):
+        await cache.find(f"key {number}")
+    await cache.keep("new", answer("kept"))
+    found = await cache.find("new")
+    assert found is not None
+    assert found.message.content == "kept"
+    cache.close()
+    (aside,) = cache.path.parent.glob("*.damaged-*[0-9]")
+    assert aside.read_bytes()[:16] == damaged[:16]
+    assert caplog.text.count("is damaged (") == 1
+    assert aside.name in caplog.text
+    assert cache.path.stat().st_mode & 0o077 == 0
+
+
+def find_all(cache: ResponseCache) -> None:
+    for number in range(40):
+        cache._find(f"key {number}")
+        cache._keep(f"key {number}", "m", answer("again").model_dump_json())
+
+
+def test_several_processes_set_one_damaged_file_aside(cache: ResponseCache) -> None:
+    cache.path.parent.mkdir()
+    cache.path.write_bytes(b"garbage " * 1000)
+    cache.path.chmod(0o600)
+    context = multiprocessing.get_context("spawn")
+    finders = [context.Process(target=find_all, args=(cache,)) for _ in range(3)]
+    for finder in finders:
+        finder.start()
+    for finder in finders:
+        finder.join()
+    assert [finder.exitcode for finder in finders] == [0, 0, 0]
+    (aside,) = cache.path.parent.glob("*.damaged-*[0-9]")
+    assert aside.read_bytes().startswith(b"garbage")
+    assert cache.contents()["answers"] == 40
+    cache.close()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o620, 0o666, 0o604])
+def test_what_others_can_open_is_closed_to_them_and_told(mode: int, cache: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:
+    cache.open()
+    cache.close()
+    cache.path.chmod(mode)
+    cache.open()
+    assert cache.path.stat().st_mode & 0o777 == 0o600
+    assert f"others could open the cache {cache.path} (mode {mode:o})" in caplog.text
+    caplog.clear()
+    cache.close()
+    cache.open()
+    assert not caplog.text
+    cache.close()
+
+
+def test_a_cache_of_another_user_is_refused(cache: ResponseCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.open()
+    cache.close()
+    monkeypatch.setattr(os, "geteuid", lambda: cache.path.stat().st_uid + 1)
+    with pytest.raises(ConfigurationError, match="it belongs to another user"):
+        cache.open()
+
+
+def test_a_pipe_is_no_cache(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for action in (ResponseCache(tmp_path / "pipe").open, ResponseCache(tmp_path / "pipe").contents):
+        with pytest.raises(ConfigurationError, match="it is not a plain file"):
+            action()
 
 
 async def test_an_answer_that_cannot_be_read_is_asked_for(cache: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:

@@ -395,6 +395,9 @@ class RolloutAPI(DatasetAccess):
         if isinstance(client, EndpointClientConfig):
             configs = client.endpoints() if isinstance(client, ClientConfig) else [client]
             made = [self._resolve_one_client(config) for config in configs]
+            for each in made:
+                if len(made) > 1 and isinstance(each, ProviderClient):
+                    each.taking_turns = client.base_urls
             return made, made
         resolved = self._resolve_one_client(client)
         is_twin = resolved is not client and isinstance(resolved, ProviderClient) and resolved.client is not client

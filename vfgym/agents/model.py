@@ -8,7 +8,8 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.agents.base import Answering, seat_of
-from vfgym.clients import Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
+from vfgym.clients import Client, EndpointClientConfig, SamplingArgs
+from vfgym.clients.resolve import resolve_endpoints
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, Response
 from vfgym.output.redaction import with_secrets
@@ -40,8 +41,7 @@ class ModelAgent:
             raise ConfigurationError(f"sampling_args must be a dict of generation parameters, got {type(sampling_args).__name__}")
         self.name = model
         self.sampling_args: SamplingArgs = with_secrets(dict(sampling_args or {}))
-        endpoints = client_or_config.endpoints() if isinstance(client_or_config, ClientConfig) else [client_or_config]
-        self.clients: list[Client] = [resolve_client(each) for each in endpoints]
+        self.clients: list[Client] = resolve_endpoints(client_or_config)
         """Who is asked: one client for each endpoint."""
         self.base_urls = client_or_config.base_urls if isinstance(client_or_config, EndpointClientConfig) else ""
         """Where the model is, where that is known; several URLs are joined by commas."""

@@ -118,6 +118,7 @@ def cached(cache: ResponseCache, rollout: int = 0) -> Iterator[None]:
 
 def accounted(ask: AskT) -> AskT:
     """Return a client's ``get_response`` with what happens around every request."""
+    usual_model = _default_model(ask)
 
     @functools.wraps(ask)
     async def get_response(client: Any, *args: Any, **kwargs: Any) -> Response:
@@ -126,27 +127,42 @@ def accounted(ask: AskT) -> AskT:
             return await ask(client, *args, **kwargs)  # type: ignore[no-any-return]
         own = functools.partial(ask, client, *args, **kwargs)
         if _request.get() is not None:
-            return await _ask_measured(own, meters, _model(*args, **kwargs))
+            return await _ask_measured(own, meters, _model_asked(client, usual_model, args, kwargs))
+        model = _model_asked(client, usual_model, args, kwargs)
         if keys is None:
-            return await _ask_in_turn(own, meters, pace, args, kwargs)
-        key = keys.next_key(*args, **kwargs)
+            return await _ask_in_turn(own, meters, pace, model)
+        question = {**dict(zip(_QUESTION, args, strict=False)), **kwargs, "asked_model": model}
+        key = keys.next_key(client.answered_by, **question)
         kept = await keys.cache.find(key)
         if kept is not None:
             for meter in meters:
                 meter.count_cached(kept.usage)
             return kept
-        return await keys.cache.keep(key, await _ask_in_turn(own, meters, pace, args, kwargs))
+        return await keys.cache.keep(key, await _ask_in_turn(own, meters, pace, model))
 
     return get_response  # type: ignore[return-value]
 
 
-def _model(prompt: Any, model: str, *args: Any, **kwargs: Any) -> str:
-    return model
+_QUESTION = ("prompt", "asked_model", "sampling_args", "tools")
+"""What `Client.get_response` takes by its place."""
 
 
-async def _ask_in_turn(own: Ask, meters: tuple[Meter, ...], pace: Pace | None, args: Any, kwargs: Any) -> Response:
+def _default_model(ask: Callable[..., Any]) -> Any:
+    """Return the model that a client's ``get_response`` takes where none is given."""
+    parameter = inspect.signature(ask).parameters.get("model")
+    return None if parameter is None or parameter.default is inspect.Parameter.empty else parameter.default
+
+
+def _model_asked(client: Any, usual: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return the name of the model that is asked: the one given, else the client's own, by which it is counted and priced."""
+    given = args[1] if len(args) > 1 else kwargs.get("model")
+    named = (given, usual, getattr(client, "model", None), getattr(getattr(client, "config", None), "model", None))
+    return next((name for name in named if isinstance(name, str) and name), f"(of {type(client).__name__}, unnamed)")
+
+
+async def _ask_in_turn(own: Ask, meters: tuple[Meter, ...], pace: Pace | None, model: str) -> Response:
     """Ask when it is the request's turn, if that is allowed then, and give it up when the time of a meter is over."""
-    ask = functools.partial(_ask_measured, own, meters, _model(*args, **kwargs))
+    ask = functools.partial(_ask_measured, own, meters, model)
     if pace is not None:
         ask = functools.partial(_ask_at_pace, ask, pace)
     return await (_ask_before_deadline(ask, meters) if meters else ask())

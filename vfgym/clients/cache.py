@@ -1,8 +1,8 @@
 """Answers of models that are kept, so that the same is not asked, and paid for, twice.
 
 `ResponseCache` is a SQLite file, which any number of processes may use at once. What is the same is said by `RequestKeys`: the model, the
-conversation, the tools, the generation parameters, which rollout of its example asks, and how often that rollout has asked the same
-before. So rollouts that are repeated differ as they would without a cache, and a run that is played again gets the same answers in the
+conversation, the tools, the generation parameters, the server, which rollout of its example asks, and how often that rollout has asked the
+same before. So rollouts that are repeated differ as they would without a cache, and a run that is played again gets the same answers in the
 same places. Only answers are kept: a request that failed is made again.
 """
 
@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections import Counter
@@ -27,6 +28,11 @@ from vfgym.messages import Response, as_messages, plain
 from vfgym.output.terminal import one_line
 from vfgym.tools import Tool
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -35,7 +41,12 @@ CACHE_VARIABLE = "VFGYM_CACHE"
 """Environment variable that names the file."""
 
 _VERSION = 1
-"""Of the file's tables, and of what keys are made of."""
+"""Of the file's tables."""
+_VERSION_OF_KEYS = 2
+"""Of what keys are made of."""
+_COLUMNS = ("key", "model", "kept", "response")
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""What SQLite says of a file that is not whole, or not of its own."""
 _SECONDS_FOR_OTHERS = 60.0
 """For how long a process waits for others that write."""
 _TABLES = """
@@ -80,6 +91,8 @@ class ResponseCache:
         self.path = default_cache_path() if path is None else Path(path)
         self._connection: tuple[int, sqlite3.Connection] | None = None
         """With the process that it was opened in: a forked one opens its own."""
+        self._inode: int | None = None
+        """Of the file that was opened last."""
         self._lock = threading.Lock()
         self._has_warned = False
 
@@ -169,23 +182,75 @@ class ResponseCache:
         return self._do(lambda connection: connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", row).rowcount == 1)
 
     def _do(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something with the file, one after the other."""
+        """Do something with the file, one after the other. One that is damaged is set aside, and it is done with a new one."""
         with self._lock:
             try:
-                if self._connection is None or self._connection[0] != os.getpid():
-                    self._connection = (os.getpid(), self._connect())
-                return action(self._connection[1])
+                try:
+                    return action(self._connected())
+                except sqlite3.DatabaseError as error:
+                    if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:  # the rest of the code says more
+                        raise
+                    self._set_aside(error)
+                    return action(self._connected())
             except (OSError, sqlite3.Error) as error:
                 raise self._unusable(str(error)) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None or self._connection[0] != os.getpid():
+            self._inode = None
+            self._connection = (os.getpid(), self._connect())
+        return self._connection[1]
+
+    def _set_aside(self, error: Exception) -> None:
+        """Give a damaged file another name, unless another process has done so already."""
+        opened, self._connection = self._connection, None
+        if opened is not None and opened[0] == os.getpid():
+            opened[1].close()
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as damaged:
+            _lock(damaged.fileno())
+            if self._inode != os.fstat(damaged.fileno()).st_ino or self._inode != self.path.stat().st_ino:
+                return
+            aside = self.path.with_name(f"{self.path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+            for suffix in ("-wal", "-shm", ""):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
+            logger.warning("the cache %s is damaged (%s): it is set aside as %s, and a new one is begun", self.path, error, aside.name)
 
     def _unusable(self, reason: str) -> ConfigurationError:
         return ConfigurationError(
             f"the cache {self.path} cannot be used: {reason}. Remove the file, or name another one with {CACHE_VARIABLE}"
         )
 
+    def _check_file(self) -> None:
+        """Make the file, or check that one that is there is the user's own and nobody else's to read or to write.
+
+        Raises:
+            ConfigurationError: If it is not.
+        """
+        # Conversations may be private, and whoever can write to it decides what models say.
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
+        try:
+            status = os.fstat(descriptor)
+            self._inode = status.st_ino
+            if not stat.S_ISREG(status.st_mode):
+                raise self._unusable("it is not a plain file")
+            if not hasattr(os, "geteuid"):
+                return
+            if status.st_uid != os.geteuid():
+                raise self._unusable(f"it belongs to another user (uid {status.st_uid}), who can read it and write answers into it")
+            if status.st_mode & 0o077:
+                os.fchmod(descriptor, 0o600)
+                logger.warning(
+                    "others could open the cache %s (mode %o), so its answers may not be those of models: now only you can",
+                    self.path,
+                    stat.S_IMODE(status.st_mode),
+                )
+        finally:
+            os.close(descriptor)
+
     def _connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # conversations may be private
+        self._check_file()
         # Each statement is a transaction of its own.
         connection = sqlite3.connect(self.path, timeout=_SECONDS_FOR_OTHERS, isolation_level=None, check_same_thread=False)
         try:
@@ -195,6 +260,9 @@ class ResponseCache:
             other = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'answers'").fetchone()
             if other is not None:
                 raise sqlite3.DatabaseError(f"it is the database of something else, with a table {other[0]}")
+            columns = tuple(name for _, name, *_ in connection.execute("PRAGMA table_info(answers)"))
+            if columns not in ((), _COLUMNS):
+                raise sqlite3.DatabaseError(f"it is the database of something else, with columns {', '.join(columns)}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")  # what a power cut loses is asked for again
             connection.execute(_TABLES)
@@ -203,6 +271,12 @@ class ResponseCache:
             connection.close()
             raise
         return connection
+
+
+def _lock(descriptor: int) -> None:
+    """Wait until no other process holds a file that is to be set aside."""
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 @contextlib.contextmanager
@@ -230,11 +304,27 @@ class RequestKeys:
         self._times_asked: Counter[str] = Counter()
 
     def next_key(
-        self, prompt: Sequence[Any], model: str, sampling_args: Any = None, tools: Sequence[Tool] | None = None, **kwargs: Any
+        self,
+        answered_by: str,
+        asked_model: str,
+        prompt: Sequence[Any],
+        sampling_args: Any = None,
+        tools: Sequence[Tool] | None = None,
+        **kwargs: Any,
     ) -> str:
-        """Return the key of the request that is made next."""
+        """Return the key of the request that is made next.
+
+        Args:
+            answered_by: The server (see `vfgym.Client.answered_by`).
+            asked_model: Name of the model.
+            prompt: The conversation.
+            sampling_args: Generation parameters.
+            tools: The tools.
+            **kwargs: What else a client is told, which decides no answer.
+        """
         request = {
-            "model": model,
+            "answered_by": answered_by,
+            "model": asked_model,
             "messages": plain(as_messages(list(prompt))),
             "tools": [tool.openai for tool in tools or ()],
             "sampling_args": sampling_args or {},
@@ -243,4 +333,4 @@ class RequestKeys:
         text = json.dumps(request, sort_keys=True, default=repr)
         times = self._times_asked[text]
         self._times_asked[text] += 1
-        return hashlib.sha256(f"{_VERSION} {times} {text}".encode()).hexdigest()
+        return hashlib.sha256(f"{_VERSION_OF_KEYS} {times} {text}".encode()).hexdigest()

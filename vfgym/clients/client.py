@@ -32,6 +32,15 @@ class Client(ABC):
         if own is not None and asks_model:
             cls.get_response = accounted(own)  # type: ignore[method-assign]
 
+    @property
+    def answered_by(self) -> str:
+        """Who answers, as the keys of a cache name it: what one server said is no answer of another's.
+
+        By default the class, and the clients that it holds.
+        """
+        inner = [each.answered_by for each in getattr(self, "__dict__", {}).values() if isinstance(each, Client)]
+        return " ".join([f"{type(self).__module__}.{type(self).__qualname__}", *inner])
+
     @abstractmethod
     async def get_response(
         self,

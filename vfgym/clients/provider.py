@@ -41,6 +41,9 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
     _answering: frozenset[str] = frozenset()
     """Models that have answered."""
 
+    taking_turns = ""
+    """The URLs of all endpoints that take turns with this one, as results name them: whichever is asked, the model is the same."""
+
     _has_told_unusable = False
     """Whether it was warned of a usage that cannot be."""
 
@@ -108,6 +111,13 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
                 raise ConfigurationError(f"{type(self).__name__} was made of an SDK's client: its connections are that client's own")
             self._connections = Connections(self.config)
         return self._connections
+
+    @property
+    def answered_by(self) -> str:
+        """The class, and the URL of the server, without secrets; those of all endpoints that take turns."""
+        url = str(getattr(self._sdk_client, "base_url", "")) if self.config is None else self.config.api_base_url
+        urls = self.taking_turns or redact_url(url).rstrip("/")
+        return f"{type(self).__module__}.{type(self).__qualname__} {urls}"
 
     async def close(self) -> None:
         """Close the SDK's client and the connections of every event loop. A second call does nothing.

@@ -63,6 +63,16 @@ def resolve_client(client_or_config: Any, client_type: ClientType | None = None)
     )
 
 
+def resolve_endpoints(client_or_config: Any) -> list[Client]:
+    """Return who is asked: one client for each endpoint of a configuration, else the one (see `resolve_client`)."""
+    if not isinstance(client_or_config, ClientConfig):
+        return [resolve_client(client_or_config)]
+    clients = [resolve_client(each) for each in client_or_config.endpoints()]
+    for client in clients if len(clients) > 1 else ():
+        cast("ProviderClient[Any, Any, Any, Any]", client).taking_turns = client_or_config.base_urls
+    return clients
+
+
 def _asynchronous(client: Any, class_name: str) -> Any:
     """Return an SDK client itself if it is asynchronous, else one that is and has the same settings."""
     name = type(client).__name__

@@ -200,9 +200,9 @@ def response_of(
     )
 
 
-def unix_time(told: Any) -> int:
+def unix_time(value: Any) -> int:
     """Return the seconds at which a server says that it answered; 0 where it does not say, or says what is no time."""
-    return int(told) if isinstance(told, int | float) and 0 <= told < _END_OF_TIME else 0
+    return int(value) if isinstance(value, int | float) and 0 <= value < _END_OF_TIME else 0
 
 
 def read_tokens(response: Mapping[str, Any], choice: Mapping[str, Any]) -> ResponseTokens | None:

@@ -11,7 +11,7 @@ from vfgym.output.redaction import excerpt
 
 logger = logging.getLogger(__name__)
 
-MOST_TOLD = 10**9
+MOST_TOKENS = 10**9
 """Tokens that one call may have: a hundred times the longest context that there is."""
 
 TellUnusable: TypeAlias = Callable[[str, Any], None]
@@ -33,19 +33,19 @@ def warn_of_unusable(where: str, model: str, field: str, value: Any) -> None:
         field,
         excerpt(value, 60),
         model or "its model",
-        f"{MOST_TOLD:,}",
+        f"{MOST_TOKENS:,}",
     )
 
 
-def are_counts(told: Mapping[str, Any], tell: TellUnusable) -> bool:
+def are_counts(counts: Mapping[str, Any], tell: TellUnusable) -> bool:
     """Say whether all that a server tells are numbers of tokens.
 
     Args:
-        told: The numbers by their fields; None for one that is not told.
+        counts: The numbers by their fields; None for one that is not told.
         tell: Is told of the first that is not one.
     """
-    for field, value in told.items():
-        if value is not None and not (value.__class__ is int and 0 <= value <= MOST_TOLD):
+    for field, value in counts.items():
+        if value is not None and not (value.__class__ is int and 0 <= value <= MOST_TOKENS):
             tell(field, value)
             return False
     return True
@@ -64,10 +64,10 @@ def read_usage(usage: Any, tell: TellUnusable) -> Usage | None:
     if not isinstance(usage, Mapping):
         return None
     details = next((each for name in _DETAILS if isinstance(each := usage.get(name), Mapping)), {})
-    told = {name: usage.get(name) for name in _PROMPT + _COMPLETION}
-    if not are_counts({**told, "reasoning_tokens": details.get("reasoning_tokens"), "total_tokens": usage.get("total_tokens")}, tell):
+    counts = {name: usage.get(name) for name in _PROMPT + _COMPLETION}
+    if not are_counts({**counts, "reasoning_tokens": details.get("reasoning_tokens"), "total_tokens": usage.get("total_tokens")}, tell):
         return None
-    prompt, completion = _first(told, _PROMPT), _first(told, _COMPLETION)
+    prompt, completion = _first(counts, _PROMPT), _first(counts, _COMPLETION)
     if prompt is None or completion is None:
         return None
     total = usage.get("total_tokens")
@@ -79,5 +79,5 @@ _COMPLETION = ("completion_tokens", "output_tokens")
 _DETAILS = ("completion_tokens_details", "output_tokens_details")
 
 
-def _first(told: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((told[name] for name in names if told[name] is not None), None)
+def _first(counts: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((counts[name] for name in names if counts[name] is not None), None)
