@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,15 +128,29 @@ def test_a_cached_run_asks_for_nothing_again_and_the_cache_is_shown_and_cleared(
     assert "forgot 0 answers" in capsys.readouterr().out
 
 
-def test_a_file_that_is_no_cache_is_refused(
-    monkeypatch: pytest.MonkeyPatch, server: ModelServer, capsys: pytest.CaptureFixture[str], own_cache: Path
+def test_a_file_that_is_no_cache_is_set_aside_and_a_database_of_something_else_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    server: ModelServer,
+    capsys: pytest.CaptureFixture[str],
+    own_cache: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     own_cache.parent.mkdir()
     own_cache.write_text("notes of mine, long enough to be read as something" * 20)
+    assert run(monkeypatch, "cache") == Exit.GOOD
+    assert "0 answers" in capsys.readouterr().out
+    (aside,) = own_cache.parent.glob("*.damaged-*")
+    assert aside.read_text().startswith("notes of mine")
+    assert aside.name in caplog.text
+    own_cache.unlink()
+    with sqlite3.connect(own_cache) as connection:
+        connection.execute("CREATE TABLE places (name TEXT)")
+    connection.close()
+    whole = own_cache.read_bytes()
     for command in (["cache"], ["cache", "clear"]):
         assert run(monkeypatch, *command) == Exit.WRONG_INPUT
         assert "cannot be used" in capsys.readouterr().err
     before = server.num_requests
     assert evaluate(monkeypatch, server, "--cache") == Exit.WRONG_INPUT
     assert server.num_requests - before <= 1
-    assert own_cache.read_text().startswith("notes of mine")
+    assert own_cache.read_bytes() == whole

@@ -182,6 +182,7 @@ def test_leaving_asks_once_and_saves_the_game_unfinished(tmp_path: Path) -> None
     assert (row["stop_condition"], row["is_completed"], row["is_truncated"], row["failed"]) == ("quit", False, True, False)
     assert ending_of(game.state) is ending_of(row) is Ending.CUT
     assert (game.info["stop_condition"], game.info["ending"]) == ("quit", "cut")
+    assert (row["counted_reward"], row["failure_reward"]) == (0.0, 0.0)
     assert [message["content"] for message in row["completion"] if message["role"] == "assistant"] == ["down", "up"]
     assert vfgym.replay(row, make(**RULES)).difference is None
 
@@ -213,6 +214,19 @@ def test_a_limit_cuts_a_game_off_before_it_is_over() -> None:
     assert "Cut off after 2 turns: a limit was reached before it was over." in text
     assert "The game is over." not in text
     assert "The game is over." in play(make(**RULES), "down", "right")[1]
+
+
+@pytest.mark.parametrize(("failure_reward", "counted"), [(-1.0, -1.0), (9.0, 2.0), (None, None)])
+def test_a_game_that_was_left_counts_with_the_lower_of_what_it_earned_and_the_failure_reward(
+    failure_reward: float | None, counted: float | None, tmp_path: Path
+) -> None:
+    class Steady(Uncopied):
+        def make_move(self, game: list[str], message: Message, state: Any) -> vfgym.Turn:
+            return vfgym.Turn([vfgym.UserMessage("Go on.")], 2.0)
+
+    game, _ = play(Steady(failure_reward=failure_reward), "a", "/quit", "y")
+    row = save(game, tmp_path, "steady")
+    assert (row["ending"], row["reward"], row["counted_reward"]) == ("cut", 2.0, counted)
 
 
 class Dice(vfgym.MultiTurnEnv):

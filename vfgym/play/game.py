@@ -161,7 +161,9 @@ class Game:
         self.episode_return += float(reward)
         self.is_over = True
         self.state["stop_condition"] = QUIT
+        self.state.ending = Ending.CUT
         self.state["ending"] = str(Ending.CUT)
+        self.state.failure_reward = self.definition.failure_reward
         self.state["is_completed"] = False
         self.state["is_truncated"] = True
         self.info = {**self.info, "stop_condition": QUIT, "ending": str(Ending.CUT)}

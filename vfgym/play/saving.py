@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from vfgym.endings import ending_of
 from vfgym.envs.group import route_of, with_route
 from vfgym.errors import ConfigurationError
 from vfgym.play.game import Game
@@ -81,8 +80,6 @@ class SavedGame:
             began={"env_id": self._run.env_id, "seed": game.seed, "draws_task": True},
             failure_reward=game.definition.failure_reward,
         )
-        if error is None:
-            row["ending"] = str(ending_of(state))
         if self._route:
             row["info"] = with_route(row, self._route)["info"]
         rows = [row]
