@@ -31,6 +31,8 @@ class Mark(NamedTuple):
     stage: Stage = "rollout"
     weight: float | None = None
     """Factor in the reward; None for the kind's own: 1.0 for a reward, 0.0 for a metric."""
+    range: tuple[float, float] | None = None
+    """The lowest and the highest number that a reward function gives; None where that is not said."""
 
 
 class _Decorator:
@@ -44,12 +46,26 @@ class _Decorator:
     def __call__(self, func: F, /) -> F: ...
     @overload
     def __call__(
-        self, func: None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float | None = None
+        self,
+        func: None = None,
+        /,
+        *,
+        priority: int = 0,
+        stage: Stage = "rollout",
+        weight: float | None = None,
+        range: tuple[float, float] | None = None,
     ) -> Callable[[F], F]: ...
     def __call__(
-        self, func: F | None = None, /, *, priority: int = 0, stage: Stage = "rollout", weight: float | None = None
+        self,
+        func: F | None = None,
+        /,
+        *,
+        priority: int = 0,
+        stage: Stage = "rollout",
+        weight: float | None = None,
+        range: tuple[float, float] | None = None,
     ) -> F | Callable[[F], F]:
-        mark = Mark(self.kind, priority, stage, weight)
+        mark = Mark(self.kind, priority, stage, weight, range)
 
         if func is not None and not callable(func):
             raise ConfigurationError(f"@{self.kind} takes its arguments by name (priority=..., ...), got {func!r}")
@@ -66,7 +82,11 @@ setup = _Decorator("setup", "Mark a method that prepares a rollout, before ``set
 cleanup = _Decorator("cleanup", "Mark a method that runs after every rollout, however it ended. It should be idempotent.")
 update = _Decorator("update", "Mark a method that updates the state of a rollout between playing and scoring: ``(self, state)``.")
 metric = _Decorator("metric", "Mark a method of a rubric or an environment that measures a rollout (no weight in the reward).")
-reward = _Decorator("reward", "Mark a method of a rubric or an environment as a reward function, with a ``weight``.")
+reward = _Decorator(
+    "reward",
+    "Mark a method of a rubric or an environment as a reward function, with a ``weight``. ``range=(lowest, highest)`` says which numbers it"
+    " gives, as it does of a function that is given to a rubric.",
+)
 advantage = _Decorator("advantage", "Mark a method that computes the advantages of a group.")
 teardown = _Decorator("teardown", "Mark a method that runs once, when the environment is closed or the process exits.")
 
@@ -117,6 +137,14 @@ def discover_marks(cls: type, kind: Kind) -> list[Marked]:
             if function is not None and mark.kind == kind:
                 found.append(Marked(name, function, mark))
     return sorted(found, key=lambda marked: (-marked.mark.priority, marked.name))
+
+
+def declared_range(func: Callable[..., Any]) -> tuple[float, float] | None:
+    """Return the range that a `reward` mark on a function declares; None without."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    ranges = [mark.range for mark in getattr(func, _MARKS, ()) if mark.kind == "reward" and mark.range is not None]
+    return ranges[-1] if ranges else None
 
 
 def discover_decorated(obj: object, kind: Kind) -> list[Marked]:

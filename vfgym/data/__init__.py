@@ -1,6 +1,6 @@
 """What vfgym knows of the packages behind its registered ids without importing them.
 
-``scripts/generate_registry.py`` writes the JSON files beside this module, but for ``lowest_rewards.json``, which says why each number
+``scripts/generate_registry.py`` writes the JSON files beside this module, but for ``reward_bounds.json``, which says why each number
 holds, ``gymnasium_prompts.json``, what players are told of Gymnasium's games, and ``answer_words.json``, the words that the reader of
 answers sets aside: these are written by hand.
 """
@@ -90,13 +90,21 @@ class PettingZooEnvironment(TypedDict):
     players: int
 
 
-class LowestReward(TypedDict, total=False):
-    """The lowest reward that an episode of a game can have, for one player: `episode`, and `move` for each of its moves."""
+class RewardBounds(TypedDict, total=False):
+    """The lowest and the highest reward that an episode of a game can have, for one player."""
 
     episode: float
+    """The lowest."""
     move: float
+    """What each move adds to the lowest."""
+    highest: float
+    """The highest; it is not known where neither this nor the next is there."""
+    highest_move: float
+    """What each move adds to the highest."""
+    highest_with: dict[str, float]
+    """The highest where an argument is given."""
     free: list[str]
-    """Arguments of the game that leave it as it is (``"*"``: all do). With any other it is not known."""
+    """Arguments of the game that leave all this as it is (``"*"``: all do). With any other nothing is known."""
     why: str
 
 
@@ -170,32 +178,36 @@ def textarena_environments() -> dict[str, TextArenaEnvironment]:
     return environments
 
 
-_TEXTARENA_LOWEST: LowestReward = {
+_TEXTARENA_BOUNDS: RewardBounds = {
     "episode": -1.0,
+    "highest": 1.0,
     "free": ["*"],
-    "why": "-1 for a loss, for the last of a ranking and for a second invalid move; a game for one gives the share that was solved",
+    "why": "-1 for a loss, the last of a ranking and a second invalid move, 1 for a win; a game for one gives the share that was solved",
 }
-"""What holds for the games of TextArena that ``lowest_rewards.json`` does not list, whatever their arguments are (textarena 0.7.4)."""
+"""What holds for the games of TextArena that ``reward_bounds.json`` does not list, whatever their arguments are (textarena 0.7.4)."""
 
 
-def lowest_reward(library: str, game: str, arguments: Collection[str] = ()) -> LowestReward | None:
-    """Return the lowest reward of a game; None where it is not known.
+def reward_bounds(library: str, game: str, arguments: Collection[str] = ()) -> RewardBounds | None:
+    """Return the lowest and the highest reward of a game; None where they are not known.
 
     Args:
         library: ``"gymnasium"``, ``"pettingzoo"`` or ``"textarena"``.
         game: What the library calls it; for TextArena the name of its module.
         arguments: Names of the arguments that it is made with otherwise than the library does.
     """
-    known = _lowest_rewards()[library].get(game, _TEXTARENA_LOWEST if library == "textarena" else None)
+    known = _reward_bounds()[library].get(game, _TEXTARENA_BOUNDS if library == "textarena" else None)
     if known is None:
         return None
     free = known.get("free", [])
-    return known if "*" in free or set(arguments) <= set(free) else None
+    if "*" not in free and not set(arguments) <= set(free):
+        return None
+    raised = [highest for argument, highest in known.get("highest_with", {}).items() if argument in arguments]
+    return {**known, "highest": max(raised)} if raised else known
 
 
 @functools.cache
-def _lowest_rewards() -> dict[str, dict[str, LowestReward | None]]:
-    return _read("lowest_rewards")
+def _reward_bounds() -> dict[str, dict[str, RewardBounds | None]]:
+    return _read("reward_bounds")
 
 
 class AnswerWords(NamedTuple):

@@ -41,6 +41,8 @@ from vfgym.overrides import check_hooks, find_put_on, find_replaced, hook, inlin
 from vfgym.parsers import Parser
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import find_marked_functions
+from vfgym.rubrics.rubric_group import find_reward_bounds
+from vfgym.rubrics.scoring import Bounds
 from vfgym.spaces import ChatSpace, Sampler, TextSampler, ToolCallSampler
 from vfgym.state import RolloutTiming, State, TokenUsage, UsageTracker
 from vfgym.tasks import DatasetBuilder, Row, Rows, Tasks
@@ -197,6 +199,8 @@ class ChatEnv(EpisodeSeat):
             self.add_rubric(Rubric.of_marked(self))
         self.observation_space = ChatSpace()
         self._complete_definition()
+        self._is_defined = True
+        self.check_failure_reward()
         if discover_decorated(self, "teardown") or self.rubric.has_teardown:
             register_teardown(self)
 
@@ -554,9 +558,10 @@ class ChatEnv(EpisodeSeat):
 
         None where that is not known.
 
-        That of a known game follows from its rules, as long as its own rewards are all that scores an episode.
+        That of a known game follows from its rules, as long as its own rewards are all that scores an episode, and that of a rubric from
+        what its functions declare.
         """
-        return self._failure_reward if self._failure_reward is not None else self._lowest_reward()
+        return self._failure_reward if self._failure_reward is not None else self._reward_bounds()[0]
 
     @failure_reward.setter
     def failure_reward(self, failure_reward: float | None) -> None:
@@ -567,10 +572,39 @@ class ChatEnv(EpisodeSeat):
                 f" known; got {failure_reward!r}"
             )
         self._failure_reward = None if failure_reward is None else float(failure_reward)
+        if self._is_defined:
+            self.check_failure_reward()
 
-    def _lowest_reward(self) -> float | None:
-        """Return the lowest reward that an episode can have, or less, where the environment itself knows it."""
-        return None
+    _is_defined = False
+    """Whether the constructor has taken all of its arguments."""
+
+    def check_failure_reward(self) -> None:
+        """Refuse a `failure_reward` that is above all that an episode can earn: whoever fails would gain by it.
+
+        Raises:
+            ConfigurationError: If it is.
+        """
+        declared = self._failure_reward
+        highest = None if declared is None else self._reward_bounds()[1]
+        if declared is not None and highest is not None and declared > highest:
+            raise ConfigurationError(
+                f"failure_reward is {declared:g}, and no episode can earn more than {highest:g}: failing would pay. Give at most the lowest"
+                " reward that an episode can have"
+            )
+
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The lowest and the highest reward that an episode can have, or a wider range; None where either is not known.
+
+        That of a known game follows from its rules, and that of a rubric from the ranges of its functions (`Rubric.add_reward_func`,
+        ``@vfgym.reward(range=(0, 1))``). Intervals of means use it (see `vfgym.results.intervals`).
+        """
+        low, high = self._reward_bounds()
+        return None if low is None or high is None else (low, high)
+
+    def _reward_bounds(self) -> Bounds:
+        """Return the lowest reward that an episode can have, or less, and the highest, or more, as far as they are known."""
+        return find_reward_bounds(self.rubric)
 
     def set_score_rollouts(self, score_rollouts: bool) -> None:
         """Say whether episodes are scored."""

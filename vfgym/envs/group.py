@@ -16,7 +16,7 @@ from vfgym.lifecycle import Kind, discover_marks
 from vfgym.overrides import items_of
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.rubric import call_author_scoring, clean_up_after
-from vfgym.rubrics.scoring import RewardFunc, Score
+from vfgym.rubrics.scoring import UNKNOWN_BOUNDS, Bounds, RewardFunc, Score
 from vfgym.state import State
 from vfgym.tasks import Row, Tasks
 
@@ -113,10 +113,10 @@ class EnvGroupRubric(Rubric):
         self._env_map = env_map
         super().__init__()
 
-    def add_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
+    def add_reward_func(self, func: RewardFunc, weight: float = 1.0, range: Sequence[float] | None = None) -> None:
         """Add a reward function to the rubric of every environment."""
         for env in self._env_map.values():
-            env.rubric.add_reward_func(func, weight)
+            env.rubric.add_reward_func(func, weight, range)
 
     def add_metric(self, func: RewardFunc, weight: float = 0.0) -> None:
         """Add a metric to the rubric of every environment."""
@@ -356,6 +356,17 @@ class EnvGroup(ChatEnv):
                 setattr(env, name, value)
             else:
                 setter(value)
+
+    def check_failure_reward(self) -> None:
+        """Refuse a `failure_reward`, of the group or of an environment, that is above all that an episode can earn."""
+        super().check_failure_reward()
+        for env in self.envs:
+            env.check_failure_reward()
+
+    def _reward_bounds(self) -> Bounds:
+        each = [env.reward_range for env in self.envs]
+        known = [bounds for bounds in each if bounds is not None]
+        return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(each) else UNKNOWN_BOUNDS
 
     @property
     def requires_group_rollouts(self) -> bool:

@@ -51,6 +51,7 @@ class SavedGame:
             state_columns=["trajectory"],
             max_concurrent=1,
             path_to_save=self.path,
+            reward_range=game.seat.definition.reward_range,
         )
         self._writer = ResultsWriter(self.path, self._run.metadata([]))
 

@@ -63,6 +63,8 @@ class GenerateMetadata(Summary):
     seed: int | None
     state_columns: list[str]
     max_concurrent: int
+    reward_range: list[float] | None
+    """The lowest and the highest number that a rollout can count with; None where that is not known."""
     limits_each: dict[str, float]
     """Limits of each rollout, by their names."""
     stopped_by: LimitFacts | None
@@ -112,6 +114,8 @@ class Run:
     """Whether each game is played from both seats, as two rollouts."""
     earlier_seconds: float = 0.0
     """What the run took before it was resumed."""
+    reward_range: tuple[float, float] | None = None
+    """The lowest and the highest number that a rollout can count with."""
     limits_each: dict[str, float] = field(default_factory=dict)
     """Limits of each rollout."""
     stopped_by: LimitFacts | None = None
@@ -143,7 +147,12 @@ class Run:
             "time_ms": seconds * 1000,
             "time": seconds,
             **statistics_of(
-                rows, self.rollouts_per_example, self.pass_threshold, of=self.mean_of, num_planned=planned_rollouts(vars(self))
+                rows,
+                self.rollouts_per_example,
+                self.pass_threshold,
+                of=self.mean_of,
+                num_planned=planned_rollouts(vars(self)),
+                reward_range=self.reward_range,
             ),
             "pass_threshold": self.pass_threshold,
             "version_info": self.version_info,
@@ -151,6 +160,7 @@ class Run:
             "seed": self.seed,
             "state_columns": self.state_columns,
             "max_concurrent": self.max_concurrent,
+            "reward_range": None if self.reward_range is None else list(self.reward_range),
             "limits_each": self.limits_each,
             "stopped_by": self.stopped_by,
             "cost": cost_of(rows),

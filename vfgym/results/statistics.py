@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from vfgym.endings import Ending, ending_of
 from vfgym.results.counting import MeanOf, count_rewards, mean_of
+from vfgym.results.intervals import interval_of
 from vfgym.state import TokenUsage
 
 
@@ -39,6 +40,9 @@ class Summary(TypedDict):
     std_error: float | None
     """Standard error of `avg_reward` over examples, each standing for the mean of its rollouts; None below two examples and where there
     is no mean."""
+    interval: list[float] | None
+    """The 95 % interval of `avg_reward`, tasks as observations (see `vfgym.results.intervals`); None where there is no standard error, and
+    where all rollouts count with one number and nothing says which others there could be."""
     avg_metrics: dict[str, float]
     """For each metric, its mean over the rollouts that did not fail and where its function did not."""
     avg_error: float
@@ -75,6 +79,7 @@ def statistics_of(
     *,
     of: MeanOf = "counted_reward",
     num_planned: int | None = None,
+    reward_range: Sequence[float] | None = None,
 ) -> Summary:
     """Return the statistics of the rows of a run.
 
@@ -84,6 +89,7 @@ def statistics_of(
         pass_threshold: Reward from which a rollout passes.
         of: Which number of the rows the means are of. It is ``"reward"`` for rows of which any has no other.
         num_planned: How many rows the run has when it is done; None where that is not known. With fewer it has no headline.
+        reward_range: The lowest and the highest number that a rollout can count with, where that is known.
     """
     of = "reward" if mean_of(rows) == "reward" else of
     is_counted = of == "counted_reward"
@@ -99,7 +105,7 @@ def statistics_of(
         for name, value in row["metrics"].items():
             if name not in failures:
                 metrics[name].append(value)
-    by_example: defaultdict[int, list[float | None]] = defaultdict(list)
+    by_example: defaultdict[Hashable, list[float | None]] = defaultdict(list)
     for place in valid:
         by_example[rows[place]["example_id"]].append(counted[place])
     complete = [numbers for numbers in by_example.values() if len(numbers) == rollouts_per_example]
@@ -107,6 +113,7 @@ def statistics_of(
     ks = _powers_of_two(rollouts_per_example) if rollouts_per_example > 1 and passed else []
     means = [_mean_if_known(numbers) for numbers in by_example.values()]
     known_means = [mean for mean in means if mean is not None]
+    known = {example: [number for number in numbers if number is not None] for example, numbers in by_example.items()}
     if_failed = count_rewards(rows, missing_failed=True) if is_counted and len(valid) < len(rows) else counted
     has_returns = not is_counted or all(endings[place].counts_with_return for place in valid)
     is_done = not is_counted or num_planned is None or len(rows) >= num_planned  # short rollouts finish first, and say nothing of others
@@ -121,6 +128,7 @@ def statistics_of(
         "mean_of": of,
         "avg_return": _mean([rows[place].get("return", rows[place]["reward"]) for place in valid]) if is_done and has_returns else None,
         "std_error": _standard_error(known_means) if is_done and len(known_means) == len(means) else None,
+        "interval": interval_of(known, reward_range) if is_done and len(known_means) == len(means) else None,
         "avg_metrics": {name: _mean(values) for name, values in metrics.items()},
         "avg_error": _mean([float(row["error"] is not None) for row in rows]),
         "metrics_errors": dict(Counter(name for row in rows for name in row.get("metrics_errors") or ())),

@@ -41,4 +41,11 @@ def summarize(
         raise ConfigurationError(
             "summarize needs rollouts_per_example and pass_threshold: rows do not say them, nor does the metadata of every writer"
         )
-    return statistics_of(rows, rollouts, threshold, of=known.get("mean_of", "counted_reward"), num_planned=planned_rollouts(known))
+    return statistics_of(
+        rows,
+        rollouts,
+        threshold,
+        of=known.get("mean_of", "counted_reward"),
+        num_planned=planned_rollouts(known),
+        reward_range=known.get("reward_range"),
+    )

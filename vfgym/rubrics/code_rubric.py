@@ -82,7 +82,7 @@ class CodeRubric(Rubric):
             spec = dataclasses.replace(spec, readable_paths=(*spec.readable_paths, *folders), env={**variables, **spec.env})
         self.sandbox_spec = dataclasses.replace(spec, reusable=True)
         self.backend = check_spec(self.sandbox_spec, backend).name
-        self.add_reward_func(self.passed_tests)
+        self.add_reward_func(self.passed_tests, range=(0.0, 1.0))
 
     async def passed_tests(self, parser: Parser, completion: Any, info: Any) -> float:
         """Return the share of the task's tests that the code passes.

@@ -69,7 +69,7 @@ class MathRubric(Rubric):
         super().__init__(funcs, weights, parser)
         self.timeout_seconds = timeout_seconds
         self.max_verify_chars = max_verify_chars
-        self.add_reward_func(self.correct_answer)
+        self.add_reward_func(self.correct_answer, range=(0.0, 1.0))
 
     def correct_answer(self, parser: Parser, completion: Any, answer: Any) -> Awaitable[float]:
         """Give 1.0 for a response that is equal to the answer, else 0.0. Can be awaited.

@@ -89,9 +89,16 @@ class Rubric:
         rubric._functions += find_marked_functions(obj)
         return rubric
 
-    def add_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
-        """Add a reward function."""
-        self._functions.append(RewardFunction(func, weight))
+    def add_reward_func(self, func: RewardFunc, weight: float = 1.0, range: Sequence[float] | None = None) -> None:
+        """Add a reward function.
+
+        Args:
+            func: The function.
+            weight: Factor of its number in the reward.
+            range: The lowest and the highest number that it gives, where that is known: (0, 1), say. Intervals of means then cover near
+                these ends, and the lowest reward is known that a failed rollout counts with.
+        """
+        self._functions.append(RewardFunction(func, weight, range=range))
 
     def add_metric(self, func: RewardFunc, weight: float = 0.0) -> None:
         """Add a function that is measured but, with its default weight, not rewarded."""
@@ -258,7 +265,7 @@ def find_marked_functions(obj: object) -> list[RewardFunction]:
     """Return the methods of a rubric or an environment that are marked as `@reward` or `@metric`, rewards first."""
     kinds: tuple[tuple[Kind, float], ...] = (("reward", 1.0), ("metric", 0.0))
     return [
-        RewardFunction(method, own_weight if mark.weight is None else mark.weight, "group" if mark.stage == "group" else None)
+        RewardFunction(method, own_weight if mark.weight is None else mark.weight, "group" if mark.stage == "group" else None, mark.range)
         for kind, own_weight in kinds
         for _, method, mark in discover_decorated(obj, kind)
     ]

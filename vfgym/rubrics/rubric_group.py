@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import discover_decorated
 from vfgym.overrides import hook, is_replaced, items_of
 from vfgym.rubrics.rubric import Rubric, call_author_scoring, clean_up_after
-from vfgym.rubrics.scoring import RewardFunc, RewardFunction, Score, StepScorer
+from vfgym.rubrics.scoring import UNKNOWN_BOUNDS, Bounds, RewardFunc, RewardFunction, Score, StepScorer
 from vfgym.state import State
 
 
@@ -34,9 +35,9 @@ class RubricGroup(Rubric):
         """Add a rubric at the end."""
         self.rubrics.append(rubric)
 
-    def add_reward_func(self, func: RewardFunc, weight: float = 1.0) -> None:
+    def add_reward_func(self, func: RewardFunc, weight: float = 1.0, range: Sequence[float] | None = None) -> None:
         """Add a reward function to the first rubric."""
-        self.rubrics[0].add_reward_func(func, weight)
+        self.rubrics[0].add_reward_func(func, weight, range)
 
     def add_metric(self, func: RewardFunc, weight: float = 0.0) -> None:
         """Add a metric to the first rubric."""
@@ -145,3 +146,12 @@ def find_rewarding_functions(rubric: Rubric) -> list[RewardFunction] | None:
             return None
         found += functions_of_member
     return found
+
+
+def find_reward_bounds(rubric: Rubric) -> Bounds:
+    """Return the lowest and the highest reward that a rubric gives, as far as its functions declare their ranges."""
+    functions = find_rewarding_functions(rubric)
+    if not functions or any(function.range is None or function.when == "step" for function in functions):
+        return UNKNOWN_BOUNDS
+    ends = [sorted(function.weight * end for end in function.range or ()) for function in functions]
+    return math.fsum(low for low, _ in ends), math.fsum(high for _, high in ends)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +19,7 @@ from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import CallPlan, is_awaitable, rollout_failure
 from vfgym.endings import failure_cause
 from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import is_blocking
+from vfgym.lifecycle import declared_range, is_blocking
 from vfgym.state import State, TrajectoryStep, write
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,10 @@ IndividualRewardFunc: TypeAlias = Callable[..., Any]
 GroupRewardFunc: TypeAlias = Callable[..., Any]
 """Scores the rollouts of one task together: ``(completions, answers, ...) -> list[float]``, plain or async."""
 RewardFunc: TypeAlias = IndividualRewardFunc | GroupRewardFunc
+
+Bounds: TypeAlias = "tuple[float | None, float | None]"
+"""The lowest and the highest reward that there can be; None for what is not known."""
+UNKNOWN_BOUNDS: Bounds = (None, None)
 
 When: TypeAlias = Literal["episode", "group", "step"]
 """What a reward function scores: an episode, the episodes of a group together, or each turn."""
@@ -41,15 +46,16 @@ _SINGULAR = frozenset({"state", "prompt", "completion", "answer", "task", "info"
 class RewardFunction:
     """A reward function as it was registered: its call plan, its weight, and what it scores."""
 
-    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "name", "plan", "weight", "when")
+    __slots__ = ("asks_for_task", "has_failed", "is_blocking", "name", "plan", "range", "weight", "when")
 
-    def __init__(self, func: RewardFunc, weight: float, when: When | None = None) -> None:
+    def __init__(self, func: RewardFunc, weight: float, when: When | None = None, range: Sequence[float] | None = None) -> None:
         """Read the signature of `func`.
 
         Args:
             func: Plain or async; it gets the arguments that it names.
             weight: Factor of its score in the reward; 0 makes it a metric.
             when: What it scores. None tells from the signature whether it scores episodes or groups.
+            range: The lowest and the highest number that it gives. None for what its `vfgym.reward` mark says, if it has one.
         """
         try:
             self.plan = CallPlan(func)
@@ -59,10 +65,23 @@ class RewardFunction:
         if not isinstance(weight, int | float | np.number):
             raise ConfigurationError(f"the weight of {self.name} must be a number, got {weight!r}")
         self.weight = float(weight)
+        self.range = _checked_range(self.name, declared_range(func) if range is None else range)
         self.has_failed = False
         self.is_blocking = is_blocking(func)
         self.asks_for_task = self.plan.takes_any or not _OF_THE_TURN.issuperset(self.plan.names)
         self.when: When = when or ("group" if _scores_groups(self.plan) else "episode")
+
+
+def _checked_range(name: str, declared: Any) -> tuple[float, float] | None:
+    if declared is None:
+        return None
+    is_pair = isinstance(declared, Sequence) and not isinstance(declared, str) and len(declared) == 2
+    if not (is_pair and all(isinstance(end, int | float | np.number) and math.isfinite(end) for end in declared)):
+        raise ConfigurationError(f"the range of {name} must be the lowest and the highest number that it gives, got {declared!r}")
+    low, high = map(float, declared)
+    if low > high:
+        raise ConfigurationError(f"the range of {name} must begin with the lowest number that it gives, got {declared!r}")
+    return low, high
 
 
 def _scores_groups(plan: CallPlan) -> bool:

@@ -208,6 +208,7 @@ async def aevaluate(
         if num_examples > inputs.num_examples:
             logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, inputs.num_examples)
         identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
+        declared = FailureRewards(definition, split)
         run = Run(
             **identity,
             num_examples=inputs.num_examples,
@@ -217,10 +218,10 @@ async def aevaluate(
             state_columns=columns,
             max_concurrent=max_concurrent,
             path_to_save=_path_to_save(results_path, save_results, identity),
+            reward_range=declared.counted_range,
             limits_each=budget.limits_each.given(),
             both_seats=pairs is not None,
         )
-        declared = FailureRewards(definition, split)
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
         groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
         earlier = None

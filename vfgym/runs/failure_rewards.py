@@ -10,12 +10,27 @@ class FailureRewards:
     """Knows by which environment of a group an example is played, and what its failed rollouts count with."""
 
     def __init__(self, definition: ChatEnv, split: str) -> None:
-        """Look at an environment, which may be a group, and at the tasks of a split."""
+        """Look at an environment, which may be a group, and at the tasks of a split.
+
+        Raises:
+            ConfigurationError: If it declares that failing pays.
+        """
+        definition.check_failure_reward()  # what scores may have changed since it was made
         self._definition = definition
         self._split = split
         self._is_group = isinstance(definition, EnvGroup)
         self._of_all = definition.failure_reward
         self._known: dict[int, tuple[list[str], float | None]] = {}
+
+    @property
+    def counted_range(self) -> tuple[float, float] | None:
+        """The lowest and the highest number that a rollout can count with, failed ones included; None where that is not known."""
+        known = self._definition.reward_range
+        if known is None:
+            return None
+        members = self._definition.envs if isinstance(self._definition, EnvGroup) else []
+        declared = [each.failure_reward for each in (self._definition, *members)]
+        return min([known[0], *(number for number in declared if number is not None)]), known[1]
 
     def failure_reward(self, example_id: int) -> float | None:
         """Return the ``failure_reward`` of the environment that plays an example; the group's own where that declares none."""

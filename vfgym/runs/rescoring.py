@@ -44,6 +44,7 @@ from vfgym.results.statistics import statistics_of
 from vfgym.results.trajectory import KeptStep, is_trajectory
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import call_author_scoring, clean_up_after
+from vfgym.rubrics.rubric_group import find_reward_bounds
 from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, scoring_of
 from vfgym.runs.kept_states import STATE_OF_TURN, KeptState, NotKept, PartlyKept, kept_state
 from vfgym.runs.replay import actions_of, play_actions
@@ -113,8 +114,9 @@ async def _score(results: GenerateOutputs, rubric: Rubric, env: str | EnvSpec | 
     of = mean_of(outputs)
     if of == "counted_reward":
         settle(outputs)
-    statistics = statistics_of(outputs, metadata["rollouts_per_example"], metadata["pass_threshold"], of=of)
-    again = {**metadata, **statistics, "path_to_save": None, "scored_again": True}
+    known_range = scorer.counted_range(outputs)
+    statistics = statistics_of(outputs, metadata["rollouts_per_example"], metadata["pass_threshold"], of=of, reward_range=known_range)
+    again = {**metadata, **statistics, "reward_range": known_range, "path_to_save": None, "scored_again": True}
     return cast(GenerateOutputs, RunOutputs(outputs=outputs, metadata=again))
 
 
@@ -243,6 +245,14 @@ class _Scorer:
         self._is_for_groups = False
         self._one_at_a_time = asyncio.Lock()
         """Held by who plays episodes again: there is one seat for it."""
+
+    def counted_range(self, rows: Sequence[RolloutOutput]) -> list[float] | None:
+        """Return the lowest and the highest number that rollouts can count with as they are scored now; None where that is not known."""
+        low, high = find_reward_bounds(self._of_rows)
+        if low is None or high is None:
+            return None
+        failed = [row.get("counted_reward") for row in rows if not ending_of(row).counts_with_return]
+        return [min([low, *(number for number in failed if number is not None)]), high]
 
     def units(self, rows: Sequence[_Placed]) -> Iterator[list[_Placed]]:
         """Give what is scored at once: the rollouts of an example where they are scored together, else each."""

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any, ClassVar
 
 from vfgym.calls import Ready, ReadyList
-from vfgym.data import LowestReward
+from vfgym.data import RewardBounds
 from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.errors import ConfigurationError, InvalidMessage
@@ -21,6 +21,7 @@ from vfgym.messages import Content, Message, as_messages, join_contents
 from vfgym.overrides import inline_hook
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.rubric_group import find_rewarding_functions
+from vfgym.rubrics.scoring import UNKNOWN_BOUNDS, Bounds
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
 from vfgym.wrappers.games.history import EARLIER_MOVES, PromptHistory, make_limits
@@ -318,27 +319,27 @@ class GameTurnsEnv(MultiTurnEnv):
         """No best move is known."""
         return None
 
-    # The lowest reward
+    # The range of rewards
 
     _makes_moves: ClassVar[tuple[str, ...]] = ("apply_action",)
     """Methods of which an author's own may reward moves otherwise than the game does."""
 
-    def _lowest_reward(self) -> float | None:
-        """Return the lowest reward of the game, where it is known and nothing else scores an episode."""
+    def _reward_bounds(self) -> Bounds:
+        """Return the bounds of the game's rewards, where they are known and nothing else scores an episode."""
         functions = find_rewarding_functions(self.rubric)
         is_games_own = functions is not None and all(each.plan.func in self._game_rewards and each.weight == 1.0 for each in functions)
         is_librarys = all(getattr(type(self), name).__module__.startswith("vfgym.") for name in self._makes_moves)
-        return self._lowest_game_reward() if is_games_own and is_librarys else None
+        return self._game_reward_bounds() if is_games_own and is_librarys else UNKNOWN_BOUNDS
 
     _game_rewards: ClassVar[tuple[Callable[..., Any], ...]] = (game_reward,)
     """The functions that pass on the game's own rewards."""
 
-    def _lowest_game_reward(self) -> float | None:
-        """Return the lowest sum of rewards that the game itself can give in an episode, or less; None where that is not known."""
-        return None
+    def _game_reward_bounds(self) -> Bounds:
+        """Return the bounds of the sum of rewards that the game itself can give in an episode."""
+        return UNKNOWN_BOUNDS
 
-    def _lowest_of(self, known: LowestReward, moves: int | None, invalid_reward: float, answers: int | None) -> float | None:
-        """Return the lowest sum of rewards of an episode, which follows from its limits.
+    def _bounds_of(self, known: RewardBounds, moves: int | None, invalid_reward: float, answers: int | None) -> Bounds:
+        """Return the bounds of the sum of rewards of an episode, which follow from its limits.
 
         Args:
             known: What is known of the game.
@@ -346,13 +347,24 @@ class GameTurnsEnv(MultiTurnEnv):
             invalid_reward: What an answer is rewarded with that names no move.
             answers: Most such answers of an episode; None for no limit.
         """
-        lowest = float(known.get("episode", 0.0))
-        for reward, most in ((known.get("move", 0.0), moves), (min(invalid_reward, 0.0), answers)):
-            if reward < 0.0:
-                if most is None:
-                    return None
-                lowest += reward * most
-        return lowest
+        knows_highest = "highest" in known or "highest_move" in known
+        return (
+            _sum_over(known.get("episode", 0.0), (known.get("move", 0.0), moves), (min(invalid_reward, 0.0), answers)),
+            _sum_over(known.get("highest", 0.0), (known.get("highest_move", 0.0), moves), (max(invalid_reward, 0.0), answers))
+            if knows_highest
+            else None,
+        )
+
+
+def _sum_over(once: float, *repeated: tuple[float, int | None]) -> float | None:
+    """Return a sum of rewards, some of which come so many times at most; None where that is not limited."""
+    total = float(once)
+    for reward, most in repeated:
+        if reward:
+            if most is None:
+                return None
+            total += reward * most
+    return total
 
 
 def copy_info(info: Mapping[str, Any]) -> dict[str, Any]:

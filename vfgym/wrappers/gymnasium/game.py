@@ -15,7 +15,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
-from vfgym.data import LowestReward, lowest_reward
+from vfgym.data import RewardBounds, reward_bounds
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
@@ -23,6 +23,7 @@ from vfgym.foreign import is_pettingzoo
 from vfgym.messages import Content, Message, UserMessage, join_contents
 from vfgym.output.pictures import Picture, as_picture
 from vfgym.rubrics import Rubric
+from vfgym.rubrics.scoring import UNKNOWN_BOUNDS, Bounds
 from vfgym.spaces import ChoiceSampler, Sampler
 from vfgym.state import State
 from vfgym.tasks import as_integer
@@ -186,7 +187,7 @@ class GymnasiumGame(GameEnv):
             self.invalid_reward = float(invalid_reward)
             self._noop = self._noop_of(game, described.noop if noop_action is None else noop_action) if on_invalid == "noop" else None
             entry_point = game.spec.entry_point if game.spec is not None else None
-            self._lowest = None if game.spec is None else _lowest_reward(game, game.spec)
+            self._known_bounds = None if game.spec is None else _known_bounds(game, game.spec)
             self._most_moves = None if game.spec is None else game.spec.max_episode_steps
             draws = draws_itself(game)
             self._copies_go_on = find_copied_as_new(game) is None
@@ -375,13 +376,13 @@ class GymnasiumGame(GameEnv):
 
     _makes_moves = ("apply_action", "open_game", "begin_game", "make_move")
 
-    def _lowest_game_reward(self) -> float | None:
-        if self._lowest is None:
-            return None
+    def _game_reward_bounds(self) -> Bounds:
+        if self._known_bounds is None:
+            return UNKNOWN_BOUNDS
         limits = [limit for limit in (self._most_moves, self.max_turns * self.max_actions_per_turn) if limit is not None and limit > 0]
         moves = min(limits, default=None)
         answers = self.max_turns if self.max_turns > 0 else None if moves is None else moves * self.max_invalid_moves
-        return self._lowest_of(self._lowest, moves, self.invalid_reward, answers)
+        return self._bounds_of(self._known_bounds, moves, self.invalid_reward, answers)
 
     def action_sampler(self) -> Sampler:
         """Sample what plays a random action."""
@@ -392,15 +393,15 @@ _KEEP_REWARDS = (gym.ObservationWrapper, OrderEnforcing, PassiveEnvChecker, Time
 """Wrappers with which what is known of a game's rewards holds."""
 
 
-def _lowest_reward(game: gym.Env[Any, Any], spec: EnvSpec) -> LowestReward | None:
-    """Return the lowest reward of a game of Gymnasium's own; None where it is not known with this game's arguments and wrappers."""
+def _known_bounds(game: gym.Env[Any, Any], spec: EnvSpec) -> RewardBounds | None:
+    """Return the bounds of the rewards of a game of Gymnasium's own; None where its arguments or its wrappers may change them."""
     if not isinstance(spec.entry_point, str) or not spec.entry_point.startswith("gymnasium.envs.") or spec.id not in gym.registry:
         return None
     if not _keep_rewards(game):
         return None
     usual = gym.spec(spec.id).kwargs
     changed = [name for name, value in spec.kwargs.items() if name != "render_mode" and (name not in usual or usual[name] != value)]
-    return lowest_reward("gymnasium", spec.id, changed)
+    return reward_bounds("gymnasium", spec.id, changed)
 
 
 def _keep_rewards(game: gym.Env[Any, Any]) -> bool:

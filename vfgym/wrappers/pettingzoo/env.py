@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfgym.data import lowest_reward
+from vfgym.data import reward_bounds
 from vfgym.errors import UnknownArgument
+from vfgym.rubrics.scoring import UNKNOWN_BOUNDS, Bounds
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv, Opponents
 from vfgym.wrappers.games.pictures import draws_itself
 from vfgym.wrappers.games.session import close_or_log
@@ -100,7 +101,7 @@ class PettingZooEnv(MultiplayerEnv):
         """Make a table at which the game is played."""
         return PettingZooGame(self.game, **self._table_options)
 
-    def _lowest_game_reward(self) -> float | None:
+    def _game_reward_bounds(self) -> Bounds:
         options = self._table_options
-        known = lowest_reward("pettingzoo", self.game, options["game_options"] or {}) if isinstance(self.game, str) else None
-        return None if known is None else self._lowest_of(known, None, options["invalid_reward"], options["max_moves"])
+        known = reward_bounds("pettingzoo", self.game, options["game_options"] or {}) if isinstance(self.game, str) else None
+        return UNKNOWN_BOUNDS if known is None else self._bounds_of(known, None, options["invalid_reward"], options["max_moves"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import math
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
@@ -15,6 +16,7 @@ from vfgym.parsers import Parser, XMLParser
 from vfgym.parsers.parser import text_of
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.rubric_group import find_rewarding_functions
+from vfgym.rubrics.scoring import Bounds
 from vfgym.state import State
 from vfgym.tasks import Tasks, as_integer
 from vfgym.wrappers.reasoning_gym.curriculum import Curriculum, CurriculumConfig, CurriculumRubric
@@ -251,12 +253,12 @@ class ReasoningGymEnv(SingleTurnEnv):
             answer = text
         return None if answer is None else answer.strip()
 
-    def _lowest_reward(self) -> float | None:
-        """Return 0.0, the lowest score of all scorers, where nothing else scores an answer."""
+    def _reward_bounds(self) -> Bounds:
+        """Return 0.0, the lowest score of all scorers, and the highest, where nothing else scores an answer."""
         functions = find_rewarding_functions(self.rubric)
         own = type(self).check_answer_reward_func is ReasoningGymEnv.check_answer_reward_func
         is_score = functions is not None and all(each.plan.func == self.check_answer_reward_func and each.weight > 0 for each in functions)
-        return 0.0 if own and is_score else None
+        return (0.0, math.fsum(each.weight for each in functions or ())) if own and is_score else super()._reward_bounds()
 
     def _example_id(self, info: Mapping[str, Any]) -> int:
         items = self.items

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vfgym.data import lowest_reward, textarena_environments
+from vfgym.data import reward_bounds, textarena_environments
+from vfgym.rubrics.scoring import UNKNOWN_BOUNDS, Bounds
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv, Opponents
 from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.textarena.match import TextArenaGame
@@ -69,11 +70,11 @@ class TextArenaEnv(MultiplayerEnv):
         """Make a table at which the game is played."""
         return TextArenaGame(self.game, self.num_players, **self._table_options)
 
-    def _lowest_game_reward(self) -> float | None:
+    def _game_reward_bounds(self) -> Bounds:
         environment = textarena_environments().get(self.game)
         options = self._table_options.keys() - {"max_moves"}
-        known = None if environment is None else lowest_reward("textarena", environment["game"], options)
-        return None if known is None else self._lowest_of(known, None, 0.0, None)
+        known = None if environment is None else reward_bounds("textarena", environment["game"], options)
+        return UNKNOWN_BOUNDS if known is None else self._bounds_of(known, None, 0.0, None)
 
     def self_play(self, num_players: int | None = None) -> TextArenaEnv:
         """Return this game with every seat played by the policy.

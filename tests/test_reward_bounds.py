@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 import vfgym
-from vfgym.data import _lowest_rewards, gymnasium_environments, lowest_reward, pettingzoo_environments, textarena_environments
+from vfgym.data import _reward_bounds, gymnasium_environments, pettingzoo_environments, reward_bounds, textarena_environments
 
 GAMES_OF_TEXTARENA = [
     "TicTacToe-v0",
@@ -23,17 +23,17 @@ GAMES_OF_TEXTARENA = [
 
 
 def test_the_games_are_known_by_these_names() -> None:
-    known = _lowest_rewards()
+    known = _reward_bounds()
     assert known["gymnasium"].keys() <= gymnasium_environments().keys()
     assert known["pettingzoo"].keys() == pettingzoo_environments().keys()
     assert known["textarena"].keys() <= {game["game"] for game in textarena_environments().values()}
     assert all(entry is None or entry["why"] for entries in known.values() for entry in entries.values())
 
 
-@pytest.mark.parametrize("env_id", sorted(_lowest_rewards()["gymnasium"]))
+@pytest.mark.parametrize("env_id", sorted(_reward_bounds()["gymnasium"]))
 def test_no_play_of_gymnasium_falls_below(env_id: str) -> None:
     """Random play, and the action that is sampled first, over and over."""
-    known = lowest_reward("gymnasium", env_id)
+    known = reward_bounds("gymnasium", env_id)
     assert known is not None
     try:
         env = gymnasium.make(env_id)
@@ -51,7 +51,7 @@ def test_no_play_of_gymnasium_falls_below(env_id: str) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("game", sorted(_lowest_rewards()["pettingzoo"]))
+@pytest.mark.parametrize("game", sorted(_reward_bounds()["pettingzoo"]))
 def test_no_play_of_pettingzoo_falls_below(game: str) -> None:
     env = vfgym.PettingZooEnv(game, max_moves=300)
     assert env.failure_reward is not None
