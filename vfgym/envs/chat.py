@@ -199,8 +199,6 @@ class ChatEnv(EpisodeSeat):
             self.add_rubric(Rubric.of_marked(self))
         self.observation_space = ChatSpace()
         self._complete_definition()
-        self._is_defined = True
-        self.check_failure_reward()
         if discover_decorated(self, "teardown") or self.rubric.has_teardown:
             register_teardown(self)
 
@@ -576,7 +574,7 @@ class ChatEnv(EpisodeSeat):
             self.check_failure_reward()
 
     _is_defined = False
-    """Whether the constructor has taken all of its arguments."""
+    """Whether its constructor has come so far that what it can earn is known."""
 
     def check_failure_reward(self) -> None:
         """Refuse a `failure_reward` that is above all that an episode can earn: whoever fails would gain by it.

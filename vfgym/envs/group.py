@@ -262,6 +262,8 @@ class EnvGroup(ChatEnv):
         for name, value in forwarded.items():
             self._set(name, value)
         self._joined: dict[str, tuple[list[Tasks], Tasks]] = {}
+        self._is_defined = True
+        self.check_failure_reward()
 
     # Tasks
 

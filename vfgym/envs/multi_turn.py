@@ -74,6 +74,8 @@ class MultiTurnEnv(ChatEnv):
         self._has_own_stops = any(getattr(call, "__func__", None) not in self._known_stops for _, call in self.hooks.stops)
         """Whether there are stop conditions that `may_stop` does not know."""
         self.add_rubric(MultiTurnMonitorRubric())
+        self._is_defined = True
+        self.check_failure_reward()
 
     def set_max_total_completion_tokens(self, max_total_completion_tokens: int) -> None:
         """End episodes once the model wrote this many tokens, over all turns; no limit where it is not positive."""
