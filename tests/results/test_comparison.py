@@ -18,6 +18,7 @@ from vfgym.cli.conventions import Exit
 from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs, ResultsError, compare, load_results
 from vfgym.results.files import ROWS
+from vfgym.results.intervals import estimate_mean, interval_of
 
 TASKS = [{"question": f"{n} + {n}?", "answer": str(2 * n)} for n in range(20)]
 
@@ -68,16 +69,18 @@ def test_runs_and_their_difference_are_told() -> None:
         "errors": 0,
         "mean": 0.5,
     }
-    assert second["interval"] == pytest.approx([0.8 - 2.093024 * math.sqrt(0.16 / 19), 0.8 + 2.093024 * math.sqrt(0.16 / 19)], abs=1e-6)
+    assert second["interval"] == interval_of({task: [float(task < 16)] * 2 for task in range(20)})
+    assert (second["planned"], second["endings"]) == (40, {"terminated": 40})
     (pair,) = comparison["pairs"]
     assert (pair["a"], pair["b"], pair["examples"], pair["rollouts"], pair["unpaired"]) == (0, 1, 20, 40, [0, 0])
     assert (pair["better"], pair["worse"], pair["equal"]) == (6, 0, 14)
     assert pair["difference"] == pytest.approx(0.3)
-    assert pair["interval"] == pytest.approx([0.3 - 2.093024 * math.sqrt(0.21 / 19), 0.3 + 2.093024 * math.sqrt(0.21 / 19)], abs=1e-6)
+    estimate = estimate_mean({task: [float(10 <= task < 16)] * 2 for task in range(20)}, (-1.0, 1.0))
+    assert pair["interval"] == list(estimate.interval or ())
+    assert pair["p_value"] == estimate.p_value()
     assert (pair["distinguishable"], pair["needed"]) == (True, None)
-    assert pair["verdict"] == "up_to_16 is better than up_to_10 by 0.3 (95 % interval: 0.08 to 0.52) with 20 tasks".replace(
-        "0.08 to 0.52", "{:.3g} to {:.3g}".format(*pair["interval"] or ())
-    )
+    assert (pair["missing"], pair["changes_if_missing_failed"], pair["limits_differ"]) == ([0, 0], None, False)
+    assert pair["verdict"] == "up_to_16 is better than up_to_10 by 0.3 (95 % interval: 0.0186 to 0.548) with 20 tasks"
 
 
 def test_a_difference_that_may_be_chance_says_how_many_tasks_would_tell() -> None:
@@ -91,8 +94,13 @@ def test_a_difference_that_may_be_chance_says_how_many_tasks_would_tell() -> Non
 def test_a_run_against_itself_is_exactly_zero() -> None:
     run = results_of({(task, number): math.sin(task + number) for task in range(7) for number in range(3)})
     (pair,) = compare(run, run)["pairs"]
-    assert (pair["difference"], pair["interval"], pair["needed"], pair["equal"]) == (0.0, [0.0, 0.0], None, 7)
-    assert pair["verdict"].startswith("no difference")
+    assert (pair["difference"], pair["interval"], pair["needed"], pair["equal"]) == (0.0, None, None, 7)
+    assert (pair["p_value"], pair["distinguishable"]) == (1.0, False)
+    assert pair["verdict"] == "no difference: m (run 2) and m (run 1) earned the same in each of 7 tasks"
+    right = results_of({(task, 0): 1.0 for task in range(20)})
+    (pair,) = compare(right, right)["pairs"]
+    assert pair["interval"] is not None
+    assert pair["interval"][0] < -0.1 < 0.1 < pair["interval"][1], "twenty right answers of twenty leave room for a difference"
 
 
 def test_shuffled_rows_give_the_same_bytes(tmp_path: Path) -> None:
@@ -125,7 +133,7 @@ def test_tasks_that_are_alike_are_paired_one_with_another() -> None:
 def test_failed_rollouts_without_a_number_leave_no_difference() -> None:
     (pair,) = compare(played(up_to(5)), played(fails))["pairs"]
     assert (pair["difference"], pair["interval"], pair["distinguishable"], pair["needed"]) == (None, None, False, None)
-    assert "fails has 20 failed rollouts with nothing to count with" in pair["verdict"]
+    assert "fails has 20 rollouts that failed or were cut, with nothing to count with" in pair["verdict"]
 
 
 def test_failed_rollouts_count_with_what_is_declared() -> None:
@@ -158,17 +166,24 @@ def test_one_task_tells_nothing() -> None:
     [(2, 0, 6), (5, 0, 6), (5, 1, 8)],
 )
 def test_fewer_than_six_tasks_that_differ_tell_nothing(num_different: int, num_equal: int, needed: int) -> None:
-    """However narrow the interval is: where they all differ by the same amount, it has no width."""
     tasks = num_different + num_equal
     a = results_of({(task, 0): 0.0 for task in range(tasks)}, "a")
     b = results_of({(task, 0): float(task < num_different) for task in range(tasks)}, "b")
     (pair,) = compare(a, b)["pairs"]
-    assert pair["interval"] is not None
-    assert pair["interval"][0] > 0.0
+    assert (pair["p_value"] or 0.0) >= 0.05
     assert (pair["better"], pair["distinguishable"], pair["needed"]) == (num_different, False, needed)
+    assert pair["verdict"].startswith(f"not distinguishable with {tasks} tasks; about {needed} would tell, if b really differs from a by ")
+
+
+def test_fewer_than_six_tasks_that_differ_tell_nothing_however_much_they_do() -> None:
+    """Of rewards without a known range, an interval may be narrow with three tasks."""
+    a, b = (results_of({(task, 0): worth + task / 100 for task in range(3)}, name) for name, worth in (("a", 0.0), ("b", 5.0)))
+    b["outputs"][2]["counted_reward"] = b["outputs"][2]["reward"] = 5.01
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["p_value"] or 1.0) < 0.05
+    assert (pair["distinguishable"], pair["needed"]) == (False, 6)
     assert pair["verdict"].startswith(
-        f"not distinguishable with {tasks} tasks: only {num_different} of them differ, and it takes 6 to rule out chance;"
-        f" about {needed} would tell, if b really differs from a by "
+        "not distinguishable with 3 tasks: only 3 of them differ, and it takes 6 to rule out chance; about 6 "
     )
 
 

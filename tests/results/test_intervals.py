@@ -118,7 +118,7 @@ def test_the_p_value_is_the_interval_read_backwards(clusters: list[list[float]],
 
 
 def test_where_all_values_are_alike_the_p_value_is_that_of_tosses_of_a_coin() -> None:
-    assert estimate([[0.5]] * 6).p_value() == 2 * 0.5**6
+    assert estimate([[0.5]] * 6).p_value() == pytest.approx(2 * 0.5**6)
     assert estimate([[0.0]] * 6).p_value() == 1.0
     assert estimate([[0.5]]).p_value() is None
 

@@ -86,7 +86,7 @@ class MeanEstimate(NamedTuple):
         if self.standard_error is None:
             return None
         if self.range is None and not self.standard_error:
-            return 1.0 if self.mean == of else min(1.0, 2 * math.ldexp(1.0, -self.num_clusters))
+            return 1.0 if self.mean == of else sign_p_value(self.num_clusters, 0)
         if self.range is None:
             t = (self.mean - of) / self.standard_error
             return 2 * _student_t_tail(min(abs(t), abs(_unskewed(t, self.skewness))), self.degrees_of_freedom)
@@ -257,6 +257,15 @@ def clusters_needed(estimate: MeanEstimate, level: float = 1 - COVERAGE) -> int 
         return p_value is not None and p_value <= level
 
     return _first(are_enough, estimate.num_clusters, _MOST_CLUSTERS)
+
+
+def sign_p_value(above: int, below: int) -> float:
+    """Return the two-sided p-value of a sign test: how often as many of so many tosses of a coin fall on one side.
+
+    >>> [round(sign_p_value(*counts), 6) for counts in ((6, 0), (4, 2), (3, 3), (0, 0))]
+    [0.03125, 0.6875, 1.0, 1.0]
+    """
+    return min(1.0, 2 * regularised_beta(0.5, max(above, below), min(above, below) + 1)) if above or below else 1.0
 
 
 def draws_needed(count: int, share: float) -> int | None:
