@@ -7,9 +7,10 @@ from pathlib import Path
 
 from vfgym.cli.conventions import Exit, print_json
 from vfgym.cli.table import print_table, wrap_text
+from vfgym.endings import Ending
 from vfgym.output.terminal import echo
 from vfgym.results import compare
-from vfgym.results.comparison import ComparedPair, ComparedRun
+from vfgym.results.comparison import ComparedPair, ComparedRun, Comparison
 
 
 def print_comparison(runs: Sequence[Path], *, as_json: bool) -> Exit:
@@ -23,29 +24,38 @@ def print_comparison(runs: Sequence[Path], *, as_json: bool) -> Exit:
     if as_json:
         print_json(comparison)
     else:
+        shown = [ending for ending in _SHOWN_ENDINGS if any(ending in run["endings"] for run in comparison["runs"])]
         print_table(
-            ["run", "who", "mean (95 %)", "tasks", "rollouts", "errors"],
-            [_run_cells(place, run) for place, run in enumerate(comparison["runs"], start=1)],
+            ["run", "who", "mean (95 %)", "tasks", "rollouts", "errors", *(_SHOWN_ENDINGS[ending] for ending in shown)],
+            [_run_cells(place, run, shown) for place, run in enumerate(comparison["runs"], start=1)],
         )
         echo("")
-        print_table(["runs", "difference (95 %)", "better/worse/equal", "not paired"], [_pair_cells(pair) for pair in comparison["pairs"]])
+        pairs = [_pair_cells(comparison, pair) for pair in comparison["pairs"]]
+        print_table(["runs", "difference (95 %)", "better/worse/equal", "not paired"], pairs)
         echo("")
         for pair in comparison["pairs"]:
             echo(wrap_text(f"{pair['b'] + 1} - {pair['a'] + 1}: {pair['verdict']}"))
     return Exit.GOOD if all(pair["difference"] is not None for pair in comparison["pairs"]) else Exit.NOT_GOOD
 
 
-def _run_cells(place: int, run: ComparedRun) -> list[str]:
-    counts = (run["examples"], run["rollouts"], run["errors"])
-    return [str(place), run["model"], format_estimate(run["mean"], run["interval"]), *map(str, counts)]
+_SHOWN_ENDINGS = {Ending.CUT: "cut", Ending.INFRASTRUCTURE_FAILED: "missing"}
+"""Endings that have a column where any rollout ended so, and its title."""
 
 
-def _pair_cells(pair: ComparedPair) -> list[str]:
+def _run_cells(place: int, run: ComparedRun, endings: Sequence[Ending]) -> list[str]:
+    planned, played = run["planned"], run["rollouts"]
+    rollouts = f"{played} of {planned}" if planned is not None and played < planned else str(played)
+    counts = (run["errors"], *(run["endings"].get(ending, 0) for ending in endings))
+    mean = format_estimate(run["mean"], run["interval"])
+    return [str(place), run["model"], mean, str(run["examples"]), rollouts, *map(str, counts)]
+
+
+def _pair_cells(comparison: Comparison, pair: ComparedPair) -> list[str]:
     return [
         f"{pair['b'] + 1} - {pair['a'] + 1}",
         format_estimate(pair["difference"], pair["interval"], sign="+"),
         f"{pair['better']}/{pair['worse']}/{pair['equal']}",
-        "/".join(map(str, pair["unpaired"])),
+        "/".join(str(comparison["runs"][place]["rollouts"] - pair["rollouts"]) for place in (pair["a"], pair["b"])),
     ]
 
 

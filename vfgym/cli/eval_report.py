@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vfgym.cli.compare import format_estimate
 from vfgym.cli.conventions import print_json
 from vfgym.cli.sweeps import PlannedRun, as_text
@@ -15,8 +17,8 @@ from vfgym.cli.table import print_table, wrap_text
 from vfgym.endings import UNREADABLE, Ending, ending_of
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.output.terminal import echo
-from vfgym.results import GenerateMetadata, GenerateOutputs, compare
-from vfgym.results.comparison import ComparedPair
+from vfgym.results import GenerateMetadata, GenerateOutputs
+from vfgym.results.comparison import ComparedPair, compare_places
 from vfgym.results.files import metadata_as_written
 from vfgym.results.statistics import planned_rollouts
 from vfgym.runs.inputs import TaskInputs
@@ -103,35 +105,8 @@ def _as_json(run: FinishedRun) -> dict[str, Any]:
 def _compare_runs(runs: Sequence[FinishedRun]) -> list[ComparedPair]:
     """Return how each run compares with the first one of its environment."""
     first: dict[str, int] = {}
-    pairs = []
-    for b, run in enumerate(runs):
-        a = first.setdefault(run.plan.settings.env_id, b)
-        if a != b:
-            pairs.append(_compare_pair(runs, a, b))
-    return pairs
-
-
-def _compare_pair(runs: Sequence[FinishedRun], a: int, b: int) -> ComparedPair:
-    one, other = _named(runs[a]), _named(runs[b])
-    try:
-        (pair,) = compare(one, other)["pairs"]
-    except ConfigurationError as error:
-        return {
-            "a": a,
-            "b": b,
-            "difference": None,
-            "interval": None,
-            "examples": 0,
-            "rollouts": 0,
-            "unpaired": [len(one["outputs"]), len(other["outputs"])],
-            "better": 0,
-            "worse": 0,
-            "equal": 0,
-            "distinguishable": False,
-            "needed": None,
-            "verdict": f"cannot be compared: {error}",
-        }
-    return {**pair, "a": a, "b": b}
+    places = [(first.setdefault(run.plan.settings.env_id, place), place) for place, run in enumerate(runs)]
+    return compare_places([_named(run) for run in runs], [(a, b) for a, b in places if a != b])
 
 
 def _named(run: FinishedRun) -> GenerateOutputs:
@@ -149,7 +124,7 @@ def _print_sweep(runs: Sequence[FinishedRun], pairs: dict[int, ComparedPair], pl
         difference = format_estimate(pairs[place]["difference"], pairs[place]["interval"], sign="+") if place in pairs else ""
         cells = [plan.contestant.label, _mean(result), difference, *(_share(result, name) for name in endings)]
         rows.append([plan.settings.env_id, *_varied_cells(plan, names), *cells])
-    print_table(["environment", *names, "agent", "reward", "difference (95 %)", *endings], rows)
+    print_table(["environment", *names, "agent", "reward (95 %)", "difference (95 %)", *endings], rows)
 
 
 def print_rewards(results: Mapping[str, GenerateOutputs]) -> None:
@@ -159,7 +134,7 @@ def print_rewards(results: Mapping[str, GenerateOutputs]) -> None:
     metrics = list(dict.fromkeys(name for metadata in each for name in (*metadata["avg_metrics"], *metadata["metrics_errors"])))
     ks = list(each[0]["pass_at_k"])
     endings = _ending_columns(each)
-    columns = ["agent", "reward", *metrics, *(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks), *endings, "seconds"]
+    columns = ["agent", "reward (95 %)", *metrics, *(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks), *endings, "seconds"]
     rows = []
     for label, result in in_order.items():
         metadata = result["metadata"]
@@ -192,8 +167,7 @@ def _mean(result: GenerateOutputs) -> str:
     planned = planned_rollouts(metadata)
     if metadata["mean_of"] == "counted_reward" and planned is not None and played < planned:
         return f"{played} of {planned}"
-    mean, error = metadata["avg_reward"], metadata["std_error"]
-    return "-" if mean is None else f"{mean:.3f}" + ("" if error is None else f" ± {error:.3f}")
+    return format_estimate(metadata["avg_reward"], metadata["interval"])
 
 
 def _remarks(result: GenerateOutputs) -> Iterator[str]:
@@ -280,11 +254,17 @@ def draw(runs: Sequence[FinishedRun], file: Path) -> list[str]:
     axes.bar(
         list(drawn),
         [metadata["avg_reward"] or 0.0 for metadata in drawn.values()],
-        yerr=[metadata["std_error"] or 0.0 for metadata in drawn.values()],
+        yerr=np.transpose([_bar_ends(metadata) for metadata in drawn.values()]) if drawn else None,
         capsize=4,
     )
-    axes.set(title=", ".join(dict.fromkeys(run.plan.settings.env_id for run in runs)), ylabel="mean reward ± standard error")
+    axes.set(title=", ".join(dict.fromkeys(run.plan.settings.env_id for run in runs)), ylabel="mean reward, 95 % interval")
     if left_out:
         axes.set_xlabel(f"without a mean: {', '.join(left_out)}")
     figure.savefig(file)
     return left_out
+
+
+def _bar_ends(metadata: GenerateMetadata) -> tuple[float, float]:
+    """Return how far the interval of a mean reaches below and above it; nothing where there is none."""
+    mean, interval = metadata["avg_reward"] or 0.0, metadata["interval"]
+    return (0.0, 0.0) if interval is None else (mean - interval[0], interval[1] - mean)

@@ -173,7 +173,7 @@ def compare(*runs: RunLike) -> Comparison:
     read = [_read_run(run, place) for place, run in enumerate(runs, start=1)]
     names = _names(read)
     found = [_find_pair(read[0], run, (names[0], name)) for run, name in zip(read[1:], names[1:], strict=True)]
-    pairs = [_describe_pair(0, place, told) for place, told in enumerate(_tell(found), start=1)]
+    pairs = [_describe_pair(0, place, finding) for place, finding in enumerate(_find_all(found), start=1)]
     return {"runs": [_describe_run(run) for run in read], "pairs": pairs}
 
 
@@ -193,8 +193,8 @@ def compare_places(runs: Sequence[GenerateOutputs], places: Sequence[tuple[int, 
             found[a, b] = _find_pair(one, other, (names[0], names[1]))
         except ConfigurationError as error:
             refused[a, b] = _no_pair(a, b, [len(runs[place]["outputs"]) for place in (a, b)], f"cannot be compared: {error}")
-    told = dict(zip(found, _tell(list(found.values())), strict=True))
-    return [refused.get((a, b)) or _describe_pair(a, b, told[a, b]) for a, b in places]
+    findings = dict(zip(found, _find_all(list(found.values())), strict=True))
+    return [refused.get((a, b)) or _describe_pair(a, b, findings[a, b]) for a, b in places]
 
 
 # Runs
@@ -324,13 +324,13 @@ class _Pair:
     """The difference where missing rollouts count as if the policy had failed."""
 
 
-class _Told(NamedTuple):
+class _Finding(NamedTuple):
     """What a pair tells where there are others beside it."""
 
     pair: _Pair
     p_value: float | None
     level: float
-    """Below which p-value of its own the difference is told."""
+    """Below which p-value of its own the difference would be told, beside the others that are not told yet."""
     p_value_if_failed: float | None
     num_pairs: int
 
@@ -395,40 +395,41 @@ def _difference_of_task(pairs: Sequence[tuple[float | None, float | None]]) -> f
     return math.fsum(of_b for _, of_b in pairs) - math.fsum(of_a for of_a, _ in pairs)  # type: ignore[misc]
 
 
-def _tell(pairs: Sequence[_Pair]) -> list[_Told]:
+def _find_all(pairs: Sequence[_Pair]) -> list[_Finding]:
     """Return what pairs tell that are looked at together."""
     corrected = _corrected([pair.difference.p_value for pair in pairs])
     if_failed = _corrected([pair.if_failed.p_value for pair in pairs])
+    open_pairs = sum(p_value is not None and p_value >= _LEVEL for p_value in corrected)
     return [
-        _Told(pair, p_value, level, p_value_if_failed, len(pairs))
-        for pair, (p_value, level), (p_value_if_failed, _) in zip(pairs, corrected, if_failed, strict=True)
+        _Finding(pair, p_value, _LEVEL / max(open_pairs, 1), p_value_if_failed, len(pairs))
+        for pair, p_value, p_value_if_failed in zip(pairs, corrected, if_failed, strict=True)
     ]
 
 
-def _corrected(p_values: Sequence[float | None]) -> list[tuple[float | None, float]]:
-    """Return p-values corrected for there being several, and below which p-value of its own each is told.
+def _corrected(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values corrected for there being several.
 
     S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
     """
     known = sorted((p_value, place) for place, p_value in enumerate(p_values) if p_value is not None)
-    corrected: list[tuple[float | None, float]] = [(None, _LEVEL)] * len(p_values)
+    corrected: list[float | None] = [None] * len(p_values)
     highest = 0.0
     for rank, (p_value, place) in enumerate(known):
         highest = max(highest, min(1.0, (len(known) - rank) * p_value))
-        corrected[place] = highest, _LEVEL / (len(known) - rank)
+        corrected[place] = highest
     return corrected
 
 
-def _describe_pair(a: int, b: int, told: _Told) -> ComparedPair:
-    pair, difference = told.pair, told.pair.difference
-    estimate, relation = difference.estimate, difference.relation(told.p_value)
-    needed = None if estimate is None or relation else _tasks_needed(estimate, difference, told.level)
+def _describe_pair(a: int, b: int, finding: _Finding) -> ComparedPair:
+    pair, difference = finding.pair, finding.pair.difference
+    estimate, relation = difference.estimate, difference.relation(finding.p_value)
+    needed = None if estimate is None or relation else _tasks_needed(estimate, difference, finding.level)
     return {
         "a": a,
         "b": b,
         "difference": None if estimate is None else estimate.mean,
         "interval": None if estimate is None or estimate.interval is None else list(estimate.interval),
-        "p_value": told.p_value,
+        "p_value": finding.p_value,
         "examples": difference.tasks,
         "rollouts": difference.rollouts,
         "unpaired": pair.unpaired,
@@ -437,10 +438,10 @@ def _describe_pair(a: int, b: int, told: _Told) -> ComparedPair:
         "worse": difference.worse,
         "equal": difference.equal,
         "distinguishable": relation != 0,
-        "changes_if_missing_failed": _changes_if_failed(told),
+        "changes_if_missing_failed": _changes_if_failed(finding),
         "limits_differ": pair.a.limits != pair.b.limits,
         "needed": needed,
-        "verdict": ". ".join([_verdict(difference, told.p_value, needed, told), *_remarks(told)]),
+        "verdict": ". ".join([_verdict(difference, finding.p_value, needed, finding), *_remarks(finding)]),
     }
 
 
@@ -466,11 +467,11 @@ def _no_pair(a: int, b: int, rollouts: list[int], verdict: str) -> ComparedPair:
     }
 
 
-def _changes_if_failed(told: _Told) -> bool | None:
-    difference, if_failed = told.pair.difference, told.pair.if_failed
-    if not any(told.pair.missing) or if_failed.estimate is None:
+def _changes_if_failed(finding: _Finding) -> bool | None:
+    difference, if_failed = finding.pair.difference, finding.pair.if_failed
+    if not any(finding.pair.missing) or if_failed.estimate is None:
         return None
-    return difference.relation(told.p_value) != if_failed.relation(told.p_value_if_failed)
+    return difference.relation(finding.p_value) != if_failed.relation(finding.p_value_if_failed)
 
 
 def _tasks_needed(estimate: MeanEstimate, difference: _Difference, level: float) -> int | None:
@@ -486,9 +487,9 @@ def _tasks_needed(estimate: MeanEstimate, difference: _Difference, level: float)
 # In words
 
 
-def _verdict(difference: _Difference, p_value: float | None, needed: int | None, told: _Told) -> str:
+def _verdict(difference: _Difference, p_value: float | None, needed: int | None, finding: _Finding) -> str:
     """Return what a difference says, for somebody who never heard of intervals."""
-    other, name = told.pair.names
+    other, name = finding.pair.names
     estimate = difference.estimate
     if estimate is None:
         return f"no difference can be given: {' and '.join(difference.reasons)}"
@@ -513,7 +514,7 @@ def _verdict(difference: _Difference, p_value: float | None, needed: int | None,
     if needed is None:
         return f"not distinguishable with {tasks}: if there is a difference, it is too small to be found"
     if alone is not None and alone < _LEVEL:
-        tries = f"{told.num_pairs} comparisons at once give chance as many tries"
+        tries = f"{finding.num_pairs} comparisons at once give chance as many tries"
         return f"not distinguishable with {tasks}: {tries}; {would_tell}"
     if sign_p_value(difference.better, difference.worse) < _LEVEL:
         often = (
@@ -523,13 +524,13 @@ def _verdict(difference: _Difference, p_value: float | None, needed: int | None,
     return f"not distinguishable with {tasks}; {would_tell}"
 
 
-def _remarks(told: _Told) -> Iterator[str]:
+def _remarks(finding: _Finding) -> Iterator[str]:
     """Give further sentences: what else the two runs differ in."""
-    pair = told.pair
+    pair = finding.pair
     (other, name), runs = pair.names, (pair.b, pair.a)
     if any(pair.missing):
         of_other, of_name = pair.missing
-        yield f"{_count(of_name, 'rollout')} of {name} and {of_other} of {other} are missing: {_if_failed(told)}"
+        yield f"{_count(of_name, 'rollout')} of {name} and {of_other} of {other} are missing: {_if_failed(finding)}"
     if pair.a.limits != pair.b.limits:
         limits = [_limits(run.limits) for run in runs]
         cut = [run.endings.get(Ending.CUT, 0) for run in runs]
@@ -540,17 +541,18 @@ def _remarks(told: _Told) -> Iterator[str]:
             yield f"{who} was stopped after {len(run.rollouts)} of {run.planned} rollouts: those that end early say nothing of the others"
 
 
-def _if_failed(told: _Told) -> str:
+def _if_failed(finding: _Finding) -> str:
     """Return what the verdict would be if missing rollouts counted as if the policy had failed."""
-    changes, if_failed = _changes_if_failed(told), told.pair.if_failed
+    changes, if_failed = _changes_if_failed(finding), finding.pair.if_failed
     if changes is None:
         return "nothing says what they would count with if they counted as failures"
     if not changes:
         return "if they counted as failures, the verdict would be the same"
     needed = None
-    if if_failed.estimate is not None and not if_failed.relation(told.p_value_if_failed):
-        needed = _tasks_needed(if_failed.estimate, if_failed, told.level)
-    return f"if they counted as failures, the verdict would be another one ({_verdict(if_failed, told.p_value_if_failed, needed, told)})"
+    if if_failed.estimate is not None and not if_failed.relation(finding.p_value_if_failed):
+        needed = _tasks_needed(if_failed.estimate, if_failed, finding.level)
+    verdict = _verdict(if_failed, finding.p_value_if_failed, needed, finding)
+    return f"if they counted as failures, the verdict would be another one ({verdict})"
 
 
 def _limits(limits: Mapping[str, float]) -> str:

@@ -30,8 +30,9 @@ class RunOutputs(dict[str, Any]):
 
     def _title(self) -> str:
         metadata, rows = self._metadata(), self._rows()
-        mean, error = metadata.get("avg_reward"), metadata.get("std_error")
-        reward = "no mean reward" if mean is None else f"reward {mean:.6g}" + ("" if error is None else f" ± {error:.3g}")
+        mean, interval = metadata.get("avg_reward"), metadata.get("interval")
+        of_mean = "" if not interval else f" (95 %: {interval[0]:.3g} to {interval[1]:.3g})"
+        reward = "no mean reward" if mean is None else f"reward {mean:.6g}{of_mean}"
         planned = planned_rollouts(metadata)
         of_planned = f" of {planned}" if planned is not None and len(rows) < planned else ""
         played = f"{len(rows)}{of_planned} rollouts of {_short(metadata.get('env_id'))} by {_short(metadata.get('model'))}"

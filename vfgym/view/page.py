@@ -18,7 +18,8 @@ from pathlib import Path
 from string import Template
 
 from vfgym.errors import ConfigurationError
-from vfgym.results import GenerateOutputs, ResultsError, compare, load_results
+from vfgym.results import GenerateOutputs, ResultsError, load_results
+from vfgym.results.comparison import compare_places
 from vfgym.results.plain_json import json_text
 from vfgym.view.page_data import PageData
 from vfgym.view.public_text import public_text
@@ -67,13 +68,7 @@ def build_page(*runs: str | os.PathLike[str] | GenerateOutputs) -> str:
 
 def _verdicts(runs: Sequence[GenerateOutputs]) -> list[str]:
     """Return what each later run says beside the first (see `vfgym.results.compare`), or why nothing can be said."""
-    verdicts = []
-    for run in runs[1:]:
-        try:
-            verdicts.append(compare(runs[0], run)["pairs"][0]["verdict"])
-        except ConfigurationError as error:
-            verdicts.append(str(error))
-    return verdicts
+    return [pair["verdict"] for pair in compare_places(runs, [(0, place) for place in range(1, len(runs))])]
 
 
 def _title(reports: Sequence[RunReport]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from vfgym.endings import ending_of
 from vfgym.results import GenerateOutputs
 from vfgym.results.counting import count_rewards, is_failed
-from vfgym.results.intervals import estimate_mean
+from vfgym.results.intervals import interval_of
 from vfgym.results.statistics import Summary, planned_rollouts, statistics_of
 
 
@@ -23,7 +23,7 @@ class Mean:
     value: float | None
     """None where a failed rollout has no number to count with."""
     interval: tuple[float, float] | None
-    """None below two tasks, and where a number is not finite."""
+    """None below two tasks, where a number is not finite, and where all are alike and nothing says which others there could be."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def report_run(outputs: GenerateOutputs) -> RunReport:
         float(threshold) if threshold is not None else math.inf,
         of=metadata.get("mean_of", "counted_reward"),
         num_planned=planned_rollouts(metadata),
+        reward_range=metadata.get("reward_range"),
     )
     uses_counted = summary["mean_of"] == "counted_reward"
     counted: list[float | None] = count_rewards(rows) if uses_counted else [row["reward"] for row in rows]
@@ -102,7 +103,7 @@ def report_run(outputs: GenerateOutputs) -> RunReport:
         outputs=outputs,
         counted=counted,
         summary=summary,
-        reward=Mean(summary["avg_reward"], None if summary["avg_reward"] is None else _interval(rows, counted)),
+        reward=Mean(summary["avg_reward"], _as_pair(summary["interval"])),
         metrics={name: _metric(name, mean, described, uses_counted) for name, mean in summary["avg_metrics"].items()},
         failures=_failures(rows),
         endings=dict(Counter(map(ended_by, rows)).most_common()),
@@ -164,20 +165,16 @@ def _name(metadata: Mapping[str, Any]) -> str:
     return " · ".join(part for part in parts if part) or "run"
 
 
-def _interval(rows: Sequence[Mapping[str, Any]], values: Sequence[float | None]) -> tuple[float, float] | None:
-    by_task: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for row, value in zip(rows, values, strict=True):
-        if value is None and ending_of(row).is_missing:
-            continue
-        if value is None or not math.isfinite(value):
-            return None
-        by_task[row["example_id"]].append(value)
-    return estimate_mean(by_task).interval if by_task else None
+def _as_pair(interval: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if interval is None else (interval[0], interval[1])
 
 
 def _metric(name: str, mean: float, rows: Sequence[Mapping[str, Any]], skips_errors: bool) -> Mean:
     known = [row for row in rows if name in row["metrics"] and not (skips_errors and name in (row.get("metrics_errors") or ()))]
-    return Mean(mean, _interval(known, [row["metrics"][name] for row in known]))
+    by_task: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for row in known:
+        by_task[row["example_id"]].append(row["metrics"][name])
+    return Mean(mean, _as_pair(interval_of(by_task)))
 
 
 def _failures(rows: Sequence[Mapping[str, Any]]) -> list[FailureKind]:

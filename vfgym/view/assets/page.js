@@ -87,7 +87,7 @@
     return h("dl", { class: "facts" },
       fact("Mean reward", reward.value === null && stopped ? `${number(run.rows.length)} of ${number(run.num_planned)}` : number(reward.value),
         reward.value === null ? stopped ? "no mean: rollouts that end early say nothing of the others" : "no mean: a rollout that failed or was cut has no number to count with"
-        : reward.interval ? `95 %: ${interval(reward)}` : "no interval: it needs two tasks"),
+        : reward.interval ? `95 %: ${interval(reward)}` : run.tasks.length < 2 ? "no interval: it needs two tasks" : "no interval: nothing varies, and no range of rewards is known"),
       fact("Rollouts", number(run.rows.length), `of ${number(run.tasks.length)} tasks`),
       fact("Failed", number(run.num_failed), run.num_failed || run.num_cut ? `mean of what ended by itself ${number(run.reward_finished)}` : "none"),
       run.num_cut ? fact("Cut", number(run.num_cut), "by a limit of the run") : null,
