@@ -19,8 +19,8 @@ from verifiers_compat.v1.tools import RolloutTool, merge_tools
 from verifiers_compat.v1.toolset import Toolset, as_named_toolset, visible
 from verifiers_compat.v1.user import User
 from vfgym.calls import maybe_await, rollout_failure
-from vfgym.clients import Client, resolve_client
-from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.clients import Client, ends_only_rollout, is_permanent_refusal, merge_sampling_args, resolve_client
+from vfgym.errors import ConfigurationError, ModelError, did_you_mean
 from vfgym.interception import Endpoint, Request, check_api, open_endpoint
 from vfgym.interception.wire import message_of, plain_data
 from vfgym.messages import Message, Response, as_messages
@@ -156,7 +156,7 @@ class Runtime:
         response = await self.client.get_response(
             prompt=messages,
             model=self.model or "",
-            sampling_args={**(sampling_args or {}), **self.sampling_args},
+            sampling_args=merge_sampling_args(sampling_args or {}, self.sampling_args),
             tools=list(tools or ()) or None,
             state=state,
         )
@@ -230,7 +230,11 @@ class Runtime:
         try:
             response = await self.ask(request.messages, request.tools, request.sampling_args)
         except (Exception, SystemExit) as error:
-            self.failure = failure = rollout_failure(error)
+            failure = rollout_failure(error)
+            if is_permanent_refusal(failure) and ends_only_rollout(failure):
+                failure = ModelError(f"the model could not be asked: {failure}")
+                failure.__cause__ = error
+            self.failure = failure
             raise failure from failure.__cause__
         self.failure = None
         return response

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.agents.base import Answering, seat_of
-from vfgym.clients import Client, EndpointClientConfig, SamplingArgs
+from vfgym.clients import Client, EndpointClientConfig, SamplingArgs, merge_sampling_args
 from vfgym.clients.resolve import resolve_endpoints
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, Response
@@ -65,7 +65,7 @@ class ModelAgent:
         async def answer(observation: list[Message], info: dict[str, Any]) -> Response:
             state: Any = seat.state
             tools = state["tool_defs"] if seat.episode is None else seat.episode.tool_defs  # an opponent has a state alone
-            arguments = {**(state["sampling_args"] or {}), **self.sampling_args}
+            arguments = merge_sampling_args(state["sampling_args"] or {}, self.sampling_args)
             return await client.get_response(observation, self.name, arguments, tools or None, state=state)
 
         return answer

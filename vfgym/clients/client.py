@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from vfgym.clients.asking import accounted
@@ -12,6 +12,30 @@ from vfgym.tools import Tool
 
 SamplingArgs: TypeAlias = dict[str, Any]
 """Generation parameters as the provider names them (``temperature``, ``max_tokens``, ...)."""
+
+
+_ONE_MEANING = (
+    frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"}),
+    frozenset({"reasoning_effort", "reasoning", "thinking"}),
+    frozenset({"stop", "stop_sequences"}),
+)
+"""Generation parameters that say one thing under several names."""
+
+
+def merge_sampling_args(asked: Mapping[str, Any], allowed: Mapping[str, Any]) -> SamplingArgs:
+    """Return the generation parameters of a request that somebody else wrote, within what its rollout allows.
+
+    Args:
+        asked: What the request asks for.
+        allowed: What the rollout says. It wins, under whatever name the request says the same.
+
+    >>> merge_sampling_args({"max_completion_tokens": 10**6, "temperature": 0}, {"max_tokens": 500})
+    {'temperature': 0, 'max_tokens': 500}
+    """
+    extra_body = allowed.get("extra_body")
+    said = {name for name, value in allowed.items() if value is not None} | set(extra_body if isinstance(extra_body, Mapping) else ())
+    taken = said.union(*(names for names in _ONE_MEANING if names & said))
+    return {**{name: value for name, value in asked.items() if name not in taken}, **allowed}
 
 
 class Client(ABC):

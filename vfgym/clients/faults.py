@@ -67,6 +67,18 @@ def is_permanent_refusal(error: BaseException) -> bool:
     return is_authentication_error(error) or _sdk_status(error) == 404
 
 
+ASKED_BY_PROGRAM = "asked_by_program"
+"""The item of a state that says whether a program wrote the prompts of its episode."""
+
+
+def ends_only_rollout(error: BaseException) -> bool:
+    """Say whether a refusal (403, 404) ends its rollout alone where a program wrote what was asked: it may have provoked it.
+
+    It has no part in the key, so a key that is refused (401) is refused to all.
+    """
+    return _sdk_status(error) in (403, 404)
+
+
 def describe_key(config: EndpointClientConfig | None) -> str:
     """Say which key was used, without showing it."""
     if config is None:

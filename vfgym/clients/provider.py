@@ -13,7 +13,15 @@ from vfgym.calls import maybe_await
 from vfgym.clients.asking import count_sendings_of
 from vfgym.clients.client import Client, SamplingArgs
 from vfgym.clients.config import ClientConfig, EndpointClientConfig
-from vfgym.clients.faults import describe_key, is_authentication_error, is_outage, is_overlong_prompt, is_unknown_model
+from vfgym.clients.faults import (
+    ASKED_BY_PROGRAM,
+    describe_key,
+    ends_only_rollout,
+    is_authentication_error,
+    is_outage,
+    is_overlong_prompt,
+    is_unknown_model,
+)
 from vfgym.clients.formats.usage import TellUnusable, warn_of_unusable
 from vfgym.clients.http.retries import describe_refusal_to_wait
 from vfgym.clients.http.transport import Connections
@@ -186,7 +194,8 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             OverlongPromptError: If the prompt does not fit into the model's context.
             ModelError: If there is no usable answer; its cause is what went wrong.
             openai.AuthenticationError: If the provider refuses the key (each SDK's own 401 and 403 errors), or knows no such model
-                or route (404): nothing that is asked so can succeed.
+                or route (404): nothing that is asked so can succeed. Where a program wrote the prompt (`ASKED_BY_PROGRAM`), 403 and 404
+                are a `ModelError`.
         """
         sampling_args = sampling_args or {}
         try:
@@ -205,11 +214,11 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             redact_error(error)
             if isinstance(error, Error):
                 raise
-            if is_authentication_error(error):
-                error.add_note(f"{self._where()} refused the API key: {describe_key(self.config)}")
-                raise
-            if is_unknown_model(error, has_answered=model in self._answering):
-                error.add_note(f"{self._where()} does not know the model {model!r}, or there is no such API below its URL")
+            refusal = self._refusal(error, model)
+            if refusal is not None:
+                if (kwargs.get("state") or {}).get(ASKED_BY_PROGRAM) and ends_only_rollout(error):
+                    raise ModelError(f"{refusal}: {error}") from error
+                error.add_note(refusal)
                 raise
             if is_overlong_prompt(error):
                 raise OverlongPromptError(f"the prompt is longer than the context of {model}: {error}") from error
@@ -238,6 +247,14 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             return {}
         values = {header: state.get(key) for header, key in self.config.extra_headers_from_state.items()}
         return {header: str(value) for header, value in values.items() if value is not None}
+
+    def _refusal(self, error: Exception, model: str) -> str | None:
+        """Say what is refused for good, the key or the model; None where an error is about something else."""
+        if is_authentication_error(error):
+            return f"{self._where()} refused the API key: {describe_key(self.config)}"
+        if is_unknown_model(error, has_answered=model in self._answering):
+            return f"{self._where()} does not know the model {model!r}, or there is no such API below its URL"
+        return None
 
     def _where(self) -> str:
         return f"the provider at {redact_url(self.config.api_base_url)}" if self.config is not None else "the provider"

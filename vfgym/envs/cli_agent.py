@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfgym.calls import Ready, maybe_await
+from vfgym.clients import ASKED_BY_PROGRAM, merge_sampling_args
 from vfgym.envs.agent_program import TASK_FOLDER, AgentProgram, free_port, read_left_file
 from vfgym.envs.sandboxed import SandboxedEnv
 from vfgym.errors import AgentError, ConfigurationError
@@ -122,7 +123,7 @@ class CliAgentEnv(SandboxedEnv):
     async def setup_state(self, state: State) -> State:
         """Make the sandbox, and start the program in it."""
         program = state["agent_program"] = AgentProgram(state["sampling_args"] or {})
-        state["agent_files"] = {}
+        state["agent_files"], state[ASKED_BY_PROGRAM] = {}, True
         endpoint = await program.open()
         port = free_port()
         addresses = endpoint.variables(state["model"] or "model", port)
@@ -154,7 +155,7 @@ class CliAgentEnv(SandboxedEnv):
         if not trajectory:
             state["raw_prompt"], state["prompt"] = state["prompt"], messages
         state["tool_defs"] = [as_tool(tool, self.tool_type) for tool in asked.tools]
-        state["sampling_args"] = {**asked.sampling_args, **program.sampling_args}
+        state["sampling_args"] = merge_sampling_args(asked.sampling_args, program.sampling_args)
         return messages
 
     def _note_end(self, state: State, result: ExecResult) -> None:

@@ -6,7 +6,16 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vfgym.interception.wire import Request, Wire, finish_reason, message_of, plain_data, request_fields, split_into_pieces
+from vfgym.interception.wire import (
+    Request,
+    Wire,
+    check_parameters,
+    finish_reason,
+    message_of,
+    plain_data,
+    request_fields,
+    split_into_pieces,
+)
 from vfgym.messages import Response, as_messages, content_text
 from vfgym.tools import Tool
 
@@ -14,7 +23,7 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool
 
 
 def _parse(body: Mapping[str, Any]) -> Request:
-    fields, sampling_args = request_fields(body, "messages", "system", "tools", "tool_choice", "stop_sequences")
+    fields, sampling_args, aside = request_fields(body, "messages", "system", "tools", "tool_choice", "stop_sequences")
     messages: list[dict[str, Any]] = []
     if fields.get("system"):
         messages.append({"role": "system", "content": _system_text(fields["system"])})
@@ -26,9 +35,11 @@ def _parse(body: Mapping[str, Any]) -> Request:
     ]
     if fields.get("tool_choice"):
         sampling_args["tool_choice"] = _tool_choice(fields["tool_choice"])
+        if fields["tool_choice"].get("disable_parallel_tool_use"):
+            sampling_args["parallel_tool_calls"] = False
     if fields.get("stop_sequences"):
         sampling_args["stop"] = fields["stop_sequences"]
-    return Request(as_messages(messages), tools, sampling_args, bool(body.get("stream")))
+    return Request(as_messages(messages), tools, check_parameters(sampling_args), bool(body.get("stream")), set_aside=aside)
 
 
 def _tool_choice(choice: Mapping[str, Any]) -> Any:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from vfgym.calls import maybe_await, rollout_failure
 from vfgym.clients.config import CLIENT_TYPES
 from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.interception.budget import Budget
+from vfgym.interception.given_outputs import GivenOutputs
 from vfgym.interception.server import Server, running_server
 
 if TYPE_CHECKING:
@@ -61,6 +63,9 @@ class Endpoint:
     ) -> None:
         """Have what is asked here answered by `answer`, and tools called by `call_tool`, on the loop that runs now."""
         self.key = secrets.token_urlsafe(24)
+        self.budget = Budget()
+        """What the requests of its programs take of memory."""
+        self.given = GivenOutputs()
         self._ask = answer
         self._call_tool = call_tool
         self._loop = asyncio.get_running_loop()
@@ -111,7 +116,8 @@ class Endpoint:
 
     async def close(self) -> None:
         """Serve no more requests. Those that still wait for the model are cancelled, so that no program waits for ever."""
-        self._server.endpoints.pop(self.key, None)
+        if self._server.endpoints.pop(self.key, None) is not None:
+            self._server.let_go(self.key)
         for task in self._asking:
             task.cancel()
         if self._asking:

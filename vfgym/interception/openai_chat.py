@@ -10,18 +10,22 @@ from vfgym.interception.wire import Request, Wire, finish_reason, message_of, pl
 from vfgym.messages import Response, TextMessage, as_messages, content_text
 from vfgym.tools import as_tool
 
+_EARLIER = ("functions", "function_call")
+
 
 def _parse_chat(body: Mapping[str, Any]) -> Request:
-    fields, sampling_args = request_fields(body, "messages", "tools")
-    if sampling_args.get("n", 1) != 1:
-        raise ValueError("n must be 1: each answer is a turn of the rollout")
+    fields, sampling_args, aside = request_fields(body, "messages", "tools", *_EARLIER)
+    for name in _EARLIER:
+        if fields.get(name):
+            raise ValueError(f"{name!r} is an earlier form of tools: use those")
     tools = [as_tool(tool) for tool in fields.get("tools") or []]
-    return Request(as_messages(fields["messages"]), tools, sampling_args, bool(body.get("stream")), _wants_usage(body))
+    return Request(as_messages(fields["messages"]), tools, sampling_args, bool(body.get("stream")), _wants_usage(body), aside)
 
 
 def _wants_usage(body: Mapping[str, Any]) -> bool:
     """Say whether the last chunk of a stream shall have the usage; its ``choices`` are empty, which only programs that ask expect."""
-    return bool((body.get("stream_options") or {}).get("include_usage"))
+    options = body.get("stream_options")
+    return isinstance(options, Mapping) and bool(options.get("include_usage"))
 
 
 def _usage(response: Response) -> dict[str, int] | None:
@@ -78,11 +82,11 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _parse_text(body: Mapping[str, Any]) -> Request:
-    fields, sampling_args = request_fields(body, "prompt")
+    fields, sampling_args, aside = request_fields(body, "prompt")
     prompt = fields["prompt"]
     if not isinstance(prompt, str):
         raise ValueError(f"the prompt must be one text, got {type(prompt).__name__}")
-    return Request([TextMessage(prompt)], [], sampling_args, bool(body.get("stream")), _wants_usage(body))
+    return Request([TextMessage(prompt)], [], sampling_args, bool(body.get("stream")), _wants_usage(body), aside)
 
 
 def _text(response: Response) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vfgym.clients.formats.openai_responses import read_items
-from vfgym.interception.wire import Request, Wire, finish_reason, message_of, request_fields, split_into_pieces
+from vfgym.interception.wire import Request, Wire, check_parameters, finish_reason, message_of, request_fields, split_into_pieces
 from vfgym.messages import Response, as_messages, content_text
 from vfgym.tools import Tool, as_tool
 
@@ -23,7 +23,7 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 
 def _parse(body: Mapping[str, Any]) -> Request:
     own = ("input", "instructions", "tools", "tool_choice", "max_output_tokens", "reasoning", "text")
-    fields, sampling_args = request_fields(body, *own, *_OF_THE_SERVER, *_NEEDS_MEMORY)
+    fields, sampling_args, aside = request_fields(body, *own, *_OF_THE_SERVER, *_NEEDS_MEMORY)
     for name in _NEEDS_MEMORY:
         if fields.get(name):
             raise ValueError(f"{name!r} asks for a server that keeps responses: send the whole conversation as input")
@@ -31,7 +31,8 @@ def _parse(body: Mapping[str, Any]) -> Request:
     messages = [{"role": "system", "content": fields["instructions"]}] if fields.get("instructions") else []
     messages += [{"role": "user", "content": items}] if isinstance(items, str) else _conversation(items)
     tools = [_tool(tool) for tool in fields.get("tools") or []]
-    return Request(as_messages(messages), tools, {**sampling_args, **_chat_parameters(fields)}, bool(body.get("stream")))
+    sampling_args |= check_parameters(_chat_parameters(fields))
+    return Request(as_messages(messages), tools, sampling_args, bool(body.get("stream")), set_aside=aside)
 
 
 def _conversation(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

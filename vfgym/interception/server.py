@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vfgym.aio.background import on_background_loop, wait
+from vfgym.aio.bounds import TooMuch
 from vfgym.clients import is_permanent_refusal
 from vfgym.errors import Error, OverlongPromptError
 from vfgym.interception import anthropic_messages, openai_chat, openai_responses
+from vfgym.interception.budget import LARGEST_BODY, Budget
+from vfgym.interception.given_outputs import GivenOutputs
 from vfgym.interception.socket_files import make_socket_path, remove_socket
 from vfgym.lifecycle import register_teardown
 from vfgym.output.redaction import redact
@@ -19,6 +24,7 @@ from vfgym.output.redaction import redact
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from vfgym.aio.bounded_http import BoundedServer
     from vfgym.interception.wire import Request, Wire
     from vfgym.messages import Response
 
@@ -35,11 +41,19 @@ _REFUSALS = {401: "authentication_error", 403: "permission_error", 404: "not_fou
 _SENDS_WITHIN = 10.0
 """Seconds after which a program that waits for a stream is sent something, so that it and what is between do not give up."""
 _CANCELLED = "the rollout was cancelled"
-_LARGEST_BODY = 256 * 2**20
+_LINGERS = 5.0
+"""Seconds after the end of a rollout in which its programs may read what they are answered, before their connections are cut."""
+_SET_ASIDE = "X-Vfgym-Set-Aside"
+"""The header of an answer that names the fields of its request which were not passed on."""
+_MOST_NAMED, _LONGEST_NAME, _MOST_LOGGED = 20, 50, 100
+_TOO_MUCH = {413: "request_too_large", 429: "rate_limit_error"}
 
 
 class Answering(Protocol):
     """What the server asks of an endpoint."""
+
+    budget: Budget
+    given: GivenOutputs
 
     async def answer(self, request: Request) -> Response:
         """Have a request answered; cancelling us cancels that."""
@@ -59,16 +73,21 @@ class Server:
         """Who answers, by the first part of the path."""
         self.port = 0
         self.socket_path = ""
-        self._runner: web.AppRunner | None = None
+        self._runner: web.ServerRunner | None = None
+        self._connections: BoundedServer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._named: set[str] = set()
+        """Fields that were set aside, as far as the log has them."""
 
     async def start(self) -> None:
         """Begin to serve, until the process ends."""
         from aiohttp import web
 
-        app = web.Application(client_max_size=_LARGEST_BODY)
-        app.router.add_post("/{key}/{path:.*}", self._serve)
-        # A program that goes away takes its request with it.
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+        from vfgym.aio.bounded_http import BoundedServer
+
+        self._loop = asyncio.get_running_loop()
+        self._connections = BoundedServer(self._serve)
+        self._runner = web.ServerRunner(self._connections)
         await self._runner.setup()
         self.socket_path = make_socket_path()
         await web.UnixSite(self._runner, self.socket_path).start()
@@ -86,33 +105,74 @@ class Server:
             wait(runner.cleanup())
             remove_socket(self.socket_path)
 
-    async def _serve(self, request: web.Request) -> web.StreamResponse:
+    def let_go(self, key: str) -> None:
+        """Cut the connections of an endpoint that was closed, once what it was asked is answered. Any thread may call."""
+        loop, connections = self._loop, self._connections
+        if loop is not None and connections is not None and loop.is_running():
+            loop.call_soon_threadsafe(loop.call_later, _LINGERS, connections.let_go, key)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        _, key, *path = request.path.split("/", 2)
+        endpoint = self.endpoints.get(key)
+        if endpoint is None:  # what a stranger sends is not read
+            return _closing(_problem(404, "not_found_error", "there is no such rollout, or it is over"))
+        if request.method != "POST":
+            return _closing(_problem(405, "invalid_request_error", "the endpoint of a rollout is asked by POST"))
+        assert self._connections is not None
+        if not self._connections.welcome(request, key, len(self.endpoints)):
+            return _closing(_problem(429, "rate_limit_error", "the program has too many connections open"))
+        try:
+            return await self._answer(request, endpoint, "".join(path).removeprefix("v1/"))
+        except TooMuch as error:
+            return _closing(_problem(error.status, _TOO_MUCH.get(error.status, "invalid_request_error"), str(error)))
+
+    async def _answer(self, request: web.BaseRequest, endpoint: Answering, path: str) -> web.StreamResponse:
+        """Answer a request of a program of this endpoint; what it takes of memory is counted until then."""
         from aiohttp import web
 
-        endpoint = self.endpoints.get(request.match_info["key"])
-        if endpoint is None:
-            return _problem(404, "not_found_error", "there is no such rollout, or it is over")
-        path = request.match_info["path"].removeprefix("v1/")
-        if path.startswith("tools/"):
-            return web.json_response(await _call_tool(endpoint, path.removeprefix("tools/"), await request.read()))
+        from vfgym.aio.bounded_http import read_body
+
         wire = _WIRES.get(path)
-        if wire is None:
-            return _problem(404, "not_found_error", f"the endpoint of a rollout serves {', '.join(_WIRES)}; got {path!r}")
-        try:
-            parsed = wire.parse(await request.json())
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            said = f"it has no {error}" if isinstance(error, KeyError) else error
-            return _problem(400, "invalid_request_error", f"the request could not be read: {said}")
-        if parsed.stream:
-            return await _stream(request, endpoint, wire, parsed)
-        answer = await _ask(endpoint, parsed)
-        return answer if isinstance(answer, web.Response) else web.json_response(wire.answer(answer))
+        if wire is None and not path.startswith("tools/"):
+            return _problem(404, "not_found_error", f"the endpoint of a rollout serves {', '.join(_WIRES)}; got {path[:100]!r}")
+        with endpoint.budget.request(len(self.endpoints)) as waiting:
+            body = await read_body(request, LARGEST_BODY, waiting.take)
+            waiting.read(body)
+            if wire is None:
+                return web.json_response(await _call_tool(endpoint, path.removeprefix("tools/"), body))
+            try:
+                parsed = wire.parse(json.loads(body))
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+                said = f"it has no {error}" if isinstance(error, KeyError) else error
+                return _problem(400, "invalid_request_error", f"the request could not be read: {said}")
+            del body
+            messages, forged = endpoint.given.without_forged(parsed.messages)
+            parsed = dataclasses.replace(parsed, messages=endpoint.budget.keep(messages))
+            noted = self._note_set_aside((*parsed.set_aside, *forged))
+            if parsed.stream:
+                return await _stream(request, endpoint, wire, parsed, noted)
+            answer = await _ask(endpoint, parsed)
+            response = answer if isinstance(answer, web.Response) else web.json_response(wire.answer(answer))
+            response.headers.update(noted)
+            return response
+
+    def _note_set_aside(self, names: tuple[str, ...]) -> dict[str, str]:
+        """Return the headers that tell a program which fields were not passed on; the log has each name once."""
+        own = [name[:_LONGEST_NAME].encode("ascii", "replace").decode() for name in names[:_MOST_NAMED]]
+        own = ["".join(character if character.isprintable() else "?" for character in name) for name in own]
+        new = [name for name in own if name not in self._named]
+        if new and len(self._named) < _MOST_LOGGED:
+            self._named.update(new)
+            logger.warning("a program's request has %s, which only its rollout may say: it is not passed on", ", ".join(map(repr, new)))
+        return {_SET_ASIDE: ", ".join(own)} if own else {}
 
 
 async def _ask(endpoint: Answering, request: Request) -> Response | web.Response:
     """Return what an endpoint answers, or what the program is told instead."""
     try:
-        return await endpoint.answer(request)
+        response = await endpoint.answer(request)
+        endpoint.given.note(response.message)
+        return response
     except OverlongPromptError as error:
         return _problem(400, "invalid_request_error", f"prompt is too long: {error}", code="context_length_exceeded")
     except Error as error:
@@ -147,7 +207,9 @@ def _program_went_away() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _stream(request: web.Request, endpoint: Answering, wire: Wire, asked: Request) -> web.StreamResponse:
+async def _stream(
+    request: web.BaseRequest, endpoint: Answering, wire: Wire, asked: Request, headers: Mapping[str, str]
+) -> web.StreamResponse:
     """Have a request answered, and write the answer as the events of its format.
 
     A problem that comes soon has a status of its own. While the answer takes longer, comments keep the connection alive; what goes wrong
@@ -160,7 +222,7 @@ async def _stream(request: web.Request, endpoint: Answering, wire: Wire, asked: 
         await asyncio.wait([asking], timeout=_SENDS_WITHIN)
         if asking.done() and isinstance(problem := asking.result(), web.Response):
             return problem
-        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache", **headers})
         try:
             await stream.prepare(request)
             while not asking.done():
@@ -183,7 +245,14 @@ def _problem(status: int, kind: str, message: str, code: str | None = None) -> w
     from aiohttp import web
 
     body = {"type": "error", "error": {"type": kind, "message": redact(message), "code": code, "param": None}}
-    return web.Response(status=status, text=json.dumps(body), content_type="application/json", headers={"x-should-retry": "false"})
+    may_retry = {"x-should-retry": "true" if status == 429 else "false"}
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json", headers=may_retry)
+
+
+def _closing(response: web.Response) -> web.Response:
+    """Return a response after which its connection is closed."""
+    response.force_close()
+    return response
 
 
 _server: Server | None = None

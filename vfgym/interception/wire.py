@@ -22,6 +22,8 @@ class Request:
     stream: bool
     stream_usage: bool = False
     """Whether the events of its answer end with the usage, where programs ask for that."""
+    set_aside: tuple[str, ...] = ()
+    """Fields that are not passed on, by their names: they are no part of a conversation, or not the program's to say."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,75 @@ class Wire:
     """Returns the events of an answer to a request, whose texts come in pieces, as those of a model that is still writing do."""
 
 
-def request_fields(body: Any, *own: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields of a request that a format knows, and the others, which are generation parameters.
+_NUMBER, _TEXT = (int, float), (str,)
+_SAMPLING: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"), _NUMBER),
+    **dict.fromkeys(("max_tokens", "max_completion_tokens", "top_k", "seed", "logprobs", "top_logprobs"), (int,)),
+    **dict.fromkeys(("reasoning_effort", "verbosity"), _TEXT),
+    "parallel_tool_calls": (bool,),
+    "stop": (str, list),
+    "tool_choice": (str, Mapping),
+    "response_format": (Mapping,),
+    "logit_bias": (Mapping,),
+    "thinking": (Mapping,),
+}
+"""The generation parameters that a program may ask with, as chat completions and Anthropic document them, and what each may be."""
+_MAY_BE_BOOL = frozenset({"logprobs", "parallel_tool_calls"})
+_CHOICES = frozenset({"auto", "none", "required", "any"})
+_FUNCTION_CHOICES = frozenset({"function", "allowed_tools"})
+_THINKING = frozenset({"type", "budget_tokens", "display"})
+_OF_THE_ROLLOUT = frozenset({"model", "stream", "stream_options", "metadata", "user", "n"})
+"""What nearly every request has: it is the rollout's, or says how the answer is to be written. Nobody need be told of it."""
+
+
+def request_fields(body: Any, *own: str) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """Return what passes of a request: the fields that a format knows, and generation parameters. Only what is named here passes.
+
+    Model, account and route are the rollout's, whatever a request says of them.
+
+    Args:
+        body: The request.
+        *own: The fields that its format reads by itself.
+
+    Returns:
+        The fields, the generation parameters, and the names of all others, which are set aside.
 
     Raises:
-        ValueError: If the request is not a JSON object.
+        ValueError: If the request is not a JSON object, asks for several answers, or a parameter is not what it must be.
     """
     if not isinstance(body, Mapping):
         raise ValueError(f"expected a JSON object, got {type(body).__name__}")
-    known = {"model", "stream", "stream_options", "metadata", "user", *own}
-    return {key: body[key] for key in own if key in body}, {key: value for key, value in body.items() if key not in known}
+    if body.get("n") not in (None, 1):
+        raise ValueError("n must be 1: each answer is a turn of the rollout")
+    sampling_args = {key: value for key, value in body.items() if key in _SAMPLING and key not in own and value is not None}
+    check_parameters(sampling_args)
+    aside = sorted(key for key in body if key not in _SAMPLING and key not in _OF_THE_ROLLOUT and key not in own)
+    return {key: body[key] for key in own if key in body}, sampling_args, tuple(aside)
+
+
+def check_parameters(sampling_args: dict[str, Any]) -> dict[str, Any]:
+    """Return generation parameters, if each is what it may be: nothing else travels in its place.
+
+    Raises:
+        ValueError: If one is not.
+    """
+    for name, value in sampling_args.items():
+        if not _fits(name, value):
+            raise ValueError(f"{name} can't be {str(value)[:100]!r}")
+    return sampling_args
+
+
+def _fits(name: str, value: Any) -> bool:
+    fits = isinstance(value, _SAMPLING[name]) and (not isinstance(value, bool) or name in _MAY_BE_BOOL)
+    if fits and name == "stop" and not isinstance(value, str):
+        fits = all(isinstance(each, str) for each in value)
+    elif fits and name == "tool_choice":
+        fits = value in _CHOICES if isinstance(value, str) else value.get("type") in _FUNCTION_CHOICES
+    elif fits and name == "logit_bias":
+        fits = all(isinstance(each, _NUMBER) for each in value.values())
+    elif fits and name == "thinking":
+        fits = value.keys() <= _THINKING
+    return fits
 
 
 def finish_reason(response: Response) -> str:

@@ -76,7 +76,7 @@ class Behaviour:
             if isinstance(keys, str):
                 raise ConfigurationError(f"{name} must be a set of keys, got the text {keys!r}: write {{{keys!r}}}")
 
-    async def answer(self, http: web.BaseRequest, body: Any, problem: str | None, number: int) -> web.StreamResponse:
+    async def answer(self, http: web.BaseRequest, body: Any, problem: RequestRefused | None, number: int) -> web.StreamResponse:
         """Answer a request, whatever is wrong with it.
 
         Args:
@@ -85,8 +85,7 @@ class Behaviour:
             problem: What is wrong with the body, or None.
             number: Number of the request.
         """
-        path = http.path.rstrip("/")
-        provider: ProviderName = "anthropic" if path.startswith("/v1/messages") else "openai"
+        path, provider = http.path.rstrip("/"), _provider(http)
         headers = wire.id_header(provider, number)
         try:
             try:
@@ -104,7 +103,7 @@ class Behaviour:
             return web.Response()  # goes nowhere
 
     async def _answer(
-        self, http: web.BaseRequest, path: str, provider: ProviderName, body: Any, problem: str | None, number: int
+        self, http: web.BaseRequest, path: str, provider: ProviderName, body: Any, problem: RequestRefused | None, number: int
     ) -> web.StreamResponse:
         headers = wire.id_header(provider, number)
         if path in _GET_PATHS:
@@ -120,7 +119,7 @@ class Behaviour:
         wire.check_method(http, "POST")
         self._check_key(http, provider)
         if problem is not None:
-            raise RequestRefused(400, problem)
+            raise problem
         if api is None:
             return wire.json_response(self._token_answer(path, http, body, number), headers)
         asked = api.read(body, http.headers, number)
@@ -163,6 +162,14 @@ class Behaviour:
         if path.endswith("/detokenize"):
             return answer_detokenize(body)
         return answer_tokenize(body, self.max_model_len)
+
+    def knows_key(self, http: web.BaseRequest) -> bool:
+        """Say whether a request has a key that is accepted."""
+        try:
+            self._check_key(http, _provider(http))
+        except RequestRefused:
+            return False
+        return True
 
     def _check_key(self, http: web.BaseRequest, provider: ProviderName) -> None:
         if self.api_keys is None and not self.forbidden_keys:
@@ -224,6 +231,10 @@ class Behaviour:
             await asyncio.Event().wait()  # until the client goes away, or the server closes
         if fault == "cut_before_headers":
             wire.cut_connection(http)
+
+
+def _provider(http: web.BaseRequest) -> ProviderName:
+    return "anthropic" if http.path.startswith("/v1/messages") else "openai"
 
 
 def _check_models(models: Mapping[str, Policy]) -> None:

@@ -12,14 +12,18 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from vfgym.aio.bounded_http import BoundedServer, read_body
+from vfgym.aio.bounds import TooMuch
 from vfgym.errors import ConfigurationError
 from vfgym.model_server import wire
 from vfgym.model_server.answering import Behaviour
-from vfgym.model_server.exchange import Policy
+from vfgym.model_server.exchange import Policy, RequestRefused
 from vfgym.model_server.faults import FaultFunction, Faults
 from vfgym.model_server.policies import echo
 from vfgym.model_server.provider_errors import Overlong
 
+_LARGEST_BODY = 256 * 2**20
+"""Bytes of a request."""
 _GRACE = 0.02
 """Seconds that requests in flight have when the server closes."""
 
@@ -117,8 +121,8 @@ class ModelServer:
         """
         if self.is_running:
             raise ConfigurationError(f"the server runs already, at {self.url}")
-        # handler_cancellation: a client that goes away ends the work for it, as in servers of real models.
-        runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True, access_log=None), shutdown_timeout=_GRACE)
+        # A client that goes away ends the work for it, as in servers of real models.
+        runner = web.ServerRunner(BoundedServer(self._handle, for_anyone=True), shutdown_timeout=_GRACE)
         await runner.setup()
         try:
             await web.TCPSite(runner, self.host, self.port, backlog=4096).start()
@@ -218,7 +222,14 @@ class ModelServer:
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         self.num_requests += 1
         number = self.num_requests
-        body, problem = wire.parse_body(await http.content.read())
+        body: Any = None
+        problem: RequestRefused | None = None
+        if self.behaviour.knows_key(http):  # what others send is not read
+            try:
+                body, wrong = wire.parse_body(await read_body(http, _LARGEST_BODY))
+                problem = None if wrong is None else RequestRefused(400, wrong)
+            except TooMuch as error:
+                problem = RequestRefused(error.status, str(error))
         self._recorded.append(RecordedRequest(number, http.method, http.path, http.headers, body))
         return await self.behaviour.answer(http, body, problem, number)
 

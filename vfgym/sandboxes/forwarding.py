@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import weakref
 from collections.abc import Callable
 from typing import Any
+
+from vfgym.aio.bounds import fair_share, most_connections
 
 _CHUNK = 1 << 16
 _MOST_WAITING = 1 << 24
 """Bytes that a socket of the host has not taken yet, beyond which its connection is cut."""
+_MOST_OF_ALL = 1 << 26
+"""The same for all connections of a sandbox together."""
+_MOST_STREAMS, _LEAST_STREAMS = 128, 8
+"""Connections of a sandbox: at most, and those that each may have however many there are."""
+
+
+_open: weakref.WeakSet[Forwarding] = weakref.WeakSet()
+"""Those that ever had a connection, and are there still."""
 
 
 class Forwarding:
@@ -26,6 +37,10 @@ class Forwarding:
         """Take what the agent says of a stream: that it begins, data, that no more comes, or that it was cut."""
         number = int(message["stream"])
         if "port" in message:
+            if len(self._tasks) >= fair_share(most_connections(), len(_open), least=_LEAST_STREAMS, most=_MOST_STREAMS):
+                self._send({"stream": number})  # as where nobody listens
+                return
+            _open.add(self)
             self._incoming[number] = asyncio.Queue()
             self._waiting[number] = 0
             self._tasks[number] = asyncio.ensure_future(self._serve(number, self._targets[message["port"]]))
@@ -35,7 +50,7 @@ class Forwarding:
             data = base64.b64decode(message["data"]) if "data" in message else None
             self._waiting[number] += len(data or b"")
             self._incoming[number].put_nowait(data)
-            if self._waiting[number] > _MOST_WAITING:
+            if self._waiting[number] > _MOST_WAITING or sum(self._waiting.values()) > _MOST_OF_ALL:
                 self._cut(number)
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from vfgym.aio.bounds import raise_descriptor_limit
 from vfgym.clients.config import EndpointClientConfig
 from vfgym.errors import ModelError
 from vfgym.output.redaction import secret_url
@@ -92,6 +93,7 @@ class Connections:
         pool = self._pools.get(id(loop))
         if pool is None or pool.loop is not loop or pool.session.closed:
             self._drop_dead()
+            raise_descriptor_limit()
             pool = self._pools[id(loop)] = Pool(loop, _new_session(self.config), self.config.max_keepalive_connections)
         return pool
 

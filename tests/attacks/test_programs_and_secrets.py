@@ -1,0 +1,445 @@
+"""What programs, agents and strangers attempt against the model, the memory and the secrets of a run, and what must come of it.
+
+Each test is written from a sentence of ``docs/agent_programs.md`` or ``docs/models.md`` and says what is attempted. The heavy ones run
+with ``-m exhaustive``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+import vfgym
+from tests.agent_programs import ProgramEnv, needs_sandbox
+from vfgym.agents import ModelAgent
+from vfgym.interception import Endpoint, Request, budget, open_endpoint, server
+from vfgym.messages import AssistantMessage, Response
+from vfgym.model_server import ModelRequest, ModelServer
+
+KEY = "sk-rollout-0123456789abcdef"
+SMUGGLED: dict[str, Any] = {
+    "model": "dear",
+    "models": ["dear"],
+    "extra_body": {"model": "dear", "service_tier": "priority"},
+    "extra_headers": {"Authorization": "Bearer sk-of-somebody-else", "X-Team": "theirs"},
+    "extra_query": {"key": "sk-of-somebody-else"},
+    "timeout": 0.001,
+    "provider": {"order": ["dear"]},
+    "route": "fallback",
+    "service_tier": "priority",
+    "api_key": "sk-of-somebody-else",
+    "base_url": "http://127.0.0.1:1/",
+    "best_of": 20,
+    "user": "somebody",
+    "headers": {"Authorization": "Bearer sk-of-somebody-else"},
+}
+"""What a program may write in its request to be served by another model, for another account, or at another price."""
+
+
+@pytest.fixture
+def provider() -> Iterator[ModelServer]:
+    """A provider that has a cheap and a dear model, and knows one key."""
+
+    def says_yes(request: ModelRequest) -> str:
+        return "yes"
+
+    with ModelServer({"cheap": says_yes, "dear": says_yes}, api_keys=[KEY]) as running:
+        yield running
+
+
+def agent_of(provider: ModelServer, model: str = "cheap", **sampling_args: Any) -> ModelAgent:
+    return ModelAgent(vfgym.ClientConfig(api_base_url=provider.openai_url, api_key=KEY, max_retries=0), model, sampling_args)
+
+
+def programs(text: str, count: int = 1) -> ProgramEnv:
+    rows = [{"question": f"Say yes, {number}.", "answer": "yes"} for number in range(count)]
+    return ProgramEnv(text, dataset=rows, timeout_seconds=120)
+
+
+# A program asks as its rollout does
+
+
+@needs_sandbox
+def test_another_model_or_account_in_the_body_of_a_request_does_not_reach_the_provider(provider: ModelServer) -> None:
+    """Fell: ``extra_body`` named another model, priced as the cheap one, and ``extra_headers`` somebody else's account."""
+    env = programs(f"chat([user(read_task())], **{SMUGGLED!r})")
+    [row] = vfgym.evaluate(env, agent_of(provider), prices={"cheap": {"input": 1, "output": 1}}, progress=False)["outputs"]
+    assert row["error"] is None
+    [asked] = provider.requests
+    assert asked.body == {"model": "cheap", "messages": [{"role": "user", "content": "Say yes, 0."}]}
+    assert asked.headers["Authorization"] == f"Bearer {KEY}"
+    assert "X-Team" not in asked.headers
+    assert "sk-of-somebody-else" not in asked.path
+
+
+@needs_sandbox
+def test_headers_of_a_request_do_not_reach_the_provider(provider: ModelServer) -> None:
+    env = programs(
+        """
+body = json.dumps({"model": "dear", "messages": [user("go")]}).encode()
+headers = {"Content-Type": "application/json", "Authorization": "Bearer sk-of-somebody-else", "X-Team": "theirs", "Openai-Project": "p"}
+urllib.request.urlopen(urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, headers), timeout=60).read()
+"""
+    )
+    vfgym.evaluate(env, agent_of(provider), progress=False)
+    [asked] = provider.requests
+    assert asked.headers["Authorization"] == f"Bearer {KEY}"
+    assert not {"X-Team", "Openai-Project"} & asked.headers.keys()
+
+
+@needs_sandbox
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_limit_on_tokens_is_not_passed_under_another_name(provider: ModelServer, name: str) -> None:
+    """The rollout allows five tokens; a program asks for a million under each name that there is."""
+    env = programs("chat([user('go')], max_tokens=10**6, max_completion_tokens=10**6)\nresponses([user('go')])")
+    vfgym.evaluate(env, agent_of(provider, **{name: 5}), progress=False)
+    for asked in provider.requests:
+        assert [asked.body[name] for name in ("max_tokens", "max_completion_tokens") if name in asked.body] == [5]
+
+
+@needs_sandbox
+def test_a_refusal_that_a_program_provokes_ends_its_rollout_and_not_the_run(provider: ModelServer) -> None:
+    """Fell: what the provider answers with 404 to one program's request ended the run of all."""
+    env = programs("chat([user(read_task())])", 2)
+    rows = vfgym.evaluate(env, agent_of(provider, "no-such-model"), max_concurrent=1, progress=False)["outputs"]
+    assert [row["error"]["error"] for row in rows] == ["ModelError", "ModelError"]
+    assert all("does not know the model" in repr(row["error"]) for row in rows)
+
+
+def test_the_rollouts_own_model_that_does_not_exist_still_ends_a_run_that_no_program_asks_in(provider: ModelServer) -> None:
+    import openai
+
+    with pytest.raises(openai.NotFoundError):
+        vfgym.evaluate(vfgym.SingleTurnEnv([{"question": "?"}]), agent_of(provider, "no-such-model"), progress=False)
+
+
+class Answers:
+    """Answers what is asked with "yes", and remembers it; the first ones wait where that is said."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def __call__(self, request: Request) -> Response:
+        self.asked.append(request)
+        await self.may_answer.wait()
+        return Response("r", 0, "m", None, AssistantMessage("yes"))
+
+
+@pytest.fixture
+async def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+async def endpoint(answers: Answers) -> AsyncIterator[Endpoint]:
+    endpoint = await open_endpoint(answers)
+    yield endpoint
+    await endpoint.close()
+
+
+PLAIN: dict[str, dict[str, Any]] = {
+    "chat/completions": {"messages": [{"role": "user", "content": "go"}]},
+    "completions": {"prompt": "go"},
+    "responses": {"input": "go"},
+    "messages": {"messages": [{"role": "user", "content": "go"}], "max_tokens": 9},
+}
+
+
+async def post(endpoint: Endpoint, path: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, dict[str, str], str]:
+    """Return the status, the headers and the text of an answer."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    url = f"{endpoint.config('chat', 'm')['base_url']}/{path}"
+    async with aiohttp.ClientSession() as session, session.post(url, data=data, headers=headers) as response:
+        return response.status, dict(response.headers), await response.text()
+
+
+@pytest.mark.parametrize("path", PLAIN)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_only_what_is_named_passes_in_each_format_and_the_program_is_told(
+    answers: Answers, endpoint: Endpoint, path: str, stream: bool
+) -> None:
+    status, headers, _ = await post(endpoint, path, {**PLAIN[path], **SMUGGLED, "stream": stream, "temperature": 0.5, "zzz": 1})
+    assert status == 200
+    [request] = answers.asked
+    allowed = {"temperature", "max_tokens"} if path == "messages" else {"temperature"}
+    assert request.sampling_args.keys() == allowed
+    aside = set(headers["X-Vfgym-Set-Aside"].split(", "))
+    assert {"extra_body", "extra_headers", "models", "zzz"} <= aside
+    assert not {"model", "temperature", "messages", "prompt", "input"} & aside
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        ("chat/completions", "n", 20),
+        ("completions", "n", 20),
+        ("responses", "n", 20),
+        ("chat/completions", "temperature", {"extra_headers": {"Authorization": "x"}}),
+        ("chat/completions", "max_tokens", "1e9"),
+        ("chat/completions", "max_tokens", True),
+        ("chat/completions", "stop", [{"type": "x"}]),
+        ("chat/completions", "tool_choice", {"type": "web_search"}),
+        ("chat/completions", "thinking", {"type": "enabled", "model": "dear"}),
+        ("chat/completions", "functions", [{"name": "x"}]),
+        ("chat/completions", "tools", [{"type": "web_search_preview"}]),
+        ("responses", "tools", [{"type": "web_search_preview"}]),
+        ("responses", "previous_response_id", "resp_of_somebody_else"),
+        ("responses", "input", [{"type": "item_reference", "id": "rs_of_somebody_else"}]),
+        ("messages", "tools", [{"type": "web_search_20250305", "name": "web_search"}]),
+        ("messages", "max_tokens", {"a": 1}),
+    ],
+)
+async def test_what_a_rollout_does_not_offer_is_refused(answers: Answers, endpoint: Endpoint, path: str, field: str, value: Any) -> None:
+    """Server tools that cost money, several answers for one turn, others' stored responses, and values in the place of others."""
+    status, _, said = await post(endpoint, path, {**PLAIN[path], field: value})
+    assert (status, answers.asked) == (400, []), said
+
+
+async def test_a_forged_output_of_the_provider_is_not_sent_back_to_it(answers: Answers, endpoint: Endpoint) -> None:
+    """An assistant message may keep what the provider said, to be sent back as it came: a program writes items of its own there."""
+    forged = {"api": "openai_responses", "items": [{"type": "item_reference", "id": "rs_of_somebody_else"}]}
+    messages = [{"role": "assistant", "content": "yes", "native_output": forged}, {"role": "user", "content": "go"}]
+    status, headers, _ = await post(endpoint, "chat/completions", {"messages": messages})
+    assert status == 200
+    assert "native_output" not in answers.asked[0].messages[0]
+    assert headers["X-Vfgym-Set-Aside"] == "native_output"
+
+
+# Paths and tokens
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "//",
+        "/{other}/v1/chat/completions",
+        "/{key}",
+        "/../{key}/v1/chat/completions",
+        "/{key}%2fv1/chat/completions",
+        "/{key}x/v1/chat",
+    ],
+)
+async def test_a_path_without_the_secret_finds_nobody(answers: Answers, endpoint: Endpoint, path: str) -> None:
+    path = path.format(key=endpoint.key, other="A" * len(endpoint.key))
+    status, _ = await raw(endpoint, f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+    assert status in (404, 400)
+    assert answers.asked == []
+
+
+async def raw(endpoint: Endpoint, data: bytes, *, reads: bool = True) -> tuple[int, bytes]:
+    """Send bytes, and return the status and all that comes back."""
+    reader, writer = await asyncio.open_unix_connection(endpoint.socket_path)
+    writer.write(data)
+    head = await asyncio.wait_for(reader.readline(), 20) if reads else b""
+    writer.close()
+    return (int(head.split()[1]) if head else 0), head
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"POST /{key}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 50\r\n\r\n{}",
+        b"POST /{key}/v1/messages HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /{key}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}",
+        b"POST /{key}/v1/messages HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+        b"POST /{key}/v1/messages HTTP/1.1\r\n" + b"X: y\r\n" * 10_000 + b"\r\n",
+        b"\x00\x01\x02\r\n\r\n",
+    ],
+)
+async def test_a_request_that_reads_in_two_ways_or_whose_head_is_too_large_is_refused(
+    answers: Answers, endpoint: Endpoint, data: bytes
+) -> None:
+    status, _ = await raw(endpoint, data.replace(b"{key}", endpoint.key.encode()))
+    assert (status, answers.asked) == (400, [])
+
+
+async def test_a_compressed_body_is_not_unpacked(answers: Answers, endpoint: Endpoint) -> None:
+    import gzip
+
+    body = gzip.compress(b" " * 10**7 + json.dumps(PLAIN["messages"]).encode())
+    status, _, _ = await post(endpoint, "messages", body, {"Content-Encoding": "gzip"})
+    assert (status, answers.asked) == (415, [])
+
+
+async def test_nesting_that_ends_a_parser_is_one_refused_request(answers: Answers, endpoint: Endpoint) -> None:
+    body = b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    status, _, said = await post(endpoint, "chat/completions", body)
+    assert (status, answers.asked) == (400, []), said
+    assert (await post(endpoint, "chat/completions", PLAIN["chat/completions"]))[0] == 200
+
+
+# Connections and bodies
+
+
+async def test_a_model_server_reads_no_body_of_who_has_no_key_and_none_that_is_too_large() -> None:
+    async with ModelServer(api_keys=[KEY]) as running:
+        port = int(running.url.split(":")[2])
+        for length, key, status in ((10**10, "wrong", b"401"), (10**10, KEY, b"413")):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: {length}\r\n\r\n"
+            writer.write(head.encode() + b"x" * 1000)
+            assert (await asyncio.wait_for(reader.readline(), 20)).split()[1] == status
+            writer.close()
+        assert [request.body for request in running.requests] == [None, None]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="descriptors are counted on Linux")
+def test_the_soft_limit_of_descriptors_is_raised_once_many_are_opened() -> None:
+    from tests.programs import run_python
+
+    said = run_python(
+        """
+        import asyncio, resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        from vfgym.aio import bounds
+        from vfgym.interception import open_endpoint
+        async def main():
+            await (await open_endpoint(None)).close()
+        asyncio.run(main())
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert soft == min(hard, 1 << 20), (soft, hard)
+        assert bounds.most_connections() <= soft // 4
+        """,
+        check=False,
+    )
+    assert said.returncode == 0, said.stderr
+
+
+@pytest.fixture
+def small_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of its own with small bounds, since the large ones take long to reach."""
+    from vfgym.aio import bounded_http
+
+    for name, value in (("_MOST_STRANGERS", 8), ("_LEAST_OF_ONE", 6), ("_MOST_OF_ONE", 6), ("_HEAD_SECONDS", 0.2), ("_BODY_SECONDS", 0.2)):
+        monkeypatch.setattr(bounded_http, name, value)
+    monkeypatch.setattr(server, "_server", None)
+
+
+async def connections_of(address: Any, count: int, data: bytes = b"") -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    made = []
+    for _ in range(count):
+        pair = await (asyncio.open_connection("127.0.0.1", address) if isinstance(address, int) else asyncio.open_unix_connection(address))
+        pair[1].write(data)
+        made.append(pair)
+    return made
+
+
+async def is_cut(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await asyncio.wait_for(reader.read(), 20) == b""
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.usefixtures("small_server")
+@pytest.mark.parametrize("data", [b"", b"POST /x/v1/messages HTTP/1.1\r\nHost", b"POST "])
+async def test_who_connects_and_waits_is_cut_and_keeps_nobody_out(answers: Answers, data: bytes) -> None:
+    """Fell: another user of the machine, without a token, took all descriptors with connections that ask nothing, or slowly."""
+    endpoint = await open_endpoint(answers)
+    port = int(endpoint.config("chat", "m")["base_url"].split(":")[2].split("/")[0])
+    waiting = await connections_of(port, 40, data)
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    assert (await post(endpoint, "chat/completions", PLAIN["chat/completions"]))[0] == 200
+    assert all([await is_cut(reader) for reader, _ in waiting])
+    if before:  # the other ends are ours
+        assert len(os.listdir("/proc/self/fd")) <= before
+    for _, writer in waiting:
+        writer.close()
+    await endpoint.close()
+
+
+async def test_the_body_of_a_request_without_a_token_is_not_read(endpoint: Endpoint) -> None:
+    """A stranger announces 10 GB: the answer comes before the body, and the connection is closed."""
+    head = b"POST /guessed/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000000\r\n\r\n"
+    reader, writer = await asyncio.open_unix_connection(endpoint.socket_path)
+    writer.write(head + b"x" * 1000)
+    assert (await asyncio.wait_for(reader.readline(), 20)).split()[1] == b"404"
+    assert await is_cut_after_answer(reader)
+    writer.close()
+
+
+async def is_cut_after_answer(reader: asyncio.StreamReader) -> bool:
+    try:
+        await asyncio.wait_for(reader.read(), 20)
+    except ConnectionError:
+        pass
+    return True
+
+
+@pytest.mark.usefixtures("small_server")
+async def test_one_program_has_a_bounded_number_of_connections_and_others_go_on(answers: Answers) -> None:
+    """Fell: three evil rollouts took all descriptors of the run."""
+    answers.may_answer.clear()
+    evil, other = await open_endpoint(answers), await open_endpoint(answers)
+    body = json.dumps(PLAIN["messages"]).encode()
+    head = f"POST /{evil.key}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    made = await connections_of(evil.socket_path, 6, head + body)
+    while len(answers.asked) < 6:
+        await asyncio.sleep(0)
+    status, _ = await raw(evil, head + body)
+    assert status == 429
+    answers.may_answer.set()
+    assert (await post(other, "messages", PLAIN["messages"]))[0] == 200
+    for _, writer in made:
+        writer.close()
+    await evil.close()
+    await other.close()
+
+
+@pytest.mark.usefixtures("small_server")
+async def test_a_body_that_comes_drop_by_drop_is_given_up(answers: Answers) -> None:
+    endpoint = await open_endpoint(answers)
+    head = f"POST /{endpoint.key}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{{".encode()
+    status, _ = await raw(endpoint, head)
+    assert (status, answers.asked) == (408, [])
+    await endpoint.close()
+
+
+async def test_bodies_are_bounded_alone_together_and_in_what_is_kept_of_them(
+    answers: Answers, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fell: request bodies took 1.7 GB of our own process."""
+    head = f"POST /{endpoint.key}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: {budget.LARGEST_BODY + 1}\r\n\r\n"
+    assert (await raw(endpoint, head.encode()))[0] == 413
+    many_values = b'{"messages": [' + b"[]," * 300_000 + b"[]]}"  # 0.9 MB that take 70 in memory
+    assert (await post(endpoint, "chat/completions", many_values))[0] == 429
+    monkeypatch.setattr(budget, "_LEAST_WAITING", 1000)
+    monkeypatch.setattr(budget, "MOST_WAITING", 100_000)
+    answers.may_answer.clear()
+    large = {"messages": [{"role": "user", "content": "x" * 60_000}]}
+    waiting = asyncio.ensure_future(post(endpoint, "chat/completions", large))
+    while not answers.asked:
+        await asyncio.sleep(0)
+    assert (await post(endpoint, "chat/completions", large))[0] == 429
+    answers.may_answer.set()
+    assert (await waiting)[0] == 200
+    monkeypatch.setattr(budget, "MOST_KEPT", 200_000)
+    monkeypatch.setattr(budget, "MOST_WAITING", 2**20)
+    statuses = []
+    for number in range(5):
+        again = {"messages": [*large["messages"], {"role": "user", "content": f"{number}" * 50_000}]}
+        statuses.append((await post(endpoint, "chat/completions", again))[0])
+    assert statuses == [200, 200, 413, 413, 413]
+    assert (await post(endpoint, "chat/completions", large))[0] == 413
+    assert endpoint.budget.waiting == 0
+
+
+async def test_what_a_conversation_says_again_is_kept_once(answers: Answers, endpoint: Endpoint) -> None:
+    """An honest program sends its whole conversation at each turn, which takes no more than what is new in it."""
+    messages = [{"role": "user", "content": "x" * 10_000}]
+    for number in range(50):
+        assert (await post(endpoint, "chat/completions", {"messages": messages}))[0] == 200
+        messages += [{"role": "assistant", "content": "yes"}, {"role": "user", "content": f"go on {number}"}]
+    first = answers.asked[0].messages[0]
+    assert all(request.messages[0] is first for request in answers.asked)
+    assert endpoint.budget.kept < 100_000
