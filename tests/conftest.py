@@ -94,7 +94,7 @@ def running_beside(others: set[Process]) -> list[Process]:
 def no_secrets_of_other_tests() -> Iterator[None]:
     """A word that one test gives as a header is not a secret of the next one."""
     yield
-    redaction._known.clear()
+    redaction._forget_all()
 
 
 @pytest.fixture(scope="module")

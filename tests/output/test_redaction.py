@@ -16,7 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfgym.output import redaction
-from vfgym.output.redaction import REDACTED, Secret, excerpt, redact, redact_data, redact_error, redact_url, secret_url, with_secrets
+from vfgym.output.redaction import (
+    REDACTED,
+    Secret,
+    excerpt,
+    redact,
+    redact_data,
+    redact_error,
+    redact_keys,
+    redact_url,
+    secret_url,
+    with_secrets,
+)
 
 KEY = "sk-Zu7/+ab=9 \"x'\\q~ü&<_.-end"
 
@@ -44,7 +55,7 @@ keys = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_catego
 )
 @given(keys)
 def test_every_spelling(spelled: Any, key: str) -> None:
-    redaction._known.clear()
+    redaction._forget_all()
     Secret(key)
     clean = redact(f"before <{spelled(key)}> after")
     assert re.fullmatch(r"""before <(\W|b|key)*\*\*\*[\\'"}]*> after""", clean), clean
@@ -66,13 +77,28 @@ def test_short_words_are_no_secrets_in_texts_but_in_their_places() -> None:
     assert redact("the light is on") == "the light is on"
 
 
-def test_of_too_many_secrets_the_oldest_are_forgotten() -> None:
-    """A process that is given keys without end goes on hiding the newest ones."""
-    given_keys = [f"{number:08}-abcdefgh" for number in range(redaction._MOST_KNOWN + 2)]
-    for key in given_keys:
-        Secret(key)
-    assert [redact(key) for key in given_keys[:3]] == [*given_keys[:2], REDACTED]
-    assert [redact(key) for key in given_keys[-3:]] == [REDACTED] * 3
+def test_what_configurations_name_is_never_forgotten_and_of_what_passes_by_what_was_met_longest_ago() -> None:
+    configured = [Secret(f"configured-{number:08}") for number in range(3)]
+    passing = [f"{number:08}-abcdefgh" for number in range(redaction._MOST_PASSING + 2)]
+    with_secrets({"headers": {"X-Session": "first-12345678"}}, passes_by=True)
+    for key in passing[:-1]:
+        Secret(key, passes_by=True)
+    Secret(passing[1], passes_by=True)  # met again
+    Secret(passing[-1], passes_by=True)
+    Secret(configured[0], passes_by=True)  # what is configured stays so
+    assert [redact(key) for key in (*configured, passing[1], *passing[-3:])] == [REDACTED] * 7
+    assert [redact(key) for key in ("first-12345678", passing[0], passing[2])] == ["first-12345678", passing[0], passing[2]]
+    assert len(redaction._passing) == len(redaction._keys.keys() & {*passing}) == redaction._MOST_PASSING
+
+
+def test_keys_are_taken_out_of_answers_and_words_are_not() -> None:
+    """A header that is no key, the beginning of a key, and a URL's user are words that a model may write."""
+    with_secrets({"headers": {"X-Title": "My own benchmark", "X-Api-Key": KEY, "Authorization": f"Bearer {KEY[::-1]}"}})
+    answer = {"content": f"My own benchmark has {KEY} and {KEY[::-1]}, {KEY[:12]}", "parts": [("a", 1), "http://ann@example.org"]}
+    clean = redact_keys(answer)
+    assert clean == {"content": f"My own benchmark has *** and ***, {KEY[:12]}", "parts": [("a", 1), "http://ann@example.org"]}
+    assert clean["parts"] is answer["parts"]
+    assert redact_keys({"arguments": json.dumps({"key": KEY})}) == {"arguments": '{"key": "***"}'}
 
 
 def test_a_secret_is_sent_and_does_not_show() -> None:

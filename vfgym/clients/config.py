@@ -161,6 +161,7 @@ class EndpointClientConfig(BaseModel):
             UnknownArgument: If there is a field of another name.
             pydantic.ValidationError: If a value does not fit (a ``ValueError``).
         """
+        fields = with_secrets(fields) | ({"api_key": _as_key(fields["api_key"])} if isinstance(fields.get("api_key"), str) else {})
         known = type(self).model_fields
         for name in fields:
             if name not in known:
@@ -196,7 +197,7 @@ class EndpointClientConfig(BaseModel):
         """
         self._check_secrets()
         if self.api_key not in (None, REDACTED):
-            return str(self.api_key)
+            return self.api_key
         key = os.environ.get(self.api_key_var)
         if not key and self.api_key_var == PRIME_KEY:
             key = load_prime_config().get("api_key")

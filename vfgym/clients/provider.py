@@ -26,8 +26,8 @@ from vfgym.clients.formats.usage import TellUnusable, warn_of_unusable
 from vfgym.clients.http.retries import describe_refusal_to_wait
 from vfgym.clients.http.transport import Connections
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
-from vfgym.messages import Message, Response, as_messages
-from vfgym.output.redaction import REDACTED, excerpt, redact_error, redact_url, with_secrets
+from vfgym.messages import Message, Response, ResponseMessage, as_messages
+from vfgym.output.redaction import REDACTED, excerpt, forget_locals, redact_error, redact_keys, redact_url, with_secrets
 from vfgym.state import MessagesView
 from vfgym.tools import Tool
 
@@ -208,10 +208,11 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
             response = await self._ask(messages, model, sampling_args, tools, kwargs)
             if model not in self._answering:
                 self._answering |= {model}
-            return response
+            return _without_keys(response)
         except Exception as error:
             self._learn_secrets(sampling_args, kwargs)
             redact_error(error)
+            forget_locals(error)
             if isinstance(error, Error):
                 raise
             refusal = self._refusal(error, model)
@@ -246,7 +247,8 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
         if self.config is None or not self.config.extra_headers_from_state or state is None:
             return {}
         values = {header: state.get(key) for header, key in self.config.extra_headers_from_state.items()}
-        return {header: str(value) for header, value in values.items() if value is not None}
+        headers = {header: str(value) for header, value in values.items() if value is not None}
+        return with_secrets({"headers": headers}, passes_by=True)["headers"]  # type: ignore[no-any-return]
 
     def _refusal(self, error: Exception, model: str) -> str | None:
         """Say what is refused for good, the key or the model; None where an error is about something else."""
@@ -271,8 +273,8 @@ class ProviderClient(Client, Generic[ClientT, MessagesT, ResponseT, ToolT]):
 
     def _learn_secrets(self, sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) -> None:
         """Let the process know the secrets of a request that failed, since its error may repeat them."""
-        with_secrets(sampling_args)
-        with_secrets({"headers": kwargs.get("extra_headers")})
+        with_secrets(sampling_args, passes_by=True)
+        with_secrets({"headers": kwargs.get("extra_headers")}, passes_by=True)
         if self.config is None:  # some SDKs ask for their key when they need it
             learn_secrets_of(self._sdk_client)
 
@@ -305,6 +307,16 @@ def _check_secrets(*tables: Mapping[str, Any] | None) -> None:
     lost = [name for table in tables if table for name, value in table.items() if value == REDACTED]
     if lost:
         raise ConfigurationError(f"the sampling arguments are without the values of {', '.join(lost)}: pickles hold none. Give them again")
+
+
+def _without_keys(response: Response) -> Response:
+    """Take the keys out of an answer: whoever reads it records it, and it may be kept for others."""
+    message = response.message
+    clean = {name: redact_keys(value) for name, value in message.items() if name not in ResponseMessage.OWN_FIELDS}
+    if any(value is not message[name] for name, value in clean.items()):
+        response.message = type(message).of_fields({**message, **clean})
+    response.id, response.model = redact_keys(response.id), redact_keys(response.model)
+    return response
 
 
 def _find_own_error(error: BaseException) -> Error | None:

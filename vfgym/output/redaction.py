@@ -11,9 +11,11 @@ or a file says that its keys have to be given again.
 from __future__ import annotations
 
 import base64
+import enum
 import functools
 import re
 import threading
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 from urllib.parse import unquote, unquote_plus
@@ -27,19 +29,29 @@ _SHORTEST = 8
 _SHORTEST_PART = 16
 """The same for parts of a secret, such as the token after ``Bearer``."""
 
-_MOST_KNOWN = 1000
-"""Secrets that are looked for; the oldest ones are forgotten."""
+_MOST_PASSING = 1000
+"""Secrets that are looked for though no configuration names them; those that were met longest ago are forgotten."""
 
 _LONGEST_BEGINNING = 12
 """Characters by which a secret is recognized: texts are cut, so what follows may be missing."""
 
-_known: dict[str, str] = {}
-"""What is looked for, oldest first, with the longest word in its beginning: letters and digits stand in every spelling as they are."""
+_configured: dict[str, str] = {}
+"""What configurations name, with the longest word in its beginning: letters and digits stand in every spelling as they are. It is looked
+for as long as the process runs."""
+
+_passing: dict[str, str] = {}
+"""The same of what only passes by, such as a header that is taken from the state of a rollout: what was met last is last."""
+
+_keys: dict[str, str] = {}
+"""Those of both that are keys, and so in no answer of a model either."""
 
 _lock = threading.Lock()
 
 _SECRET_NAMES = re.compile(r"(^|[_-])((api|access|private)[_-]?key|token|secret|password|credentials|authorization)$", re.IGNORECASE)
 """Names under which text is a secret."""
+
+_NAMES_OF_KEYS = re.compile(r"key|token|secret|passw|auth|credential|cookie|session", re.IGNORECASE)
+"""Names under which a header or a parameter is a key. Others say who asks, say, and are words that a model may write."""
 
 _TABLES_OF_SECRETS = re.compile(r"(^|[_-])(headers|query|cookies)$", re.IGNORECASE)
 """Names under which the values of a mapping are secrets: ``extra_headers``, ``default_query``, ..."""
@@ -63,17 +75,19 @@ class Secret(str):
 
     display: str
 
-    def __new__(cls, value: str, *, display: str = REDACTED) -> Self:
+    def __new__(cls, value: str, *, display: str = REDACTED, is_key: bool = True, passes_by: bool = False) -> Self:
         """Let the process know a secret.
 
         Args:
             value: The secret.
             display: What stands for it where it is shown. Given, the text has secrets in it that are known already.
+            is_key: Whether it is taken out of the answers of models, too.
+            passes_by: Whether no configuration names it: it is forgotten once many others were met.
         """
         self = super().__new__(cls, value)
         self.display = display
         if display == REDACTED:
-            _learn(value)
+            _learn(value, is_key, passes_by)
         return self
 
     def __repr__(self) -> str:
@@ -97,6 +111,10 @@ def secret_url(url: str) -> str:
     >>> secret_url("https://example.org/v1")
     'https://example.org/v1'
     """
+    return _secret_url(url, passes_by=False)
+
+
+def _secret_url(url: str, passes_by: bool) -> str:
     display = redact_url(url)
     if display == url:
         return url
@@ -107,8 +125,8 @@ def secret_url(url: str) -> str:
         secrets += [user, password, basic]
     secrets += [match[0].partition("=")[2] for match in _QUERY_IN_URL.finditer(url)]
     for secret in secrets:
-        _learn(unquote(secret))
-        _learn(unquote_plus(secret))
+        _learn(unquote(secret), False, passes_by)
+        _learn(unquote_plus(secret), False, passes_by)
     return Secret(url, display=display)
 
 
@@ -121,16 +139,20 @@ def redact_url(url: str) -> str:
     return _QUERY_IN_URL.sub(rf"\1{REDACTED}", _USER_IN_URL.sub(f"{REDACTED}@", url))
 
 
-def with_secrets(data: Any) -> Any:
+def with_secrets(data: Any, *, passes_by: bool = False) -> Any:
     """Return data (arguments of a request, settings) in which what is a secret by its place is a `Secret`.
 
     These are the values in a mapping whose name ends in ``headers``, ``query`` or ``cookies``, texts whose name ends in ``api_key``,
     ``token``, ``password`` and the like, and URLs with a user or a query. Data without any are returned themselves.
 
+    Args:
+        data: The data.
+        passes_by: Whether no configuration names them (see `Secret`).
+
     >>> with_secrets({"temperature": 0.5, "extra_headers": {"X-Key": "0123456789"}})
     {'temperature': 0.5, 'extra_headers': {'X-Key': '***'}}
     """
-    return _walk(data, _as_secret)
+    return _walk(data, functools.partial(_as_secret, passes_by=passes_by))
 
 
 def redact_data(data: Any) -> Any:
@@ -142,56 +164,101 @@ def redact_data(data: Any) -> Any:
     return _walk(data, _as_text)
 
 
-def _as_secret(text: str, is_secret: bool) -> str:
+class _Place(enum.IntEnum):
+    """What stands at a place in data: any text, a secret, or a secret that is a key."""
+
+    ANY = 0
+    SECRET = 1
+    KEY = 2
+
+
+def _as_secret(text: str, place: _Place, passes_by: bool) -> str:
     if isinstance(text, Secret):
         return text
-    if is_secret:
-        return Secret(text) if text != REDACTED else text
-    return secret_url(text) if _URL.fullmatch(text) else text
+    if place:
+        return Secret(text, is_key=place is _Place.KEY, passes_by=passes_by) if text != REDACTED else text
+    return _secret_url(text, passes_by) if _URL.fullmatch(text) else text
 
 
-def _as_text(text: str, is_secret: bool) -> str:
+def _as_text(text: str, place: _Place) -> str:
     if isinstance(text, Secret):
         return text.display
-    if is_secret:
+    if place:
         return REDACTED
     return redact(redact_url(text) if _URL.fullmatch(text) else text)
 
 
-def _walk(data: Any, change: Any, is_secret: bool = False) -> Any:
+def _walk(data: Any, change: Any, place: _Place = _Place.ANY) -> Any:
     """Return data with every text changed; the same object where nothing was."""
     if isinstance(data, str):
-        return change(data, is_secret)
+        return change(data, place)
     if isinstance(data, Mapping):
-        items = {name: _walk(value, change, is_secret or _is_secret(str(name), value)) for name, value in data.items()}
+        items = {name: _walk(value, change, _place(str(name), value, place)) for name, value in data.items()}
         return data if all(items[name] is value for name, value in data.items()) else items
     if isinstance(data, list | tuple):
-        walked = [_walk(value, change, is_secret) for value in data]
+        walked = [_walk(value, change, place) for value in data]
         if all(new is old for new, old in zip(walked, data, strict=True)):
             return data
         return walked if isinstance(data, list) else tuple(walked)
     return data
 
 
-def _is_secret(name: str, value: Any) -> bool:
-    names = _TABLES_OF_SECRETS if isinstance(value, Mapping) else _SECRET_NAMES
-    return names.search(name) is not None
+def _place(name: str, value: Any, outer: _Place) -> _Place:
+    """Return what stands below a name, at a place."""
+    if isinstance(value, Mapping):
+        return _Place.SECRET if outer or _TABLES_OF_SECRETS.search(name) else _Place.ANY
+    if outer:
+        return _Place.KEY if outer is _Place.KEY or _NAMES_OF_KEYS.search(name) else _Place.SECRET
+    return _Place.KEY if _SECRET_NAMES.search(name) else _Place.ANY
 
 
-def _learn(secret: str) -> None:
+def _learn(secret: str, is_key: bool, passes_by: bool) -> None:
     """Look for a secret, and for the long parts of it, from now on."""
     parts = [part for part in re.split(r"[\s,;=]+", secret) if len(part) >= _SHORTEST_PART]
     for text in (secret, *parts):
-        if len(text) >= _SHORTEST and text not in _known:
+        if len(text) >= _SHORTEST and not (text in _configured and (text in _keys or not is_key)):
+            word = max(re.findall(r"[0-9A-Za-z]*", text[:_LONGEST_BEGINNING]), key=len)
             with _lock:
-                _known[text] = max(re.findall(r"[0-9A-Za-z]*", text[:_LONGEST_BEGINNING]), key=len)
-                while len(_known) > _MOST_KNOWN:
-                    del _known[next(iter(_known))]
+                if passes_by and text not in _configured:
+                    _passing.pop(text, None)
+                    _passing[text] = word
+                elif not passes_by:
+                    _passing.pop(text, None)
+                    _configured[text] = word
+                if is_key and len(text) >= _SHORTEST_PART:
+                    _keys[text] = word
+                while len(_passing) > _MOST_PASSING:
+                    forgotten = next(iter(_passing))
+                    del _passing[forgotten]
+                    _keys.pop(forgotten, None)
+
+
+def _forget_all() -> None:
+    """Know no secret any more, for tests."""
+    for known in (_configured, _passing, _keys):
+        known.clear()
+
+
+def redact_keys(data: Any) -> Any:
+    """Return what a model answered without the keys that this process knows, whole ones of 16 characters and more; itself without any.
+
+    >>> key = Secret("sk-0123456789abcdef")
+    >>> redact_keys({"content": "Your key is sk-0123456789abcdef."})
+    {'content': 'Your key is ***.'}
+    """
+    return _walk(data, _without_keys) if _keys else data
+
+
+def _without_keys(text: str, place: _Place) -> str:
+    for key, word in list(_keys.items()):
+        if word in text:
+            text = _pattern(key).sub(REDACTED, text)
+    return text
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Give the places of secrets: of the beginnings of them, as far as they go on."""
-    for secret, word in list(_known.items()):
+    for secret, word in [*_configured.items(), *_passing.items()]:
         if word in text:
             for match in _pattern(secret[:_LONGEST_BEGINNING]).finditer(text):
                 whole = _pattern(secret).match(text, match.start())
@@ -208,7 +275,7 @@ def _end_of_cut_secret(secret: str, text: str, end: int) -> int:
     return end
 
 
-@functools.lru_cache(maxsize=2 * _MOST_KNOWN)
+@functools.lru_cache(maxsize=2 * _MOST_PASSING)
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile("".join(map(_spellings, text)))
 
@@ -265,6 +332,15 @@ def redact_error(error: BaseException) -> None:
                 hides_context = link.__suppress_context__
                 setattr(link, relation, RedactedError(f"{type(cause).__name__}: {redact(str(cause))}"))
                 link.__suppress_context__ = hides_context
+
+
+def forget_locals(error: BaseException) -> None:
+    """Let go of the local variables in the frames that an error and its causes came out of, keys and requests among them.
+
+    Frames that still run keep theirs.
+    """
+    for link in _links(error, set()):
+        traceback.clear_frames(link.__traceback__)
 
 
 class RedactedError(Exception):

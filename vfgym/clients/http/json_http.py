@@ -18,6 +18,7 @@ from vfgym.clients.config import EndpointClientConfig
 from vfgym.clients.http.retries import repeats
 from vfgym.clients.http.transport import DECODED, Connections, Pool, body_of
 from vfgym.limits import meters_in_force
+from vfgym.output.redaction import Secret
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict
@@ -63,7 +64,7 @@ class JsonRoute:
                 "Accept": "application/json",
                 "Content-Type": "application/json",
                 "User-Agent": "vfgym",
-                "Authorization": f"Bearer {config.resolve_api_key()}",
+                "Authorization": Secret(f"Bearer {config.resolve_api_key()}"),
             }
         )
         self._headers.update({header: os.environ[name] for header, name in _ORGANISATION.items() if os.environ.get(name)})
