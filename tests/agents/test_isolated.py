@@ -145,12 +145,15 @@ def test_what_it_raises_is_its_rollouts_error(module: str, name: str, told: str)
     assert all(told in repr(row["error"]) for row in rows)
 
 
-def test_without_a_deadline_it_says_so_once(module: str, caplog: pytest.LogCaptureFixture) -> None:
-    environment = env()
+def test_without_a_deadline_an_answer_has_a_limit_of_time_all_the_same(module: str) -> None:
+    environment = env(2)
     environment.timeout_seconds = None
-    assert [row["reward"] for row in played(IsolatedAgent(f"{module}:later"), environment)] == [1.0] * 4
-    warnings = [record.message for record in caplog.records if record.name == "vfgym.agents.isolated"]
-    assert warnings == [f"nothing stops {module}:later if it never answers: give the environment a deadline, such as timeout_seconds=60"]
+    rows = played(IsolatedAgent(f"{module}:answer", answer_seconds=2), environment)
+    assert [row["reward"] for row in rows] == [1.0, 0.0]
+    assert "answer took more than 2 wall_seconds" in repr(rows[1]["error"])
+    for seconds in (0, True, "1"):
+        with pytest.raises(ConfigurationError, match="answer_seconds must be a number above 0"):
+            IsolatedAgent(f"{module}:answer", answer_seconds=seconds)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

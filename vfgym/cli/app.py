@@ -70,6 +70,9 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be pla
 Isolate = Annotated[
     bool, typer.Option("--isolate", help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds.")
 ]
+Sandboxed = Annotated[
+    bool, typer.Option("--sandboxed", help="Run these processes in sandboxes: without environment variables, network and your files.")
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -163,6 +166,7 @@ def evaluate(
     redo_errors: Annotated[bool, typer.Option("--redo-errors", help="With --resume: play rollouts with an error again.")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write no results.")] = False,
     isolate: Isolate = False,
+    sandboxed: Sandboxed = False,
     limit: LimitOption = None,
     limit_each: LimitEachOption = None,
     prices: PricesOption = None,
@@ -199,6 +203,7 @@ def evaluate(
         "state_columns": state_columns or [],
         "env_args": _parse_object(env_args),
         "isolate": isolate,
+        "sandboxed": sandboxed,
     }
     given = [name for name in options if _is_given(context, name)]
     command = EvalCommand(

@@ -38,6 +38,8 @@ class EvalSettings:
     state_columns: Sequence[str]
     isolate: bool
     """Whether agents run in processes of their own (see `vfgym.agents.isolated.IsolatedAgent`)."""
+    sandboxed: bool = False
+    """Whether these processes are in sandboxes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +118,7 @@ class EvalFields(TableFields):
     max_retries: int = 0
     state_columns: Names = []
     isolate: bool = False
+    sandboxed: bool = False
 
     def settings(self) -> EvalSettings:
         """Return what is played."""
@@ -133,6 +136,7 @@ class EvalFields(TableFields):
             max_retries=self.max_retries,
             state_columns=self.state_columns,
             isolate=self.isolate,
+            sandboxed=self.sandboxed,
         )
 
     def asked_models(self) -> Models:

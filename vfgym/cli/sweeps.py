@@ -178,7 +178,7 @@ def _contestants(fields: EvalFields) -> list[Contestant]:
                 raise ConfigurationError(f"{option} {name} is given {count} times: give it once")
     contestants = []
     for name in fields.agents:
-        agent = IsolatedAgent(name) if fields.isolate else load_agent(name)
+        agent = IsolatedAgent(name, sandbox=fields.sandboxed) if fields.isolate or fields.sandboxed else load_agent(name)
         contestants.append(Contestant(name, agent, f"{name} (agent)" if name in models.names else name, None))
     if config is not None:
         for name in models.names:

@@ -4,6 +4,6 @@
 120
 """
 
-from vfgym.workers.pool import Limits, Workers
+from vfgym.workers.pool import Limits, RemoteError, Workers, read_json_outcome
 
-__all__ = ["Limits", "Workers"]
+__all__ = ["Limits", "RemoteError", "Workers", "read_json_outcome"]
