@@ -32,6 +32,10 @@ class _Process(Protocol):
         """Do what `call` does, while the calling thread waits."""
         ...
 
+    def close(self) -> None:
+        """End it."""
+        ...
+
 
 class IsolatedAgent:
     """An agent that answers in a process of its own in each episode, so that one that never returns can be stopped.
@@ -90,7 +94,7 @@ class IsolatedAgent:
 
     def close(self) -> None:
         """End the processes of episodes that are over."""
-        self._processes.idle.clear()
+        self._processes.close()
 
 
 class _Processes:
@@ -111,6 +115,11 @@ class _Processes:
         process = self.take()
         process.call_sync("check", self.source, wall_seconds=_LOADING_SECONDS)
         self.idle.append(process)
+
+    def close(self) -> None:
+        """End the processes that no episode has."""
+        while self.idle:
+            self.idle.pop().close()
 
     def take(self) -> _Process:
         """Return a process for an episode."""

@@ -14,13 +14,14 @@ import pickle
 import posixpath
 import struct
 import sys
+from concurrent.futures import Future
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 import vfgym
 from vfgym.agents.isolated_process import Source
-from vfgym.aio.background import background_loop, on_background_loop
+from vfgym.aio.background import background_loop, in_event_loop, on_background_loop
 from vfgym.errors import WorkerDied, WorkerTimeout
 from vfgym.interception.socket_files import make_socket_path, remove_socket
 from vfgym.sandboxes import ExecResult, Sandbox, SandboxSpec, create
@@ -31,6 +32,7 @@ _PORT = 9001
 _MOST_SAID = 1 << 26
 """Bytes of what a process says at once."""
 _STARTS_WITHIN = 60.0
+_ENDS_WITHIN = 30.0
 _SHOWN = 2000
 _MODULE = "vfgym.agents.isolated_process"
 _PROGRAM = "from vfgym.agents.sandboxed_process import main; main()"
@@ -63,7 +65,7 @@ class SandboxedProcess:
         self._running: _Running | None = None
 
     def __del__(self) -> None:
-        self.close()
+        self._let_go()
 
     async def call(self, function: str, *arguments: Any, wall_seconds: float) -> Any:
         """Call a function, and return its result. A call that takes too long, or is cancelled, ends the sandbox.
@@ -97,10 +99,16 @@ class SandboxedProcess:
         return read_json_outcome(answer)
 
     def close(self) -> None:
-        """End the sandbox."""
+        """End the sandbox, and wait for that."""
+        closing = self._let_go()
+        if closing is not None and not in_event_loop():
+            closing.result(_ENDS_WITHIN)
+
+    def _let_go(self) -> Future[None] | None:
         running, self._running = self._running, None
-        if running is not None and (loop := background_loop()).is_running():
-            asyncio.run_coroutine_threadsafe(running.close(), loop)
+        if running is None or not (loop := background_loop()).is_running():
+            return None
+        return asyncio.run_coroutine_threadsafe(running.close(), loop)
 
 
 class _Running:

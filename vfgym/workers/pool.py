@@ -81,6 +81,10 @@ class Workers:
         self._jobs: SimpleQueue[Any] = SimpleQueue()
 
     def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers that have nothing to do, and each of the others after its call. None is there for a call after this."""
         self._jobs.put(None)
 
     async def call(self, function: str, *arguments: Any, **limits: Unpack[Limits]) -> Any:
