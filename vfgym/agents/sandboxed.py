@@ -19,7 +19,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-import vfgym
 from vfgym.agents.isolated_process import Source
 from vfgym.aio.background import background_loop, in_event_loop, on_background_loop
 from vfgym.errors import WorkerDied, WorkerTimeout
@@ -47,7 +46,7 @@ def check_sandbox(name: str, spec: SandboxSpec, backend: str | None) -> tuple[Sa
         ConfigurationError: If no such sandbox can be made here.
     """
     installed = [os.path.realpath(prefix) for prefix in dict.fromkeys((sys.prefix, sys.base_prefix))]
-    library = os.path.dirname(os.path.abspath(vfgym.__file__))
+    library = str(Path(__file__).resolve().parents[1])
     own = [*(prefix for prefix in (sys.prefix, sys.base_prefix) if not prefix.startswith(_SEEN_ANYWAY)), library]
     readable = dict.fromkeys((*(os.fspath(path) for path in spec.readable_paths), *own))
     spec = dataclasses.replace(spec, readable_paths=tuple(readable), forwards={**spec.forwards, _PORT: "/"})

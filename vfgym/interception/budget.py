@@ -30,7 +30,7 @@ def size_in_memory(text: bytes) -> int:
     return len(text) + _OF_A_VALUE * (text.count(b",") + text.count(b"[") + text.count(b"{"))
 
 
-class Budget:
+class MemoryBudget:
     """Counts what the requests of one program take."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Budget:
 class Waiting:
     """What one request takes while it is read and waits."""
 
-    def __init__(self, budget: Budget, limit: int) -> None:
+    def __init__(self, budget: MemoryBudget, limit: int) -> None:
         """Take nothing yet."""
         self._budget, self._limit, self._taken = budget, limit, 0
 

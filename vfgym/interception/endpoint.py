@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from vfgym.calls import maybe_await, rollout_failure
 from vfgym.clients.config import CLIENT_TYPES
 from vfgym.errors import ConfigurationError, did_you_mean
-from vfgym.interception.budget import Budget
+from vfgym.interception.budget import MemoryBudget
 from vfgym.interception.given_outputs import GivenOutputs
 from vfgym.interception.server import Server, running_server
 
@@ -63,7 +63,7 @@ class Endpoint:
     ) -> None:
         """Have what is asked here answered by `answer`, and tools called by `call_tool`, on the loop that runs now."""
         self.key = secrets.token_urlsafe(24)
-        self.budget = Budget()
+        self.budget = MemoryBudget()
         """What the requests of its programs take of memory."""
         self.given = GivenOutputs()
         self._ask = answer

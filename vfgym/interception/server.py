@@ -15,7 +15,7 @@ from vfgym.aio.bounds import TooMuch
 from vfgym.clients import is_permanent_refusal
 from vfgym.errors import Error, OverlongPromptError
 from vfgym.interception import anthropic_messages, openai_chat, openai_responses
-from vfgym.interception.budget import LARGEST_BODY, Budget
+from vfgym.interception.budget import LARGEST_BODY, MemoryBudget
 from vfgym.interception.given_outputs import GivenOutputs
 from vfgym.interception.socket_files import make_socket_path, remove_socket
 from vfgym.lifecycle import register_teardown
@@ -52,7 +52,7 @@ _TOO_MUCH = {413: "request_too_large", 429: "rate_limit_error"}
 class Answering(Protocol):
     """What the server asks of an endpoint."""
 
-    budget: Budget
+    budget: MemoryBudget
     given: GivenOutputs
 
     async def answer(self, request: Request) -> Response:

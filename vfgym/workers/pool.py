@@ -44,13 +44,12 @@ class RemoteError(Exception):
     Attributes:
         kind: The name of the exception's class.
         text: What it says.
-        shown: Its ``repr``.
     """
 
-    def __init__(self, kind: str, text: str, shown: str, trace: str) -> None:
+    def __init__(self, kind: str, text: str, display: str, trace: str) -> None:
         """Tell of an exception by its texts."""
-        super().__init__(shown)
-        self.kind, self.text, self.shown = kind, text, shown
+        super().__init__(display)
+        self.kind, self.text = kind, text
         self.add_note(f"In a worker process: {trace}")
 
 
