@@ -93,8 +93,9 @@ def test_what_configurations_name_is_never_forgotten_and_of_what_passes_by_what_
 
 def test_keys_are_taken_out_of_answers_and_words_are_not() -> None:
     """A header that is no key, the beginning of a key, and a URL's user are words that a model may write."""
-    with_secrets({"headers": {"X-Title": "My own benchmark", "X-Api-Key": KEY, "Authorization": f"Bearer {KEY[::-1]}"}})
-    answer = {"content": f"My own benchmark has {KEY} and {KEY[::-1]}, {KEY[:12]}", "parts": [("a", 1), "http://ann@example.org"]}
+    token = "tok-0123456789abcdef"
+    with_secrets({"headers": {"X-Title": "My own benchmark", "X-Api-Key": KEY, "Authorization": f"Bearer {token}"}})
+    answer = {"content": f"My own benchmark has {KEY} and {token}, {KEY[:12]}", "parts": [("a", 1), "http://ann@example.org"]}
     clean = redact_keys(answer)
     assert clean == {"content": f"My own benchmark has *** and ***, {KEY[:12]}", "parts": [("a", 1), "http://ann@example.org"]}
     assert clean["parts"] is answer["parts"]
