@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import functools
 import gc
+import itertools
 import json
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ CASES = {
     "gymnasium/CartPole-v1": Case(["left", "right"] * 3, [0, 1] * 3),
     "gymnasium/FrozenLake-v1": Case(["up"] * 6, [3] * 6),  # the first row has no holes
     "textarena/GuessTheNumber-v0": Case([f"[{number}]" for number in range(1, 7)], [f"[{number}]" for number in range(1, 7)]),
-    "reasoning-gym/leg_counting": Case(["4"], []),
+    "reasoning-gym/leg_counting-v0": Case(["4"], []),
 }
 GEM = {
     "game:GuessTheNumber-v0-hard": Case([rf"\boxed{{{number}}}" for number in range(1, 7)], []),
@@ -71,7 +71,8 @@ def best(measures: dict[str, Callable[[], float]]) -> dict[str, float]:
 
 def lasting_seeds(env: Any, moves: Sequence[Any], count: int) -> list[int]:
     """Return seeds with which these moves can all be played."""
-    seeds, seed = [], 0
+    seeds: list[int] = []
+    seed = 0
     while len(seeds) < count:
         env.reset(seed=seed)
         if not any(any(env.step(move)[2:4]) for move in moves[:-1]):
@@ -214,7 +215,7 @@ def measure_many(count: int, steps: int = 10) -> None:
     times.append(time.process_time())
     envs.close()
     times.append(time.process_time())
-    made, reset, stepped, closed = (end - start for start, end in zip(times, times[1:], strict=False))
+    made, reset, stepped, closed = (end - start for start, end in itertools.pairwise(times))
     print(
         f"{count} FrozenLakes: made {made:.1f} s, reset {reset:.1f} s, {steps} steps {stepped:.1f} s, closed {closed:.1f} s of CPU;"
         f" together {times[-1] - times[0]:.1f} s (aim: 60 for 65,536)"
@@ -252,4 +253,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -5,13 +5,13 @@ It knows nothing of where the game is: `vfgym.wrappers.games.session` keeps one 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, ClassVar
 
 from vfgym.calls import Ready, ReadyList
+from vfgym.copying import ATOMIC, deep_copy, new_memo
 from vfgym.data import RewardBounds
 from vfgym.envs.chat import check_split
 from vfgym.envs.multi_turn import MultiTurnEnv
@@ -369,12 +369,12 @@ def _sum_over(once: float, *repeated: tuple[float, int | None]) -> float | None:
 
 def copy_info(info: Mapping[str, Any]) -> dict[str, Any]:
     """Return a deep copy of a game's info. A value that cannot be copied (a lock, a generator) is in it as it is."""
-    return {key: _copy(value) for key, value in info.items()}
+    return {key: value if value.__class__ in ATOMIC else _copy(value) for key, value in info.items()}
 
 
 def _copy(value: Any) -> Any:
     try:
-        return copy.deepcopy(value)
+        return deep_copy(value, new_memo())
     except Exception:  # whatever its __deepcopy__ or __reduce_ex__ raises
         return value
 
