@@ -31,21 +31,25 @@ def without_colours(drawing: str) -> str:
     ('S[F]FH', '[R:blue,yellow]: ')
     """
     texts = _STYLE.split(drawing)
-    pieces: list[tuple[str, list[str]]] = []  # and the colours of each
-    styles: list[_Style] = []
-    for code, text in zip(["0", *texts[1::2]], texts[::2], strict=True):
+    pieces: list[str] = [texts[0]]
+    coloured: list[tuple[int, str]] = []  # the places of the pieces that are coloured, and their colours
+    seen: set[str] = set()
+    styles: tuple[_Style, ...] = ()
+    for code, text in zip(texts[1::2], texts[2::2], strict=True):
         styles = _styled(styles, code)
-        pieces.append((text, [colour for _, colour in styles if colour] or [""] * bool(styles)))
-    are_several = len({style for text, styles in pieces for style in styles if text}) > 1
+        if styles and text:
+            colours = [colour for _, colour in styles if colour]
+            seen.update(colours or ("",))
+            coloured.append((len(pieces), ",".join(colours)))
+        pieces.append(text)
+    for place, colours_of_piece in coloured:
+        named = f":{colours_of_piece}" if colours_of_piece and len(seen) > 1 else ""
+        pieces[place] = f"[{pieces[place]}{named}]"
+    return "".join(pieces).strip("\n")
 
-    def bracketed(text: str, styles: list[str]) -> str:
-        colours = ",".join(style for style in styles if style)
-        return f"[{text}:{colours}]" if are_several and colours else f"[{text}]"
 
-    return "".join(bracketed(text, styles) if styles and text else text for text, styles in pieces).strip("\n")
-
-
-def _styled(styles: Sequence[_Style], code: str) -> list[_Style]:
+@functools.lru_cache(maxsize=1024)  # a drawing has few styles, and this takes 2 µs
+def _styled(styles: tuple[_Style, ...], code: str) -> tuple[_Style, ...]:
     """Return the styles after a terminal's code."""
     styled = list(styles)
     parts = iter([int(part or 0) for part in code.split(";")])
@@ -61,7 +65,7 @@ def _styled(styles: Sequence[_Style], code: str) -> list[_Style]:
             styled.append((target, ""))
         else:
             styled.append((target, _COLOURS[part % 10] if target and part % 10 < 8 else ""))
-    return styled
+    return tuple(styled)
 
 
 def text_renderer(space: gym.Space[Any], labels: Sequence[str] = ()) -> TextRenderer:
