@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from greenlet import getcurrent
@@ -80,9 +81,33 @@ running_loop = asyncio._get_running_loop
 """Returns the event loop that runs in this thread, or None."""
 
 
+class _InsteadOfLoop(threading.local):
+    """What a thread does that plays in place what a loop could play, too."""
+
+    hand_over: Callable[[], None] | None = None
+    """Lets the background loop go on with the rest, since this thread is going to wait; None where nothing is played so."""
+
+
+_instead_of_loop = _InsteadOfLoop()
+
+
+@contextlib.contextmanager
+def instead_of_loop(hand_over: Callable[[], None]) -> Iterator[None]:
+    """Play in this thread what would else be played on the background loop, by the same rules: what blocks belongs on other threads.
+
+    Args:
+        hand_over: Called, each time, when plain code is about to wait here. It lets the loop go on with what is left to play.
+    """
+    before, _instead_of_loop.hand_over = _instead_of_loop.hand_over, hand_over
+    try:
+        yield
+    finally:
+        _instead_of_loop.hand_over = before
+
+
 def in_event_loop() -> bool:
-    """Say whether an event loop runs in this thread, so that blocking here would hold it up."""
-    return running_loop() is not None
+    """Say whether blocking here would hold up others: those of the event loop that runs in this thread, or what is played instead of one."""
+    return running_loop() is not None or _instead_of_loop.hand_over is not None
 
 
 async def _await(awaitable: Awaitable[T]) -> T:
@@ -98,13 +123,17 @@ async def _without_exit(awaitable: Awaitable[Any]) -> Any:
 
 
 def may_wait() -> bool:
-    """Say whether synchronous code that is called here may `wait`: anywhere but on the background loop itself, outside a `bridge`."""
-    return _background is None or threading.current_thread() is not _background.thread or in_bridge()
+    """Say whether synchronous code that is called here may `wait` and hold up nobody: not on the background loop, outside a `bridge`."""
+    return not _would_deadlock() and _instead_of_loop.hand_over is None
+
+
+def _would_deadlock() -> bool:
+    return _background is not None and threading.current_thread() is _background.thread and not in_bridge()
 
 
 def _check_may_wait() -> None:
     """Raise if waiting here would wait for the loop that this very thread runs."""
-    if not may_wait():
+    if _would_deadlock():
         raise WouldDeadlock(
             "a synchronous call would wait for the event loop it runs on: from async code call the async twin"
             " (astep, areset, aevaluate, ...), or the synchronous one from another thread"
@@ -138,6 +167,8 @@ def wait(awaitable: Awaitable[T]) -> T:
         loop = background_loop()
     except RuntimeError:  # Python 3.12.1 starts no thread while the process exits, when teardown handlers may want a loop
         return asyncio.run(_await(awaitable))
+    if _instead_of_loop.hand_over is not None:
+        _instead_of_loop.hand_over()
     result = _run_on(loop, _without_exit(awaitable))
     try:
         if isinstance(result, SystemExit):

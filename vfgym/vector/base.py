@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -11,18 +12,30 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
-from vfgym.aio.background import on_background_loop, wait
-from vfgym.aio.bridge import bridge
+from vfgym.aio.background import may_wait, on_background_loop, wait
+from vfgym.aio.bridge import bridge, in_bridge
 from vfgym.errors import ConfigurationError
 from vfgym.vector.members import VectorMember
+from vfgym.vector.units import Units
 
 T = TypeVar("T")
 
 
 class InProcessVectorEnv(VectorEnv[Any, Any, np.ndarray]):
-    """A vector of environments in one process. Everything that touches them is called on the background event loop."""
+    """A vector of environments in one process.
+
+    What touches them is called on the background event loop; in the calling thread where `_plays_here`, and nothing happens on the loop.
+    """
 
     _members: list[VectorMember]
+    _units: Units
+    _plays_here: bool
+    """Whether the environments may be played in the calling thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        """Held while something is done in the calling thread, and to say that something begins or ends on the loop."""
+        self._calls_on_loop = 0
 
     @property
     def envs(self) -> list[gym.Env[Any, Any]]:
@@ -61,11 +74,14 @@ class InProcessVectorEnv(VectorEnv[Any, Any, np.ndarray]):
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Return an attribute of each environment, or what it returns if it is a method."""
-        return self._on_loop(bridge, self._call, name, args, kwargs)
+        return self._here_or_on_loop(self._call, self._call_on_loop, name, args, kwargs)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         values = (env.get_wrapper_attr(name) for env in self.envs)
         return tuple(value(*args, **kwargs) if callable(value) else value for value in values)
+
+    async def _call_on_loop(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        return await bridge(self._call, name, args, kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute of each environment."""
@@ -84,8 +100,22 @@ class InProcessVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         """Return what each environment renders."""
         return self.call("render")
 
+    def _here_or_on_loop(self, here: Callable[..., T], on_loop: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Do something in the calling thread where that may be, else on the loop: to hop there and back takes 100 µs and more."""
+        if self._plays_here and may_wait() and not in_bridge():
+            with self._lock:
+                if not self._calls_on_loop and self._units.is_idle:
+                    return here(*args)
+        return self._on_loop(on_loop, *args)
+
     def _on_loop(self, func: Callable[..., Awaitable[T]], *args: Any) -> T:
-        return wait(on_background_loop(func, *args))
+        with self._lock:
+            self._calls_on_loop += 1
+        try:
+            return wait(on_background_loop(func, *args))
+        finally:
+            with self._lock:
+                self._calls_on_loop -= 1
 
 
 def _batched(spaces: Sequence[gym.Space[Any]]) -> gym.Space[Any]:

@@ -31,6 +31,7 @@ from vfgym.vector.checks import (
 )
 from vfgym.vector.infos import batch_infos
 from vfgym.vector.members import VectorMember
+from vfgym.vector.plain import is_known_to_be_plain
 from vfgym.vector.units import Units
 
 Stepped: TypeAlias = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]
@@ -43,6 +44,8 @@ class ChatVectorEnv(InProcessVectorEnv):
     Seeds, ``options["reset_mask"]``, observations, infos and autoreset are as in `gymnasium.vector.SyncVectorEnv`. What is plain runs on
     the background event loop of the process, one environment after another; async hooks and tools, and blocking ones, which have threads,
     are waited for at once. `step` waits for all environments; with `send` and `recv` those that are ready first are answered first.
+    Environments of which it is known that nothing in them waits (the library's own with plain tools and reward functions, games that do
+    not block) are reset and stepped in the calling thread.
 
     Where a hook raises what is not a `vfgym.errors.Error`, `step` and `recv` raise it, and that environment (or group) has to be reset.
     What the others returned can be had with `recv`.
@@ -84,6 +87,7 @@ class ChatVectorEnv(InProcessVectorEnv):
         Raises:
             ConfigurationError: If an argument does not fit, or there cannot be so many of these environments.
         """
+        super().__init__()
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         self.group_size = check_integer("group_size", group_size, "a positive integer", least=1)
         source: EnvLike
@@ -119,6 +123,8 @@ class ChatVectorEnv(InProcessVectorEnv):
         for index, member in enumerate(self._members):
             self._check_alike(index, member.env)
         self._units = Units(self._members, self.group_size)
+        definitions = {id(replica.seat.definition): replica.seat.definition for replica in replicas}
+        self._plays_here = all(member.is_bare for member in self._members) and all(map(is_known_to_be_plain, definitions.values()))
 
     def _check_alike(self, index: int, env: gym.Env[Any, Any]) -> None:
         for name in ("observation_space", "action_space"):
@@ -128,7 +134,7 @@ class ChatVectorEnv(InProcessVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give up what runs, and close the environments."""
-        self._on_loop(self._close)
+        self._here_or_on_loop(self._replicas.close, self._close)
 
     async def _close(self) -> None:
         await self._units.cancel()
@@ -154,7 +160,7 @@ class ChatVectorEnv(InProcessVectorEnv):
         seeds = as_seeds(seed, self.num_envs, self.group_size)
         each, mask = as_options(options, self.num_envs, self.group_size)
         ids = range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist()
-        self._on_loop(self._units.reset, ids, seeds, each)
+        self._here_or_on_loop(self._units.reset_here, self._units.reset, ids, seeds, each)
         chosen = set(ids)
         members = [(member, index in chosen) for index, member in enumerate(self._members)]
         infos = batch_infos([member.last.info if is_new else {} for member, is_new in members])
@@ -177,7 +183,7 @@ class ChatVectorEnv(InProcessVectorEnv):
             EpisodeBusy: If an environment was sent an action that was not received.
         """
         given = self._as_actions(actions, range(self.num_envs))
-        return self._stepped(self._on_loop(self._units.step, given))
+        return self._stepped(self._here_or_on_loop(self._units.step_here, self._units.step, given))
 
     def send(self, actions: Any, ids: Sequence[int] | npt.NDArray[np.int_]) -> None:
         """Let some environments play an action each, without waiting for them (see `recv`).

@@ -41,6 +41,11 @@ class VectorMember:
         """Whether its episode has ended, and the next one has not begun."""
         self._bare = replica.seat if self.env is replica.seat else None
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether there are no wrappers around the chat environment but those that check its user."""
+        return self._bare is not None
+
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> Steps[None]:
         """Begin an episode."""
         observation, info = yield from self._reset(seed, options)

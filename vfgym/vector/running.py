@@ -1,6 +1,7 @@
 """Steps of many environments on one event loop: they begin in order, and are ready as they end.
 
-What is plain runs where it begins. Steps that wait for something go on as a task of their own, and those behind them begin meanwhile.
+What is plain runs where it begins: on the loop, or in the calling thread (`Running.take_here`), which costs no hop to another thread.
+Steps that wait for something go on as a task of their own on the loop, and those behind them begin meanwhile.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from typing import TypeAlias
 
+from vfgym.aio.background import background_loop, instead_of_loop, on_background_loop, wait
 from vfgym.aio.bridge import BridgeRunner
 from vfgym.aio.steps import Pending, Steps, begin_to_end
 from vfgym.calls import rollout_failure
@@ -40,12 +42,18 @@ class _Job:
 
 
 class Running:
-    """Units (environments, or groups of them) that are doing something. Everything but the constructor is called on one event loop."""
+    """Units (environments, or groups of them) that are doing something.
+
+    Everything but the constructor is called on the background loop. While nothing happens there, one other thread may do what no `await`
+    is in, and `take_here`.
+    """
 
     def __init__(self) -> None:
         """Begin with none."""
         self.ready: dict[int, Exception | None] = {}
         """The units that are done and were not taken yet, in the order in which they were, each with what it raised."""
+        self.lost: set[int] = set()
+        """The units that were given up by the last interruption of `take_here`."""
         self._jobs: dict[int, _Job | None] = {}
         self._queue: deque[tuple[int, Steps[None]]] = deque()
         self._bridge = BridgeRunner()
@@ -91,6 +99,61 @@ class Running:
         except asyncio.CancelledError:
             self._beginner = loop.create_task(self.begin())  # only who waits was cancelled
             raise
+
+    def take_here(self) -> None:
+        """Take what was started to its end in the calling thread. The loop goes on with what waits for something, and the rest.
+
+        Where this is interrupted (Ctrl-C), the loop goes on with the steps that have not begun.
+
+        Raises:
+            BaseException: What ends a run (see `ends_run`) and was raised here. The unit that was taken then is given up: it is in `lost`.
+        """
+        taken: int | None = None
+        is_left_to_loop = False
+
+        def hand_over() -> None:
+            nonlocal is_left_to_loop
+            if not is_left_to_loop:
+                is_left_to_loop = True
+                background_loop().call_soon_threadsafe(self.begin_soon)
+
+        try:
+            with instead_of_loop(hand_over):
+                while self._queue:
+                    taken, steps = self._queue.popleft()
+                    pending, failure = None, None
+                    try:
+                        pending = copy_context().run(begin_to_end, steps)
+                    except BaseException as error:
+                        failure = rollout_failure(error)
+                    if pending is not None or is_left_to_loop:
+                        break
+                    self._settle(taken, failure)
+                else:
+                    return
+        except BaseException:
+            self.lost = wait(on_background_loop(self._go_on_without, taken))
+            raise
+        wait(on_background_loop(self._go_on_on_loop, taken, pending, failure))
+
+    async def _go_on_on_loop(self, unit: int, pending: Pending | None, failure: Exception | None) -> None:
+        """Go on with steps that were begun elsewhere, or have ended there, and with the rest."""
+        if pending is None:
+            self._settle(unit, failure)
+        else:
+            self._job_of(unit).tasks.append(asyncio.get_running_loop().create_task(self._go_on(unit, pending)))
+        await self.begin()
+        await self.wait(len(self))
+
+    async def _go_on_without(self, unit: int | None) -> set[int]:
+        """Go on after an interruption elsewhere, and return what is given up: what was about to do something there."""
+        left = {unit for unit, _ in self._queue}
+        lost = {unit for unit, job in self._jobs.items() if unit not in left and (job is None or not job.tasks)}
+        if unit in self._jobs:
+            lost.add(unit)
+        await self.cancel(lost)
+        self.begin_soon()
+        return lost
 
     async def wait(self, count: int, timeout: float | None = None) -> None:
         """Wait until so many units are ready, or so many cannot be any more, since some were given up.

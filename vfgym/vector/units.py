@@ -7,6 +7,7 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
+from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import ConfigurationError, EpisodeBusy, ResetNeeded
 from vfgym.vector.groups import TaskGroup
 from vfgym.vector.members import VectorMember
@@ -14,7 +15,11 @@ from vfgym.vector.running import Running
 
 
 class Units:
-    """The units of a vector. Everything but the constructor is called on one event loop."""
+    """The units of a vector.
+
+    Everything is called on the background loop, but for the constructor and, in one thread and while nothing happens there (`is_idle`),
+    `reset_here` and `step_here`.
+    """
 
     def __init__(self, members: Sequence[VectorMember], size: int) -> None:
         """Let so many environments move as one.
@@ -32,17 +37,16 @@ class Units:
         self._needs_reset = dict.fromkeys(range(len(members)), "no episode has begun")
         """The environments that cannot be stepped, and why."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs, and everything that has run was taken."""
+        return not len(self._running)
+
     async def reset(self, ids: Sequence[int], seeds: Sequence[int | None], options: Sequence[Mapping[str, Any] | None]) -> None:
         """Begin episodes in these environments, whatever they are doing. Seeds and options are those of all environments."""
-        units = [index // self._size for index in ids if index % self._size == 0]
+        units = self._units_of(ids)
         await self._running.cancel(units)
-        self._needs_reset.update(dict.fromkeys(ids, "its reset did not end"))
-        for unit in units:
-            seed, of_unit = seeds[unit * self._size], options[unit * self._size]
-            if self._groups:
-                self._running.start_phases(unit, self._groups[unit].reset(seed, of_unit))
-            else:
-                self._running.start({unit: self._members[unit].reset(seed, of_unit)})
+        self._start_resets(ids, units, seeds, options)
         try:
             await self._running.begin()
             await self._running.wait_for(units)
@@ -51,11 +55,51 @@ class Units:
             raise
         self._take(units)
 
+    def reset_here(self, ids: Sequence[int], seeds: Sequence[int | None], options: Sequence[Mapping[str, Any] | None]) -> None:
+        """Do what `reset` does in the calling thread (see `Running.take_here`)."""
+        units = self._units_of(ids)
+        self._start_resets(ids, units, seeds, options)
+        try:
+            self._running.take_here()
+        except BaseException:
+            wait(on_background_loop(self._running.cancel, units))
+            raise
+        self._take(units)
+
+    def _units_of(self, ids: Sequence[int]) -> list[int]:
+        return [index // self._size for index in ids if index % self._size == 0]
+
+    def _start_resets(
+        self,
+        ids: Sequence[int],
+        units: Sequence[int],
+        seeds: Sequence[int | None],
+        options: Sequence[Mapping[str, Any] | None],
+    ) -> None:
+        self._needs_reset.update(dict.fromkeys(ids, "its reset did not end"))
+        for unit in units:
+            seed, of_unit = seeds[unit * self._size], options[unit * self._size]
+            if self._groups:
+                self._running.start_phases(unit, self._groups[unit].reset(seed, of_unit))
+            else:
+                self._running.start({unit: self._members[unit].reset(seed, of_unit)})
+
     async def step(self, actions: Mapping[int, Any]) -> Sequence[int]:
         """Play an action in each environment, and return their numbers when all are ready."""
         self._start(actions)
         await self._running.begin()
         await self._running.wait(len(self._running))
+        return self._take_ready()
+
+    def step_here(self, actions: Mapping[int, Any]) -> Sequence[int]:
+        """Do what `step` does in the calling thread (see `Running.take_here`)."""
+        self._start(actions)
+        try:
+            self._running.take_here()
+        except BaseException as error:
+            lost = [index for unit in self._running.lost for index in self._ids_of(unit)]
+            self._needs_reset.update(dict.fromkeys(lost, f"its step was interrupted by {error!r}"))
+            raise
         return self._take_ready()
 
     async def send(self, actions: Mapping[int, Any]) -> None:

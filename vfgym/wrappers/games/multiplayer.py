@@ -155,6 +155,9 @@ class MultiplayerEnv(GameSessionEnv):
             self._opponents = {str(player): as_agent(agent) for player, agent in opponents.items()}
         elif not self.is_self_play:
             self._opponents = as_agent(opponents)
+        agents = self._opponents.values() if isinstance(self._opponents, Mapping) else (self._opponents,)
+        self.opponents_are_random = all(type(agent) is RandomAgent for agent in agents)
+        """Whether all opponents are the library's own random agents, which wait for nothing."""
         self.tell_legal_actions = tell_legal_actions
         self.has_form = type(self).move_of is not MultiplayerEnv.move_of
         """Whether players put their moves into a form, so that `move_of` is asked for the move in each message."""
@@ -291,7 +294,10 @@ class MultiplayerEnv(GameSessionEnv):
             prompt = state["conversations"][player if game.turn is None else game.turn]
         else:
             entropy = seed if seed is not None else int(state.rng.integers(2**63))
-            table.opponents = yield from _call_with_wait(self._take_seat, game, player, entropy)
+            if self.opponents_are_random or len(game.players) == 1:
+                table.opponents = self._take_seat(game, player, entropy)
+            else:
+                table.opponents = yield from _call_with_wait(self._take_seat, game, player, entropy)
             view = yield from self._call(session, self._look, game, table)
             content, info, legal = yield from self._let_opponents_move(view, state)
             prompt = [self._message(content)]
