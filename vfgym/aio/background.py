@@ -106,7 +106,7 @@ def instead_of_loop(hand_over: Callable[[], None]) -> Iterator[None]:
 
 
 def in_event_loop() -> bool:
-    """Say whether blocking here would hold up others: those of the event loop that runs in this thread, or what is played instead of one."""
+    """Say whether blocking here would hold up others: an event loop runs in this thread, or something is played instead of one."""
     return running_loop() is not None or _instead_of_loop.hand_over is not None
 
 

@@ -39,6 +39,9 @@ class GameEnv(GameSessionEnv):
     @eager
     def setup_state(self, state: State) -> Steps[State]:
         """Open the player's game where there is none yet, and begin it."""
+        return self._begin_alone_at_first(self._begin_steps(state))
+
+    def _begin_steps(self, state: State) -> Steps[State]:
         session = yield from self._session_of(state)
         state.begin_game(self._game_state_type())
         task = state["input"]

@@ -273,6 +273,9 @@ class MultiplayerEnv(GameSessionEnv):
     @eager
     def setup_state(self, state: State) -> Steps[State]:
         """Begin a game, sit the opponents down, and let those move that come before the policy."""
+        return self._begin_alone_at_first(self._begin_steps(state))
+
+    def _begin_steps(self, state: State) -> Steps[State]:
         session = yield from self._session_of(state)
         game: TurnBasedGame = session.game
         task = state["input"]

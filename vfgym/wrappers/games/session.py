@@ -6,7 +6,11 @@ numbers. A `GameSession` keeps it, with the thread that a blocking game lives on
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import contextlib
 import logging
+import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable
@@ -59,6 +63,32 @@ class GameSession:
             worker.close()
 
 
+_first_begin: concurrent.futures.Future[None] | None = None
+"""Done when the game that begins alone now has begun; None where none does (see `GameSessionEnv._begin_alone_at_first`)."""
+
+
+def _forget_first_begin() -> None:
+    # A forked child inherits what it waits for, but not the thread that would end it.
+    global _first_begin
+    _first_begin = None
+
+
+os.register_at_fork(after_in_child=_forget_first_begin)
+
+
+async def _wait_until_begun(first: concurrent.futures.Future[None]) -> None:
+    loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell(_: object) -> None:
+        with contextlib.suppress(RuntimeError):  # whoever waited has gone, and the loop was closed
+            loop.call_soon_threadsafe(begun.set)
+
+    first.add_done_callback(tell)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            await begun.wait()
+
+
 class GameSessionEnv(GameTurnsEnv):
     """What chat environments around games of this process share: each player's game is opened once, and closed when it leaves."""
 
@@ -89,6 +119,33 @@ class GameSessionEnv(GameTurnsEnv):
         close_or_log(game, self.close_game)
 
     # How it is played
+
+    _imported_in: int | None = None
+    """The process in which a game has begun on a thread, so that all is imported there that it needs."""
+
+    def _begin_alone_at_first(self, begin: Steps[State]) -> Steps[State]:
+        """Begin a game; on threads alone, if it is the first of this environment.
+
+        Many games import what they draw with as they first need it. When two threads do so at once, one may find half a module: of 10
+        processes that reset 4 games of CarRacing, 3 found a `pygame.surfarray` without functions (pygame 2.6, Gymnasium 1.4).
+        """
+        global _first_begin
+        process = os.getpid()
+        if self._imported_in == process or not self.blocking or not in_event_loop():
+            return (yield from begin)
+        while _first_begin is not None and self._imported_in != process:
+            first = _first_begin
+            yield _wait_until_begun(first)
+            if not first.done():  # it takes long to begin, so that it has imported what it needs, or is stuck
+                break
+        if self._imported_in == process or _first_begin is not None:
+            return (yield from begin)
+        _first_begin = first = concurrent.futures.Future()
+        try:
+            return (yield from begin)
+        finally:
+            self._imported_in, _first_begin = process, None
+            first.set_result(None)
 
     def _session_of(self, state: State) -> Steps[GameSession]:
         """Return the player's session with its game, which is opened where there is none yet, or the last one got stuck."""
