@@ -46,7 +46,8 @@ class Replicas:
         """Hold none yet."""
         self.why_one: str | None = None
         """Why there can be one replica only; None where there can be any number."""
-        self._made: list[gym.Env[Any, Any]] = []
+        self._made: dict[int, gym.Env[Any, Any]] = {}
+        """What was made, by its `id`."""
         self._ready: list[gym.Env[Any, Any]] = []
         self._taken: list[EpisodeSeat] = []
 
@@ -117,11 +118,11 @@ class Replicas:
     def _keep(self, made: object) -> gym.Env[Any, Any]:
         """Note an environment that is to be closed."""
         env = as_env(made)
-        if any(env is other for other in self._made):
+        if id(env) in self._made:
             raise ConfigurationError(
                 "the function that makes the environment returned the same one twice: it must make a new one each time"
             )
-        self._made.append(env)
+        self._made[id(env)] = env
         return env
 
     def close(self) -> None:
@@ -129,7 +130,7 @@ class Replicas:
         for seat in self._taken:
             seat.defers_scoring, seat.throws_away = False, None
         while self._made:
-            env = self._made.pop()
+            _, env = self._made.popitem()
             try:
                 env.close()
             except BaseException as error:
