@@ -115,7 +115,7 @@ def test_each_run_is_compared_with_the_first_of_its_environment(run: Run) -> Non
 def test_one_table_has_all_runs(run: Run) -> None:
     done = run("evals.toml", "--no-save")
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["environment", "history", "agent", "reward", "difference", "(95", "%)", "failed"]
+    assert lines[0].split() == ["environment", "history", "agent", "reward", "(95", "%)", "difference", "(95", "%)", "failed"]
     assert [line.split()[:3] for line in lines[1:5]] == [
         [DATASET, "-", "random"],
         [DATASET, "-", "oracle"],

@@ -19,6 +19,7 @@ from vfgym import Rubric, SingleTurnEnv
 from vfgym.cli.eval_report import print_rewards
 from vfgym.messages import Message, UserMessage
 from vfgym.results import GenerateOutputs, load_results, summarize
+from vfgym.results.intervals import interval_of
 from vfgym.results.statistics import pass_all, pass_at
 from vfgym.runs import evaluate
 from vfgym.state import State
@@ -105,6 +106,9 @@ def recomputed(rows: list[dict[str, Any]], rollouts_per_example: int, pass_thres
     return {
         "avg_reward": pytest.approx(sum(numbers) / len(numbers)) if has_mean else None,
         "avg_reward_finished": pytest.approx(sum(finished) / len(finished)) if finished else None,
+        "interval": interval_of({example: [row["counted_reward"] for row in each] for example, each in by_example.items()}, None)
+        if has_mean
+        else None,
         "num_failed": len(rows) - len(finished),
         "avg_error": pytest.approx(sum(row["error"] is not None for row in rows) / len(rows)),
         "std_error": pytest.approx(math.sqrt(sum((mean - centre) ** 2 for mean in means) / (len(means) - 1) / len(means)))
@@ -163,8 +167,8 @@ def check_table(
     failures = re.split(r" {2,}", header).index("failed")
     for row in cells:
         metadata = table[row[0]]["metadata"]
-        mean, error = metadata["avg_reward"], metadata["std_error"]
-        assert row[1] == ("-" if mean is None else f"{mean:.3f}" + ("" if error is None else f" ± {error:.3f}"))
+        mean, interval = metadata["avg_reward"], metadata["interval"]
+        assert row[1] == ("-" if mean is None else f"{mean:.3f}" + (" ({:.3f} to {:.3f})".format(*interval) if interval else ""))
         assert row[failures] == f"{metadata['num_failed']}/{num_examples * rollouts_per_example}"
     without = [row[1] == "-" for row in cells]
     assert without == sorted(without), "those without a mean stand last"
