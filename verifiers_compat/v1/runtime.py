@@ -231,7 +231,8 @@ class Runtime:
             response = await self.ask(request.messages, request.tools, request.sampling_args)
         except (Exception, SystemExit) as error:
             failure = rollout_failure(error)
-            if is_permanent_refusal(failure) and ends_only_rollout(failure):
+            # What runs in a sandbox is trusted by nobody; a function of this process is its author's.
+            if self.sandbox is not None and is_permanent_refusal(failure) and ends_only_rollout(failure):
                 failure = ModelError(f"the model could not be asked: {failure}")
                 failure.__cause__ = error
             self.failure = failure
