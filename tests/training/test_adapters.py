@@ -140,18 +140,6 @@ def test_instances_without_rows_begin_alike() -> None:
     assert len(set(prompts)) > 1
 
 
-def test_a_tool_that_breaks_the_episode_costs_what_failing_costs() -> None:
-    class Breaks(vfgym.ToolEnv):
-        def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
-            raise KeyError("gone")
-
-    episodes = make_episodes(Breaks(tools=[environments.add], dataset=[{"question": "?"}], failure_reward=-2.0))
-    episodes.reset()
-    with pytest.raises(KeyError, match="gone"):
-        episodes.add(a=1, b=2)
-    assert episodes.get_reward() == -2.0
-
-
 def test_rewards_are_those_of_wrappers() -> None:
     env = gym.wrappers.TransformReward(environments.make_lake(as_tool=True), lambda reward: 2 * reward - 1)
     episodes = make_episodes(env)

@@ -13,12 +13,16 @@ import gymnasium as gym
 from vfgym.agents.base import seat_of
 from vfgym.copying import deep_copy, new_memo
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
-from vfgym.messages import AssistantMessage, Message, content_text
+from vfgym.messages import AssistantMessage, Message, content_text, plain
+from vfgym.runs.evaluate import check_integer
 from vfgym.runs.replicas import make_env, replicate, why_not_replicable
 from vfgym.training.local_policy import parse_text
 from vfgym.wrappers.games.turns import GameTurnsEnv
 
 Env = gym.Env[Any, Any]
+
+_MOST_ENDLESS = 1000
+"""How many tasks a data set takes of those that have no end."""
 
 
 def require_trainer(module: str, requirement: str) -> None:
@@ -58,6 +62,36 @@ def fork_env(env: str | Env) -> Env:
     if (reason := why_not_replicable(made)) is not None:
         raise ConfigurationError(f"a trainer plays many episodes at once, so the environment must be made again for each: {reason}")
     return replicate(made)
+
+
+def task_rows(env: str | Env, split: str, num_examples: int | None) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """Return the prompts of tasks as plain data, each with which task it is of (``example_id``, ``split``).
+
+    A task begins with its ``example_id`` as seed, so that the rollouts of a group begin alike.
+
+    Args:
+        env: A chat environment, or the id of one.
+        split: ``"train"`` or ``"eval"``.
+        num_examples: Take the first so many; None for all, or for 1,000 of tasks that have no end (the seeds of a game).
+
+    Raises:
+        ConfigurationError: If there are no tasks, or an argument does not fit.
+    """
+    if num_examples is not None:
+        num_examples = check_integer("num_examples", num_examples, "a positive integer, or None", least=1)
+    env = fork_env(env)
+    tasks = seat_of(env).definition.tasks_of(split)
+    most = num_examples if num_examples is not None else _MOST_ENDLESS if tasks.is_endless else len(tasks)
+    rows = []
+    for index in range(most if tasks.is_endless else min(most, len(tasks))):
+        example_id = tasks.example_id_of(index)
+        task = {"example_id": example_id, "split": split}
+        observation, _ = env.reset(seed=example_id, options=dict(task))
+        rows.append((plain(observation), task))
+    env.close()
+    if not rows:
+        raise ConfigurationError(f"{type(seat_of(env).definition).__name__} has no tasks to train on: its {split} dataset is empty")
+    return rows
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
 from vfgym.training import adapters
 from vfgym.training.adapters import branch_env, fork_env, read_answer, require_trainer, write_text
+from vfgym.training.counting import CountedRewards
 
 require_trainer("gem", "gem-llm>=0.1")
 
@@ -38,7 +39,7 @@ class GemEnv(gem.Env):  # type: ignore[misc]
         if kwargs:
             raise ConfigurationError(f"GemEnv takes an environment and a seed, got {', '.join(kwargs)} too")
         self._source = env
-        self._env = fork_env(env)
+        self._env: adapters.Env = CountedRewards(fork_env(env))
         self._seen: list[Message] = []
         self._info: dict[str, Any] = {}
         self._random: Answering | None = None
@@ -51,7 +52,11 @@ class GemEnv(gem.Env):  # type: ignore[misc]
         return write_text(self._seen), self._info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Answer, and return what the environment says to it. Where there are tools, calls are read in the text."""
+        """Answer, and return what the environment says to it. Where there are tools, calls are read in the text.
+
+        Raises:
+            vfgym.training.counting.RolloutMissing: If the episode failed by the doing of its environment, or of what is underneath.
+        """
         answer = read_answer(action, self._info["tools"])
         observation, reward, terminated, truncated, self._info = self._env.step(answer)
         new = new_since(self._seen, observation)

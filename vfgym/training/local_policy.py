@@ -14,6 +14,7 @@ import queue
 import re
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -73,44 +74,38 @@ class _Sampler(NamedTuple):
     requests: queue.SimpleQueue[_Request | None]
 
 
-class LocalPolicy(Client):
-    """A causal language model of transformers as a client: answers are sampled in batches, and come with ids and log-probabilities.
-
-    The log-probabilities (nats) are those of the distribution that was sampled from: after temperature, ``top_k`` and ``top_p``. At
-    temperature 0 there is nothing to choose, and they are 0.
-    """
-
-    policy_version: Any = None
-    """Say here which weights answer; it is kept with each turn (see `vfgym.rollout`)."""
+class TokenPolicy(Client, ABC):
+    """A model that is asked with token ids: it writes conversations by a chat template, and goes on from the ids of the turn before."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, max_batch: int = 16, wait_ms: float = 2.0, parse: Callable[[str], Parsed] = parse_text
+        self, tokenizer: Any, template_arguments: Mapping[str, Any] | None = None, parse: Callable[[str], Parsed] = parse_text
     ) -> None:
-        """Take a model and its tokenizer.
+        """Take what writes conversations, and what reads answers.
 
         Args:
-            model: A causal language model of transformers.
-            tokenizer: Its tokenizer, with a chat template.
-            max_batch: Most answers that are sampled at once.
-            wait_ms: For how long a batch waits for further requests, in milliseconds.
+            tokenizer: A tokenizer of transformers, with a chat template.
+            template_arguments: What the template is told besides (``{"enable_thinking": False}``).
             parse: Reads what the model wrote.
 
         Raises:
-            ConfigurationError: If the tokenizer has no chat template, or a number does not fit.
+            ConfigurationError: If the tokenizer has no chat template.
         """
         if not getattr(tokenizer, "chat_template", None):
             raise ConfigurationError("the tokenizer has no chat_template, which says how a conversation is written: set one")
-        if max_batch < 1 or wait_ms < 0:
-            raise ConfigurationError(f"max_batch must be positive and wait_ms at least 0, got {max_batch} and {wait_ms}")
-        self.model, self.tokenizer = model, tokenizer
-        self._max_batch, self._wait = max_batch, wait_ms / 1e3
+        self.tokenizer = tokenizer
+        self.ends: frozenset[int] = frozenset(tokenizer.all_special_ids)
+        """Tokens that end an answer."""
+        self._template_arguments = dict(template_arguments or {})
         self._parse = parse
-        ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-        ends = tokenizer.eos_token_id if ends is None else ends
-        self._ends = frozenset(ends if isinstance(ends, list | tuple) else [] if ends is None else [ends])
-        self._context: int | None = getattr(model.config, "max_position_embeddings", None)
-        self._sampler: _Sampler | None = None
-        self._starting = threading.Lock()
+
+    @abstractmethod
+    async def sample(self, ids: list[int], sampling_args: SamplingArgs) -> Completion:
+        """Return what the model writes behind a prompt.
+
+        Raises:
+            vfgym.errors.OverlongPromptError: If the prompt does not fit into the model's context.
+            vfgym.errors.Error: If the model cannot be asked.
+        """
 
     async def get_response(
         self,
@@ -121,11 +116,8 @@ class LocalPolicy(Client):
         **kwargs: Any,
     ) -> Response:
         """Sample the next message of a conversation. See `Client.get_response`."""
-        sampling = Sampling.of(sampling_args)
         ids = self._prompt_ids(prompt, tools, kwargs.get("state"))
-        if self._context is not None and len(ids) >= self._context:
-            raise OverlongPromptError(f"the prompt has {len(ids)} tokens, and the model's context {self._context}")
-        completion = await self._ask(ids, sampling)
+        completion = await self.sample(ids, sampling_args or {})
         written = completion.ids[:-1] if completion.has_ended else completion.ids
         said = self._parse(self.tokenizer.decode(written))
         num = len(completion.ids)
@@ -144,17 +136,6 @@ class LocalPolicy(Client):
     ) -> list[int]:
         """Return the token ids of a conversation, as the model would be shown it (see `Client.prompt_ids`)."""
         return self._prompt_ids(prompt, tools, state)
-
-    async def close(self) -> None:
-        """End the thread that samples, once it has answered what was asked before. A second call does nothing."""
-        with self._starting:
-            sampler, self._sampler = self._sampler, None
-            if sampler is not None:
-                sampler.requests.put(None)
-        if sampler is not None:
-            await asyncio.to_thread(sampler.thread.join)
-
-    # Prompts
 
     def _prompt_ids(self, prompt: Sequence[Message], tools: Sequence[Tool] | None, state: Any) -> list[int]:
         """Return the ids of a prompt: those of the turn that it extends, and what the template puts behind them."""
@@ -184,19 +165,73 @@ class LocalPolicy(Client):
             return None
         marked = self._render([*known[:-1], {"role": "assistant", "content": _MARK}], tools)
         end = marked.rpartition(_MARK)[2]
-        if last in self._ends:
+        if last in self.ends:
             end = end.removeprefix(self.tokenizer.decode([last]))
         return end + text[len(rendered) :]
 
     def _render(self, messages: list[dict[str, Any]], tools: Any, *, add_generation_prompt: bool = False) -> str:
         rendered: str = self.tokenizer.apply_chat_template(
-            messages, tools=tools, add_generation_prompt=add_generation_prompt, tokenize=False
+            messages, tools=tools, add_generation_prompt=add_generation_prompt, tokenize=False, **self._template_arguments
         )
         return rendered
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
+
+
+class LocalPolicy(TokenPolicy):
+    """A causal language model of transformers as a client: answers are sampled in batches, and come with ids and log-probabilities.
+
+    The log-probabilities (nats) are those of the distribution that was sampled from: after temperature, ``top_k`` and ``top_p``. At
+    temperature 0 there is nothing to choose, and they are 0.
+    """
+
+    policy_version: Any = None
+    """Say here which weights answer; it is kept with each turn (see `vfgym.rollout`)."""
+
+    def __init__(
+        self, model: Any, tokenizer: Any, *, max_batch: int = 16, wait_ms: float = 2.0, parse: Callable[[str], Parsed] = parse_text
+    ) -> None:
+        """Take a model and its tokenizer.
+
+        Args:
+            model: A causal language model of transformers.
+            tokenizer: Its tokenizer, with a chat template.
+            max_batch: Most answers that are sampled at once.
+            wait_ms: For how long a batch waits for further requests, in milliseconds.
+            parse: Reads what the model wrote.
+
+        Raises:
+            ConfigurationError: If the tokenizer has no chat template, or a number does not fit.
+        """
+        super().__init__(tokenizer, parse=parse)
+        if max_batch < 1 or wait_ms < 0:
+            raise ConfigurationError(f"max_batch must be positive and wait_ms at least 0, got {max_batch} and {wait_ms}")
+        self.model = model
+        self._max_batch, self._wait = max_batch, wait_ms / 1e3
+        ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+        ends = tokenizer.eos_token_id if ends is None else ends
+        self.ends = frozenset(ends if isinstance(ends, list | tuple) else [] if ends is None else [ends])
+        self._context: int | None = getattr(model.config, "max_position_embeddings", None)
+        self._sampler: _Sampler | None = None
+        self._starting = threading.Lock()
+
+    async def sample(self, ids: list[int], sampling_args: SamplingArgs) -> Completion:
+        """Sample behind a prompt, together with what others ask (see `TokenPolicy.sample`)."""
+        sampling = Sampling.of(sampling_args)
+        if self._context is not None and len(ids) >= self._context:
+            raise OverlongPromptError(f"the prompt has {len(ids)} tokens, and the model's context {self._context}")
+        return await self._ask(ids, sampling)
+
+    async def close(self) -> None:
+        """End the thread that samples, once it has answered what was asked before. A second call does nothing."""
+        with self._starting:
+            sampler, self._sampler = self._sampler, None
+            if sampler is not None:
+                sampler.requests.put(None)
+        if sampler is not None:
+            await asyncio.to_thread(sampler.thread.join)
 
     # Batches
 
@@ -238,7 +273,7 @@ class LocalPolicy(Client):
             return
         try:
             rows = [(request.ids, self._within_context(request)) for request in batch]
-            for request, completion in zip(batch, sample_completions(self.model, rows, self._ends), strict=True):
+            for request, completion in zip(batch, sample_completions(self.model, rows, self.ends), strict=True):
                 request.answer.set_result(completion)
         except Exception as error:
             if len(batch) > 1:

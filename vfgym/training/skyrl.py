@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vfgym.agents.base import seat_of
 from vfgym.errors import ConfigurationError
 from vfgym.messages import plain
 from vfgym.training.adapters import added_messages, fork_env, read_answer, refuse_short_history, require_trainer
+from vfgym.training.counting import CountedRewards
 
 require_trainer("skyrl_gym", "skyrl-gym>=0.4")
 
@@ -40,7 +40,7 @@ class TextEnv(BaseTextEnv):  # type: ignore[misc]
             raise ConfigurationError(f'TextEnv needs to know what to play: env_config={{"env": env or its id}}, got {env_config!r}')
         if "seed" not in extras:
             raise ConfigurationError("a row of the data set must have a seed, so that the rollouts of a group begin alike")
-        self._env = fork_env(env)
+        self._env = CountedRewards(fork_env(env))
         refuse_short_history(self._env, "SkyRL")
         self._seed, self._options = extras["seed"], extras.get("options")
         self.max_turns = extras.get("max_turns")
@@ -51,14 +51,18 @@ class TextEnv(BaseTextEnv):  # type: ignore[misc]
         return plain(self._seen), {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Answer, and return what the environment says to it. Where there are tools, calls are read in the text."""
+        """Answer, and return what the environment says to it. Where there are tools, calls are read in the text.
+
+        Raises:
+            vfgym.training.counting.RolloutMissing: If the episode failed by the doing of its environment, or of what is underneath.
+        """
         answer = read_answer(action, self._info["tools"])
         observation, reward, terminated, truncated, self._info = self._env.step(answer)
         self.turns += 1
         added = added_messages(self._seen, observation, "SkyRL")
         self._seen = observation
         if not (terminated or truncated) and self.turns == self.max_turns:
-            _, last_reward, terminated, truncated, self._info = seat_of(self._env).truncate()
+            _, last_reward, terminated, truncated, self._info = self._env.truncate()
             reward = float(reward) + last_reward
         return BaseTextEnvStepOutput(
             observations=plain(added),

@@ -11,6 +11,7 @@ from vfgym.aio.bridge import bridge
 from vfgym.messages import Message, Response, ResponseMessage, ToolCall
 from vfgym.training import adapters
 from vfgym.training.adapters import fork_env, require_trainer
+from vfgym.training.counting import CountedRewards
 
 require_trainer("tinker_cookbook", "tinker-cookbook==0.5.8")
 
@@ -35,7 +36,7 @@ class TinkerEnv(types.Env):  # type: ignore[misc]
             seed: Of the episode.
             options: Reset options, such as ``{"example_id": 7}``.
         """
-        self._env = fork_env(env)
+        self._env = CountedRewards(fork_env(env))
         self._renderer = renderer
         self._seed, self._options = seed, options
         self._said: dict[int, tuple[Message, Any]] = {}
@@ -48,7 +49,12 @@ class TinkerEnv(types.Env):  # type: ignore[misc]
         return self._render(observation, info), self._renderer.get_stop_sequences()
 
     async def step(self, action: list[int], *, extra: Any = None) -> Any:
-        """Answer with tokens. An answer that is cut off, or has no end, goes to the environment as a truncated one."""
+        """Answer with tokens. An answer that is cut off, or has no end, goes to the environment as a truncated one.
+
+        Raises:
+            vfgym.training.counting.RolloutMissing: If the episode failed by the doing of its environment, or of what is underneath. The
+                trainer's ``RetryOnFailure`` plays it again, and ``MinViableGroup`` goes on without it.
+        """
         read, termination = self._renderer.parse_response(action)
         is_cut_off = not termination.is_clean or (extra or {}).get("stop_reason") == "length"
         message = _as_answer(read, is_truncated=is_cut_off)

@@ -6,17 +6,22 @@ cannot say: bounds, patterns and the fields of objects.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import keyword
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Union
 
 from vfgym.agents.base import seat_of
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.tools import Tool
 from vfgym.training.adapters import Env, added_messages, write_text
+from vfgym.training.counting import CountedRewards, RolloutMissing, reward_after
+
+logger = logging.getLogger(__name__)
 
 _TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None, "array": list, "object": dict}
 _RESERVED = ("reset", "get_reward")
@@ -30,8 +35,7 @@ class ToolEpisodes:
 
     def __init__(self, env: Env) -> None:
         """Play on an environment of one's own."""
-        self._env = env
-        self._seat = seat_of(env)
+        self._env = CountedRewards(env)
         self._num_resets = 0
         self._begin([])
 
@@ -51,18 +55,36 @@ class ToolEpisodes:
         return None if is_known else write_text(self._seen)
 
     def _begin(self, observation: Sequence[Message]) -> None:
-        self._seen, self._num_calls, self._return, self._is_over = observation, 0, 0.0, False
+        self._seen, self._num_calls, self._return = observation, 0, 0.0
+        self._is_over = self._is_missing = False
 
-    def get_reward(self) -> float:
-        """Return what the episode earned. One that is still running ends here, as a limit would end it.
+    def get_reward(self) -> float | None:
+        """Return what the episode counts with. One that is still running ends here, as a limit would end it.
+
+        Returns:
+            None where it failed by the doing of its environment, or of what is underneath: the trainer leaves it out of its group.
 
         Raises:
             ResetNeeded: If no episode has begun, as where a tool is called then.
         """
         if not self._is_over:
-            _, reward, _, _, _ = self._seat.truncate()
-            self._return, self._is_over = self._return + float(reward), True
-        return self._return
+            with contextlib.suppress(RolloutMissing):
+                self._take(self._env.truncate)
+        return None if self._is_missing else self._return
+
+    def _take(self, play: Callable[[], tuple[Any, float, bool, bool, dict[str, Any]]]) -> Sequence[Message]:
+        """Play on, add what that earns, and return what it shows. What it raises ends the episode."""
+        try:
+            observation, reward, terminated, truncated, _ = play()
+        except ResetNeeded:
+            raise
+        except Exception as error:
+            self._is_over, counted = True, reward_after(error, self._return, seat_of(self._env))
+            self._return, self._is_missing = counted or 0.0, counted is None
+            raise
+        self._return += reward
+        self._is_over = terminated or truncated
+        return observation  # type: ignore[no-any-return]
 
     def _call(self, name: str, arguments: dict[str, Any]) -> str:
         self._num_calls += 1
@@ -72,13 +94,7 @@ class ToolEpisodes:
     def _step(self, message: AssistantMessage) -> str:
         if self._is_over:
             return "The episode is over."
-        try:
-            observation, reward, terminated, truncated, _ = self._env.step(message)
-        except Exception:  # the trainer takes it for an error of the tool, and goes on
-            self._return, self._is_over = self._seat.definition.failure_reward or 0.0, True
-            raise
-        self._return += float(reward)
-        self._is_over = terminated or truncated
+        observation = self._take(lambda: self._env.step(message))  # the trainer takes what is raised for an error of the tool
         added = added_messages(self._seen, observation, self._trainer)
         self._seen = observation
         return write_text(added) or "The episode is over."
@@ -87,7 +103,13 @@ class ToolEpisodes:
         """Take the answer that ended the rollout, which trainers show to reward functions only."""
         last = completion[-1] if completion else {}
         if last.get("role") == "assistant" and not last.get("tool_calls"):
-            self._step(AssistantMessage(last.get("content") or ""))
+            try:
+                self._step(AssistantMessage(last.get("content") or ""))
+            except ConfigurationError:
+                raise
+            except Exception:
+                if not self._is_over:  # else the episode says with its reward what came of it
+                    raise
 
 
 def make_class(env: Env, trainer: str) -> type[ToolEpisodes]:

@@ -19,13 +19,12 @@ from vfgym.agents.base import seat_of
 from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, plain
-from vfgym.results.credit import mean_of_credits
+from vfgym.messages import AssistantMessage
 from vfgym.results.dataset import rows_dataset
 from vfgym.results.samples import Sample, samples
-from vfgym.runs.evaluate import check_integer
 from vfgym.runs.rollout import Group, rollout
-from vfgym.training.adapters import Env, fork_env, refuse_short_history, require_trainer
+from vfgym.training.adapters import Env, fork_env, refuse_short_history, require_trainer, task_rows
+from vfgym.training.counting import CountedRewards, reward_after
 from vfgym.training.local_policy import LocalPolicy
 from vfgym.training.tool_methods import ToolEpisodes, make_class
 
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 require_trainer("trl", "trl>=1.16")
-
-_MOST_ENDLESS = 1000
-"""How many tasks `dataset` takes of those that have no end."""
 
 
 def dataset(env: str | Env, *, split: str = "train", num_examples: int | None = None) -> Dataset:
@@ -51,21 +47,7 @@ def dataset(env: str | Env, *, split: str = "train", num_examples: int | None = 
     Raises:
         ConfigurationError: If there are no tasks, or an argument does not fit.
     """
-    if num_examples is not None:
-        num_examples = check_integer("num_examples", num_examples, "a positive integer, or None", least=1)
-    env = fork_env(env)
-    tasks = seat_of(env).definition.tasks_of(split)
-    most = num_examples if num_examples is not None else _MOST_ENDLESS if tasks.is_endless else len(tasks)
-    rows = []
-    for index in range(most if tasks.is_endless else min(most, len(tasks))):
-        example_id = tasks.example_id_of(index)
-        task = {"example_id": example_id, "split": split}
-        observation, _ = env.reset(seed=example_id, options=dict(task))
-        prompt = plain(observation)
-        rows.append({"prompt": [*prompt[:-1], {**prompt[-1], "task": task}], **task})
-    env.close()
-    if not rows:
-        raise ConfigurationError(f"{type(seat_of(env).definition).__name__} has no tasks to train on: its {split} dataset is empty")
+    rows = [{"prompt": [*prompt[:-1], {**prompt[-1], "task": task}], **task} for prompt, task in task_rows(env, split, num_examples)]
     return rows_dataset(rows, free=("prompt",))
 
 
@@ -100,26 +82,29 @@ def environment_factory(env: str | Env) -> Callable[[], ToolEpisodes]:
     return _Factory(env)
 
 
-def reward_funcs(env: str | Env) -> list[Callable[..., list[float]]]:
+def reward_funcs(env: str | Env) -> list[Callable[..., list[float | None]]]:
     """Return what `GRPOTrainer` takes as ``reward_funcs``.
 
     With `rollout_func` the rewards are those of the rollouts. With `environment_factory` the last answer is played, and the environment
     rewards it (so that these are 0). Else completions are played as the one answer to their row of `dataset`.
 
+    A rollout that failed by the doing of its environment, or of what is underneath, is rewarded with None, so that TRL leaves it out of
+    its group. (Reward functions of your own must do so too: what only one of them scores is not left out.)
+
     Args:
         env: A chat environment, or the id of one.
     """
-    own = fork_env(env)
+    own = CountedRewards(fork_env(env))
 
     def reward(
-        completions: Sequence[Any], episode_reward: Sequence[float] | None = None, environments: Any = None, **columns: Any
-    ) -> list[float]:
+        completions: Sequence[Any], episode_reward: Sequence[float | None] | None = None, environments: Any = None, **columns: Any
+    ) -> list[float | None]:
         if episode_reward is not None:
             return list(episode_reward)
         if environments is not None:
             for environment, completion in zip(environments, completions, strict=True):
                 environment._read_last_answer(completion)
-            return [0.0] * len(completions)
+            return [None if environment.get_reward() is None else 0.0 for environment in environments]
         if "example_id" not in columns:
             raise ConfigurationError("to reward completions, their tasks must be known: train on vfgym.training.trl.dataset(env)")
         tasks = zip(columns["example_id"], columns["split"], strict=True)
@@ -128,11 +113,16 @@ def reward_funcs(env: str | Env) -> list[Callable[..., list[float]]]:
     return [reward]
 
 
-def _play_one(env: Env, example_id: int, split: str, completion: Any) -> float:
-    """Return what one answer to a task earns."""
-    env.reset(seed=example_id, options={"example_id": example_id, "split": split})
+def _play_one(env: Env, example_id: int, split: str, completion: Any) -> float | None:
+    """Return what one answer to a task counts with; None for a rollout that says nothing of it."""
     answer = completion if isinstance(completion, str) else completion[-1]["content"]
-    _, reward, terminated, truncated, _ = env.step(AssistantMessage(answer or ""))
+    try:
+        env.reset(seed=example_id, options={"example_id": example_id, "split": split})
+        _, reward, terminated, truncated, _ = env.step(AssistantMessage(answer or ""))
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        return reward_after(error, 0.0, seat_of(env))
     if not (terminated or truncated):
         raise ConfigurationError(
             f"{type(seat_of(env).definition).__name__} goes on after one answer: train with environment_factory, where it has tools, or"

@@ -86,3 +86,27 @@ def answers_to_lake(example_id: int, number: int) -> list[str]:
     """Reach the other side, fall into a hole, or give up in the middle."""
     moves = [ACROSS, INTO_A_HOLE, ACROSS[:3], ACROSS][number % 4]
     return [call("act", action=move) for move in moves]
+
+
+class Broken(Talk):
+    """Its hook raises where it should answer."""
+
+    async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+        raise KeyError("the task is broken")
+
+
+class Unreachable(Talk):
+    """What its hook needs cannot be reached."""
+
+    async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+        raise vfgym.errors.SandboxError("the host of the sandbox is gone")
+
+
+def make_broken(**arguments: Any) -> Broken:
+    """An environment whose rollouts say nothing of the policy."""
+    return Broken(dataset=[{"question": f"{n}?"} for n in range(3)], rubric=vfgym.Rubric(lambda: 1.0), **arguments)
+
+
+def make_unreachable(**arguments: Any) -> Unreachable:
+    """An environment on a host that is gone."""
+    return Unreachable(dataset=[{"question": f"{n}?"} for n in range(3)], rubric=vfgym.Rubric(lambda: 1.0), **arguments)
