@@ -19,7 +19,7 @@ from vfgym.training.adapters import Env, fork_env
 from vfgym.training.counting import count_reward
 
 
-class PlayedRollout(NamedTuple):
+class CountedRollout(NamedTuple):
     """A rollout that was played."""
 
     state: State
@@ -50,7 +50,7 @@ async def play_rollout(
     split: Literal["train", "eval"] = "train",
     seed: int | None = None,
     sampling_args: SamplingArgs | None = None,
-) -> PlayedRollout:
+) -> CountedRollout:
     """Play one rollout of a task, and return it with what it counts with (see `vfgym.training.counting`).
 
     Args:
@@ -79,7 +79,7 @@ async def play_rollout(
             " against an opponent, or train on vfgym.training.samples of vfgym.rollout"
         )
     earned = float(state["reward"] or 0.0)
-    return PlayedRollout(state, count_reward(ending_of(state), earned, declared.failure_reward(example_id), group.errors[0]))
+    return CountedRollout(state, count_reward(ending_of(state), earned, declared.failure_reward(example_id), group.errors[0]))
 
 
 async def play_episode(

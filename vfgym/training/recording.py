@@ -2,7 +2,7 @@
 
 `open_recording` gives a rollout an address on this machine. A program of any kind asks there as it would ask a provider (chat
 completions, completions, responses or Anthropic's messages); each question is put to a client, and kept as a turn with the ids and
-log-probabilities that came with its answer. `Recording.state` is then what `vfgym.training.samples` makes samples of:
+log-probabilities that came with its answer. `RecordedModel.state` is then what `vfgym.training.samples` makes samples of:
 
 >>> import asyncio, vfgym
 >>> from vfgym.training import samples
@@ -40,7 +40,7 @@ RolloutFunction: TypeAlias = "Callable[[Any, str], Awaitable[float]]"
 """A rollout: it plays an environment by asking the model at a URL, and returns the reward."""
 
 
-class Recording:
+class RecordedModel:
     """The address of one rollout's model, and what was asked there."""
 
     _endpoint: Endpoint
@@ -138,7 +138,7 @@ class Recording:
 
 
 @contextlib.asynccontextmanager
-async def open_recording(client_or_config: Any, model: str, *, sampling_args: SamplingArgs | None = None) -> AsyncIterator[Recording]:
+async def open_recording(client_or_config: Any, model: str, *, sampling_args: SamplingArgs | None = None) -> AsyncIterator[RecordedModel]:
     """Give a rollout an address at which it asks a model, and record what it asks. The address is gone with the block.
 
     Args:
@@ -148,7 +148,7 @@ async def open_recording(client_or_config: Any, model: str, *, sampling_args: Sa
         sampling_args: Generation parameters, over those of programs.
     """
     client = resolve_client(client_or_config)
-    recording = Recording(client, model, sampling_args)
+    recording = RecordedModel(client, model, sampling_args)
     recording._endpoint = endpoint = await open_endpoint(recording._answer)
     recording.base_url = endpoint.config("chat_completions", model)["base_url"]
     try:

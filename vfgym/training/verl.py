@@ -24,7 +24,7 @@ from vfgym.results.dataset import rows_dataset
 from vfgym.results.samples import Sample, samples
 from vfgym.training.adapters import Env, require_trainer, task_rows
 from vfgym.training.local_policy import TokenPolicy
-from vfgym.training.playing import PlayedRollout, play_rollout, read_task
+from vfgym.training.playing import CountedRollout, play_rollout, read_task
 from vfgym.training.sampling import Completion
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class ChatAgentLoop(AgentLoopBase):  # type: ignore[misc]
         outputs = [self._output(sample, played, policy) for sample in found] or [self._empty_output(played, policy)]
         return outputs if len(outputs) > 1 else outputs[0]
 
-    def _output(self, sample: Sample, played: PlayedRollout, policy: _ServerPolicy) -> AgentLoopOutput:
+    def _output(self, sample: Sample, played: CountedRollout, policy: _ServerPolicy) -> AgentLoopOutput:
         first = sample.num_prompt_ids
         return AgentLoopOutput(
             prompt_ids=sample.ids[:first],
@@ -117,7 +117,7 @@ class ChatAgentLoop(AgentLoopBase):  # type: ignore[misc]
             **_facts(played, policy, 2 * len(sample.turns)),
         )
 
-    def _empty_output(self, played: PlayedRollout, policy: _ServerPolicy) -> AgentLoopOutput:
+    def _empty_output(self, played: CountedRollout, policy: _ServerPolicy) -> AgentLoopOutput:
         """Return the output of a rollout without an answer: it counts in its group, and nothing is learned from it."""
         end = self.tokenizer.eos_token_id
         logprobs = [0.0] if policy.gives_logprobs else None
@@ -131,7 +131,7 @@ def _extra_info(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return extra_info if isinstance(extra_info, Mapping) else {}
 
 
-def _facts(played: PlayedRollout, policy: _ServerPolicy, num_turns: int) -> dict[str, Any]:
+def _facts(played: CountedRollout, policy: _ServerPolicy, num_turns: int) -> dict[str, Any]:
     # verl reads reward_extra_info of the last output of several, and copies it to the others.
     extra = {**policy.extra_fields, "turn_scores": [], "tool_rewards": [], "reward_extra_info": {}}
     return {
