@@ -26,9 +26,23 @@ REQUIREMENTS: Mapping[str, Sequence[str]] = {
     "gem": ["gem-llm==0.1.0", "-e", OURS],
     "tinker": ["torch==2.13.0", "tinker-cookbook==0.5.8", "-e", OURS],
     "torchrl": ["torch==2.13.0", "torchrl==0.14.0", "stable-baselines3==2.9.2", "-e", OURS],
+    # verl does not say that it needs cachetools; the rest of what verl[verl-core] names is not imported where agent loops run.
+    "verl": ["torch==2.13.0", "verl==0.9.1", "cachetools", "-e", OURS],
+    # What areal names does not go together without CUDA: of it, this is what its workflow and its proxy import (see `ALONE`).
+    "areal": [
+        *("torch==2.13.0", "transformers==5.3.0", "datasets", "litellm==1.82.0", "openai", "anthropic", "fastapi", "uvicorn", "uvloop"),
+        *("flask", "ray[default]", "hydra-core", "omegaconf", "torchdata", "numba", "einops", "orjson", "psutil", "lark", "colorlog"),
+        *("aiofiles", "aiohttp", "httpx", "sentencepiece", "tenacity", "regex", "nvidia-ml-py", "python-multipart", "pandas", "pillow"),
+        *("setproctitle", "msgspec", "pyzmq", "-e", OURS),
+    ],
+    "art": ["openpipe-art==0.5.18", "-e", OURS],
+    "rllm": ["rllm-model-gateway==0.1.0", "-e", OURS],  # rllm itself is not on PyPI
     "openenv": ["openenv==0.10.0"],  # it needs mcp below 2
 }
 """What is installed for each."""
+
+ALONE: Mapping[str, str] = {"areal": "areal==1.0.4"}
+"""What is installed after that, without what it names."""
 
 
 def python_of(name: str) -> Path:
@@ -42,6 +56,8 @@ def make(name: str) -> None:
     if not python.exists():
         venv.create(python.parents[1], with_pip=True)
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[name]], check=True)
+    if name in ALONE:
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", ALONE[name]], check=True)
     print(f"{name}: {python}")
 
 

@@ -27,7 +27,7 @@ def add(a: int, b: int, unit: Unit = Unit.ones) -> int:
 
 
 async def is_right(completion: Any, answer: str) -> float:
-    return float(completion[-1].content == answer)
+    return float(bool(completion) and completion[-1].content == answer)
 
 
 def credit_calls(state: Any) -> float:

@@ -1,11 +1,12 @@
 """Trainers' own loops, each in an environment of its own, reach the rewards that `evaluate` reports for the same answers.
 
-``python scripts/peers.py trl skyrl gem tinker torchrl`` makes the environments.
+``python scripts/peers.py trl skyrl gem tinker torchrl verl areal art rllm`` makes the environments.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import vfgym
 from scripts.peers import python_of
-from tests.programs import run_module
+from tests.programs import SECONDS
 from tests.training.trainers import environments
 from vfgym.training.adapters import read_answer
 
@@ -22,11 +23,28 @@ pytestmark = pytest.mark.peers
 MOVES = [[f"<action>{move}</action>" for move in moves] for moves in (environments.ACROSS, environments.INTO_A_HOLE)]
 
 
+START = """
+import runpy, sys, types
+sys.modules["tests"] = tests = types.ModuleType("tests")  # verl brings a package of that name
+tests.__path__ = ["tests"]
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
 def run_trainer(trainer: str, *arguments: str, peer: str = "") -> Any:
     """Run the program of a trainer with its Python, and return what it printed last."""
     python = python_of(peer or trainer)
     assert python.exists(), f"there is no {trainer} to play with: python scripts/peers.py {peer or trainer}"
-    return json.loads(run_module(f"tests.training.trainers.with_{trainer}", *arguments, python=str(python)).stdout.splitlines()[-1])
+    done = subprocess.run(
+        [str(python), "-c", START, f"tests.training.trainers.with_{trainer}", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def evaluate(env: Any, answers: Sequence[str], example_id: int = 0) -> float:
@@ -137,3 +155,54 @@ def test_torchrl_rolls_out_messages() -> None:
 
 def test_stable_baselines_learns_the_same_weights_through_a_conversation() -> None:
     assert run_trainer("sb3", peer="torchrl") == {"PPO": True, "DQN": True}
+
+
+def test_verl_plays_in_its_own_worker() -> None:
+    """Its batch has the very ids that were sampled, and the rewards of the episodes."""
+    found = run_trainer("verl")
+    lake = environments.make_lake()
+    assert found["lake"]["rewards"] == [evaluate(lake, MOVES[0]), evaluate(lake, MOVES[1])]
+    assert found["lake"]["exact"] == [True, True]
+    assert found["lake"]["written"] == "".join(f"{move}<|im_end|>" for move in MOVES[0])
+    assert (found["lake"]["logprobs"], found["lake"]["turns"], found["lake"]["steps"]) == ([-0.5], [12, 4], [[1, 1], [6, 2]])
+    assert found["sums"]["rewards"] == sums(3, 0)
+    assert found["cut"]["rewards"] == [0.0]
+    assert found["unreachable"]["raised"] == "RolloutMissing"
+    assert found["short"]["raised"] == "ConfigurationError"
+    assert "trainer.use_v1=True" in found["short"]["text"]
+    assert len(found["by_hand"]) > 1
+    for fields, reward, written in found["by_hand"]:
+        assert {"prompts", "responses", "response_mask", "rm_scores"} <= set(fields)
+        assert reward == 1.0
+        assert written > 0
+
+
+def test_areal_records_with_its_own_proxy() -> None:
+    """A rollout that says nothing of the policy is rejected by its workflow."""
+    played, *rejected = run_trainer("areal")
+    assert [reward for reward, _, _ in played] == [1.0] * len(environments.ACROSS)
+    assert all(written > 0 and {"input_ids", "logprobs", "loss_mask"} <= set(fields) for _, written, fields in played)
+    assert rejected == [{"rejected": "RolloutMissing"}] * 2
+
+
+def test_art_gathers_trajectories() -> None:
+    """What says nothing of the policy is among a group's exceptions, and not among its trajectories."""
+    found = run_trainer("art")
+    lake = found["lake"]["trajectories"]
+    assert [played["reward"] for played in lake] == [1.0, 1.0]
+    assert [played["choices"] for played in lake] == [[6], [6]]
+    assert all(played["has_logprobs"] for group in found.values() for played in group["trajectories"])
+    [short] = found["short"]["trajectories"]
+    assert len(short["choices"]) > 1, "a conversation that is rewritten is several histories"
+    [added] = found["sums"]["trajectories"]
+    assert (added["reward"], added["roles"], added["tools"]) == (sums(2, 0)[1], ["user", "assistant", "tool", "assistant"], ["add"])
+    assert found["broken"]["trajectories"] == []
+    assert ["RolloutMissing" in kind for kind in found["broken"]["exceptions"]] == [True, True]
+
+
+def test_rllm_records_with_its_own_gateway() -> None:
+    across, falls, broken = run_trainer("rllm")
+    assert (across["reward"], across["turns"]) == (1.0, list(range(6)))
+    assert (falls["reward"], falls["turns"]) == (0.0, [0, 1])
+    assert 0 < falls["written"] < falls["ids"]
+    assert broken == {"missing": "environment_failed"}

@@ -1,0 +1,288 @@
+"""A model behind a URL that records what it is asked, and rollouts that ask there: ``async (env, base_url) -> reward``."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import openai
+import pytest
+
+import vfgym
+from tests.training.trainers import environments
+from vfgym.clients.config import ClientConfig
+from vfgym.endings import ending_of
+from vfgym.errors import ConfigurationError, Error, InvalidModelResponseError, ModelError, OverlongPromptError
+from vfgym.messages import ResponseMessage
+from vfgym.model_server import ModelServer
+from vfgym.training import NoTokens, samples
+from vfgym.training.counting import RolloutMissing
+from vfgym.training.playing import play_episode, play_rollout, read_task
+from vfgym.training.recording import open_recording, record
+from vfgym.training.rllm import play_session
+
+
+class Policy(vfgym.Client):
+    """Answers the nth turn with what a function says of it, and with tokens: a byte each, the prompt behind what was written before."""
+
+    policy_version = 7
+
+    def __init__(self, answer: Callable[[int], str | Exception], *, with_tokens: bool = True) -> None:
+        self.answer, self.with_tokens = answer, with_tokens
+        self.asked: list[Any] = []
+        self.is_closed = False
+
+    async def get_response(self, prompt: Any, model: str, sampling_args: Any = None, tools: Any = None, **kwargs: Any) -> Any:
+        self.asked.append((model, sampling_args, tools))
+        answer = self.answer(sum(message["role"] == "assistant" for message in prompt))
+        if isinstance(answer, Exception):
+            raise answer
+        told = [step["tokens"] for step in kwargs["state"]["trajectory"][-1:] if self.with_tokens]
+        before = [[*tokens["prompt_ids"], *tokens["completion_ids"]] for tokens in told]
+        ids, written = [*(before[0] if before else []), *str(prompt[-1]["content"]).encode()], list(answer.encode())
+        tokens = vfgym.ResponseTokens(ids, [0] * len(ids), written, [1] * len(written), [-0.5] * len(written))
+        return vfgym.Response("", 0, model, message=ResponseMessage(answer, tokens=tokens if self.with_tokens else None))
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def across(turn: int) -> str:
+    return f"<action>{environments.ACROSS[turn % 6]}</action>"
+
+
+def falls(turn: int) -> str:
+    return f"<action>{environments.INTO_A_HOLE[turn % 2]}</action>"
+
+
+async def ask_once(base_url: str) -> Any:
+    async with openai.AsyncOpenAI(base_url=base_url, api_key="any", max_retries=0) as client:
+        return await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+
+
+play_lake = functools.partial(play_episode, example_id=0)
+
+
+def test_a_rollout_by_url_gives_samples() -> None:
+    """With the very ids that the policy gave, whichever way it was asked."""
+
+    async def play() -> Any:
+        lake = environments.make_lake()
+        return [await record(play_lake, lake, Policy(answer), "m", group="g") for answer in (across, falls)]
+
+    found = samples(asyncio.run(play()))
+    assert [(sample.reward, sample.advantage, sample.turns) for sample in found] == [(1.0, 0.5, [0, 1, 2, 3, 4, 5]), (0.0, -0.5, [0, 1])]
+    written = [index for index, kept in zip(found[0].ids, found[0].mask, strict=True) if kept]
+    assert bytes(written).decode() == "".join(across(turn) for turn in range(6))
+    assert found[1].policy_versions == [7, 7]
+    assert {logprob for logprob, kept in zip(found[0].logprobs, found[0].mask, strict=True) if kept} == {-0.5}
+
+
+def test_the_trainers_parameters_win_over_those_of_programs() -> None:
+    async def ask(env: Any, base_url: str) -> float:
+        async with openai.AsyncOpenAI(base_url=base_url, api_key="any") as client:
+            tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+            answer: Any = await client.chat.completions.create(
+                model="theirs", messages=[{"role": "user", "content": "hi"}], temperature=0.1, max_tokens=5, tools=[tool]
+            )
+            stream: Any = await client.chat.completions.create(model="theirs", messages=[{"role": "user", "content": "hi"}], stream=True)
+            streamed = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+        assert answer.choices[0].message.content == streamed == "down"
+        return 0.5
+
+    policy = Policy(lambda turn: "down")
+    state = asyncio.run(record(ask, None, policy, "mine", sampling_args={"temperature": 1.0}))
+    (model, arguments, tools), _ = policy.asked
+    assert (model, arguments, [tool.name for tool in tools]) == ("mine", {"temperature": 1.0, "max_tokens": 5}, ["look"])
+    assert state["reward"] == 0.5
+    assert len(state["trajectory"]) == 2, "what was streamed is recorded too"
+    assert not policy.is_closed, "it is the caller's"
+
+
+def test_turns_without_tokens_say_so() -> None:
+    [sample] = samples([asyncio.run(record(play_lake, environments.make_lake(), Policy(across, with_tokens=False), "m"))])
+    assert sample.reward == 1.0
+    with pytest.raises(NoTokens, match="turn 0 of example 0 has no token data"):
+        sample.ids  # noqa: B018
+
+
+def test_a_server_that_gives_ids_is_recorded() -> None:
+    with ModelServer({"m": lambda request: across(sum(message["role"] == "assistant" for message in request.messages))}) as server:
+        config = ClientConfig(api_base_url=server.openai_url, api_key="EMPTY", client_type="openai_chat_completions_token")
+        [sample] = samples([asyncio.run(record(play_lake, environments.make_lake(), config, "m"))])
+    assert (sample.reward, sample.turns) == (1.0, [0, 1, 2, 3, 4, 5])
+    assert 0 < sum(sample.mask) < len(sample.ids)
+
+
+@pytest.mark.parametrize(
+    ("failure", "ending"),
+    [
+        (ConnectionError("the network is gone"), "infrastructure_failed"),
+        (ModelError("the server is down"), "infrastructure_failed"),
+        (InvalidModelResponseError("it says nothing"), "policy_failed"),
+        (OverlongPromptError("too long"), "cut"),
+        (vfgym.errors.LimitReached("tokens", 1, 2), "cut"),
+    ],
+)
+@pytest.mark.parametrize("gives_up", [True, False])
+def test_a_model_that_cannot_be_asked_is_no_low_reward(failure: Exception, ending: str, gives_up: bool) -> None:
+    """Also where the rollout takes it for one."""
+
+    async def ask(env: Any, base_url: str) -> float:
+        try:
+            await ask_once(base_url)
+        except openai.APIError:
+            if not gives_up:
+                raise
+        return 0.0
+
+    state = asyncio.run(record(ask, None, Policy(lambda turn: failure), "m", failure_reward=-1.0))
+    assert ending_of(state) == ending
+    assert state["failed"] == (ending != "cut")
+    assert state["counted_reward"] == -1.0
+
+
+def test_a_model_that_answers_again_was_not_refused() -> None:
+    answers: list[Any] = [ModelError("busy"), "down"]
+
+    async def ask(env: Any, base_url: str) -> float:
+        with pytest.raises(openai.APIError):
+            await ask_once(base_url)
+        await ask_once(base_url)
+        return 1.0
+
+    state = asyncio.run(record(ask, None, Policy(lambda turn: answers.pop(0)), "m"))
+    assert (ending_of(state), state["reward"], len(state["trajectory"])) == ("terminated", 1.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("raised", "ending"),
+    [(KeyError("mine"), "environment_failed"), (Error("ours"), "environment_failed"), (vfgym.errors.AgentError("its"), "policy_failed")],
+)
+def test_what_a_rollout_raises_is_how_it_ended(raised: Exception, ending: str) -> None:
+    async def fail(env: Any, base_url: str) -> float:
+        raise raised
+
+    state = asyncio.run(record(fail, None, Policy(across), "m"))
+    assert (state["ending"], state["failed"], state["trajectory"]) == (ending, True, [])
+    assert str(raised) in state["error"]
+
+
+def test_the_address_is_gone_with_its_block() -> None:
+    async def play() -> None:
+        async with open_recording(Policy(across), "m") as model:
+            url = model.base_url
+            assert model.variables()["OPENAI_BASE_URL"] == url
+        with pytest.raises(openai.NotFoundError):
+            await ask_once(url)
+
+    asyncio.run(play())
+
+
+def test_a_rollout_that_is_cancelled_takes_its_address_with_it() -> None:
+    urls: list[str] = []
+
+    async def play() -> None:
+        begun = asyncio.Event()
+
+        async def wait_on(env: Any, base_url: str) -> float:
+            urls.append(base_url)
+            begun.set()
+            await asyncio.Event().wait()
+            return 0.0
+
+        task = asyncio.create_task(record(wait_on, None, Policy(across), "m"))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(openai.NotFoundError):
+            await ask_once(urls[0])
+
+    asyncio.run(play())
+
+
+# Rollouts by URL
+
+
+@pytest.mark.parametrize(
+    ("make", "ending"), [(environments.make_broken, "environment_failed"), (environments.make_unreachable, "infrastructure_failed")]
+)
+def test_a_rollout_that_says_nothing_of_the_policy_has_no_reward(make: Any, ending: str) -> None:
+    async def play() -> None:
+        with pytest.raises(RolloutMissing, match=ending):
+            await play_rollout(make(failure_reward=-1.0), Policy(across), "m", example_id=0)
+        state = await record(play_lake, make(), Policy(across), "m")
+        assert state["ending"] == ending
+
+    asyncio.run(play())
+
+
+def test_rollouts_of_one_task_begin_alike() -> None:
+    async def play() -> list[float]:
+        slippery = environments.make_lake(is_slippery=True)
+        return [(await play_rollout(slippery, Policy(across), "m", example_id=3)).state["trajectory"] for _ in range(2)]
+
+    first, second = asyncio.run(play())
+    assert [step["prompt"][-1] for step in first] == [step["prompt"][-1] for step in second]
+
+
+def test_self_play_has_no_one_reward() -> None:
+    env = vfgym.to_chat("classic/tictactoe_v3", opponents="self")
+    with pytest.raises(ConfigurationError, match="several seats, each with rewards of its own"):
+        asyncio.run(play_rollout(env, Policy(lambda turn: f"<action>{turn}</action>"), "m", example_id=0))
+
+
+def test_a_row_says_its_task() -> None:
+    assert read_task({"example_id": "3", "split": "eval", "seed": None, "question": "?"}) == {"example_id": 3, "split": "eval"}
+    with pytest.raises(ConfigurationError, match="must say which task"):
+        read_task({"example_id": None})
+
+
+# rLLM's gateway, stood in for by what is recorded here
+
+
+class Gateway:
+    """Sessions whose model is recorded, with the interface of rLLM's ``AsyncGatewayClient``."""
+
+    def __init__(self, model: Any, lost: int = 0) -> None:
+        self.model, self.lost = model, lost
+
+    async def create_session(self, session_id: str | None = None, metadata: dict[str, Any] | None = None) -> str:
+        return "session"
+
+    def get_session_url(self, session_id: str) -> str:
+        return str(self.model.base_url)
+
+    async def flush(self, timeout: float = 30.0) -> bool:
+        return True
+
+    async def get_session_traces(self, session_id: str) -> list[Any]:
+        found = [
+            SimpleNamespace(
+                timestamp=place,
+                prompt_token_ids=step["tokens"]["prompt_ids"],
+                completion_token_ids=step["tokens"]["completion_ids"],
+                logprobs=step["tokens"]["completion_logprobs"],
+            )
+            for place, step in enumerate(self.model.trajectory)
+        ]
+        return found[: len(found) - self.lost][::-1]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_turns_have_the_tokens_that_the_gateway_recorded(lost: int) -> None:
+    async def play() -> Any:
+        async with open_recording(Policy(across), "m") as model:
+            return await play_session(Gateway(model, lost), environments.make_lake(), model="m", example_id=0)
+
+    if lost:
+        with pytest.raises(vfgym.errors.InfraError, match="recorded 5 answers of a rollout of 6 turns"):
+            asyncio.run(play())
+        return
+    [sample] = samples([asyncio.run(play())])
+    written = [index for index, kept in zip(sample.ids, sample.mask, strict=True) if kept]
+    assert bytes(written).decode() == "".join(across(turn) for turn in range(6))
