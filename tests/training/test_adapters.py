@@ -21,7 +21,15 @@ from vfgym.tools import Tool
 from vfgym.training.adapters import added_messages, branch_env, fork_env, read_answer, refuse_short_history, write_text
 from vfgym.training.tool_methods import ToolEpisodes, hint_of, make_class, make_method
 
-TRAINERS = {"trl": "trl", "skyrl": "skyrl_gym", "gem": "gem", "tinker": "tinker_cookbook", "torchrl": "torchrl"}
+TRAINERS = {
+    "trl": "trl",
+    "skyrl": "skyrl_gym",
+    "gem": "gem",
+    "tinker": "tinker_cookbook",
+    "torchrl": "torchrl",
+    "verl": "verl",
+    "art": "art",
+}
 
 
 def test_training_loads_no_trainer() -> None:
@@ -35,8 +43,8 @@ def test_training_loads_no_trainer() -> None:
 def test_an_adapter_without_its_trainer_says_what_to_install(adapter: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, f"vfgym.training.{adapter}", raising=False)
-    requirement = TRAINERS[adapter].replace("_", "-") if adapter != "gem" else "gem-llm"
-    with pytest.raises(ImportError, match=f"needs {TRAINERS[adapter]}, which is not installed: pip install '{requirement}"):
+    requirement = {"gem": "gem-llm", "art": "openpipe-art"}.get(adapter, TRAINERS[adapter].replace("_", "-"))
+    with pytest.raises(ImportError, match=f"needs {TRAINERS[adapter]}, which is not installed: pip install '{requirement}[^a-z-]"):
         importlib.import_module(f"vfgym.training.{adapter}")
 
 

@@ -26,7 +26,7 @@ from vfgym.state import State
 
 logger = logging.getLogger(__name__)
 
-_MISSING = (Ending.ENVIRONMENT_FAILED, Ending.INFRASTRUCTURE_FAILED)
+MISSING = (Ending.ENVIRONMENT_FAILED, Ending.INFRASTRUCTURE_FAILED)
 """Endings that say nothing of the policy."""
 
 
@@ -58,7 +58,7 @@ def count_reward(ending: Ending, earned: float, failure_reward: float | None, er
     Raises:
         RolloutMissing: If it counts with nothing.
     """
-    if ending in _MISSING:
+    if ending in MISSING:
         raise RolloutMissing(ending, error)
     return earned if ending.counts_with_return else min(earned, 0.0 if failure_reward is None else failure_reward)
 

@@ -184,17 +184,12 @@ async def _play_groups(env: Env, agent: ModelAgent, tasks: Sequence[tuple[int, A
         await agent.close()
 
 
-def _rollouts_of(group: Group) -> list[tuple[list[Sample], float]]:
-    """Return the samples of each rollout, and what it counts with.
-
-    TRL wants a number for each: what says nothing of the policy counts with the mean of the others, and so moves no baseline.
-    """
+def _rollouts_of(group: Group) -> list[tuple[list[Sample], float | None]]:
+    """Return the samples of each rollout, and what it counts with; None for one that TRL leaves out of its group."""
     found: list[list[Sample]] = [[] for _ in group.states]
     for sample in samples(group.states, advantage=None):
         found[sample.rollout].append(sample)
-    counted = [reward for reward in group.rewards if reward is not None]
-    mean = mean_of_credits(counted) if counted else 0.0
-    return [(own, mean if reward is None else reward) for own, reward in zip(found, group.rewards, strict=True)]
+    return list(zip(found, group.rewards, strict=True))
 
 
 def _why_not(groups: Sequence[Group]) -> str:
@@ -203,7 +198,7 @@ def _why_not(groups: Sequence[Group]) -> str:
     return [*forks, *errors, "no answer has tokens"][0]
 
 
-def _row_of(found: Sequence[Sample], reward: float, end: int) -> dict[str, Any]:
+def _row_of(found: Sequence[Sample], reward: float | None, end: int) -> dict[str, Any]:
     """Return what TRL is given of a rollout. One that is not one sequence counts in its group, but nothing is learned from it."""
     if len(found) != 1:
         return {"prompt_ids": [end], "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], "episode_reward": reward}

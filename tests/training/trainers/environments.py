@@ -102,6 +102,23 @@ class Unreachable(Talk):
         raise vfgym.errors.SandboxError("the host of the sandbox is gone")
 
 
+class Flaky(Counting):
+    """Every second episode loses its sandbox after the first answer; what it is scored with then says nothing."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.begun = 0
+
+    def setup_state(self, state: Any) -> None:
+        state["is_lost"] = self.begun % 2 == 1
+        self.begun += 1
+
+    def env_response(self, messages: Any, state: Any) -> Any:
+        if state["is_lost"]:
+            raise vfgym.errors.SandboxError("the host of the sandbox is gone")
+        return super().env_response(messages, state)
+
+
 def make_broken(**arguments: Any) -> Broken:
     """An environment whose rollouts say nothing of the policy."""
     return Broken(dataset=[{"question": f"{n}?"} for n in range(3)], rubric=vfgym.Rubric(lambda: 1.0), **arguments)
@@ -110,3 +127,18 @@ def make_broken(**arguments: Any) -> Broken:
 def make_unreachable(**arguments: Any) -> Unreachable:
     """An environment on a host that is gone."""
     return Unreachable(dataset=[{"question": f"{n}?"} for n in range(3)], rubric=vfgym.Rubric(lambda: 1.0), **arguments)
+
+
+class LostSums(vfgym.ToolEnv):
+    """Sums whose tool loses its sandbox where it is called twice."""
+
+    async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+        if len(state["trajectory"]) == 2:
+            raise vfgym.errors.SandboxError("the host of the sandbox is gone")
+        return await super().env_response(messages, state, **kwargs)
+
+
+def make_lost_sums() -> LostSums:
+    """Sums that say nothing of the policy where it calls the tool twice."""
+    rows = [{"question": f"{n} + 2?", "answer": str(n + 2)} for n in range(3)]
+    return LostSums(tools=[add], dataset=rows, rubric=vfgym.Rubric([is_right, credit_calls]))

@@ -100,6 +100,25 @@ def test_trl_trains_on_rollouts_that_are_sampled_here() -> None:
     assert found["learned"]
 
 
+def test_trl_leaves_out_what_says_nothing_of_the_policy() -> None:
+    """A rollout whose sandbox died moves no baseline, and nothing is learned from it."""
+    found = run_trainer("trl", "lost")
+    rewards = [reward for _, reward in found["rewarded"]]
+    assert sum(reward is None for reward in rewards) == len(rewards) // 2
+    for reward, advantage in zip(rewards, found["advantages"], strict=True):
+        assert advantage == 0.0 or reward is not None
+    groups = [slice(first, first + 4) for first in range(0, len(rewards), 4)]
+    assert all(abs(sum(found["advantages"][group])) < 1e-5 for group in groups), "the mean is that of the others"
+    assert found["learned"]
+
+
+def test_trl_leaves_out_tools_that_broke() -> None:
+    found = run_trainer("trl", "lost_tools")
+    assert found["rewarded"] == [
+        [example_id, None if number in (2, 3) else reward] for example_id in range(3) for number, reward in enumerate(sums(4, example_id))
+    ]
+
+
 def test_skyrl_plays_conversations() -> None:
     found = run_trainer("skyrl")
     lake = environments.make_lake()
@@ -107,6 +126,7 @@ def test_skyrl_plays_conversations() -> None:
     assert found["played"][3]["roles"] == ["user", "assistant", "tool", "assistant"]
     assert found["by_id"]["metadata"] == {"terminated": False, "truncated": True}, "max_turns truncates"
     assert found["combined"]["add_calls"] == 1.0
+    assert found["lost"] == "infrastructure_failed"
     history, seed, env = found["refused"]
     assert "SkyRL puts what an environment answers behind the conversation so far" in history
     assert "must have a seed" in seed
@@ -121,6 +141,7 @@ def test_gem_plays_text() -> None:
     assert [played["reward"] for played in found["tools"]] == sums(3, example_id)
     assert found["tools"][1]["observations"][1] == str(example_id + 2), "what the tool returned"
     assert found["joined"].count("<action>down</action>\n") == 4, "the example of the prompt, and three moves"
+    assert found["lost"] == "infrastructure_failed"
     assert found["random"] in ("left", "down", "right", "up")
 
 
@@ -143,6 +164,7 @@ def test_tinker_plays_groups_in_tokens() -> None:
     assert found["thoughts"] == 1, "thoughts are written as they came, so six turns are one datum"
     assert found["tags"] == ["gymnasium/FrozenLake-v1"]
     assert found["alike"], "members of a group begin alike"
+    assert found["lost"] == [10 / 16] * 2, "a rollout whose sandbox died is no member of its group"
 
 
 def test_torchrl_rolls_out_messages() -> None:

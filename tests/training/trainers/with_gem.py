@@ -11,6 +11,7 @@ from gem.wrappers.episode_tracking_wrapper import EpisodeTrackingWrapper
 from gem.wrappers.observation_wrapper import ObservationWrapper
 
 from tests.training.trainers import environments
+from vfgym.training.counting import RolloutMissing
 from vfgym.training.gem import GemEnv
 
 
@@ -58,7 +59,12 @@ def main() -> None:
     made = gem.make("vfgym/lake", seed=3)
     made.reset()
     random = made.sample_random_action()
-    print(json.dumps({"vector": vector, "tools": tools, "joined": joined, "branches": branches, "random": random}))
+    try:
+        play(GemEnv(environments.make_unreachable()), 0, ["hello"])
+        lost = ""
+    except RolloutMissing as missing:
+        lost = str(missing.ending)
+    print(json.dumps({"lost": lost, "vector": vector, "tools": tools, "joined": joined, "branches": branches, "random": random}))
 
 
 main()

@@ -10,6 +10,7 @@ from skyrl_gym.metrics import aggregate_for_environment
 
 from tests.training.trainers import environments
 from vfgym.errors import ConfigurationError
+from vfgym.training.counting import RolloutMissing
 from vfgym.training.skyrl import TextEnv
 
 
@@ -50,8 +51,13 @@ def main() -> None:
         refusal(env_config={"env": lake}),
         refusal(extras={"seed": 0}),
     ]
+    try:
+        play("vfgym", environments.make_unreachable(), 0, ["hello"])
+        lost = ""
+    except RolloutMissing as missing:
+        lost = str(missing.ending)
     combined = aggregate_for_environment("vfgym", [each["metrics"] for each in played[2:]])
-    print(json.dumps({"played": played, "by_id": by_id, "refused": refused, "combined": combined}))
+    print(json.dumps({"played": played, "by_id": by_id, "refused": refused, "combined": combined, "lost": lost}))
 
 
 main()

@@ -13,6 +13,7 @@ from typing import Any
 from tinker_cookbook import renderers
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
 from tinker_cookbook.rl.data_processing import trajectory_to_data
+from tinker_cookbook.rl.rollout_strategy import MinViableGroup
 from tinker_cookbook.rl.rollouts import do_group_rollout, do_single_rollout
 from transformers import AutoTokenizer
 
@@ -78,12 +79,17 @@ async def main() -> None:
         made = await ChatEnvGroupBuilder(environments.make_lake(), thinking, 1, seed=4).make_envs()
         trajectory = await do_single_rollout(Scripted(tokenizer, lambda text, number: answers), made[0])
         thoughts = len(trajectory_to_data(trajectory, 1.0))
+        flaky = ChatEnvGroupBuilder(environments.Flaky(max_turns=2), renderer, GROUP)
+        group = await do_group_rollout(
+            flaky, Scripted(tokenizer, lambda text, number: ["hello", "again"]), MinViableGroup(min_successful=1, max_retries=0)
+        )
+        lost = group.get_total_rewards()
         by_id = ChatEnvGroupBuilder("gymnasium/FrozenLake-v1", renderer, 2)
         tags = by_id.logging_tags()
         made = await by_id.make_envs()
         begun = [tokenizer.decode((await env.initial_observation())[0].to_ints()) for env in made]
         await by_id.cleanup()
-    print(json.dumps({"sums": sums, "lake": lake, "tags": tags, "thoughts": thoughts, "alike": begun[0] == begun[1]}))
+    print(json.dumps({"sums": sums, "lake": lake, "tags": tags, "thoughts": thoughts, "alike": begun[0] == begun[1], "lost": lost}))
 
 
 asyncio.run(main())

@@ -46,13 +46,20 @@ class Recorder(GRPOTrainer):
     scripts: Any = None
 
     def __init__(self, **arguments: Any) -> None:
-        self.rewarded: list[list[float]] = []
+        self.rewarded: list[Any] = []
+        self.advantages: list[float] = []
         super().__init__(**arguments)
 
     def _calculate_rewards(self, inputs: Any, *args: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, *args)
-        self.rewarded += [[row.get("example_id"), float(total)] for row, total in zip(inputs, rewards.nansum(-1), strict=True)]
+        totals = [None if row.isnan().all() else float(row.nansum()) for row in rewards]
+        self.rewarded += [[row.get("example_id"), total] for row, total in zip(inputs, totals, strict=True)]
         return rewards
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        made = super()._generate_and_score_completions(inputs)
+        self.advantages += made["advantages"].tolist()
+        return made
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         if self.scripts is None:
@@ -101,7 +108,7 @@ def train(env: Any, scripts: Any, *, use: str, **config: Any) -> dict[str, Any]:
         )
         trainer.scripts = scripts
         trainer.train()
-        return {"rewarded": trainer.rewarded, "learned": bool((before != model.lm_head.weight).any())}
+        return {"rewarded": trainer.rewarded, "advantages": trainer.advantages, "learned": bool((before != model.lm_head.weight).any())}
 
 
 def sums_of(text: str, number: int) -> list[str]:
@@ -120,6 +127,10 @@ def main() -> None:
         found = train(lake, lambda text, number: environments.answers_to_lake(0, number), use="environment_factory")
     elif which == "guess":
         found = train(environments.make_guess(), lambda text, number: sums_of(text, number)[-1:], use="reward_funcs")
+    elif which == "lost":
+        found = train(environments.Flaky(max_turns=2), None, use="rollout_func", max_completion_length=24)
+    elif which == "lost_tools":
+        found = train(environments.make_lost_sums(), sums_of, use="environment_factory")
     else:
         talk = environments.Counting(max_turns=2)
         found = train(talk, None, use="rollout_func", max_completion_length=24)
