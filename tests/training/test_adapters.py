@@ -30,14 +30,6 @@ TRAINERS = {
     "verl": "verl",
     "art": "art",
 }
-    "trl": "trl",
-    "skyrl": "skyrl_gym",
-    "gem": "gem",
-    "tinker": "tinker_cookbook",
-    "torchrl": "torchrl",
-    "verl": "verl",
-    "art": "art",
-}
 
 
 def test_training_loads_no_trainer() -> None:
