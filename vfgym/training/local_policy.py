@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -78,12 +78,18 @@ class TokenPolicy(Client, ABC):
     """A model that is asked with token ids: it writes conversations by a chat template, and goes on from the ids of the turn before."""
 
     def __init__(
-        self, tokenizer: Any, template_arguments: Mapping[str, Any] | None = None, parse: Callable[[str], Parsed] = parse_text
+        self,
+        tokenizer: Any,
+        ends: Iterable[int],
+        *,
+        template_arguments: Mapping[str, Any] | None = None,
+        parse: Callable[[str], Parsed] = parse_text,
     ) -> None:
         """Take what writes conversations, and what reads answers.
 
         Args:
             tokenizer: A tokenizer of transformers, with a chat template.
+            ends: Tokens that end an answer.
             template_arguments: What the template is told besides (``{"enable_thinking": False}``).
             parse: Reads what the model wrote.
 
@@ -93,8 +99,7 @@ class TokenPolicy(Client, ABC):
         if not getattr(tokenizer, "chat_template", None):
             raise ConfigurationError("the tokenizer has no chat_template, which says how a conversation is written: set one")
         self.tokenizer = tokenizer
-        self.ends: frozenset[int] = frozenset(tokenizer.all_special_ids)
-        """Tokens that end an answer."""
+        self.ends = frozenset(ends)
         self._template_arguments = dict(template_arguments or {})
         self._parse = parse
 
@@ -205,14 +210,13 @@ class LocalPolicy(TokenPolicy):
         Raises:
             ConfigurationError: If the tokenizer has no chat template, or a number does not fit.
         """
-        super().__init__(tokenizer, parse=parse)
+        ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+        ends = tokenizer.eos_token_id if ends is None else ends
+        super().__init__(tokenizer, ends if isinstance(ends, list | tuple) else [] if ends is None else [ends], parse=parse)
         if max_batch < 1 or wait_ms < 0:
             raise ConfigurationError(f"max_batch must be positive and wait_ms at least 0, got {max_batch} and {wait_ms}")
         self.model = model
         self._max_batch, self._wait = max_batch, wait_ms / 1e3
-        ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-        ends = tokenizer.eos_token_id if ends is None else ends
-        self.ends = frozenset(ends if isinstance(ends, list | tuple) else [] if ends is None else [ends])
         self._context: int | None = getattr(model.config, "max_position_embeddings", None)
         self._sampler: _Sampler | None = None
         self._starting = threading.Lock()

@@ -146,7 +146,7 @@ class _ServerPolicy(TokenPolicy):
     """verl's servers as a client, for one rollout."""
 
     def __init__(self, loop: Any, sampling_params: Mapping[str, Any]) -> None:
-        super().__init__(loop.tokenizer, loop.apply_chat_template_kwargs)
+        super().__init__(loop.tokenizer, loop.tokenizer.all_special_ids, template_arguments=loop.apply_chat_template_kwargs)
         self._servers = loop.server_manager
         self._sampling_params = dict(sampling_params)
         self._prompt_length = int(loop.rollout_config.prompt_length)
