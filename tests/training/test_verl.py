@@ -16,8 +16,6 @@ from tests.training.trainers.stand_ins import TokenOutput, install_verl
 from vfgym.errors import ConfigurationError
 from vfgym.training.counting import RolloutMissing
 
-pytest.importorskip("transformers")
-
 END = 256
 
 
