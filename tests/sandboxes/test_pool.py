@@ -1,4 +1,4 @@
-"""Pools: a reusable sandbox comes back as if it were new; one that can't be made so, or may not, is not leased again."""
+"""Pools: each lease is of a sandbox that no program has touched; what was leased is closed; some are made in advance."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tests.sandboxes.making import need
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import SandboxPool, SandboxSpec
+from vfgym.sandboxes.base import Sandbox
 
 
 @pytest.fixture(params=["bwrap", "unsafe"])
@@ -18,47 +19,80 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 LISTING = """[ "$HOME" = /home/sandbox ] && cd / || cd "$HOME/.."; find . -xdev | sort"""
+TOUCH = [
+    "mkdir -p a/b ~/c && touch a/b/file ~/c/d ../e; chmod 000 a/b; ln -s / a/up; chmod 700 .; rmdir ~/../tmp",
+    "rmdir ../workspace; ln -s tmp ../workspace",
+    "true",
+]
 
 
-async def test_a_reusable_sandbox_is_leased_again_as_if_it_were_new(backend: str) -> None:
-    pool = SandboxPool(SandboxSpec(reusable=True), backend)
-    async with pool.lease() as sandbox:
-        before = (await sandbox.exec(LISTING)).stdout
-        await sandbox.python("x = 1")
-        await sandbox.write_file("/other/folder/file", "left")
-        await sandbox.exec("mkdir -p a/b ~/c && touch a/b/file ~/c/d ../e; chmod 000 a/b; ln -s / a/up; chmod 700 .; rmdir ~/../tmp")
-        first = sandbox.id
-    async with pool.lease() as sandbox:
-        assert sandbox.id == first
-        after = (await sandbox.exec(LISTING)).stdout
-        assert after == before
-        with pytest.raises(FileNotFoundError):
-            await sandbox.read_file("/other/folder/file")
-        result = await sandbox.python("x")
-        assert "NameError" in str(result.traceback)
-        assert result.count == 1
+@pytest.mark.parametrize("touch", TOUCH)
+async def test_each_lease_is_of_a_sandbox_that_nobody_has_had(backend: str, touch: str) -> None:
+    pool = SandboxPool(SandboxSpec(), backend)
+    had: list[Sandbox] = []
+    listings = []
+    for _ in range(3):
+        async with pool.lease() as sandbox:
+            listings.append((await sandbox.exec(LISTING)).stdout)
+            result = await sandbox.python("x = globals().get('x', 0) + 1\nx")
+            assert (result.value, result.count) == ("1", 1)
+            await sandbox.exec(touch)
+            had.append(sandbox)
+        assert not sandbox.is_alive
+    assert len({sandbox.id for sandbox in had}) == 3
+    assert len(set(listings)) == 1
     await pool.close()
-    assert not sandbox.is_alive
     with pytest.raises(SandboxError, match="the pool of sandboxes is closed"):
         async with pool.lease():
             pass
 
 
-async def test_one_that_was_harmed_or_may_not_be_shared_is_closed(backend: str) -> None:
-    for reusable in (True, False):
-        pool = SandboxPool(SandboxSpec(reusable=reusable), backend)
-        async with pool.lease() as sandbox:
-            if reusable:
-                await sandbox.exec("rmdir ../workspace; ln -s tmp ../workspace")
-        assert not sandbox.is_alive
-        async with pool.lease() as other:
-            assert (await other.exec("echo fine")).stdout == "fine\n"
+async def test_one_is_made_for_the_next_lease_and_closed_with_the_pool(backend: str) -> None:
+    for most_idle in (0, 1):
+        pool = SandboxPool(SandboxSpec(), backend, most_idle=most_idle)
+        for _ in range(2):
+            async with pool.lease():
+                pass
+        made = [await asyncio.wrap_future(future) for future in pool._made]
+        assert [sandbox.is_alive for sandbox in made] == [True] * most_idle
         await pool.close()
+        await pool.close()
+        assert not any(sandbox.is_alive for sandbox in made)
+
+
+async def test_one_that_has_ended_before_it_was_leased_is_not_leased() -> None:
+    need("bwrap")
+    pool = SandboxPool(SandboxSpec(), "bwrap", most_idle=1)
+    async with pool.lease():
+        pass
+    [future] = pool._made
+    ended = await asyncio.wrap_future(future)
+    await ended.close()
+    async with pool.lease() as sandbox:
+        assert sandbox is not ended
+        assert (await sandbox.exec("echo fine")).stdout == "fine\n"
+    await pool.close()
+
+
+async def test_a_lease_that_is_cancelled_while_it_waits_leaves_what_is_made_to_the_next() -> None:
+    need("bwrap")
+    pool = SandboxPool(SandboxSpec(), "bwrap", most_idle=1)
+    async with pool.lease():
+        pass
+    [future] = pool._made
+    waiting = asyncio.ensure_future(pool.lease().__aenter__())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    async with pool.lease() as sandbox:
+        assert sandbox is future.result()
+    await pool.close()
 
 
 async def test_leases_at_once_are_of_different_sandboxes() -> None:
     need("bwrap")
-    pool = SandboxPool(SandboxSpec(reusable=True), "bwrap", most_idle=2)
+    pool = SandboxPool(SandboxSpec(), "bwrap", most_idle=2)
 
     async def use(number: int) -> str:
         async with pool.lease() as sandbox:

@@ -14,7 +14,7 @@ from tests.sandboxes.making import need
 from tests.workers.processes import descendants, end_of
 from vfgym.errors import SandboxError
 from vfgym.sandboxes import SandboxSpec, backends, create
-from vfgym.sandboxes.registry import identify, remove_left
+from vfgym.sandboxes.registry import _find_place, identify, remove_left
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 
@@ -65,9 +65,9 @@ def test_a_record_that_was_being_written_is_removed_once_its_owner_has_ended(tmp
     folder.mkdir(0o700)
     owners = {"vfgym-a": identify(os.getpid()), "vfgym-b": [os.getpid(), "another"], "vfgym-c": [1 << 30, "1"]}
     for name, (pid, started) in owners.items():
-        (folder / f"{name}.{pid}-{started}.new").write_text("{")
+        (folder / f"{name}@{_find_place()}.{pid}-{started}.new").write_text("{")
     remove_left(dict(backends()))
-    assert [path.name.partition(".")[0] for path in folder.iterdir()] == ["vfgym-a"]
+    assert [path.name.partition("@")[0] for path in folder.iterdir()] == ["vfgym-a"]
 
 
 def _running_in(folder: Path) -> list[int]:

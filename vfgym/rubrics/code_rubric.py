@@ -43,8 +43,8 @@ class CodeRubric(Rubric):
     - lines with an ``assert``, which run after the code in its namespace;
     - ``{"pytest": ...}``, the text of a test module that imports ``solution``: it counts as the share of its tests that pass.
 
-    Each code has a sandbox without network, as many at once as there are cores, and the evaluating process runs none of it. Sandboxes are
-    kept and reset between codes, until the environment is closed. A code that ends its sandbox, or takes too long, fails the tests that
+    Each code has a new sandbox without network, as many at once as there are cores, and the evaluating process runs none of it. Some are
+    made in advance, until the environment is closed. A code that ends its sandbox, or takes too long, fails the tests that
     are left. Lines with an ``assert`` and pytest share their interpreter with the code, so one that is out to deceive them can; programs
     that are compared by what they print can't.
     """
@@ -80,7 +80,7 @@ class CodeRubric(Rubric):
         if spec.python is None:
             folders, variables = find_pytest()
             spec = dataclasses.replace(spec, readable_paths=(*spec.readable_paths, *folders), env={**variables, **spec.env})
-        self.sandbox_spec = dataclasses.replace(spec, reusable=True)
+        self.sandbox_spec = spec
         self.backend = check_spec(self.sandbox_spec, backend).name
         self.add_reward_func(self.passed_tests, range=(0.0, 1.0))
 
@@ -117,7 +117,7 @@ class CodeRubric(Rubric):
 
     @teardown
     async def close_sandboxes(self) -> None:
-        """Close the sandboxes that are kept."""
+        """Close the sandboxes that were made in advance."""
         await on_background_loop(_close_pool, self.sandbox_spec, self.backend)
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vfgym.aio.background import background_loop
-from vfgym.errors import SandboxError
+from vfgym.errors import FailureCause, SandboxError
 from vfgym.sandboxes.forwarding import Forwarding
 
 _MOST_FRAME = 64 << 20
 _INSIDE = "vfgym.sandboxes.inside."
-_MODULES = ("processes", "files", "pristine", "forwarding", "jobs", "agent")
+_MODULES = ("processes", "bounds", "files", "pristine", "forwarding", "jobs", "agent")
 """In the order in which they import each other."""
 
 BOOTSTRAP = """
@@ -61,8 +61,8 @@ class Pipe(Protocol):
         """Return what the process wrote, of what was read."""
         ...
 
-    def explain_end(self) -> str:
-        """Say why the process has ended."""
+    def explain_end(self) -> tuple[str, FailureCause | None]:
+        """Say why the process has ended, and by whose doing, where that is known."""
         ...
 
     def close(self) -> None:
@@ -97,6 +97,8 @@ class AgentClient:
         self._loop = background_loop()
         self.end_reason: str | None = None
         """Why nothing more can be asked for; None while it can."""
+        self.end_cause: FailureCause | None = None
+        """By whose doing; None where that is not known."""
         self._ready: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._waiting[0] = self._ready
         modules, cells_source = _read_modules()
@@ -139,7 +141,7 @@ class AgentClient:
         self._waiting[number] = future
         try:
             if self.end_reason is not None:
-                raise SandboxError(self.end_reason)
+                raise self._end_error()
             self._send({"id": number, "do": do, **fields})
             async with asyncio.timeout(within) as limit:
                 return await asyncio.wrap_future(future)
@@ -147,7 +149,7 @@ class AgentClient:
             if not limit.expired():
                 raise
             self.end(f"the sandbox did not answer within {within:g} s")
-            raise SandboxError(self.end_reason) from None
+            raise self._end_error() from None
         except asyncio.CancelledError:
             self._send({"cancelled": number})
             raise
@@ -197,13 +199,14 @@ class AgentClient:
         except OSError:
             data = b""
         if not data:
-            self._end_here(f"the sandbox has ended: {self._pipe.explain_end()}")
+            reason, cause = self._pipe.explain_end()
+            self._end_here(f"the sandbox has ended: {reason}", cause)
             return
         try:
             self._received += self._pipe.decode(data)
             self._take_frames()
         except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:  # of an agent that is not ours any more
-            self._end_here(f"the sandbox sent what can't be read: {error!r}")
+            self._end_here(f"the sandbox sent what can't be read: {error!r}", "policy" if self._ready.done() else None)
 
     def _take_frames(self) -> None:
         received = self._received
@@ -221,7 +224,9 @@ class AgentClient:
         if "stream" in message:
             self._forwarding.receive(message)
             return
-        if "failed" in message:
+        if "ended" in message:
+            self._end_here(f"the sandbox has ended: {message['ended']}", "policy")
+        elif "failed" in message:
             self._settle(0, error=SandboxError(f"the sandbox could not be set up: {message['failed']}"))
         elif "ready" in message:
             self._settle(0, message["ready"])
@@ -248,10 +253,17 @@ class AgentClient:
             self._loop.call_soon_threadsafe(self._end_here, reason)
             self.end_reason = self.end_reason or reason
 
-    def _end_here(self, reason: str) -> None:
+    def _end_error(self) -> SandboxError:
+        error = SandboxError(self.end_reason)
+        if self.end_cause is not None:
+            error.failure_cause = self.end_cause
+        return error
+
+    def _end_here(self, reason: str, cause: FailureCause | None = None) -> None:
         if self._loop.is_closed() or self._received is _ENDED:
             return
-        self.end_reason = self.end_reason or reason
+        if self.end_reason is None:
+            self.end_cause, self.end_reason = cause, reason
         self._received = _ENDED
         self._loop.remove_reader(self._pipe.reading)
         with self._lock:
@@ -260,7 +272,7 @@ class AgentClient:
             self._pipe.close()
         self._forwarding.close()
         for number in list(self._waiting):
-            self._settle(number, error=SandboxError(self.end_reason))
+            self._settle(number, error=self._end_error())
 
 
 _ENDED = bytearray()

@@ -174,9 +174,11 @@ class AgentSandbox(Sandbox):
         """Make the files what they were: see `Sandbox.restore`."""
         try:
             if self.snapshots_have_all_files:
-                _check_was_reset((await self._ask("remove_new"))["problem"])
+                problem = (await self._ask("remove_new"))["problem"]
+                if problem is not None:
+                    raise SandboxError(f"the files of the sandbox can't be made again: {problem}")
             else:
-                await self._ask("clear")
+                await self._ask("clear", path=".")
             for entry, data in snapshot.entries:
                 if entry.kind == "folder":
                     await self._ask("make_folder", path=entry.path, mode=entry.mode | 0o700)
@@ -190,9 +192,9 @@ class AgentSandbox(Sandbox):
         except OSError as error:
             raise SandboxError(f"the files of the sandbox can't be made again: {error}") from error
 
-    async def reset(self) -> None:
-        """Make it as it was when it was created: see `Sandbox.reset`."""
-        _check_was_reset((await self._ask("reset"))["problem"])
+    async def end_interpreter(self) -> None:
+        """End the interpreter of the cells: see `Sandbox.end_interpreter`."""
+        await self._ask("end_interpreter")
 
     async def _ask(self, do: str, **fields: Any) -> dict[str, Any]:
         return await self.agent.ask(do, within=_ANSWERS_WITHIN, **fields)
@@ -205,11 +207,6 @@ class AgentSandbox(Sandbox):
         for start in range(0, max(len(data), 1), CHUNK):
             part, is_last = encode(data[start : start + CHUNK]), start + CHUNK >= len(data)
             await self._ask("write", path=path, data=part, append=start > 0, mode=mode if is_last else None)  # which may forbid to write
-
-
-def _check_was_reset(problem: str | None) -> None:
-    if problem is not None:
-        raise SandboxError(f"the sandbox can't be reset: {problem}")
 
 
 def _check_timeout(timeout: float | None) -> None:

@@ -140,13 +140,16 @@ class Sandbox(ABC):
         """
         raise SandboxError(f"sandboxes of the backend {self.backend} can't be restored")
 
-    async def reset(self) -> None:
-        """End all that runs in it, and make its files what they were when it was created, for another lease.
+    async def end_interpreter(self) -> None:
+        """End the interpreter of the cells with all that it has started: what whoever wrote them says no more is asked of it.
+
+        The next cell gets a new one. While it starts, it loads nothing that programs may have left for it: no module of the working
+        directory, and nothing of the home folder. Modules of the working directory can be imported; installed ones win over them.
 
         Raises:
-            SandboxError: If the backend can't, or something was changed that can't be made good.
+            SandboxError: If the sandbox has ended, or the backend can't.
         """
-        raise SandboxError(f"sandboxes of the backend {self.backend} can't be reset")
+        raise SandboxError(f"sandboxes of the backend {self.backend} can't end the interpreter of their cells")
 
     @abstractmethod
     async def close(self) -> None:

@@ -1,8 +1,10 @@
 """The backend ``bwrap``: bubblewrap's namespaces around an agent. No daemon and no image: the host's programs, read-only.
 
-What is in ``/usr`` can be read, and little of ``/etc``; all that can be written lies in a ``tmpfs`` of a limited size. The agent is the
-first process of its namespace: with it, all others end. Started by root, a sandbox has a user id of its own, whose processes are counted;
-started by a plain user, it has a user namespace of its own. System calls that go around limits are refused (`seccomp`).
+What is in ``/usr`` can be read, and little of ``/etc``; all that can be written lies in a ``tmpfs`` of a limited size. The folders of the
+system are mounts of their own: nobody inside can write to them, or put another in their place. The agent is the first process of its
+namespace: with it, all others end. Started by root, a sandbox has a user id of its own, whose processes are counted; started by a plain
+user, it has a user namespace of its own. System calls that go around limits are refused (`seccomp`); where this process may make control
+groups, the kernel bounds what all inside cost together (`cgroups`), elsewhere the agent does.
 """
 
 from __future__ import annotations
@@ -17,18 +19,27 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from vfgym.aio.threads import on_thread
 from vfgym.errors import ConfigurationError
-from vfgym.sandboxes import seccomp
-from vfgym.sandboxes.base import Backend, Probe
+from vfgym.sandboxes import cgroups, seccomp
+from vfgym.sandboxes.base import Backend, Probe, close_quietly
+from vfgym.sandboxes.inside.agent import MOST_COMMANDS
 from vfgym.sandboxes.local import ProcessSandbox, agent_command, agent_settings, find_interpreter, parts_of_environment, search_path
 from vfgym.sandboxes.registry import Record, remove_local
-from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec
+from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec, most_files
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _CONFIGURATION = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf")
 _CERTIFICATES = ("pki/ca-trust/extracted", "ssl/certs", "ssl/openssl.cnf")
 _NETWORK_CONFIGURATION = ("resolv.conf", "services")
 _HOME = "/home/sandbox"
+_WRITTEN = (_HOME, "/tmp", "/var/tmp")
+"""Folders that programs write to, beside the working directory."""
+_CONFIGURATION_SIZE = 1 << 20
+_OWN_MEMORY_MB = 64
+"""For the agent, and for what the kernel keeps of a few programs."""
+_OWN_PROCESSES = 4 + 2 * MOST_COMMANDS
+"""Those that are there before any program runs, and beside each command its keeper. What a program may start counts for its user."""
 _SHARED_MEMORY = 64 << 20
 """Bytes of ``/dev/shm``, which has a ``tmpfs`` of its own."""
 _INSTALL = "apt-get install bubblewrap (or your system's package bubblewrap), version 0.5 or newer"
@@ -37,9 +48,9 @@ _PROTECTS = {
     "files": "the host's programs read-only, nothing else",
     "network": "none, not even the host's loopback",
     "processes": "a namespace of their own, and a limit of their number",
-    "memory": "each process limited, all together watched",
-    "disk": "one tmpfs of a limited size",
-    "kernel": "a filter of system calls; the kernel is the host's",
+    "memory": "each process limited; all together by the kernel where control groups can be made, else watched",
+    "disk": "one tmpfs of a limited size and number of files",
+    "kernel": "a filter of system calls and of families of sockets; the kernel is the host's",
 }
 
 
@@ -82,7 +93,10 @@ class BwrapBackend(Backend):
 
     async def create(self, spec: SandboxSpec) -> ProcessSandbox:
         """Start a sandbox."""
-        sandbox = ProcessSandbox(spec, self)
+        disk_mb, processes = spec.disk_mb or DEFAULT_DISK_MB, spec.processes or DEFAULT_PROCESSES
+        memory = (spec.memory_mb + disk_mb + _OWN_MEMORY_MB << 20) + min(disk_mb << 20, _SHARED_MEMORY)
+        group = await on_thread(cgroups.make, memory, processes + _OWN_PROCESSES)
+        sandbox = ProcessSandbox(spec, self, group=group)
         interpreter = find_interpreter()
         uid = pick_user_id() if os.geteuid() == 0 else None
         env = {
@@ -92,23 +106,32 @@ class BwrapBackend(Backend):
         }
         settings = agent_settings(
             spec,
-            processes=spec.processes or DEFAULT_PROCESSES,
-            disk_mb=spec.disk_mb or DEFAULT_DISK_MB,
+            processes=processes,
+            disk_mb=disk_mb,
             folders=[_HOME],
             writable=["/", "/dev/shm"],
+            most_files=most_files(disk_mb),
+            counted=["/", "/dev/shm"],
+            most_shared=0 if group is not None else seccomp.MOST_SHARED,
+            counts_sockets=group is None and not spec.network,
             uid=uid,
         )
-        with _opened(os.geteuid() if uid is None else uid) as given:
-            command = [shutil.which("bwrap") or "bwrap", *_arguments(spec, interpreter, given), *agent_command(interpreter)]
-            await sandbox.start(command, env, settings, pass_fds=list(given.values()), cwd="/")
+        try:
+            with _opened(os.geteuid() if uid is None else uid, group is not None) as given:
+                arguments = _arguments(spec, interpreter, given, group is not None)
+                command = [shutil.which("bwrap") or "bwrap", *arguments, *agent_command(interpreter)]
+                await sandbox.start(command, env, settings, pass_fds=list(given.values()), cwd="/")
+        except BaseException:
+            await close_quietly(sandbox)
+            raise
         return sandbox
 
 
 @contextlib.contextmanager
-def _opened(uid: int) -> Iterator[dict[str, int]]:
+def _opened(uid: int, kernel_bounds_memory: bool) -> Iterator[dict[str, int]]:
     """Open pipes with what bubblewrap is given: the filter of system calls, and files of a system with one user."""
     contents = {
-        "filter": seccomp.write_filter(platform.machine()),
+        "filter": seccomp.write_filter(platform.machine(), kernel_bounds_memory=kernel_bounds_memory),
         "/etc/passwd": f"root:x:0:0:root:/root:/bin/sh\nsandbox:x:{uid}:{uid}:sandbox:{_HOME}:/bin/sh\n".encode(),
         "/etc/group": f"root:x:0:\nsandbox:x:{uid}:\n".encode(),
         "/etc/hosts": b"127.0.0.1 localhost sandbox\n::1 localhost\n",
@@ -125,7 +148,7 @@ def _opened(uid: int) -> Iterator[dict[str, int]]:
             os.close(descriptor)
 
 
-def _arguments(spec: SandboxSpec, interpreter: str, given: dict[str, int]) -> list[str]:
+def _arguments(spec: SandboxSpec, interpreter: str, given: dict[str, int], kernel_bounds_memory: bool) -> list[str]:
     size = (spec.disk_mb or DEFAULT_DISK_MB) << 20
     arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--die-with-parent"]
     arguments += ["--hostname", "sandbox", "--seccomp", str(given["filter"])]
@@ -142,16 +165,19 @@ def _arguments(spec: SandboxSpec, interpreter: str, given: dict[str, int]) -> li
     base = str(Path(interpreter).parents[1])
     if not base.startswith("/usr"):
         readable.append(base)
+    closed = ["/etc", *_closed_folders(spec, readable)]
+    for folder in closed:
+        arguments += ["--perms", "0755", "--size", str(_CONFIGURATION_SIZE), "--tmpfs", folder]
     for folder in _parents(["/etc/pki/ca-trust", "/etc/ssl", "/tmp", "/var/tmp", *map(os.path.dirname, readable)]):
-        mode = "1777" if folder.endswith("/tmp") else "0755"
-        arguments += ["--perms", mode, "--dir", folder]
+        if folder not in closed:
+            arguments += ["--perms", "1777" if folder.endswith("/tmp") else "0755", "--dir", folder]
     arguments += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
+    if not kernel_bounds_memory:  # reads the same, and nobody can have memory of it
+        arguments += ["--dev-bind", "/dev/full", "/dev/zero"]
     # In it only /dev/shm can be written.
     arguments += ["--perms", "1777", "--size", str(min(size, _SHARED_MEMORY)), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     for path in _SYSTEM:
-        if os.path.islink(path):
-            arguments += ["--symlink", os.readlink(path), path]
-        elif os.path.isdir(path):
+        if os.path.isdir(path):
             arguments += ["--ro-bind", path, path]
     for path in ("/etc/passwd", "/etc/group", "/etc/hosts"):
         arguments += ["--perms", "0644", "--ro-bind-data", str(given[path]), path]
@@ -159,7 +185,22 @@ def _arguments(spec: SandboxSpec, interpreter: str, given: dict[str, int]) -> li
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for path in readable:
         arguments += ["--ro-bind", path, path]
+    for folder in closed:
+        arguments += ["--remount-ro", folder]
     return arguments
+
+
+def _closed_folders(spec: SandboxSpec, readable: list[str]) -> list[str]:
+    """Return the folders above readable paths that nobody may rename: else another path could come in the place of a readable one.
+
+    Where root starts sandboxes, these folders are root's.
+    """
+    if os.geteuid() == 0:
+        return []
+    places = [*_WRITTEN, spec.working_dir]
+    written = {"/", *places, *_parents([os.path.dirname(place) for place in places])}
+    found = {next((each for each in _parents([os.path.dirname(path)]) if each not in written), None) for path in readable}
+    return sorted(each for each in found if each is not None)
 
 
 def _parents(paths: list[str]) -> Iterator[str]:
@@ -191,8 +232,8 @@ def _find_problem() -> str | None:
     if program is None:
         return "bubblewrap (bwrap) is not installed"
     try:
-        with _opened(os.geteuid()) as given:
-            command = [program, *_arguments(SandboxSpec(), find_interpreter(), given), "/bin/sh", "-c", "exit 0"]
+        with _opened(os.geteuid(), False) as given:
+            command = [program, *_arguments(SandboxSpec(), find_interpreter(), given, False), "/bin/sh", "-c", "exit 0"]
             tried = subprocess.run(command, capture_output=True, text=True, pass_fds=given.values(), env={}, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work here: {error}"

@@ -20,13 +20,14 @@ from typing import Any
 
 from vfgym.aio.background import background_loop
 from vfgym.aio.threads import on_thread
-from vfgym.errors import MissingExtra, SandboxError
+from vfgym.errors import FailureCause, MissingExtra, SandboxError
 from vfgym.sandboxes import registry
-from vfgym.sandboxes.agent_client import BOOTSTRAP, AgentClient
+from vfgym.sandboxes.agent_client import BOOTSTRAP, AgentClient, encode
 from vfgym.sandboxes.agent_sandbox import AgentSandbox
 from vfgym.sandboxes.base import Backend, Probe
 from vfgym.sandboxes.local import agent_settings, parts_of_environment
-from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec
+from vfgym.sandboxes.seccomp import write_socket_filters
+from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec, most_files
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +178,10 @@ class ContainerSandbox(AgentSandbox):
         except docker.errors.DockerException as error:
             raise SandboxError(f"a container of the image {image} could not be started: {error}") from error
         # Where users of the container are root, the limit of processes is the engine's.
-        settings = agent_settings(self.spec, processes=None, disk_mb=self.spec.disk_mb)
+        filters = {machine: encode(program) for machine, program in write_socket_filters().items()}
+        settings = agent_settings(self.spec, processes=None, disk_mb=self.spec.disk_mb, filters=filters)
+        if self.spec.disk_mb is not None:
+            settings |= {"most_files": most_files(self.spec.disk_mb), "counted": ["/tmp", self.spec.working_dir, "/dev/shm"]}
         self.agent = AgentClient(pipe, settings, {port: os.fspath(path) for port, path in self.spec.forwards.items()})
 
     def begin(self, command: str) -> None:
@@ -255,9 +259,9 @@ class SocketPipe:
             del self._received[: 8 + size]
         return bytes(output)
 
-    def explain_end(self) -> str:
+    def explain_end(self) -> tuple[str, FailureCause | None]:
         """Return what was written to standard error, or that the container was ended."""
-        return self._errors.decode("utf-8", "replace").strip() or "its container was ended"
+        return self._errors.decode("utf-8", "replace").strip() or "its container was ended", None
 
     def close(self) -> None:
         """Close the connection."""

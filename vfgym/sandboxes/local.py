@@ -16,8 +16,8 @@ from typing import Any
 
 from vfgym.aio.background import on_background_loop
 from vfgym.aio.threads import on_thread
-from vfgym.errors import SandboxError
-from vfgym.sandboxes import registry
+from vfgym.errors import FailureCause, SandboxError
+from vfgym.sandboxes import cgroups, registry
 from vfgym.sandboxes.agent_client import BOOTSTRAP, AgentClient
 from vfgym.sandboxes.agent_sandbox import AgentSandbox
 from vfgym.sandboxes.base import Backend
@@ -61,6 +61,11 @@ def agent_settings(spec: SandboxSpec, *, processes: int | None, disk_mb: int | N
         "working_dir": spec.working_dir,
         "folders": [],
         "writable": [],
+        "most_files": None,
+        "counted": [],
+        "most_shared": 0,
+        "counts_sockets": False,
+        "filters": {},
         "root": "/",
         "uid": None,
         "python": None if spec.python is None else f"{spec.python}/bin/python",
@@ -83,6 +88,10 @@ def parts_of_environment(folder: str) -> list[str]:
 class ProcessPipe:
     """Our ends of the pipes that are the standard streams of a child process."""
 
+    group: cgroups.Group | None = None
+    """The limits that the kernel keeps around the process."""
+    most_memory_mb: int = 0
+
     def __init__(self, reading: int, writing: int, errors: int, ends: contextlib.ExitStack) -> None:
         """Take the descriptors, and what closes them."""
         self.reading, self.writing, self._errors = reading, writing, errors
@@ -94,13 +103,15 @@ class ProcessPipe:
         """Return data as it is."""
         return data
 
-    def explain_end(self) -> str:
-        """Return what it has written to its standard error, or that it was killed."""
+    def explain_end(self) -> tuple[str, FailureCause | None]:
+        """Return what it has written to its standard error, or that it was killed, for its memory or by somebody."""
+        if self.group is not None and self.group.was_short_of_memory():
+            return f"its programs used up its memory ({self.most_memory_mb} MB), and it was killed", "policy"
         try:
             text = os.read(self._errors, 1 << 16).decode("utf-8", "replace").strip()
         except BlockingIOError:
             text = ""
-        return text[-2000:] or "its process was killed"
+        return text[-2000:] or "its process was killed", None
 
     def close(self) -> None:
         """Close our ends."""
@@ -128,13 +139,15 @@ def _open_pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tu
 class ProcessSandbox(AgentSandbox):
     """A sandbox that is a process of this machine, and ends with it."""
 
-    def __init__(self, spec: SandboxSpec, backend: Backend, folder: str | None = None) -> None:
-        """Make one that was not started; a folder is made, and removed, with it."""
+    def __init__(self, spec: SandboxSpec, backend: Backend, folder: str | None = None, group: cgroups.Group | None = None) -> None:
+        """Make one that was not started; a folder, and a group that limits it, are removed with it."""
         super().__init__(spec)
         self.backend = backend.name
         self.snapshots_have_all_files = backend.snapshots_have_all_files
         self._remover = backend
         self._record = registry.Record(self.id, backend.name, registry.identify(os.getpid()), folder=folder)
+        self._group = group
+        self._record.groups = [] if group is None else list(group.folders)
         self.most_bytes = (spec.disk_mb or DEFAULT_DISK_MB) << 20
         self._is_closed = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -157,7 +170,10 @@ class ProcessSandbox(AgentSandbox):
         try:
             if self._record.folder is not None:
                 os.mkdir(self._record.folder, 0o700)
+            if self._group is not None:
+                command = self._group.run_in(command)
             self._process, pipe = _start_process(command, env=env, cwd=cwd, pass_fds=pass_fds)
+            pipe.group, pipe.most_memory_mb = self._group, self.spec.memory_mb
         except OSError as error:
             raise SandboxError(f"the sandbox could not be started: {error}") from error
         forwards = {port: os.fspath(path) for port, path in self.spec.forwards.items()}

@@ -1,21 +1,27 @@
 """The sandboxes that exist: a small file for each, so that what a killed process left is removed by the next one that creates some.
 
-A file says who owns the sandbox (a process, by its id and the time when it started) and what there is to remove.
+A file says who owns the sandbox (a process, by its id and the time when it started) and what there is to remove. Its name says where that
+process is: on which host, since which boot, and in which namespace of processes. Containers may share the folder of these files, and hosts
+too, and each of them knows of its own processes only which have ended.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import logging
 import os
+import re
 import signal
+import socket
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from vfgym.errors import SandboxError
+from vfgym.sandboxes import cgroups
 from vfgym.sandboxes.inside.files import remove_below
 
 logger = logging.getLogger(__name__)
@@ -35,6 +41,8 @@ class Record:
     """A folder of the host that belongs to it; the environment of its processes names it."""
     container: str | None = None
     """A container."""
+    groups: list[str] = field(default_factory=list)
+    """Control groups, as folders."""
 
 
 class Remover(Protocol):
@@ -70,6 +78,24 @@ def _is_running(process: list[Any]) -> bool:
     return not Path("/proc/self").exists()
 
 
+def _find_place() -> str:
+    """Return where this process is, in letters that names of files have: its host, the host's boot, and its namespace of processes.
+
+    A machine id or a host's name may be that of a copy, and a boot's that of a machine that was woken up elsewhere: all are in it.
+    """
+    known = [socket.gethostname()]
+    for path in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
+        with contextlib.suppress(OSError):
+            known.append(Path(path).read_text().strip())
+    with contextlib.suppress(OSError):
+        known.append(os.readlink("/proc/self/ns/pid"))
+    return "-".join(re.sub(r"[^A-Za-z0-9]+", "", each)[:64] for each in known)
+
+
+def _path(record: Record) -> Path:
+    return _folder() / f"{record.id}@{_find_place()}.json"
+
+
 def _folder() -> Path:
     """Return this user's folder of records, which nobody else can write to.
 
@@ -93,7 +119,7 @@ def add(record: Record, remover: Remover) -> None:
     Raises:
         SandboxError: If it can't be.
     """
-    path = _folder() / f"{record.id}.json"
+    path = _path(record)
     try:
         new = path.with_suffix(".{}-{}.new".format(*record.owner))  # by whose name it is removed, if it is all that there is
         new.write_text(json.dumps(asdict(record)))
@@ -107,7 +133,7 @@ def remove(record: Record, remover: Remover) -> None:
     """Remove a sandbox of this process, and forget it."""
     remover.remove(record)
     _own.pop(record.id, None)
-    (_folder() / f"{record.id}.json").unlink(missing_ok=True)
+    _path(record).unlink(missing_ok=True)
 
 
 def _remove_own() -> None:
@@ -122,13 +148,13 @@ atexit.register(_remove_own)
 
 
 def remove_left(removers: dict[str, Any]) -> None:
-    """Remove what processes left that have ended."""
-    folder = _folder()
-    for path in folder.glob("*.new"):  # of one that was killed while it wrote this
+    """Remove what processes left that were where this one is, and have ended."""
+    folder, place = _folder(), _find_place()
+    for path in folder.glob(f"*@{place}.*.new"):  # of one that was killed while it wrote this
         pid, _, started = path.suffixes[0].removeprefix(".").partition("-")
         if not _is_running([int(pid), None if started == "None" else started]):
             path.unlink(missing_ok=True)
-    for path in folder.glob("*.json"):
+    for path in folder.glob(f"*@{place}.json"):
         try:
             record = Record(**json.loads(path.read_text()))
             if record.backend not in removers or _is_running(record.owner):
@@ -142,9 +168,10 @@ def remove_left(removers: dict[str, Any]) -> None:
 
 
 def remove_local(record: Record) -> None:
-    """Kill the process of a sandbox, and all that name its folder in their environment; remove the folder."""
+    """Kill the process of a sandbox, and all that name its folder in their environment; remove its groups and the folder."""
     if record.process is not None and _is_running(record.process):
         _kill(record.process[0])
+    cgroups.remove(record.groups)
     if record.folder is not None:
         for pid in _find_by_environment(record.folder):
             _kill(pid)

@@ -2,12 +2,14 @@
 
 It refuses what goes around a sandbox's limits (memory that belongs to no process: ``memfd_create``, System V's shared memory and queues),
 namespaces and mounts (a ``tmpfs`` of any size), other processes' memory, and parts of the kernel that a command has no business with.
+Of the families of sockets only those pass that are named: any other leads to a part of the kernel, or to a hypervisor, that nobody thought of.
 """
 
 from __future__ import annotations
 
 import errno
 import struct
+from typing import TypeAlias
 
 # What is refused with EPERM: the numbers on x86_64 and on aarch64, None where there is no such call
 # (Linux: arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h).
@@ -33,6 +35,7 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
     "ptrace": (101, 117),
+    "vmsplice": (278, 75),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438),
@@ -66,12 +69,21 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "nfsservctl": (180, 42),
     "lookup_dcookie": (212, 18),
 }
+_SOCKETS = ((41, 198), (53, 199))
+"""``socket`` and ``socketpair``."""
+_FAMILIES = (1, 2, 10)
+"""AF_UNIX, AF_INET and AF_INET6. The C library resolves names and lists no interfaces where AF_NETLINK is refused."""
+_MMAP, _SETSOCKOPT = (9, 222), (54, 208)
+_SHARED_AND_ANONYMOUS = 0x21
+"""MAP_SHARED, also as a bit of MAP_SHARED_VALIDATE, and MAP_ANONYMOUS."""
+MOST_SHARED = 16 << 20
+"""Bytes of a piece of shared memory without a file, where the kernel does not bound all memory."""
 _CLONE = (56, 220)
 _CLONE3 = 435
 _CLONE_NAMESPACES = 0x7E020080  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET, and NEWTIME's bit
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 
@@ -81,23 +93,23 @@ def is_known(machine: str) -> bool:
     return machine in _MACHINES
 
 
-def write_filter(machine: str) -> bytes:
-    """Return the program: an array of ``struct sock_filter``."""
-    column, architecture = _MACHINES[machine]
+def write_filter(machine: str, *, kernel_bounds_memory: bool) -> bytes:
+    """Return the program of a machine: an array of ``struct sock_filter``.
+
+    Args:
+        machine: As `platform.machine` names it.
+        kernel_bounds_memory: Whether the kernel bounds the memory of all processes. Where it does not, pieces of shared memory without a
+            file and buffers of sockets have a size that can be counted.
+    """
+    column, _ = _MACHINES[machine]
     refuse, unknown = _ERRNO | errno.EPERM, _ERRNO | errno.ENOSYS
-    # Each instruction: code, steps if true, steps if false, value.
-    program = [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        (_EQUAL, 1, 0, architecture),
-        (_RETURN, 0, 0, unknown),  # 32-bit calls have other numbers
-        (_LOAD, 0, 0, _NUMBER),
-    ]
-    if machine == "x86_64":
-        program += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, unknown)]  # x32 has, too
+    program = _begin(machine, unknown)
     for numbers in _REFUSED.values():
         number = numbers[column]
         if number is not None:
             program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refuse)]
+    if not kernel_bounds_memory:
+        program += [*_bound_shared_memory(column), *_keep_socket_buffers(column)]
     # Its flags lie in memory, where a filter can't read them: the C library goes on with clone.
     program += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, unknown)]
     program += [
@@ -105,6 +117,74 @@ def write_filter(machine: str) -> bytes:
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
         (_ANY_BIT, 0, 1, _CLONE_NAMESPACES),
         (_RETURN, 0, 0, refuse),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    return _pack([*program, *_refuse_families(column)])
+
+
+def write_socket_filters() -> dict[str, bytes]:
+    """Return the program for each machine that refuses nothing but families of sockets: for containers, whose engine has its own filter."""
+    unknown = _ERRNO | errno.ENOSYS
+    return {machine: _pack([*_begin(machine, unknown), *_refuse_families(column)]) for machine, (column, _) in _MACHINES.items()}
+
+
+_Instruction: TypeAlias = tuple[int, int, int, int]
+"""Code, steps if true, steps if false, value."""
+
+
+def _begin(machine: str, of_other_numbers: int) -> list[_Instruction]:
+    """Return what loads the number of a call, and what calls with other numbers (32 bits, x32) end in."""
+    program = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_EQUAL, 1, 0, _MACHINES[machine][1]),
+        (_RETURN, 0, 0, of_other_numbers),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    return [*program, (_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, of_other_numbers)] if machine == "x86_64" else program
+
+
+def _refuse_families(column: int) -> list[_Instruction]:
+    """Return what ends a filter: sockets of the families that are named pass, and all that is not a socket."""
+    (one, two), count = (numbers[column] for numbers in _SOCKETS), len(_FAMILIES)
+    return [
+        (_EQUAL, 1, 0, one),
+        (_EQUAL, 0, count + 2, two),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        *((_EQUAL, count - number, 0, family) for number, family in enumerate(_FAMILIES)),
+        (_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),
         (_RETURN, 0, 0, _ALLOW),
     ]
+
+
+def _bound_shared_memory(column: int) -> list[_Instruction]:
+    """Return what refuses to map more than `MOST_SHARED` bytes that are shared and have no file."""
+    return [
+        (_EQUAL, 0, 8, _MMAP[column]),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT + 3 * 8),
+        (_AND, 0, 0, _SHARED_AND_ANONYMOUS),
+        (_EQUAL, 0, 5, _SHARED_AND_ANONYMOUS),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT + 8 + 4),
+        (_EQUAL, 0, 2, 0),  # the upper half of the length
+        (_LOAD, 0, 0, _FIRST_ARGUMENT + 8),
+        (_AT_LEAST, 0, 1, MOST_SHARED + 1),
+        (_RETURN, 0, 0, _ERRNO | errno.ENOMEM),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+
+
+def _keep_socket_buffers(column: int) -> list[_Instruction]:
+    """Return what answers a wish for other buffers with success, and does nothing: so does the kernel for larger ones than it has."""
+    return [
+        (_EQUAL, 0, 6, _SETSOCKOPT[column]),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT + 8),
+        (_EQUAL, 0, 4, 1),  # SOL_SOCKET
+        (_LOAD, 0, 0, _FIRST_ARGUMENT + 2 * 8),
+        (_EQUAL, 1, 0, 7),  # SO_SNDBUF
+        (_EQUAL, 0, 1, 8),  # SO_RCVBUF
+        (_RETURN, 0, 0, _ERRNO),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+
+
+def _pack(program: list[_Instruction]) -> bytes:
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)

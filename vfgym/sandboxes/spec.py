@@ -11,6 +11,12 @@ from vfgym.errors import ConfigurationError
 
 DEFAULT_PROCESSES = 128
 DEFAULT_DISK_MB = 512
+_LEAST_FILES = 4096
+
+
+def most_files(disk_mb: int) -> int:
+    """Return how many files and folders a disk may have: one for each 4 KB, as disks are made, and 4096 at least."""
+    return max(_LEAST_FILES, disk_mb * 256)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +40,7 @@ class SandboxSpec:
     processes: int | None = None
     """Processes and threads at once; 128 by default."""
     disk_mb: int | None = None
-    """Size of all files together; 512 by default."""
+    """Size of all files together; 512 by default. It has room for 256 files and folders a megabyte, and for 4096 at least."""
     cpus: float | None = None
     """How many CPUs all processes together may use at once, such as 0.5 or 2; None for no limit."""
     open_files: int = 256
@@ -53,8 +59,6 @@ class SandboxSpec:
     """Ports on 127.0.0.1 inside, each with the path of a unix socket of the host that connections are forwarded to."""
     start_command: str | None = None
     """A line for the shell that is started in the sandbox when it is made, and may run as long as it does: a database, say."""
-    reusable: bool = False
-    """Whether a pool may reset the sandbox and lease it again."""
 
     def __post_init__(self) -> None:
         for name, least in (("memory_mb", 32), ("processes", 4), ("disk_mb", 1), ("open_files", 16)):

@@ -50,8 +50,6 @@ class UnsafeBackend(Backend):
             "TMPDIR": f"{folder}/tmp",
             "LANG": "C.UTF-8",
         }
-        settings = agent_settings(
-            spec, processes=None, disk_mb=None, folders=["/home", "/tmp"], root=folder, writable=[folder] if spec.reusable else []
-        )
+        settings = agent_settings(spec, processes=None, disk_mb=None, folders=["/home", "/tmp"], root=folder)
         await sandbox.start(agent_command(interpreter), env, settings, cwd=folder)
         return sandbox

@@ -10,25 +10,25 @@ import errno
 import json
 import os
 import selectors
-import signal
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
 
+from vfgym.sandboxes.inside.bounds import Bounds
 from vfgym.sandboxes.inside.files import Files, walk
 from vfgym.sandboxes.inside.forwarding import Forwards
 from vfgym.sandboxes.inside.jobs import CellWorker, Command, Job, describe_cell, describe_failure
 from vfgym.sandboxes.inside.pristine import Pristine
-from vfgym.sandboxes.inside.processes import find_processes, kill_strays, memory_in_use, protect_this_process, share_of_memory
+from vfgym.sandboxes.inside.processes import filter_calls, kill_strays, protect_this_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _TICK = 0.1
-"""Seconds between two looks at memory and CPU time."""
-_MOST_COMMANDS = 128
+"""Seconds between two looks at what programs cost."""
+MOST_COMMANDS = 128
 """At once: each has four pipes, and the agent may have 1024 open files where nobody has allowed more."""
 
 
@@ -46,15 +46,17 @@ class Agent:
         self.limits = [(name, most) for name, most in settings["limits"]]
         self.worker_limits = [(name, most) for name, most in self.limits if name != "CPU"]
         self.most_output: int = settings["most_output"]
-        self.most_memory: int = settings["most_memory"]
         self.most_cpu_seconds: float | None = settings["cpu_seconds"]
         self.jobs: set[Job] = set()
         self.worker: CellWorker | None = None
         self.cells: deque[dict[str, Any]] = deque()
         self.count = 0
+        self.is_wary = False
+        """Whether an interpreter of cells is to load nothing that programs may have left for it."""
         self._selector = selectors.DefaultSelector()
         self._received = bytearray()
         self._looks_at = 0.0
+        self._bounds = Bounds(settings)
         self._pristine = Pristine(settings["writable"]) if settings["writable"] else None
         self._forwards = Forwards(self._selector, self.send)
         for port in settings["ports"]:
@@ -118,8 +120,8 @@ class Agent:
         command = request["command"]
         request["command"] = [self.shell, "-c", command] if isinstance(command, str) else command
         try:
-            if sum(isinstance(job, Command) for job in self.jobs) >= _MOST_COMMANDS:
-                raise OSError(errno.EAGAIN, f"More than {_MOST_COMMANDS} commands at once")
+            if sum(isinstance(job, Command) for job in self.jobs) >= MOST_COMMANDS:
+                raise OSError(errno.EAGAIN, f"More than {MOST_COMMANDS} commands at once")
             self.jobs.add(Command(self, request))
         except OSError as error:  # as a shell has it that can't start a program
             self.answer(request["id"], describe_failure(error))
@@ -170,8 +172,8 @@ class Agent:
         return {"entries": self._known_pristine().find_new(), "has_interpreter": self.worker is not None}
 
     def do_clear(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Empty the working directory."""
-        return self.files.clear()
+        """Empty a folder."""
+        return self.files.clear(request["path"])
 
     def do_remove_new(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make the files what they were when the sandbox was created."""
@@ -182,17 +184,15 @@ class Agent:
             raise OSError(errno.ENOTSUP, "Nobody looked at what the sandbox began with", "/")
         return self._pristine
 
-    def do_reset(self, request: dict[str, Any]) -> dict[str, Any]:
-        """End all that runs, and make the files what they were when the sandbox was created."""
-        self.cells.clear()
-        for job in list(self.jobs):
-            job.end()
-        self.count = 0
-        try:
-            problem = "it was not made to be reset" if self._pristine is None else self._pristine.restore()
-        except OSError as error:
-            problem = str(error)
-        return {"problem": problem}
+    def do_end_interpreter(self, request: dict[str, Any]) -> dict[str, Any]:
+        """End the interpreter of the cells; the next one loads nothing that programs have left for it."""
+        waiting, self.cells = self.cells, deque()
+        if self.worker is not None:
+            self.worker.end()
+        for cell in waiting:
+            self.answer(cell["id"], describe_cell(dict(cell, count=self.count), trace="The interpreter of the cells was ended."))
+        self.is_wary = True
+        return {}
 
     # The loop
 
@@ -222,7 +222,7 @@ class Agent:
                 job.look(now)
             if self.jobs and now >= self._looks_at:
                 self._looks_at = now + _TICK
-                self._bound_memory()
+                self._bound()
                 if self.worker is not None:
                     self.worker.bound_cpu(now)
 
@@ -237,21 +237,12 @@ class Agent:
         deadlines = [job.deadline for job in self.jobs if isinstance(job, (Command, CellWorker)) and job.deadline is not None]
         return max(0.0, min([*deadlines, now + _TICK]) - now)
 
-    def _bound_memory(self) -> None:
-        """Kill the largest process, as often as all together have too much."""
-        used = memory_in_use(find_processes(job.process.keeper for job in self.jobs))
-        if sum(used.values()) <= self.most_memory:
-            return
-        for pid, seen in used.items():  # without what they share
-            share = share_of_memory(pid)
-            used[pid] = seen if share is None else share
-        while used and sum(used.values()) > self.most_memory:
-            largest = max(used, key=lambda pid: used[pid])
-            del used[largest]
-            try:
-                os.kill(largest, signal.SIGKILL)
-            except OSError:
-                pass
+    def _bound(self) -> None:
+        """Bound what all programs cost; where that can't be, end the sandbox, and say why."""
+        reason = self._bounds.look(job.process.keeper for job in self.jobs)
+        if reason is not None:
+            self.send({"ended": reason})
+            self.leave()
 
     def leave(self) -> None:
         """End everything, and itself."""
@@ -266,6 +257,8 @@ def main(settings: dict[str, Any]) -> None:
         os.setgid(settings["uid"])
         os.setuid(settings["uid"])
     protect_this_process()
+    if settings["filters"]:
+        filter_calls(settings["filters"].get(os.uname().machine))
     os.umask(0o022)
     try:
         agent = Agent(settings)

@@ -1,7 +1,9 @@
 """The process that runs cells: one namespace, kept from cell to cell; the value of a trailing expression is shown.
 
-It is started with a socket as descriptor 3 (`BOOTSTRAP` of `jobs`): frames of a length and JSON, a cell in, what came of it out. What a
-cell prints goes to descriptors 1 and 2, also what its child processes print; the agent reads them.
+It is started with a socket as descriptor 3 (`BOOTSTRAP` of `jobs`): frames of a length and JSON, a cell in, what came of it out, with the
+word that came with the cell. What a cell prints goes to descriptors 1 and 2, also what its child processes print; the agent reads them.
+
+A cell can do in this process what it likes, and so say what it likes of itself and of later cells. Nothing that is known here is a secret.
 """
 
 from __future__ import annotations
@@ -118,6 +120,7 @@ def main(channel: socket.socket) -> None:
     sys.modules["__main__"] = module  # so that what cells define can be pickled
     sys.argv = [""]
     channel.set_inheritable(False)
+    os.register_at_fork(after_in_child=channel.close)  # a fork is not the interpreter that is asked
     for stream in (sys.stdout, sys.stderr):  # what was printed before a cell is killed is not to be lost
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
     while True:
@@ -125,4 +128,4 @@ def main(channel: socket.socket) -> None:
         result = _run(cell["code"], cell["count"], module.__dict__, cell["most"])
         if os.getpid() != own:  # a fork that went on with the cell to its end
             os._exit(0)
-        _send(channel, result)
+        _send(channel, {**result, "token": cell["token"]})

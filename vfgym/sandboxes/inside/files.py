@@ -76,9 +76,9 @@ class Files:
         os.symlink(target, self.find(path))
         return {}
 
-    def clear(self) -> dict[str, Any]:
-        """Remove everything in the working directory."""
-        remove_below(self.working_dir)
+    def clear(self, path: str) -> dict[str, Any]:
+        """Remove everything in a folder."""
+        remove_below(self.find(path))
         return {}
 
 

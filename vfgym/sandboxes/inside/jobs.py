@@ -24,14 +24,19 @@ _MOST_READS = 8
 """More than empty a pipe, which holds 1 MiB at most."""
 
 BOOTSTRAP = """
-import socket, sys, types
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+import socket, types
 channel = socket.socket(fileno=3)
 source = channel.recv(int.from_bytes(channel.recv(4, socket.MSG_WAITALL), "big"), socket.MSG_WAITALL)
 module = types.ModuleType("vfgym.sandboxes.inside.cells")
 exec(compile(source, module.__name__, "exec"), module.__dict__)
+sys.path.insert(len(sys.path) if "wary" in sys.argv else 0, "")
 module.main(channel)
 """
-"""What an interpreter of cells is started with: it reads its program."""
+"""What an interpreter of cells is started with: it reads its program. Until then no module of the working directory is found."""
+_TOKEN_BYTES = 16
 
 
 class Output:
@@ -168,7 +173,8 @@ class CellWorker(Job):
         """Start it."""
         ours, theirs = socket.socketpair()
         with theirs:
-            process = Process([agent.python, "-c", BOOTSTRAP], agent.env, agent.files.working_dir, agent.worker_limits, theirs.fileno())
+            command = [agent.python, *(["-s", "-c", BOOTSTRAP, "wary"] if agent.is_wary else ["-c", BOOTSTRAP])]
+            process = Process(command, agent.env, agent.files.working_dir, agent.worker_limits, theirs.fileno())
         super().__init__(agent, process)
         ours.setblocking(False)
         self.channel = ours
@@ -178,6 +184,7 @@ class CellWorker(Job):
         self._deadline: float | None = None
         self._kills_at: float | None = None
         self._cpu_until = 0.0
+        self._token = ""
         self.timed_out = False
         agent.watch(ours.fileno(), self._serve)
         self._send(agent.cells_source.encode())
@@ -190,8 +197,9 @@ class CellWorker(Job):
             self._cpu_until = cpu_seconds(self.process.keeper) + self.agent.most_cpu_seconds
         for output in self.outputs:
             output.is_cut = False
-        data = json.dumps({"code": cell["code"], "count": cell["count"], "most": self.agent.most_output}).encode()
-        self._send(data)
+        self._token = os.urandom(_TOKEN_BYTES).hex()
+        asked = {"code": cell["code"], "count": cell["count"], "most": self.agent.most_output, "token": self._token}
+        self._send(json.dumps(asked).encode())
 
     def _send(self, data: bytes) -> None:
         self._unsent += len(data).to_bytes(4, "big") + data
@@ -227,9 +235,9 @@ class CellWorker(Job):
         if not data:  # it has ended, as its status says in a moment, or has closed its end
             self.agent.unwatch(self.channel.fileno())
             self._kills_at = time.monotonic() + _GRACE
-        elif size > 16 * self.agent.most_output:
-            self.process.kill()  # a cell has written nonsense
-        elif len(self._received) >= 4 + size:
+        elif self._cell is None or size > 16 * self.agent.most_output or len(self._received) > 4 + size:
+            self.process.kill()  # a cell has written what nobody asks for, or nonsense
+        elif len(self._received) == 4 + size:
             body = bytes(self._received[4 : 4 + size])
             self._received.clear()
             self._finish(body)
@@ -238,6 +246,8 @@ class CellWorker(Job):
         try:
             said = json.loads(body)
             value, trace, is_cut = said["value"], said["traceback"], bool(said["is_cut"])
+            if said["token"] != self._token:
+                raise ValueError("it answers another cell")
         except (ValueError, TypeError, KeyError, RecursionError):  # a cell has written nonsense
             self.process.kill()
             return

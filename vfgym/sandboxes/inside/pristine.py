@@ -1,4 +1,4 @@
-"""What the files of a sandbox were when it began, so that it can be reset for another lease, and what was made since can be copied."""
+"""What the files of a sandbox were when it began, so that what was made since can be copied, and brought back."""
 
 from __future__ import annotations
 

@@ -6,17 +6,20 @@ program. Once the keeper has ended, the system gives those to the agent, which k
 
 from __future__ import annotations
 
+import binascii
 import ctypes
+import errno
 import itertools
 import os
 import resource
 import signal
+import struct
 import sys
 import time
 from collections.abc import Iterable
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 22, 38, 2
 _KILLED = 128 + signal.SIGKILL
 _MOST_LOOKS = 10
 """How often processes are looked at because some have ended, which may be anybody's."""
@@ -31,6 +34,22 @@ def protect_this_process() -> None:
     """Adopt what keepers leave, and let no process of the same user trace this one or read its memory."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def filter_calls(program: str | None) -> None:
+    """Let this process, and all that it starts, make no system call that a filter refuses.
+
+    Raises:
+        OSError: If the system does not take it.
+    """
+    if program is None:
+        raise OSError(errno.ENOSYS, f"there is no filter of system calls for {os.uname().machine}")
+    data = binascii.a2b_base64(program)
+    kept = ctypes.create_string_buffer(data, len(data))
+    described = struct.pack("HP", len(data) // 8, ctypes.addressof(kept))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(_PR_SET_SECCOMP, _FILTER, ctypes.c_char_p(described), 0, 0):
+        raise OSError(ctypes.get_errno(), "the filter of system calls is not taken")
 
 
 class Process:
@@ -181,6 +200,7 @@ def _execute(
             signal.signal(signal_number, signal.SIG_DFL)
         os.umask(0o022)
         os.chdir(folder)
+        _offer_to_be_killed()
         for name, most in limits:
             _limit(getattr(resource, "RLIMIT_" + name, None), most)
         os.execvpe(argv[0], argv, env)
@@ -190,6 +210,16 @@ def _execute(
     except ValueError as error:  # a text that the system can't be given
         os.write(2, f"{argv[0]}: {error}\n".encode("utf-8", "replace"))
         os._exit(126)
+
+
+def _offer_to_be_killed() -> None:
+    """Let the kernel, where memory is used up, kill what runs here before it kills the agent."""
+    try:
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(descriptor, b"1000")
+        os.close(descriptor)
+    except OSError:  # which does not belong to it, since it was not yet executed: then it weighs as much as it has
+        pass
 
 
 def _limit(kind: int | None, most: int) -> None:
@@ -289,27 +319,6 @@ def _reap() -> None:
 def find_processes(keepers: Iterable[int]) -> set[int]:
     """Return the processes that programs below keepers are running."""
     return _below(keepers, _parents())
-
-
-def memory_in_use(pids: Iterable[int]) -> dict[int, int]:
-    """Return the bytes that each process has in memory; what several share counts for each."""
-    found = {}
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/statm", "rb") as file:
-                found[pid] = int(file.read().split()[1]) * _PAGE
-        except (OSError, IndexError):
-            continue
-    return found
-
-
-def share_of_memory(pid: int) -> int | None:
-    """Return the bytes that a process has in memory, of what several share its part; None where this is not to be known."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            return int(file.read().partition(b"\nPss:")[2].split()[0]) * 1024
-    except (OSError, IndexError):
-        return None
 
 
 def cpu_seconds(keeper: int) -> float:
