@@ -105,12 +105,40 @@ async def test_a_link_that_the_program_left_where_tests_come_is_removed_and_not_
     assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 1.0
 
 
-async def test_tests_whose_place_cannot_be_cleared_are_an_error_of_the_episode(tmp_path: Path) -> None:
-    task = make_task(tmp_path, "hard")
-    (task / "solution" / "solve.sh").write_text("rm -rf /logs; touch /logs")
-    state = await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE))
-    assert isinstance(state["error"], SandboxError)
-    assert "cannot run after its program" in str(state["error"])
+async def test_what_a_program_does_to_the_places_of_the_tests_is_nothing_to_them(tmp_path: Path) -> None:
+    task = make_task(tmp_path, "hard", check="test -d /logs/agent")
+    (task / "solution" / "solve.sh").write_text("rm -rf /logs; touch /logs; mkdir /tests; chmod 000 /tests")
+    assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 1.0
+
+
+async def test_tests_see_the_declared_results_as_they_were_left_and_nothing_else(tmp_path: Path) -> None:
+    task = make_task(
+        tmp_path,
+        "declared",
+        tests="cat /app/made/text /srv/own/text /opt/more /logs/agent/log /logs/artifacts/a > seen; stat -c %a /app/made >> seen;"
+        " readlink /app/made/link >> seen; ls -A /app >> seen; ls -A /other /srv/own >> seen 2>&1;"
+        " test \"$(cat seen | tr '\\n' ' ')\" = \"$(cat /tests/wanted)\" && echo 1 > /logs/verifier/reward.txt ||"
+        " { cat seen >&2; echo 0 > /logs/verifier/reward.txt; }",
+    )
+    (task / "tests" / "wanted").write_text(
+        "1 2 3 4 5 500 ../nowhere Dockerfile double.py made seen ls: cannot access '/other': No such file or directory /srv/own: text "
+    )
+    text = (task / "task.toml").read_text()
+    (task / "task.toml").write_text(text.replace("artifacts = []", "artifacts = ['/srv/own', {source = '/app/made'}]"))
+    (task / "solution" / "solve.sh").write_text(
+        "mkdir -p /app/made /srv/own /other; echo 1 > made/text; ln -s ../nowhere made/link; chmod 500 made; echo 2 > /srv/own/text;"
+        " echo 3 > /opt/more || { mkdir /opt; echo 3 > /opt/more; }; echo 4 > /logs/agent/log; echo 5 > /logs/artifacts/a;"
+        " echo x > /other/file; rm data.txt"
+    )
+    state = await roll_out(HarborEnv(None, task, agent="oracle", results=["/opt/more"], **WITHOUT_ENGINE))
+    assert state["harbor_reward"] == 1.0, state["test_stderr"]
+
+
+@pytest.mark.parametrize("named", ["relative", 7, {"destination": "/x"}])
+def test_a_result_that_is_no_path_is_refused(named: Any, tmp_path: Path) -> None:
+    task = make_task(tmp_path, "odd")
+    with pytest.raises(ConfigurationError, match="a result of the task 'odd' must be an absolute path"):
+        HarborEnv(None, task, agent="nop", results=[named])
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,17 @@ def read_layout(folder: Path) -> Layout:
     return layout
 
 
+def read_working_dir(folder: Path) -> str:
+    """Return the folder in which programs of the image of ``folder/Dockerfile`` start, as far as that says so; ``/`` otherwise."""
+    place = "/"
+    for keyword, rest in _instructions((folder / "Dockerfile").read_text(encoding="utf-8")):
+        if keyword == "FROM":
+            place = "/"
+        elif keyword == "WORKDIR" and "$" not in rest:
+            place = posixpath.normpath(posixpath.join(place, rest.strip("\"'")))
+    return place
+
+
 def _instructions(text: str) -> list[tuple[str, str]]:
     """Return the instructions of a Dockerfile, without comments, a line each."""
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))

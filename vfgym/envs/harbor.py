@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vfgym.calls import Ready, maybe_await
 from vfgym.envs.agent_program import TASK_FOLDER
 from vfgym.envs.cli_agent import CliAgentEnv
-from vfgym.envs.harbor_running import layout_of, run_tests
+from vfgym.envs.harbor_running import lay_out, layout_of, results_of, run_tests
 from vfgym.envs.harbor_tasks import HarborTask, read_tasks
 from vfgym.errors import ConfigurationError, SandboxError, did_you_mean
 from vfgym.overrides import hook
@@ -25,9 +25,10 @@ AGENTS = {"oracle": "bash /solution/solve.sh", "nop": "true"}
 class HarborEnv(CliAgentEnv):
     """Tasks in Harbor's format: a folder each, with an instruction, an environment, tests and a solution.
 
-    A program works on a task in its sandbox, and each question that it asks its model is a turn (see `CliAgentEnv`). Then what is left of
-    the program is killed, the tests are copied in and run, and the reward is what they write to ``/logs/verifier/reward.txt`` or
-    ``reward.json``; what a program wrote there before is removed.
+    A program works on a task in its sandbox, and each question that it asks its model is a turn (see `CliAgentEnv`). Then the tests run in
+    a new sandbox of the task, which has of the program nothing but the declared results, in their places: the working folder, the folder
+    that the Dockerfile names as ``WORKDIR``, what the task names as ``artifacts``, ``/logs/agent`` and ``/logs/artifacts``. The reward is
+    what they write to ``/logs/verifier/reward.txt`` or ``reward.json``.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class HarborEnv(CliAgentEnv):
         agent_workdir: str = "/app",
         *,
         agent: str | None = None,
+        results: Sequence[str] = (),
         rubric: Rubric | None = None,
         sandbox: SandboxSpec | None = None,
         **kwargs: Any,
@@ -51,6 +53,7 @@ class HarborEnv(CliAgentEnv):
             tasks: Which tasks, by the names of their folders; None for all.
             agent_workdir: Where the program works, unless a task names another folder.
             agent: In place of a command: ``"oracle"`` runs the solution of each task, ``"nop"`` does nothing. They ask no model.
+            results: Files and folders that the tests see of a program beside the declared results, by absolute paths.
             rubric: Scores episodes; the default gives what the tests gave.
             sandbox: Limits of the sandboxes, where a task does not name its own.
             **kwargs: Passed to `CliAgentEnv` (``backend``, ``max_turns``, ``timeout_seconds``, ...).
@@ -67,6 +70,11 @@ class HarborEnv(CliAgentEnv):
         self._must_ask = agent is None
         self.harbor_tasks = {task.name: task for task in read_tasks(dataset_path, tasks)}
         self.agent = agent
+        if isinstance(results, str):
+            raise ConfigurationError(f"results must be a list of paths, got {results!r}")
+        self.results = tuple(results)
+        for task in self.harbor_tasks.values():
+            results_of(task, agent_workdir, self.results)
         super().__init__(
             run_command=run_command or AGENTS[agent or "nop"],
             dataset=[self._row(task) for task in self.harbor_tasks.values()],
@@ -118,10 +126,7 @@ class HarborEnv(CliAgentEnv):
     async def post_sandbox_setup(self, state: State) -> None:
         """Copy in what the task's Dockerfile would, where there is no image, and the solution for the oracle."""
         sandbox, task = state["sandbox"], self.task_of(state)
-        await sandbox.exec(["mkdir", "-p", "/logs/agent", "/logs/verifier", "/logs/artifacts"])
-        layout = layout_of(task, self.backend)
-        for local, inside in () if layout is None else layout.copies:
-            await sandbox.upload(local, inside)
+        await lay_out(sandbox, layout_of(task, self.backend))
         if self.agent == "oracle":
             if not (task.solution / "solve.sh").is_file():
                 raise SandboxError(f"the task {task.name!r} has no solution/solve.sh for the oracle to run")
@@ -146,12 +151,12 @@ class HarborEnv(CliAgentEnv):
             state["harbor_reward"] = await self.compute_reward(state)
 
     async def compute_reward(self, state: State) -> float:
-        """Copy the tests in, run them, and return the reward that they wrote.
+        """Run the tests in a new sandbox, with the declared results, and return the reward that they wrote.
 
         Raises:
             InfraError: If they wrote none, or did not end in time.
         """
-        result, reward = await run_tests(state["sandbox"], self.task_of(state))
+        result, reward = await run_tests(state["sandbox"], self.task_of(state), backend=self.backend, results=self.results)
         state["test_exit_code"], state["test_stdout"], state["test_stderr"] = result.exit_code, result.stdout, result.stderr
         return reward()
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
 
 from vfgym import sandboxes
 from vfgym.envs.agent_program import read_left_file
-from vfgym.envs.dockerfiles import Layout, NeedsBuild, read_layout
+from vfgym.envs.dockerfiles import Layout, NeedsBuild, read_layout, read_working_dir
 from vfgym.envs.harbor_tasks import HarborTask, read_reward
+from vfgym.envs.sandboxed import fresh_sandbox
 from vfgym.errors import ConfigurationError, InfraError, SandboxError
 from vfgym.sandboxes import ExecResult, Sandbox
 
 _REWARD_FILES = ("reward.txt", "reward.json", "rewards.json")
 _TEST_SECONDS = 600.0
 """How long tests may take that name no limit."""
-_CLEAR = r"find /tests /logs -type d -exec chmod u+rwx {} \; 2> /dev/null; rm -rf /tests /logs/verifier && mkdir -p /logs/verifier"
-"""Removes what a program left where tests read and write, write-protected or not. A link to a folder is not followed."""
+_LOGS = ("/logs/agent", "/logs/artifacts")
+"""What Harbor collects of every task, beside its working folder."""
 
 
 def layout_of(task: HarborTask, backend: str | None) -> Layout | None:
@@ -50,28 +52,64 @@ def _find_engine_problem(backend: str | None) -> str | None:
     return None
 
 
-async def run_tests(sandbox: Sandbox, task: HarborTask, seconds: float | None = None) -> tuple[ExecResult, Callable[[], float]]:
-    """Copy the tests of a task into its sandbox, and run them. What was written as a reward before is removed.
+async def lay_out(sandbox: Sandbox, layout: Layout | None) -> None:
+    """Make the folders that programs and tests write to, and copy in what a Dockerfile would, where there is no image."""
+    await sandbox.exec(["mkdir", "-p", "/logs/agent", "/logs/verifier", "/logs/artifacts"])
+    for local, inside in () if layout is None else layout.copies:
+        await sandbox.upload(local, inside)
+
+
+def results_of(task: HarborTask, working_dir: str, more: Iterable[str] = ()) -> list[str]:
+    """Return the declared results of a task: what its tests see of its program, in the places where that left it.
+
+    They are the working folder, that of the Dockerfile, what the task names as ``artifacts``, what Harbor collects of every task, and
+    what the environment names. One that lies in another is not named again.
+
+    Raises:
+        ConfigurationError: If one is not the absolute path of a file or folder below ``/``.
+    """
+    places = [working_dir, *_LOGS, *more]
+    if (task.environment / "Dockerfile").exists():
+        places.append(read_working_dir(task.environment))
+    for named in task.get("artifacts", []):
+        places.append(named.get("source", "") if isinstance(named, Mapping) else named)
+    found = []
+    for place in places:
+        if not isinstance(place, str) or not place.startswith("/"):
+            raise ConfigurationError(f"a result of the task {task.name!r} must be an absolute path, got {place!r}")
+        if posixpath.normpath(place) != "/":  # where no working folder is named
+            found.append(posixpath.normpath(place))
+    return [place for place in dict.fromkeys(found) if not any(place.startswith(f"{other}/") for other in found)]
+
+
+async def run_tests(
+    sandbox: Sandbox, task: HarborTask, seconds: float | None = None, *, backend: str | None = None, results: Iterable[str] = ()
+) -> tuple[ExecResult, Callable[[], float]]:
+    """Run the tests of a task in a new sandbox, which has nothing of its program but the declared results (see `results_of`).
 
     Args:
         sandbox: Where a program worked on the task.
         task: The task.
         seconds: How long its tests may take that name no limit.
+        backend: What made the sandbox, where that was chosen.
+        results: Further results.
 
     Returns:
         What came of the command, and a function that returns the reward that the tests wrote; it raises an `InfraError` where they wrote
         none, or did not end in time.
 
     Raises:
-        SandboxError: If what was there before cannot be removed.
+        SandboxError: If there can be no new sandbox, or the results can't be copied.
     """
-    cleared = await sandbox.exec(_CLEAR, working_dir="/")
-    if cleared.exit_code != 0:
-        raise SandboxError(f"the tests of the task {task.name!r} cannot run after its program: {cleared.stderr.strip()[-2000:]}")
-    await sandbox.upload(task.folder / "tests", "/tests")
     limit = float(task.get("verifier.timeout_sec", seconds or _TEST_SECONDS))
-    result = await sandbox.exec(["bash", "/tests/test.sh"], timeout=limit, env=task.variables("verifier.env"))
-    written = await _first_file(sandbox)
+    async with fresh_sandbox(sandbox, ()) as fresh:
+        await lay_out(fresh, layout_of(task, backend))
+        for place in results_of(task, sandbox.spec.working_dir, results):
+            await sandbox.copy_to(fresh, place)
+        await fresh.exec(["rm", "-rf", "/tests"])  # of a program whose results lie above
+        await fresh.upload(task.folder / "tests", "/tests")
+        result = await fresh.exec(["bash", "/tests/test.sh"], timeout=limit, env=task.variables("verifier.env"))
+        written = await _first_file(fresh)
 
     def reward() -> float:
         if result.timed_out:

@@ -50,6 +50,9 @@ class PythonEnv(PackagesEnv, SandboxEnv):
     What a cell defines is there for the next one. The model reads what a cell printed, its traceback, and the value of the expression
     that ends it: ``Out[3]: 42`` for the third cell. A cell that takes too long is interrupted; one that goes on all the same is killed,
     and what was defined is lost, which the model is told.
+
+    What the interpreter of the model's cells answers is what the model has it say. It is ended before `post_rollout`: cells of the
+    environment's own run in a new one, and what else grades can run in a new sandbox (`grading_sandbox`).
     """
 
     has_files_alone = False
@@ -78,6 +81,12 @@ class PythonEnv(PackagesEnv, SandboxEnv):
         waited = state["sandbox_state"]["ready_wait_time"]
         state["python_state"] = {"ready": True, "ready_wait_time": waited, "execution_count": 0}
         return state
+
+    async def look_at_sandbox(self, state: State) -> None:
+        """End the model's interpreter, which says what the model wants, then call `post_rollout`: its cells get a new one."""
+        if state["sandbox"].is_alive:
+            await state["sandbox"].end_interpreter()
+        await super().look_at_sandbox(state)
 
     @hook
     def update_tool_args(

@@ -236,6 +236,12 @@ class RLMEnv(PackagesEnv, StatefulToolEnv):
         session = state.get("rlm_session")
         return session is not None and session.repl.is_ready
 
+    async def look_at_sandbox(self, state: State) -> None:
+        """End the model's interpreter, which says what the model wants, then call `post_rollout`: its cells get a new one."""
+        if state["sandbox"].is_alive:
+            await state["sandbox"].end_interpreter()
+        await super().look_at_sandbox(state)
+
     @cleanup(priority=50)
     async def close_session(self, state: State) -> None:
         """Answer nothing more from inside, and put the turns of sub-calls into the trajectory if they belong there."""

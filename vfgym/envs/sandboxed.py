@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -57,6 +59,28 @@ async def give_back_sandbox(sandbox_id: str) -> None:
     sandbox = _leased.pop(sandbox_id, None)
     if sandbox is not None:
         await sandbox.close()
+
+
+@contextlib.asynccontextmanager
+async def fresh_sandbox(sandbox: Sandbox, results: Iterable[str]) -> AsyncIterator[Sandbox]:
+    """Give a new sandbox like another one, until the block ends: with nothing of it but the results that are named.
+
+    So does what grades run where nothing that is graded has been: no file outside of the results, no process, no interpreter, no port.
+
+    Args:
+        sandbox: Where a program, or a model, has worked.
+        results: Files and folders that are copied, relative to the working directory; those that are not there are removed.
+
+    Raises:
+        SandboxError: If either sandbox fails.
+    """
+    fresh = await open_sandbox(dataclasses.replace(sandbox.spec, forwards={}), sandbox.backend)
+    try:
+        for path in results:
+            await sandbox.copy_to(fresh, path)
+        yield fresh
+    finally:
+        await give_back_sandbox(fresh.id)
 
 
 async def _close_sandbox(state: State) -> None:
@@ -168,6 +192,20 @@ class SandboxedEnv(MultiTurnEnv):
     async def look_at_sandbox(self, state: State) -> None:
         """Call `post_rollout`: what is done with the sandbox of an episode that was played to its end, before it is closed."""
         await maybe_await(self.post_rollout, state)
+
+    def grading_sandbox(self, state: State, *results: str) -> AbstractAsyncContextManager[Sandbox]:
+        """Give a new sandbox like that of an episode, with nothing of it but the results that are named, for what grades them.
+
+        ``async with self.grading_sandbox(state, "add.py") as fresh:`` in `post_rollout`, say.
+
+        Args:
+            state: The episode, whose sandbox is there.
+            *results: Files and folders that are copied, relative to the working directory.
+
+        Raises:
+            SandboxError: If either sandbox fails.
+        """
+        return fresh_sandbox(state["sandbox"], results)
 
     @update
     async def destroy_sandbox(self, state: State) -> None:

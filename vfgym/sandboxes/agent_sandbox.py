@@ -192,6 +192,51 @@ class AgentSandbox(Sandbox):
         except OSError as error:
             raise SandboxError(f"the files of the sandbox can't be made again: {error}") from error
 
+    async def copy_to(self, other: Sandbox, path: str) -> None:
+        """Copy a file or folder to another sandbox: see `Sandbox.copy_to`."""
+        if not isinstance(other, AgentSandbox):
+            raise SandboxError(f"files can't be copied into a sandbox of the backend {other.backend}")
+        place = os.path.join(self.spec.working_dir, path)
+        entries = await self._entries_to_copy(place)
+        await other._ask("clear", path=place)
+        if entries is None:
+            return
+        if not entries or entries[0].path:
+            await other._ask("make_folder", path=place, mode=None)
+        for entry in entries:
+            await self._copy_entry(other, os.path.join(place, entry.path) if entry.path else place, entry)
+        for entry in reversed(entries):  # folders that can't be written to, after what is in them
+            if entry.kind == "folder" and entry.mode & 0o700 != 0o700:
+                await other._ask("make_folder", path=os.path.join(place, entry.path), mode=entry.mode)
+
+    async def _entries_to_copy(self, place: str) -> list[Entry] | None:
+        """Return what is at a path; None where nothing is.
+
+        Raises:
+            SandboxError: If it can't be copied, which is the doing of what ran there.
+        """
+        try:
+            entries = transfer.check_tree(await self._walk(place))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _policy_error(f"{place} can't be copied out of the sandbox: {error}") from error
+        if sum(entry.size for entry in entries) > self.most_bytes:
+            raise _policy_error(f"{place} has more than the {self.most_bytes} bytes that a copy from this sandbox may have")
+        return entries
+
+    async def _copy_entry(self, other: AgentSandbox, path: str, entry: Entry) -> None:
+        if entry.kind == "folder":
+            await other._ask("make_folder", path=path, mode=entry.mode | 0o700)
+        elif entry.kind == "link":
+            await other._ask("make_link", path=path, target=entry.target)
+        else:
+            try:
+                data = await self.read_file(path)
+            except OSError as error:
+                raise _policy_error(f"{path} can't be copied out of the sandbox: {error}") from error
+            await other._write(path, data, entry.mode)
+
     async def end_interpreter(self) -> None:
         """End the interpreter of the cells: see `Sandbox.end_interpreter`."""
         await self._ask("end_interpreter")
@@ -207,6 +252,13 @@ class AgentSandbox(Sandbox):
         for start in range(0, max(len(data), 1), CHUNK):
             part, is_last = encode(data[start : start + CHUNK]), start + CHUNK >= len(data)
             await self._ask("write", path=path, data=part, append=start > 0, mode=mode if is_last else None)  # which may forbid to write
+
+
+def _policy_error(text: str) -> SandboxError:
+    """Return the error of a sandbox that its programs have brought about."""
+    error = SandboxError(text)
+    error.failure_cause = "policy"
+    return error
 
 
 def _check_timeout(timeout: float | None) -> None:

@@ -140,6 +140,17 @@ class Sandbox(ABC):
         """
         raise SandboxError(f"sandboxes of the backend {self.backend} can't be restored")
 
+    async def copy_to(self, other: Sandbox, path: str) -> None:
+        """Copy a file, or a folder with all that is in it, to the same place of another sandbox, in place of what is there.
+
+        Modes and links are copied, as links, wherever they lead; owners, times and attributes are not, nor are pipes and sockets. A path
+        that is not there is removed in the other sandbox, where a folder is emptied.
+
+        Raises:
+            SandboxError: If either has ended, there is more than a copy may have, or the backend can't.
+        """
+        raise SandboxError(f"files can't be copied out of sandboxes of the backend {self.backend} into others")
+
     async def end_interpreter(self) -> None:
         """End the interpreter of the cells with all that it has started: what whoever wrote them says no more is asked of it.
 

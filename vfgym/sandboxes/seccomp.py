@@ -2,7 +2,7 @@
 
 It refuses what goes around a sandbox's limits (memory that belongs to no process: ``memfd_create``, System V's shared memory and queues),
 namespaces and mounts (a ``tmpfs`` of any size), other processes' memory, and parts of the kernel that a command has no business with.
-Of the families of sockets only those pass that are named: any other leads to a part of the kernel, or to a hypervisor, that nobody thought of.
+Of the families of sockets only those pass that are named: others lead to parts of the kernel, or to a hypervisor, that nobody thought of.
 """
 
 from __future__ import annotations

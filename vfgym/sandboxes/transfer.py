@@ -32,6 +32,21 @@ def check(entry: Entry) -> Entry:
     return entry
 
 
+def check_tree(entries: list[Entry]) -> list[Entry]:
+    """Refuse entries that would be written through a link: each lies in a folder of the tree.
+
+    Raises:
+        SandboxError: If one does not: the agent is not ours any more.
+    """
+    folders = {""}
+    for entry in entries:
+        if entry.path and os.path.dirname(entry.path) not in folders:
+            raise SandboxError(f"the sandbox named a file that lies in no folder: {entry.path!r}")
+        if entry.kind == "folder":
+            folders.add(entry.path)
+    return entries
+
+
 def resolve_links(entries: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
     """Return the entries with files instead of links, and the paths of links that lead to no file of the tree."""
     kept, dropped = [], []

@@ -77,8 +77,12 @@ class Files:
         return {}
 
     def clear(self, path: str) -> dict[str, Any]:
-        """Remove everything in a folder."""
-        remove_below(self.find(path))
+        """Remove everything in a folder, or what else there is at its path."""
+        found = self.find(path)
+        if os.path.lexists(found) and not os.path.isdir(found):
+            os.unlink(found)
+        else:
+            remove_below(found)
         return {}
 
 
