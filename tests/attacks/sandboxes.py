@@ -1,17 +1,19 @@
 """Attacks on sandboxes, each in one of its own: a program, `python -m tests.attacks.sandboxes BACKEND [user=UID] [image=IMAGE] [NAME ...]`.
 
-They are written from the sentences of docs/sandboxes.md. An attack prints HARM where it succeeds. The program can become a plain user first,
-and prints a JSON object: for each attack, None or what harm it did.
+They are written from the sentences of docs/sandboxes.md. An attack prints HARM where it succeeds. The program can become a plain user, and
+prints a JSON object: for each attack, None or what harm it did.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from vfgym.envs.sandboxed import fresh_sandbox
@@ -68,7 +70,8 @@ async def harm_of_program(sandbox: Sandbox, program: str, timeout: float = 60) -
 async def write_to_the_folders_of_the_system(sandbox: Sandbox) -> str | None:
     return await harm_of_command(
         sandbox,
-        "for f in /etc/ld.so.preload /etc/passwd /etc/hosts /etc/new /etc/profile.d/x.sh /usr/lib/new /bin/new /lib/new /lib64/new /sbin/new"
+        "for f in /etc/ld.so.preload /etc/passwd /etc/hosts /etc/new /etc/profile.d/x.sh /usr/lib/new /bin/new /lib/new /lib64/new"
+        " /sbin/new"
         " /dev/new /proc/sys/kernel/core_pattern; do (echo x > $f) 2>/dev/null && echo HARM $f; done;"
         " chmod 777 /etc 2>/dev/null && echo HARM chmod; chown $(id -u) /etc/passwd 2>/dev/null && echo HARM chown",
     )
@@ -94,12 +97,26 @@ async def put_another_interpreter_in_the_place_of_the_first(sandbox: Sandbox) ->
     return None if said.stdout == "42\n" else f"it says {said}"
 
 
+@attack("what can be read stays where it is, and what lies above it", backends=("bwrap",))
+async def put_another_file_in_the_place_of_one_that_can_be_read(sandbox: Sandbox) -> str | None:
+    own = Path(__file__)
+    spec = dataclasses.replace(sandbox.spec, readable_paths=(own.parent,))
+    async with await create(spec, sandbox.backend) as other:
+        await other.exec(
+            f"d={own.parent}; while [ $d != / ]; do mv $d $d.old; rm -rf $d; mkdir -p {own.parent}; echo forged > {own};"
+            " d=$(dirname $d); done"
+        )
+        said = await other.read_file(str(own))
+    return None if said == own.read_bytes() else f"it says {said[:100]!r}"
+
+
 @attack("the agent can't be reached", quick=True)
 async def write_into_the_agent(sandbox: Sandbox) -> str | None:
     return await harm_of_command(
         sandbox,
         "for f in /proc/1/mem /proc/1/fd/0 /proc/1/fd/1 /proc/1/fd/2 /proc/1/oom_score_adj; do (echo x > $f) 2>/dev/null && echo HARM $f;"
-        " done; cat /proc/1/environ 2>/dev/null | grep -q . && echo HARM environ; ls /proc/1/fd 2>/dev/null | grep -q . && echo HARM fd; true",
+        " done; cat /proc/1/environ 2>/dev/null | grep -q . && echo HARM environ;"
+        " ls /proc/1/fd 2>/dev/null | grep -q . && echo HARM fd; true",
     )
 
 
@@ -113,7 +130,8 @@ async def become_root_by_a_program_with_its_owner_s_rights(sandbox: Sandbox) -> 
     return await harm_of_command(
         sandbox,
         "cp /bin/sh own; chmod 6755 own; [ $(./own -p -c 'id -u') = 0 ] && [ $(id -u) != 0 ] && echo HARM;"
-        " for p in su mount passwd newgrp; do f=$(command -v $p) && [ $(echo | $f -c 'id -u' 2>/dev/null)x = 0x ] && echo HARM $p; done; true",
+        " for p in su mount passwd newgrp; do f=$(command -v $p) &&"
+        " [ $(echo | $f -c 'id -u' 2>/dev/null)x = 0x ] && echo HARM $p; done; true",
     )
 
 
@@ -396,7 +414,8 @@ async def answer_later_cells_from_an_earlier_one(sandbox: Sandbox) -> str | None
     forged = (
         'for n in range(3, 20):\n    try: os.write(n, frame("forged"))\n    except OSError: pass',
         'threading.Thread(target=lambda: [time.sleep(0.2), os.write(3, frame("forged"))]).start()',
-        'if os.fork() == 0:\n    time.sleep(0.2)\n    for n in range(3, 20):\n        try: os.write(n, frame("forged"))\n        except OSError: pass\n'
+        "if os.fork() == 0:\n    time.sleep(0.2)\n    for n in range(3, 20):\n"
+        '        try: os.write(n, frame("forged"))\n        except OSError: pass\n'
         "    os._exit(0)",
     )
     for how in forged:
@@ -416,7 +435,7 @@ import builtins, subprocess, sys
 builtins.repr = lambda value: "forged"
 for name in ("socket", "json", "ast", "types", "linecache", "traceback", "sitecustomize", "usercustomize", "encodings"):
     open(f"{name}.py", "w").write("import os; os.write(3, b'forged'); os._exit(0)")
-site = subprocess.run([sys.executable, "-c", "import site; print(site.getusersitepackages())"], capture_output=True, text=True).stdout.strip()
+site = subprocess.check_output([sys.executable, "-c", "import site; print(site.getusersitepackages())"], text=True).strip()
 os.makedirs(site, exist_ok=True)
 for name in ("usercustomize.py", "sitecustomize.py"):
     open(os.path.join(site, name), "w").write("import os; os._exit(0)")

@@ -89,7 +89,8 @@ EVIL = {
     " (16, 0, 2**32 - 1), (32, 0, 2**32 - 1)))\n"
     "os.setxattr('.', 'system.posix_acl_default', acl)\n",
     "attributes": "import os\nos.setxattr('.', 'user.left', b'x')\nos.setxattr('/tmp', 'user.left', b'x')\n",
-    "a module": "import os\nfor place in ('.', '/tmp', os.path.expanduser('~')):\n    open(place + '/json.py', 'w').write('import os; os._exit(1)')\n",
+    "a module": "import os\nfor place in ('.', '/tmp', os.path.expanduser('~')):\n"
+    "    open(place + '/json.py', 'w').write('import os; os._exit(1)')\n",
     "no room": "import os\nfor n in range(10**6):\n    open(f'/tmp/{n}', 'w')\n",
 }
 LOOKS = "import os\nassert not os.listxattr('.') and not os.listxattr('/tmp') and os.listdir('/tmp') == []\n"
@@ -131,10 +132,11 @@ class Checked(vfgym.PythonEnv):
 
 
 FORGERS = {
-    "writes answers into the channel": "import json, os\nsaid = json.dumps({'value': 'True', 'traceback': None, 'is_cut': False}).encode()\n"
-    "for _ in range(5): os.write(3, len(said).to_bytes(4, 'big') + said)",
+    "writes answers into the channel": "import json, os\nsaid = json.dumps({'value': 'True', 'traceback': None,"
+    " 'is_cut': False}).encode()\nfor _ in range(5): os.write(3, len(said).to_bytes(4, 'big') + said)",
     "answers from a thread that takes the questions": "import json, os, socket, threading\nchannel = socket.socket(fileno=os.dup(3))\n"
-    "def answer():\n    while True:\n        size = int.from_bytes(channel.recv(4), 'big')\n        asked = json.loads(channel.recv(size))\n"
+    "def answer():\n    while True:\n        size = int.from_bytes(channel.recv(4), 'big')\n"
+    "        asked = json.loads(channel.recv(size))\n"
     "        said = json.dumps({'value': 'True', 'traceback': None, 'is_cut': False, 'token': asked.get('token')}).encode()\n"
     "        channel.sendall(len(said).to_bytes(4, 'big') + said)\nthreading.Thread(target=answer, daemon=True).start()",
     "writes open anew": "import builtins, io\nbuiltins.open = lambda *a, **k: io.StringIO('42')",
@@ -158,9 +160,14 @@ def test_a_cell_does_not_answer_the_environment(forger: str, answer: str) -> Non
     assert reward == float(answer == "42")
 
 
-PLUGIN = "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport():\n    out = yield\n    out.get_result().outcome = 'passed'\n"
+PLUGIN = """import pytest
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    out = yield
+    out.get_result().outcome = "passed"
+"""
 CHEATS = {
-    "a library that every program loads": "echo 'int puts(const char *s);' > x.c; cp /bin/true /tmp/x.so; echo /tmp/x.so > /etc/ld.so.preload;"
+    "a library that every program loads": "cp /bin/true /tmp/x.so; echo /tmp/x.so > /etc/ld.so.preload;"
     " printf '#!/bin/sh\\nexit 0\\n' > /tmp/grep; chmod +x /tmp/grep; mv /usr/bin/grep /usr/bin/g; cp /tmp/grep /usr/bin/grep; mv /bin /b;"
     " cp -r /b /bin; cp /tmp/grep /bin/grep",
     "a configuration of pytest above the tests": "printf '[pytest]\\naddopts = -p evil\\npythonpath = /app\\n' > /pytest.ini;"
@@ -214,7 +221,8 @@ def test_the_tests_that_programs_attack_are_passed_by_an_honest_one(tmp_path: Pa
 BOMBS = {
     "files": "i=0; while :; do mkdir -p d$i; (cd d$i; seq 1 5000 | xargs touch); i=$((i + 1)); done",
     "sockets": "python3 -c 'import os, socket, time\nfor _ in range(20): os.fork()\n"
-    "kept = [socket.socketpair() for _ in range(100)]\nfor pair in kept:\n  pair[0].setblocking(False)\n  try:\n    while 1: pair[0].send(bytes(1 << 16))\n"
+    "kept = [socket.socketpair() for _ in range(100)]\nfor pair in kept:\n  pair[0].setblocking(False)\n  try:\n"
+    "    while 1: pair[0].send(bytes(1 << 16))\n"
     "  except OSError: pass\ntime.sleep(20)'",
     "processes": "b() { b | b & }; b; sleep 100",
     "memory": "python3 -c 'import os\nfor _ in range(5): os.fork()\nkept = []\nwhile 1: kept.append(bytearray(10 << 20))'",

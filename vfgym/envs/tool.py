@@ -11,7 +11,7 @@ from vfgym.aio.steps import Steps, Together, begin, eager
 from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import Ready, is_async, is_awaitable, rollout_failure
 from vfgym.envs.multi_turn import MultiTurnEnv
-from vfgym.errors import ConfigurationError, ToolCallError, ToolError, ToolParseError, did_you_mean
+from vfgym.errors import ConfigurationError, Error, ToolCallError, ToolError, ToolParseError, did_you_mean
 from vfgym.lifecycle import is_blocking, stop
 from vfgym.messages import Message, ToolCall, as_message
 from vfgym.overrides import inline_hook, items_of
@@ -275,6 +275,8 @@ class ToolEnv(MultiTurnEnv):
         if not isinstance(error, ToolError):
             failure = kind(f"{call.name}: {error!r}")
             failure.__cause__ = error
+            if isinstance(error, Error):  # a sandbox, say, whose host failed, or whose memory the model has used up
+                failure.failure_cause = error.failure_cause
         stop_errors = tuple(self.stop_errors)
         if isinstance(failure, stop_errors) or isinstance(failure.__cause__, stop_errors):
             raise failure

@@ -104,14 +104,15 @@ class BwrapBackend(Backend):
             "HOME": _HOME,
             "LANG": "C.UTF-8",
         }
+        written = ["/", "/dev/shm", *_mounts_above(spec, _readable_paths(spec, interpreter))[0]]
         settings = agent_settings(
             spec,
             processes=processes,
             disk_mb=disk_mb,
             folders=[_HOME],
-            writable=["/", "/dev/shm"],
+            writable=written,
             most_files=most_files(disk_mb),
-            counted=["/", "/dev/shm"],
+            counted=written,
             most_shared=0 if group is not None else seccomp.MOST_SHARED,
             counts_sockets=group is None and not spec.network,
             uid=uid,
@@ -159,18 +160,15 @@ def _arguments(spec: SandboxSpec, interpreter: str, given: dict[str, int], kerne
     if not spec.network:
         arguments += ["--unshare-net"]
     arguments += ["--perms", "1777", "--size", str(size), "--tmpfs", "/"]
-    readable = [str(path) for path in spec.readable_paths]
-    if spec.python is not None:
-        readable += parts_of_environment(str(spec.python))
-    base = str(Path(interpreter).parents[1])
-    if not base.startswith("/usr"):
-        readable.append(base)
-    closed = ["/etc", *_closed_folders(spec, readable)]
-    for folder in closed:
-        arguments += ["--perms", "0755", "--size", str(_CONFIGURATION_SIZE), "--tmpfs", folder]
+    readable = _readable_paths(spec, interpreter)
+    kept, closed = _mounts_above(spec, readable)
+    closed = ["/etc", *closed]
+    for folder in sorted([*kept, *closed]):
+        folder_size = _CONFIGURATION_SIZE if folder in closed else size
+        arguments += ["--perms", _mode_of(folder), "--size", str(folder_size), "--tmpfs", folder]
     for folder in _parents(["/etc/pki/ca-trust", "/etc/ssl", "/tmp", "/var/tmp", *map(os.path.dirname, readable)]):
-        if folder not in closed:
-            arguments += ["--perms", "1777" if folder.endswith("/tmp") else "0755", "--dir", folder]
+        if folder not in kept and folder not in closed:
+            arguments += ["--perms", _mode_of(folder), "--dir", folder]
     arguments += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
     if not kernel_bounds_memory:  # reads the same, and nobody can have memory of it
         arguments += ["--dev-bind", "/dev/full", "/dev/zero"]
@@ -190,17 +188,39 @@ def _arguments(spec: SandboxSpec, interpreter: str, given: dict[str, int], kerne
     return arguments
 
 
-def _closed_folders(spec: SandboxSpec, readable: list[str]) -> list[str]:
-    """Return the folders above readable paths that nobody may rename: else another path could come in the place of a readable one.
+def _readable_paths(spec: SandboxSpec, interpreter: str) -> list[str]:
+    """Return what of the host can be read beside its system."""
+    readable = [str(path) for path in spec.readable_paths]
+    if spec.python is not None:
+        readable += parts_of_environment(str(spec.python))
+    base = str(Path(interpreter).parents[1])
+    return readable if base.startswith("/usr") else [*readable, base]
 
-    Where root starts sandboxes, these folders are root's.
+
+def _mode_of(folder: str) -> str:
+    return "1777" if folder.endswith("/tmp") else "0755"
+
+
+def _mounts_above(spec: SandboxSpec, readable: list[str]) -> tuple[list[str], list[str]]:
+    """Return the folders above readable paths that are mounts of their own, since those can't be renamed, and nothing come in their place.
+
+    Where root starts sandboxes, these folders are root's, and none needs to be.
+
+    Returns:
+        Those that programs write to, and those that can be made read-only.
     """
     if os.geteuid() == 0:
-        return []
+        return [], []
     places = [*_WRITTEN, spec.working_dir]
-    written = {"/", *places, *_parents([os.path.dirname(place) for place in places])}
-    found = {next((each for each in _parents([os.path.dirname(path)]) if each not in written), None) for path in readable}
-    return sorted(each for each in found if each is not None)
+    written = {*places, *_parents([os.path.dirname(place) for place in places])}
+    kept, closed = set(), set()
+    for path in readable:
+        for folder in _parents([os.path.dirname(path)]):
+            if folder not in written:
+                closed.add(folder)
+                break
+            kept.add(folder)
+    return sorted(kept), sorted(closed)
 
 
 def _parents(paths: list[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ _KILLED = ("memory.events", "memory.oom_control")
 
 
 @dataclass(frozen=True)
-class Group:
+class ControlGroup:
     """The limits of one sandbox: a folder of a group for memory and one for processes, or one for both."""
 
     folders: tuple[str, ...]
@@ -44,7 +44,7 @@ class Group:
         return False
 
 
-def make(memory: int, processes: int) -> Group | None:
+def make(memory: int, processes: int) -> ControlGroup | None:
     """Make a group; None where this process can't.
 
     Args:
@@ -80,7 +80,7 @@ def _kill(folder: str) -> None:
             os.kill(int(pid), 9)
 
 
-def _make(parents: Sequence[str], memory: int, processes: int) -> Group:
+def _make(parents: Sequence[str], memory: int, processes: int) -> ControlGroup:
     name = f"vfgym-{secrets.token_hex(8)}"
     folders: list[str] = []
     try:
@@ -91,7 +91,7 @@ def _make(parents: Sequence[str], memory: int, processes: int) -> Group:
         for folder in folders:
             for names, most in ((_MEMORY, memory), (_SWAP, None), (("pids.max",), processes)):
                 _limit(folder, names, most, memory)
-        return Group(tuple(folders))
+        return ControlGroup(tuple(folders))
     except OSError:
         remove(folders)
         raise
@@ -126,7 +126,7 @@ def _find_parents() -> tuple[str, ...] | None:
     return None
 
 
-def _has(group: Group, *names: str) -> bool:
+def _has(group: ControlGroup, *names: str) -> bool:
     return any(os.path.exists(f"{folder}/{name}") for folder in group.folders for name in names)
 
 

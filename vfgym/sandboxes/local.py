@@ -88,7 +88,7 @@ def parts_of_environment(folder: str) -> list[str]:
 class ProcessPipe:
     """Our ends of the pipes that are the standard streams of a child process."""
 
-    group: cgroups.Group | None = None
+    group: cgroups.ControlGroup | None = None
     """The limits that the kernel keeps around the process."""
     most_memory_mb: int = 0
 
@@ -139,7 +139,7 @@ def _open_pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tu
 class ProcessSandbox(AgentSandbox):
     """A sandbox that is a process of this machine, and ends with it."""
 
-    def __init__(self, spec: SandboxSpec, backend: Backend, folder: str | None = None, group: cgroups.Group | None = None) -> None:
+    def __init__(self, spec: SandboxSpec, backend: Backend, folder: str | None = None, group: cgroups.ControlGroup | None = None) -> None:
         """Make one that was not started; a folder, and a group that limits it, are removed with it."""
         super().__init__(spec)
         self.backend = backend.name
