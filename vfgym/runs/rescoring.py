@@ -237,7 +237,9 @@ class _Scorer:
         self._metadata = metadata
         self._columns: Sequence[str] = metadata.get("state_columns") or ()
         self._world = world
-        self._of_rows = RubricGroup([rubric, *world.own_functions(), KeptMetricsRubric()])
+        rewarding = [rubric, *world.own_functions()]
+        self._bounds = find_reward_bounds(RubricGroup(rewarding))
+        self._of_rows = RubricGroup([*rewarding, KeptMetricsRubric()])
         """Scores what rows have."""
         self._asked = _names_asked_for(self._of_rows)
         self._measured = measured_names()
@@ -248,7 +250,7 @@ class _Scorer:
 
     def counted_range(self, rows: Sequence[RolloutOutput]) -> list[float] | None:
         """Return the lowest and the highest number that rollouts can count with as they are scored now; None where that is not known."""
-        low, high = find_reward_bounds(self._of_rows)
+        low, high = self._bounds
         if low is None or high is None:
             return None
         failed = [row.get("counted_reward") for row in rows if not ending_of(row).counts_with_return]
