@@ -103,14 +103,14 @@ class Unreachable(Talk):
 
 
 class Flaky(Counting):
-    """Every second episode loses its sandbox after the first answer; what it is scored with then says nothing."""
+    """Some episodes, by their number, lose their sandbox after the first answer; what they are scored with then says nothing."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, lost: set[int], **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.begun = 0
+        self.lost, self.begun = lost, 0
 
     def setup_state(self, state: Any) -> None:
-        state["is_lost"] = self.begun % 2 == 1
+        state["is_lost"] = self.begun in self.lost
         self.begun += 1
 
     def env_response(self, messages: Any, state: Any) -> Any:

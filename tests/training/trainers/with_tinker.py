@@ -79,7 +79,7 @@ async def main() -> None:
         made = await ChatEnvGroupBuilder(environments.make_lake(), thinking, 1, seed=4).make_envs()
         trajectory = await do_single_rollout(Scripted(tokenizer, lambda text, number: answers), made[0])
         thoughts = len(trajectory_to_data(trajectory, 1.0))
-        flaky = ChatEnvGroupBuilder(environments.Flaky(max_turns=2), renderer, GROUP)
+        flaky = ChatEnvGroupBuilder(environments.Flaky({1}, max_turns=2), renderer, GROUP)
         group = await do_group_rollout(
             flaky, Scripted(tokenizer, lambda text, number: ["hello", "again"]), MinViableGroup(min_successful=1, max_retries=0)
         )
