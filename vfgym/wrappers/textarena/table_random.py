@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vfgym.copying import deep_copy
 from vfgym.reseeding import OwnDice
 
 
@@ -57,6 +58,13 @@ class RandomNumbers(OwnDice):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._open_context()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RandomNumbers:
+        memo[id(self)] = made = RandomNumbers.__new__(RandomNumbers)
+        memo.setdefault(id(memo), [])
+        made.python, made._seed, made._numpy = deep_copy(self.python, memo), self._seed, deep_copy(self._numpy, memo)
+        made._open_context()
+        return made
 
     def reseed(self, seed: int) -> None:
         """Start at a seed, NumPy's numbers too, which nobody may have asked for yet."""
