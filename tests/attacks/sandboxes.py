@@ -116,7 +116,7 @@ async def write_into_the_agent(sandbox: Sandbox) -> str | None:
         sandbox,
         "for f in /proc/1/mem /proc/1/fd/0 /proc/1/fd/1 /proc/1/fd/2 /proc/1/oom_score_adj; do (echo x > $f) 2>/dev/null && echo HARM $f;"
         " done; cat /proc/1/environ 2>/dev/null | grep -q . && echo HARM environ;"
-        " ls /proc/1/fd 2>/dev/null | grep -q . && echo HARM fd; true",
+        " readlink /proc/1/fd/* 2>/dev/null | grep -q . && echo HARM fd; true",
     )
 
 
@@ -433,6 +433,7 @@ async def answer_the_environment_from_the_model_s_interpreter(sandbox: Sandbox) 
         + """
 import builtins, subprocess, sys
 builtins.repr = lambda value: "forged"
+open("results.py", "w").write("ANSWER = 41")
 for name in ("socket", "json", "ast", "types", "linecache", "traceback", "sitecustomize", "usercustomize", "encodings"):
     open(f"{name}.py", "w").write("import os; os.write(3, b'forged'); os._exit(0)")
 site = subprocess.check_output([sys.executable, "-c", "import site; print(site.getusersitepackages())"], text=True).strip()
@@ -440,7 +441,6 @@ os.makedirs(site, exist_ok=True)
 for name in ("usercustomize.py", "sitecustomize.py"):
     open(os.path.join(site, name), "w").write("import os; os._exit(0)")
 open(os.path.join(site, "evil.pth"), "w").write("import os; os._exit(0)")
-open("results.py", "w").write("ANSWER = 41")
 """,
         timeout=20,
     )

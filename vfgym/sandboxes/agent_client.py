@@ -22,11 +22,13 @@ from vfgym.sandboxes.forwarding import Forwarding
 
 _MOST_FRAME = 64 << 20
 _INSIDE = "vfgym.sandboxes.inside."
-_MODULES = ("processes", "bounds", "files", "pristine", "forwarding", "jobs", "agent")
-"""In the order in which they import each other."""
+_MODULES = ("wire", "processes", "bounds", "files", "pristine", "jobs", "agent")
+"""In the order in which they import each other; ``forwarding`` goes before the last where ports are forwarded."""
+_MARSHAL = 4
+"""The version of its format that all interpreters read which the agent runs on."""
 
 BOOTSTRAP = """
-import binascii, json, marshal, os, sys, types
+import marshal, os, sys, types
 from _frozen_importlib_external import MAGIC_NUMBER
 def take(size):
     data = b""
@@ -36,17 +38,18 @@ def take(size):
             os._exit(1)
         data += part
     return data
-first = json.loads(take(int.from_bytes(take(4), "big")))
-is_ours = first["magic"] == MAGIC_NUMBER.hex()
+first = marshal.loads(take(int.from_bytes(take(4), "big")))
+is_ours = first["magic"] == MAGIC_NUMBER
 for name, source, compiled in first["modules"]:
     module = sys.modules[name] = types.ModuleType(name)
-    code = marshal.loads(binascii.a2b_base64(compiled)) if is_ours else compile(source, name, "exec")
+    code = marshal.loads(compiled) if is_ours else compile(source, name, "exec")
     exec(code, module.__dict__)
 module.main(first["settings"])
 """
 """What an interpreter is started with (``python -I -S -c``): it reads the agent's modules, and becomes the agent.
 
-They are sent as source and compiled, which saves 10 ms in an interpreter of our version."""
+They are sent as source and compiled, which saves 10 ms in an interpreter of our version. What is imported here, or by the agent, is what
+each sandbox takes time for."""
 
 
 class Pipe(Protocol):
@@ -71,14 +74,10 @@ class Pipe(Protocol):
 
 
 @functools.cache
-def _read_modules() -> tuple[list[tuple[str, str, str]], str]:
-    """Return the agent's modules, each with its name, source and code, and the source of the program that runs cells."""
-    folder = Path(__file__).with_name("inside")
-    modules = []
-    for name in _MODULES:
-        source = (folder / f"{name}.py").read_text(encoding="utf-8")
-        modules.append((_INSIDE + name, source, encode(marshal.dumps(compile(source, _INSIDE + name, "exec")))))
-    return modules, (folder / "cells.py").read_text(encoding="utf-8")
+def _read_module(name: str) -> tuple[str, str, bytes]:
+    """Return a module of the agent: its name, source and code."""
+    source = Path(__file__).with_name("inside").joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return _INSIDE + name, source, marshal.dumps(compile(source, _INSIDE + name, "exec"))
 
 
 class AgentClient:
@@ -101,15 +100,11 @@ class AgentClient:
         """By whose doing; None where that is not known."""
         self._ready: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._waiting[0] = self._ready
-        modules, cells_source = _read_modules()
+        modules = [_read_module(name) for name in (*_MODULES[:-1], *(["forwarding"] if forwards else []), _MODULES[-1])]
+        cells_source = _read_module("cells")[1]
         self._loop.call_soon_threadsafe(self._loop.add_reader, pipe.reading, self._read)
-        self._send(
-            {
-                "magic": MAGIC_NUMBER.hex(),
-                "modules": modules,
-                "settings": {**settings, "cells_source": cells_source, "ports": sorted(forwards)},
-            }
-        )
+        own = {**settings, "cells_source": cells_source, "ports": sorted(forwards)}
+        self._send_frame(marshal.dumps({"magic": MAGIC_NUMBER, "modules": modules, "settings": own}, _MARSHAL))
 
     async def ready(self, seconds: float) -> dict[str, Any]:
         """Wait until the agent is there; return what it says of itself.
@@ -159,7 +154,9 @@ class AgentClient:
     # Writing, from any thread
 
     def _send(self, message: dict[str, Any]) -> None:
-        data = json.dumps(message).encode()
+        self._send_frame(json.dumps(message).encode())
+
+    def _send_frame(self, data: bytes) -> None:
         if len(data) > _MOST_FRAME:
             raise SandboxError(f"{len(data) >> 20} MB are too much for one request to a sandbox, which may have {_MOST_FRAME >> 20}")
         with self._lock:

@@ -7,7 +7,6 @@ first process of a sandbox it can't be killed from inside, and nothing outlives 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import selectors
 import sys
@@ -17,14 +16,16 @@ from collections.abc import Callable
 
 from vfgym.sandboxes.inside.bounds import Bounds
 from vfgym.sandboxes.inside.files import Files, walk
-from vfgym.sandboxes.inside.forwarding import Forwards
 from vfgym.sandboxes.inside.jobs import CellWorker, Command, Job, describe_cell, describe_failure
 from vfgym.sandboxes.inside.pristine import Pristine
 from vfgym.sandboxes.inside.processes import filter_calls, kill_strays, protect_this_process
+from vfgym.sandboxes.inside.wire import read, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from vfgym.sandboxes.inside.forwarding import Forwards
 
 _TICK = 0.1
 """Seconds between two looks at what programs cost."""
@@ -58,15 +59,19 @@ class Agent:
         self._looks_at = 0.0
         self._bounds = Bounds(settings)
         self._pristine = Pristine(settings["writable"]) if settings["writable"] else None
-        self._forwards = Forwards(self._selector, self.send)
-        for port in settings["ports"]:
-            self._forwards.listen(port)
+        self._forwards: Forwards | None = None
+        if settings["ports"]:
+            from vfgym.sandboxes.inside.forwarding import Forwards
+
+            self._forwards = Forwards(self._selector, self.send)
+            for port in settings["ports"]:
+                self._forwards.listen(port)
 
     # The caller
 
     def send(self, message: dict[str, Any]) -> None:
         """Send the caller a message."""
-        data = json.dumps(message).encode()
+        data = write(message)
         left = memoryview(len(data).to_bytes(4, "big") + data)
         while left:
             left = left[os.write(1, left) :]
@@ -84,13 +89,14 @@ class Agent:
             size = int.from_bytes(self._received[:4], "big")
             if len(self._received) < 4 + size:
                 break
-            message = json.loads(bytes(self._received[4 : 4 + size]))
+            message = read(bytes(self._received[4 : 4 + size]))
             del self._received[: 4 + size]
             self._handle(message)
 
     def _handle(self, message: dict[str, Any]) -> None:
         if "stream" in message:
-            self._forwards.receive(message)
+            if self._forwards is not None:
+                self._forwards.receive(message)
         elif "cancelled" in message:
             self._cancel(message["cancelled"])
         else:
@@ -263,7 +269,7 @@ def main(settings: dict[str, Any]) -> None:
     try:
         agent = Agent(settings)
     except OSError as error:
-        data = json.dumps({"failed": str(error)}).encode()
+        data = write({"failed": str(error)})
         os.write(1, len(data).to_bytes(4, "big") + data)
         os._exit(1)
     agent.run()

@@ -7,7 +7,7 @@ that is nobody can see; page tables, what waits in sockets, and files without co
 from __future__ import annotations
 
 import os
-import signal
+from _signal import SIGKILL  # type: ignore[import-not-found]
 from collections.abc import Iterable
 
 from vfgym.sandboxes.inside.processes import find_processes
@@ -64,7 +64,7 @@ class Bounds:
             largest = max(used, key=lambda pid: used[pid])
             del used[largest]
             try:
-                os.kill(largest, signal.SIGKILL)
+                os.kill(largest, SIGKILL)
             except OSError:
                 pass
 

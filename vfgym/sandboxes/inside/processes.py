@@ -12,15 +12,15 @@ import errno
 import itertools
 import os
 import resource
-import signal
-import struct
 import sys
 import time
+from _signal import SIG_DFL, SIGINT, SIGKILL, SIGPIPE, SIGSTOP, SIGXFSZ  # type: ignore[import-not-found] # `signal` takes 5 ms more
+from _signal import signal as handle
 from collections.abc import Iterable
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 22, 38, 2
-_KILLED = 128 + signal.SIGKILL
+_KILLED = 128 + SIGKILL
 _MOST_LOOKS = 10
 """How often processes are looked at because some have ended, which may be anybody's."""
 
@@ -44,6 +44,8 @@ def filter_calls(program: str | None) -> None:
     """
     if program is None:
         raise OSError(errno.ENOSYS, f"there is no filter of system calls for {os.uname().machine}")
+    import struct
+
     data = binascii.a2b_base64(program)
     kept = ctypes.create_string_buffer(data, len(data))
     described = struct.pack("HP", len(data) // 8, ctypes.addressof(kept))
@@ -124,7 +126,7 @@ class Process:
         for kill, pid in ((os.kill, self.keeper), (os.killpg, self.main)):
             try:
                 if pid:
-                    kill(pid, signal.SIGKILL)
+                    kill(pid, SIGKILL)
             except OSError:  # it has just ended
                 pass
 
@@ -132,7 +134,7 @@ class Process:
         """Send the program's process group what Ctrl-C sends, if it is known to have begun."""
         try:
             if self.main:  # group 0 is the agent's own
-                os.killpg(self.main, signal.SIGINT)
+                os.killpg(self.main, SIGINT)
         except OSError:
             pass
 
@@ -159,7 +161,7 @@ def _keep(
     status: int,
 ) -> None:
     """Start the program, adopt what it leaves, and write its process id and its exit code: what a keeper does."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, SIGKILL)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         main = os.fork()
@@ -196,8 +198,8 @@ def _execute(
         if channel is not None:
             os.dup2(channel, 3)
             os.set_inheritable(3, True)
-        for signal_number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
-            signal.signal(signal_number, signal.SIG_DFL)
+        for signal_number in (SIGPIPE, SIGXFSZ):  # which Python ignores
+            handle(signal_number, SIG_DFL)
         os.umask(0o022)
         os.chdir(folder)
         _offer_to_be_killed()
@@ -285,14 +287,14 @@ def kill_strays(keepers: Iterable[int]) -> None:
         found, ended_now = _look()
         parents = {pid: parent for pid, (parent, _) in found.items()}
         strays = _below([os.getpid()], parents) - _below(keepers, parents) - keepers
-        _signal(strays - stopped, signal.SIGSTOP)
+        _signal(strays - stopped, SIGSTOP)
         stopped |= strays
         is_over = all(found[pid][1] for pid in strays) and (ended_now <= ended or number >= _MOST_LOOKS)
         if is_over or time.monotonic() > until:
             break
         ended |= ended_now
         time.sleep(0.0002)
-    _signal(stopped, signal.SIGKILL)
+    _signal(stopped, SIGKILL)
     until = time.monotonic() + 1
     while any(os.path.exists(f"/proc/{pid}") for pid in stopped) and time.monotonic() < until:  # each when its parent has ended
         _reap()
