@@ -7,9 +7,7 @@ Steps that wait for something go on as a task of their own on the loop, and thos
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-import gc
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -26,27 +24,6 @@ Phases: TypeAlias = Iterator[list[Steps[None]]]
 
 _SECONDS_A_TURN = 0.005
 """For how long steps are begun, where nothing is waited for, until what else is on the loop gets its turn."""
-
-
-_MANY = 1024
-"""From so many environments on, collections of garbage are put off while all of them take a step."""
-
-
-@contextlib.contextmanager
-def _few_collections(count: int) -> Iterator[None]:
-    """Put off collections of garbage while so many environments take a step, if they are many.
-
-    Nearly all that a step makes stays, and every full collection looks at all games there are: of 8,192 FrozenLakes that were made, reset
-    and stepped 10 times, it took 6 of 17.5 s of CPU. What a step leaves to be collected is collected after it.
-    """
-    if count < _MANY or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class _Job:
@@ -141,7 +118,7 @@ class Running:
                 background_loop().call_soon_threadsafe(self.begin_soon)
 
         try:
-            with instead_of_loop(hand_over), _few_collections(len(self._queue)):
+            with instead_of_loop(hand_over):
                 while self._queue:
                     taken, steps = self._queue.popleft()
                     pending, failure = None, None
