@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.attacks.sandboxes import ATTACKS
 from tests.harbor_tasks import make_task
 from tests.programs import SECONDS
 from tests.sandboxes.engine import container_engine
+from tests.sandboxes.hostile import attempts
 from tests.sandboxes.making import need
 from vfgym.aio.background import run_to_end
 from vfgym.endings import Ending
@@ -81,6 +83,21 @@ def test_an_attack_does_no_harm(harm: dict[str, str | None], what: str) -> None:
 @pytest.mark.timeout(LONG)
 def test_nothing_else_was_harmed(harm: dict[str, str | None]) -> None:
     assert set(harm) == {attack.what for attack in ATTACKS}
+
+
+TESTS_FOLDER = Path(__file__).parents[1]
+DOCS = TESTS_FOLDER.parent / "docs"
+
+
+@pytest.mark.parametrize("page", ["sandboxes.md", "agent_programs.md"])
+def test_the_guide_names_a_test_for_each_promise(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| `([\w/.]+)::(\w+)`(?:: (.*))? \|$", text, re.MULTILINE)
+    assert {int(number) for number, *_ in rows} == set(map(int, re.findall(r"<sup>(\d+)</sup>", text))) != set()
+    known = {attack.what for attack in ATTACKS} | {attempt.what for attempt in attempts(TESTS_FOLDER, 1, 1)}
+    for _, file, test, what in rows:
+        assert re.search(rf"def {test}\(", (TESTS_FOLDER / file).read_text(encoding="utf-8")), test
+        assert not what or what in known
 
 
 # Codes of a rubric
