@@ -15,7 +15,8 @@ class _Reader:
     """What the scanner asks for: how `json.JSONDecoder` has it."""
 
     strict = True
-    object_hook = object_pairs_hook = parse_constant = None
+    object_hook = object_pairs_hook = None
+    parse_constant = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}.__getitem__
     parse_float, parse_int = float, int
     memo: dict[str, str] = {}
 
