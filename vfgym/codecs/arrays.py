@@ -27,6 +27,9 @@ _MOST_DESCRIBED = 16
 _MOST_IN_SCHEMA = 64
 """Elements with bounds of their own that a schema bounds one by one."""
 
+_LONGEST_NUMBER = 40
+"""Characters of a number, at most, with the brackets, signs and spaces around it."""
+
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _INTEGER_TEXT = re.compile(r"[+-]?\d{1,40}\Z")
 
@@ -73,6 +76,7 @@ class ArrayCodec(Codec):
         self._safe_lows = [max(each, -self._largest) if self._kind == "f" else each for each in lows] * repeated
         self._safe_highs = [min(each, self._largest) if self._kind == "f" else each for each in highs] * repeated
         self._is_vector = len(self._shape) == 1
+        self.longest = self._size * (_LONGEST_NUMBER + max((len(name) for name in self.names or ()), default=0))
         self.schema = self._schema_of()
 
     def to_json(self, action: Any) -> Any:

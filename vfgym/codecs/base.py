@@ -56,6 +56,8 @@ class Codec(ABC):
     """Whether an action may have fractions, so that "0,5" may be one number or two."""
     has_brackets: bool = False
     """Whether ``[x]`` marks an action, as in TextArena; here it is a list."""
+    longest: int = 0
+    """About how many characters the longest action has as text; 0 where it has few, or where there is no longest one."""
 
     @abstractmethod
     def to_json(self, action: Any) -> Any:

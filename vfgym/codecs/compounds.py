@@ -37,6 +37,7 @@ class TupleCodec(Codec):
         self.names = _checked_names(space, names, len(spaces))
         self._codecs = [codec_for(member, each) for member, each in zip(spaces, self.names or [None] * len(spaces), strict=True)]
         count = len(spaces)
+        self.longest = sum(codec.longest for codec in self._codecs)
         self.schema: Schema = {"type": "array", "minItems": count, "maxItems": count}
         if count:
             self.schema["prefixItems"] = [codec.schema for codec in self._codecs]
@@ -123,6 +124,7 @@ class DictCodec(Codec):
         self._codecs = {key: codec_for(member, (names or {}).get(key)) for key, member in space.spaces.items()}
         self._keys = {str(key): key for key in self._codecs}
         self.own_keys = frozenset(self._keys)
+        self.longest = sum(codec.longest for codec in self._codecs.values())
         if len(self._keys) != len(self._codecs):
             raise ConfigurationError(f"expected keys that differ as texts, got {_listed(space.spaces)}")
         self.schema: Schema = {
@@ -234,6 +236,7 @@ class OneOfCodec(Codec):
         self._codecs = [
             codec_for(member, each) for member, each in zip(space.spaces, self.names or [None] * len(space.spaces), strict=True)
         ]
+        self.longest = max((codec.longest for codec in self._codecs), default=0)
         self.schema: Schema = {
             "anyOf": [
                 {

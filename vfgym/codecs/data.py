@@ -39,7 +39,9 @@ def quote_data(data: Any) -> str:
     """Return data as an error message shows it."""
     try:
         text = json.dumps(data, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
+    except RecursionError:
+        return "data that are nested too deeply"
+    except (TypeError, ValueError):
         text = repr(data)
     return text if len(text) <= 60 else f"{text[:50]}..."
 

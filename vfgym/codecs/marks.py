@@ -36,24 +36,28 @@ _TAG_NAMES = ("action", "answer", "move", "tool_call")
 _OPENING = re.compile(rf"<({'|'.join(_TAG_NAMES)})>", re.IGNORECASE)
 _ENDS = {name: re.compile(rf"<(/?){name}>", re.IGNORECASE) for name in _TAG_NAMES}
 _TAGGED = re.compile(rf"<({'|'.join(_TAG_NAMES)})>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
-_IN_BRACKETS = re.compile(r"\[([^\[\]\n]*)\]")
-_BOX = re.compile(r"\\boxed\s*\{")
+_IN_BRACKETS = re.compile(r"\[([^\[\]\n]*+)\]")
+_BOX = re.compile(r"\\boxed\s*+\{")
 _SIGN_BEFORE_BOX = re.compile(r"[-\u2212]\$*\Z")
 """A sign right before a box belongs to the number in it; a bullet has a space after it."""
 
 _BRACES = re.compile(r"(?<!\\)[{}]")
-_TEX_STYLE = re.compile(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}")
-_FENCE = re.compile(r"```(?:[\w+-]*[ \t]*\n)?(.*?)(```|\Z)", re.DOTALL)
-_CALL = re.compile(r"([\w.]+)\((.*)\)", re.DOTALL)
-_CALL_ON_ITS_LINE = re.compile(r"^[\s`*]*([\w.]+\(.*\))[\s`*.;]*$", re.MULTILINE)
-_ONLY_MARKUP = re.compile(r"[\s`*.;]*")
+_TEX_STYLE = re.compile(r"\\(?:text|math)[a-z]*+\s*+\{([^{}]*+)\}")
+_FENCE = re.compile(r"```(?:[\w+-]*+[ \t]*+\n)?(.*?)(```|\Z)", re.DOTALL)
+_CALL = re.compile(r"([\w.]++)\((.*)\)", re.DOTALL)
+_SPACES = r" \t\r\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""White space inside a line. What is looked for at the beginning of each line must not go over ends of lines, or a run of those takes
+quadratic time."""
+_CALL_ON_ITS_LINE = re.compile(rf"^[{_SPACES}`*]*+([\w.]++\(.*\))[{_SPACES}`*.;]*+$", re.MULTILINE)
+_ONLY_MARKUP = re.compile(rf"[{_SPACES}`*.;]*+")
+_ONLY_MARKUP_FOLLOWS = re.compile(rf"[{_SPACES}`*.;]*+$", re.MULTILINE)
 _LABEL = re.compile(
-    r"""^(?:[ \t>*_#`~+\u2022-]|\d+[.)][ \t])*
-    (?:(?:my|the|final|next|best|chosen)[ \t*_]+)*(?:action|answer|move|choice|decision)
-    [ \t*_`]*[:=\uff1a][ \t*_]*(?P<text>.*)$""",
+    r"""^(?:[ \t>*_#`~+\u2022-]|\d++[.)][ \t])*+
+    (?:(?:my|the|final|next|best|chosen)[ \t*_]++)*+(?:action|answer|move|choice|decision)
+    [ \t*_`]*+[:=\uff1a][ \t*_]*+(?P<text>.*)$""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_NEXT_LINE = re.compile(r"\s*(.*)")
+_NEXT_LINE = re.compile(r"\s*+(.*)")
 
 
 def find_marks(
@@ -133,16 +137,22 @@ def _find_data(text: str, own_keys: Collection[str], keys: Collection[str]) -> I
     for fence in _FENCE.finditer(text):
         yield from _contents_of(fence[1].strip(), own_keys, keys)
     outside = _FENCE.sub("\n", text)
-    for start, end in outermost_brackets(outside):
-        if outside[start] in "{[" and _stands_alone(outside, start, end):
+    for start, end in _lone_brackets(outside):
+        if outside[start] != "(":
             yield from _contents_of(outside[start:end], own_keys, keys)
     for call in _CALL_ON_ITS_LINE.finditer(outside):
         yield from _contents_of(call[1], own_keys, keys)
 
 
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    before, after = text[text.rfind("\n", 0, start) + 1 : start], text[end:].partition("\n")[0]
-    return bool(_ONLY_MARKUP.fullmatch(before) and _ONLY_MARKUP.fullmatch(after))
+def _lone_brackets(text: str) -> Iterator[tuple[int, int]]:
+    """Give where the outermost brackets begin and end that stand on lines of their own."""
+    end_before = 0
+    for start, end in outermost_brackets(text):
+        line = text.rfind("\n", end_before, start) + 1
+        begins_line = (line > 0 or end_before == 0) and _ONLY_MARKUP.fullmatch(text, line, start)
+        if begins_line and _ONLY_MARKUP_FOLLOWS.match(text, end):
+            yield start, end
+        end_before = end
 
 
 def _contents_of(text: str, own_keys: Collection[str], keys: Collection[str]) -> Iterator[str]:
@@ -213,6 +223,7 @@ def _close_emphasis(before: str, text: str) -> str:
 
 
 def _find_fence_at_end(text: str) -> Iterator[str]:
+    end = len(text.rstrip())
     for fence in _FENCE.finditer(text):
-        if not text[fence.end() :].strip():
+        if fence.end() >= end:
             yield fence[1]

@@ -19,13 +19,18 @@ from vfgym.codecs.marks import find_marks
 from vfgym.codecs.problems import CUT_OFF, NO_ACTION, STILL_THINKING, ActionNotFound, AnswerUnclear, several_actions
 from vfgym.codecs.thinking import drop_thinking
 
+LONGEST_TAIL = 100_000
+"""Characters at the end of an answer, its thinking left out, in which an action is looked for. Where the actions of a space may be half
+as long, it is twice the longest one."""
+
 _DEEPEST_MARK = 8
 """Marks inside each other that are read."""
 
-_TOKENS_AT_END = re.compile(r"(?:\s*(?:<\|[^|<>\n]{1,40}\|>|</s>))+\s*\Z")
-"""Tokens of chat templates that end an answer."""
+_TOKENS_AT_END = re.compile(r"(?:(?:>\|[^|<>\n]{1,40}+\|<|>s/<)\s*+)++")
+"""Tokens of chat templates that end an answer, in a text that is read backwards: forwards, white space inside it would be gone over from
+each of its characters."""
 
-_LIST_ITEM = re.compile(r"\s*(?:[-+*\u2022]\s+|\d+[.)]\s+)")
+_LIST_ITEM = re.compile(r"(?<!\s)\s*+(?:[-+*\u2022]\s++|(?<!\d)\d++[.)]\s++)")
 
 
 class Where(enum.IntEnum):
@@ -46,6 +51,8 @@ class Reader(Protocol):
     """Keys of the action itself, where it is an object."""
     has_brackets: bool
     """Whether ``[x]`` is a mark."""
+    longest: int
+    """About how many characters the longest action has as text; 0 where it has few."""
 
     def read_exactly(self, text: str) -> Any:
         """Return the action that is written exactly so, or ``None``."""
@@ -71,17 +78,34 @@ def read_answer(answer: str, reader: Reader, *, is_cut_off: bool = False) -> Any
     said, is_closed = drop_thinking(answer)
     if not is_closed:
         raise AnswerUnclear(CUT_OFF if is_cut_off else STILL_THINKING)
-    said = _TOKENS_AT_END.sub("", said).strip()
+    said = _without_tokens_at_end(said.strip())
     if not is_cut_off or said[:1] in ("{", "["):
         action = reader.read_exactly(said)
         if action is not None:
             return action
-    marks = _find_marks(said, reader, is_cut_off)
+    tail = tail_of(said, reader)
+    marks = _find_marks(tail, reader, is_cut_off)
     if marks:
         return read_marks(marks, reader)
     if is_cut_off:
         raise AnswerUnclear(CUT_OFF)
-    return _read_unmarked(said, reader)
+    return _read_unmarked(tail, reader, is_whole=tail == said)
+
+
+def tail_of(said: str, reader: Reader, actions: int = 1) -> str:
+    """Return the end of an answer in which actions are looked for.
+
+    Args:
+        said: An answer without its thinking.
+        reader: Knows how long its actions are.
+        actions: How many of them the answer may hold.
+    """
+    return said[-max(LONGEST_TAIL, 2 * actions * reader.longest) :]
+
+
+def _without_tokens_at_end(text: str) -> str:
+    tokens = _TOKENS_AT_END.match(text[::-1]) if text.endswith(("|>", "</s>")) else None
+    return text[: -tokens.end()] if tokens else text
 
 
 def _find_marks(text: str, reader: Reader, is_cut_off: bool = False) -> list[str]:
@@ -111,16 +135,22 @@ def read_marks(marks: Iterable[str], reader: Reader, depth: int = 1) -> Any:
     return next(iter(found.values()))
 
 
-def _read_unmarked(said: str, reader: Reader) -> Any:
-    """Return the action that an answer without marks is, or that its last line is."""
+def _read_unmarked(tail: str, reader: Reader, *, is_whole: bool) -> Any:
+    """Return the action that an answer without marks is, or that its last line is.
+
+    Args:
+        tail: The end of the answer.
+        reader: Knows the actions.
+        is_whole: Whether it is the whole answer: else its first line may be a part of one.
+    """
     problem: ActionNotFound = AnswerUnclear(NO_ACTION)
     try:
-        action = reader.match(said, Where.WHOLE_ANSWER)
+        action = reader.match(tail, Where.WHOLE_ANSWER) if is_whole else None
     except ActionNotFound as error:
         problem, action = error, None
     if action is not None:
         return action
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line for each in tail.splitlines()[0 if is_whole else 1 :] if (line := each.strip())]
     action = _read_line(lines[-1], reader) if len(lines) > 1 and not _LIST_ITEM.match(lines[-1]) else None
     if action is None:
         raise problem

@@ -65,7 +65,7 @@ class NarrowedCodec(Codec):
     def __init__(self, codec: Codec) -> None:
         """Narrow the codec of the base class by the space's own `contains`."""
         self.space, self.names, self.schema = codec.space, codec.names, codec.schema
-        self.own_keys = codec.own_keys
+        self.own_keys, self.longest = codec.own_keys, codec.longest
         self._codec = codec
 
     def to_json(self, action: Any) -> Any:

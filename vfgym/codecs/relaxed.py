@@ -18,8 +18,8 @@ _DEEPEST = 64
 
 _TOKEN = re.compile(
     rf"""[ \t]*(?:
-        (?P<number>[+\-{DASHES}]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:infinity|inf|nan))(?=[\s,;:=\[\](){{}}]|\Z))
-      | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+        (?P<number>[+\-{DASHES}]?(?:(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?|(?i:infinity|inf|nan))(?=[\s,;:=\[\](){{}}]|\Z))
+      | (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
       | (?P<mark>[\[\](){{}},;:=]|\s)
       | (?P<word>[^\s,;:=\[\](){{}}"']+(?:[ \t]+[^\s,;:=\[\](){{}}"']+)*)
     )""",
@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 )
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
 # The strings have an end in sight, so that a text of quotes alone does not take quadratic time.
-_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.){0,300}"|[\[\](){}]')
+_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.){0,300}+"|[\[\](){}]')
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -53,10 +53,11 @@ def read_json(text: str) -> Any:
         ValueError: If it is not JSON, or an object has a key twice.
     """
     try:
-        data, end = _scan(text, 0)  # a third of the time of `decode`, which looks for white space around it
-        return data if end == len(text) else _strict.decode(text)
-    except StopIteration:
-        return _strict.decode(text)
+        try:
+            data, end = _scan(text, 0)  # a third of the time of `decode`, which looks for white space around it
+            return data if end == len(text) else _strict.decode(text)
+        except StopIteration:
+            return _strict.decode(text)
     except RecursionError:
         raise NotReadable("the brackets are nested too deeply") from None
 

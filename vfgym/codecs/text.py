@@ -19,6 +19,8 @@ from vfgym.codecs.thinking import MARKUP
 from vfgym.errors import ConfigurationError, InvalidAction
 
 _EXAMPLE_LENGTH = 5
+_LONGEST_ESCAPE = 12
+"""Characters that one character takes in JSON, at most."""
 _MOST_RANGES = 12
 """Runs of neighbouring characters that a listing shows."""
 _QUOTES = "\"'`"
@@ -52,6 +54,7 @@ class TextCodec(Codec):
                 "pattern": f"^[{pattern}]*$" if pattern else "^$",
             }
             short, long = space.min_length, space.max_length
+            self.longest = _LONGEST_ESCAPE * long
             self._length = f" of {long} characters" if short == long else f" of {short} to {long} characters"
             if len(ranges) <= _MOST_RANGES:
                 listed = "".join(

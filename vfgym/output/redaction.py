@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import enum
 import functools
+import itertools
 import re
 import threading
 import traceback
@@ -45,6 +46,8 @@ _passing: dict[str, str] = {}
 _keys: dict[str, str] = {}
 """Those of both that are keys, and so in no answer of a model either."""
 
+_NOT_INSIDE_BACKSLASHES = r"(?<!\\)"
+
 _lock = threading.Lock()
 
 _SECRET_NAMES = re.compile(r"(^|[_-])((api|access|private)[_-]?key|token|secret|password|credentials|authorization)$", re.IGNORECASE)
@@ -56,11 +59,14 @@ _NAMES_OF_KEYS = re.compile(r"key|token|secret|passw|auth|credential|cookie|sess
 _TABLES_OF_SECRETS = re.compile(r"(^|[_-])(headers|query|cookies)$", re.IGNORECASE)
 """Names under which the values of a mapping are secrets: ``extra_headers``, ``default_query``, ..."""
 
+_DEEPEST = 100
+"""Levels of data that are looked through: what is nested deeper stands as `REDACTED`."""
+
 _HTML_NAMES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
 _USER_IN_URL = re.compile(r"(?<=://)[^\s/?#@'\"<>]+@")
-_QUERY_IN_URL = re.compile(r"(?<=[?&;])([^=&;#\s]*=)[^&;#\s]+")
+_QUERY_IN_URL = re.compile(r"[?&;]([^=&;#\s]*+)(?:=([^&;#\s]*+))?")
 
 
 class Secret(str):
@@ -123,7 +129,7 @@ def _secret_url(url: str, passes_by: bool) -> str:
         user, _, password = map(unquote, pair.partition(":"))
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()  # as it is sent
         secrets += [user, password, basic]
-    secrets += [match[0].partition("=")[2] for match in _QUERY_IN_URL.finditer(url)]
+    secrets += [match[2] for match in _QUERY_IN_URL.finditer(url) if match[2]]
     for secret in secrets:
         _learn(unquote(secret), False, passes_by)
         _learn(unquote_plus(secret), False, passes_by)
@@ -136,7 +142,11 @@ def redact_url(url: str) -> str:
     >>> redact_url("https://ann:swordfish@example.org/v1?key=opensesame&v=2")
     'https://***@example.org/v1?key=***&v=***'
     """
-    return _QUERY_IN_URL.sub(rf"\1{REDACTED}", _USER_IN_URL.sub(f"{REDACTED}@", url))
+    return _QUERY_IN_URL.sub(_without_value, _USER_IN_URL.sub(f"{REDACTED}@", url))
+
+
+def _without_value(parameter: re.Match[str]) -> str:
+    return f"{parameter[0].removesuffix(parameter[2])}{REDACTED}" if parameter[2] else parameter[0]
 
 
 def with_secrets(data: Any, *, passes_by: bool = False) -> Any:
@@ -188,15 +198,17 @@ def _as_text(text: str, place: _Place) -> str:
     return redact(redact_url(text) if _URL.fullmatch(text) else text)
 
 
-def _walk(data: Any, change: Any, place: _Place = _Place.ANY) -> Any:
-    """Return data with every text changed; the same object where nothing was."""
+def _walk(data: Any, change: Any, place: _Place = _Place.ANY, depth: int = 0) -> Any:
+    """Return data with every text changed; the same object where nothing was. What is nested too deep is left out."""
     if isinstance(data, str):
         return change(data, place)
+    if depth > _DEEPEST and isinstance(data, Mapping | list | tuple):
+        return REDACTED if data else data
     if isinstance(data, Mapping):
-        items = {name: _walk(value, change, _place(str(name), value, place)) for name, value in data.items()}
+        items = {name: _walk(value, change, _place(str(name), value, place), depth + 1) for name, value in data.items()}
         return data if all(items[name] is value for name, value in data.items()) else items
     if isinstance(data, list | tuple):
-        walked = [_walk(value, change, place) for value in data]
+        walked = [_walk(value, change, place, depth + 1) for value in data]
         if all(new is old for new, old in zip(walked, data, strict=True)):
             return data
         return walked if isinstance(data, list) else tuple(walked)
@@ -260,7 +272,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Give the places of secrets: of the beginnings of them, as far as they go on."""
     for secret, word in [*_configured.items(), *_passing.items()]:
         if word in text:
-            for match in _pattern(secret[:_LONGEST_BEGINNING]).finditer(text):
+            for match in _pattern(secret[:_LONGEST_BEGINNING], is_searched=True).finditer(text):
                 whole = _pattern(secret).match(text, match.start())
                 yield match.start(), _end_of_cut_secret(secret, text, match.end()) if whole is None else whole.end()
 
@@ -276,26 +288,45 @@ def _end_of_cut_secret(secret: str, text: str, end: int) -> int:
 
 
 @functools.lru_cache(maxsize=2 * _MOST_PASSING)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile("".join(map(_spellings, text)))
+def _pattern(text: str, *, is_searched: bool = False) -> re.Pattern[str]:
+    # Any character may have backslashes before it, and a run of them is gone over once only: a secret begins at the first of one, and
+    # those that are a part of a secret are one with those before its next character.
+    pattern, before = "", ""
+    for character, run in itertools.groupby(text):
+        count = len(list(run))
+        guard = "" if before or not is_searched else _NOT_INSIDE_BACKSLASHES
+        if character == "\\":
+            pattern += rf"(?:{guard}\\{{{count},}}+|(?:{_spellings(character, guard)}){{{count}}})"
+        else:
+            pattern += _spellings(character, guard, is_after_backslashes=before == "\\") + _spellings(character) * (count - 1)
+        before = character
+    return re.compile(pattern)
 
 
-def _spellings(character: str) -> str:
-    """Return a pattern for one character as it may stand in a URL, in JSON, in Python's ``repr`` (of a ``repr``), or in HTML."""
+def _spellings(character: str, guard: str = "", *, is_after_backslashes: bool = False) -> str:
+    """Return a pattern for one character as it may stand in a URL, in JSON, in Python's ``repr`` (of a ``repr``), or in HTML.
+
+    Args:
+        character: The character.
+        guard: What must hold before backslashes.
+        is_after_backslashes: Whether those before it may have been taken already.
+    """
     if character.isascii() and character.isalnum():
         return character
     code, octets = ord(character), character.encode("utf-8", "surrogatepass")
+    some = rf"{guard}\\{'*' if is_after_backslashes else '+'}+"
     spellings = [
         "(?i:" + "".join(f"%(?:25)*{octet:02x}" for octet in octets) + ")",
-        "(?i:" + "".join(rf"\\+x{octet:02x}" for octet in octets) + ")",
-        rf"(?i:\\+(?:x{code:02x}|u{code:04x}|u{code:08x}))",
+        "(?i:" + some + r"\\++".join(f"x{octet:02x}" for octet in octets) + ")",
+        rf"(?i:{some}(?:x{code:02x}|u{code:04x}|u{code:08x}))",
         rf"(?i:&(?:amp;)*\#(?:0*{code}|x0*{code:x});)",
     ]
     if character in _HTML_NAMES:
         spellings.append(rf"&(?:amp;)*{_HTML_NAMES[character]};")
     if character == " ":
         spellings.append(r"\+")
-    spellings.append(rf"\\*{re.escape(character)}")  # the last: a percent sign is also the beginning of one that is encoded
+    if character != "\\":
+        spellings.append(rf"{guard}\\*+{re.escape(character)}")  # the last: a percent sign also begins one that is encoded
     return f"(?:{'|'.join(dict.fromkeys(spellings))})"
 
 
@@ -354,10 +385,15 @@ def _redact_argument(argument: Any) -> Any:
 
 
 def _links(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
-    """Give an error and all that led to it, causes before what they caused."""
-    if error is None or id(error) in seen:
-        return
-    seen.add(id(error))
-    for cause in (error.__cause__, error.__context__, *(error.exceptions if isinstance(error, BaseExceptionGroup) else ())):
-        yield from _links(cause, seen)
-    yield error
+    """Give an error and all that led to it, causes before what they caused. Chains may be longer than Python's stack is deep."""
+    waiting = [(error, False)]
+    while waiting:
+        link, is_explained = waiting.pop()
+        if link is None or (id(link) in seen and not is_explained):
+            continue
+        if is_explained:
+            yield link
+            continue
+        seen.add(id(link))
+        causes = (link.__cause__, link.__context__, *(link.exceptions if isinstance(link, BaseExceptionGroup) else ()))
+        waiting += [(link, True), *((cause, False) for cause in reversed(causes))]

@@ -149,6 +149,8 @@ def _problem(value: Any, schema: Any) -> str:
     """Return what is wrong with a value; empty if nothing is, or the schema itself cannot be read (the tool will say)."""
     try:
         found = best_match(Draft202012Validator(schema).iter_errors(value))
+    except RecursionError:
+        return "it is nested too deeply"
     except (SchemaError, LookupError, TypeError, ValueError):
         return ""
     if found is None:

@@ -19,7 +19,7 @@ from vfgym.rubrics.scoring import RewardFunc
 from vfgym.sandboxes import SandboxPool, SandboxSpec, check_spec
 
 TIMEOUT_SECONDS = 10.0
-_BLOCK = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*+```(?P<language>[^\n`]*+)$", re.MULTILINE)
 
 
 def last_code_block(text: str) -> str:
@@ -29,8 +29,13 @@ def last_code_block(text: str) -> str:
     >>> last_code_block(f"First\n{fence}python\nprint(1)\n{fence}\nbut better:\n{fence}\nprint(2)\n{fence}")
     'print(2)\n'
     """
-    blocks = _BLOCK.findall(text)
-    return str(blocks[-1]) if blocks else ""
+    block, start = "", None
+    for fence in _FENCE.finditer(text):
+        if start is None:
+            start = fence.end() + 1
+        elif not fence["language"].strip(" \t"):
+            block, start = text[start : fence.start()], None
+    return block
 
 
 class CodeRubric(Rubric):

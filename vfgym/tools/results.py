@@ -47,7 +47,9 @@ def compact_json(value: object) -> str:
         pass
     try:
         return json.dumps(value, default=str, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError):
+    except RecursionError:
+        return "(data that are nested too deeply to be shown)"
+    except (TypeError, ValueError):
         return str(value)
 
 

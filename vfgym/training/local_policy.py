@@ -38,7 +38,7 @@ class Parsed(NamedTuple):
 
 
 _THOUGHT = re.compile(r"\A\s*<think>(.*?)</think>\s*", re.DOTALL)
-_CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
+_TAG_OF_CALL = re.compile(r"(?P<opening><tool_call>\s*+)(?=\{)|\}(?P<closing>\s*+</tool_call>)")
 
 
 def parse_text(text: str) -> Parsed:
@@ -48,7 +48,9 @@ def parse_text(text: str) -> Parsed:
     """
     thought = _THOUGHT.match(text)
     rest = text[thought.end() :] if thought else text
-    written = _CALL.findall(rest) or ([rest] if rest.lstrip().startswith('{"name"') else [])
+    written, besides = _split_calls(rest)
+    if not written and rest.lstrip().startswith('{"name"'):
+        written = [rest]
     calls: list[ToolCall] = []
     for number, each in enumerate(written):
         try:
@@ -57,8 +59,23 @@ def parse_text(text: str) -> Parsed:
             calls.append(ToolCall(f"call_{number}", str(call["name"]), arguments if isinstance(arguments, str) else json.dumps(arguments)))
         except (ValueError, KeyError, AttributeError, RecursionError):
             return Parsed(rest, thought and thought[1].strip(), [])  # the environment hears what was written
-    content = _CALL.sub("", rest).strip() if calls and written != [rest] else None if calls else rest
+    content = besides.strip() if calls and written != [rest] else None if calls else rest
     return Parsed(content or (None if calls else ""), thought and thought[1].strip(), calls)
+
+
+def _split_calls(text: str) -> tuple[list[str], str]:
+    """Return the objects that stand in ``<tool_call>``, and the text without them: each goes on to the next closing tag after a brace."""
+    calls: list[str] = []
+    besides: list[str] = []
+    done, opening = 0, None
+    for tag in _TAG_OF_CALL.finditer(text):
+        if opening is None and tag["opening"]:
+            opening = tag
+        elif opening is not None and tag["closing"]:
+            calls.append(text[opening.end() : tag.start("closing")])
+            besides.append(text[done : opening.start()])
+            done, opening = tag.end(), None
+    return calls, "".join([*besides, text[done:]])
 
 
 class _Request(NamedTuple):

@@ -12,9 +12,10 @@ from typing import Any
 
 from vfgym.output.redaction import redact, with_secrets
 
-_ABSOLUTE_PATH = re.compile(r"(?<![\w:/.~<>-])(?:[A-Za-z]:)?(?:[\\/]+[\w.@+ -]*[\w.@+-])*[\\/]+(?=[\w.@+-])")
-"""The folders before the last name of an absolute path; not those of a URL."""
-
+_FOLDERS = r"(?:[A-Za-z]:)?(?:[\\/]++[\w.@+ -]*[\w.@+-])*[\\/]++"
+_ABSOLUTE_PATH = re.compile(rf"(?<![\w:/.~<>-])(?:{_FOLDERS}(?=[\w.@+-])|(?P<nothing>{_FOLDERS}))")
+"""The folders before the last name of an absolute path; not those of a URL. What only looks like them is matched too, as ``nothing``:
+elsewhere in it no path begins, so it is not gone over again."""
 
 _BEFORE_FOLDER = r"(^|[^\w.~-]|\\[bfnrt]|(?:\x1b|\\u001b)\[[\d;]*m|\\u[0-9a-f]{4})"
 """What may stand before a folder: nothing of a name. The escapes of JSON end in letters, and so do a terminal's colours."""
@@ -27,7 +28,7 @@ def shorten_paths(value: Any) -> Any:
     {'error': "FileNotFoundError(2, '…/tasks.jsonl')", 'url': 'http://localhost:8000/v1'}
     """
     if isinstance(value, str):
-        return _ABSOLUTE_PATH.sub("…/", value)
+        return _ABSOLUTE_PATH.sub(lambda folders: folders["nothing"] or "…/", value)
     if isinstance(value, Mapping):
         return {key: shorten_paths(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -145,7 +145,7 @@ def _identifier(call_id: str) -> str:
 def _input(arguments: str) -> Any:
     try:
         read = json.loads(arguments or "{}", parse_constant=_refuse_constant)
-    except ValueError:
+    except (ValueError, RecursionError):
         read = None
     return read if isinstance(read, dict) else {UNREADABLE_ARGUMENTS: arguments}
 

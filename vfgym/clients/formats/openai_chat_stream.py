@@ -24,10 +24,18 @@ async def collect_stream(chunks: AsyncIterable[Any]) -> dict[str, Any]:
         for part in fields.get("choices") or ():
             _add(choices.setdefault(part.get("index", 0), {"message": {"role": "assistant", "content": None}}), part)
     for choice in choices.values():
-        calls = choice["message"].get("tool_calls")
+        message = choice["message"]
+        message.update({name: "".join(value) for name, value in message.items() if isinstance(value, _Pieces)})
+        calls = message.get("tool_calls")
         if calls:
-            choice["message"]["tool_calls"] = [calls[index] for index in sorted(calls)]
+            for call in calls.values():
+                call["function"]["arguments"] = "".join(call["function"]["arguments"])
+            message["tool_calls"] = [calls[index] for index in sorted(calls)]
     return {**whole, "object": "chat.completion", "choices": [choices[index] for index in sorted(choices)]}
+
+
+class _Pieces(list[str]):
+    """Pieces of a text, put together when the stream has ended: to make the text longer by each of them takes quadratic time."""
 
 
 def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
@@ -36,7 +44,7 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
         if value is None or name == "delta":
             continue
         if name == "token_ids":
-            choice[name] = choice.get(name, []) + value
+            choice.setdefault(name, []).extend(value)
         elif name == "logprobs":
             content = choice.setdefault("logprobs", {"content": []})["content"]
             content.extend(value.get("content") or ())
@@ -47,9 +55,11 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
         if value is None:
             continue
         if name in _TEXTS and isinstance(value, str):
-            message[name] = (message.get(name) or "") + value
+            if not isinstance(message.get(name), _Pieces):
+                message[name] = _Pieces()
+            message[name].append(value)
         elif name == "reasoning_details" and isinstance(value, list):
-            message[name] = message.get(name, []) + value
+            message.setdefault(name, []).extend(value)
         elif name == "tool_calls":
             for call in value:
                 _add_call(message.setdefault("tool_calls", {}), call)
@@ -59,8 +69,8 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
 
 def _add_call(calls: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
     index = part.get("index")
-    call = calls.setdefault(len(calls) if index is None else index, {"type": "function", "function": {"arguments": ""}})
+    call = calls.setdefault(len(calls) if index is None else index, {"type": "function", "function": {"arguments": _Pieces()}})
     function = part.get("function") or {}
     call.update({name: value for name, value in part.items() if name not in ("function", "index") and value is not None})
-    call["function"]["arguments"] += function.get("arguments") or ""
+    call["function"]["arguments"].append(function.get("arguments") or "")
     call["function"].update({name: value for name, value in function.items() if name != "arguments" and value is not None})

@@ -12,6 +12,7 @@ from typing import Any
 
 from vfgym.codecs import ActionNotFound, Codec
 from vfgym.codecs.marks import EMPTY, TOOL_NAME, find_marks
+from vfgym.codecs.reading import tail_of
 from vfgym.codecs.relaxed import read_json
 from vfgym.codecs.thinking import drop_thinking
 from vfgym.messages import AssistantMessage, Message, ToolCall, content_text
@@ -82,6 +83,7 @@ class ActionLists(Answers):
         if message.get("tool_calls"):
             return self._read_list(message["tool_calls"])
         said, is_closed = drop_thinking(content_text(message["content"]))
+        said = tail_of(said, self.codec, self.most)
         tags = [content.strip() for content, end in _TAG.findall(said) if end or not is_cut_off]
         texts = [content for content in tags if content not in EMPTY]
         if len(texts) > 1 and is_closed:

@@ -6,7 +6,6 @@ the move in brackets. A game decides itself whether a move is legal.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Any
 
@@ -23,7 +22,9 @@ GAMES_OF_SENTENCES = frozenset(
 )
 """Games whose moves are sentences, stand in them, or (Tak's) have brackets inside: they get the whole answer (textarena 0.7.4)."""
 
-_EMPHASIS = re.compile(r"([*_`\"']+)(.*)\1", re.DOTALL)
+_EMPHASIS = "*_`\"'"
+_MOST_EMPHASIS = 100
+"""Signs of emphasis, at most, that are taken off a move at either end."""
 
 
 class _MoveReader:
@@ -31,14 +32,14 @@ class _MoveReader:
 
     own_keys: Collection[str] = ()
     has_brackets: bool = True
+    longest: int = 0
 
     def read_exactly(self, text: str) -> None:
         """Return nothing: a move may be written in several ways."""
 
     def match(self, text: str, where: Where) -> str | None:
         """Return the move in a mark, or in an answer of one line."""
-        emphasis = _EMPHASIS.fullmatch(text)
-        move = (emphasis[2] if emphasis else text).strip()
+        move = _without_emphasis(text).strip()
         if where is Where.WHOLE_ANSWER and not move.endswith(".."):
             move = move.removesuffix(".")
         return None if where is Where.LAST_LINE or not move or "\n" in move or "[" in move or "]" in move else move
@@ -46,6 +47,15 @@ class _MoveReader:
     def to_json(self, move: str) -> Any:
         """Return a move as it is compared."""
         return " ".join(move.casefold().split())
+
+
+def _without_emphasis(text: str) -> str:
+    """Return a text without the longest run of signs that it both begins and ends with."""
+    if text[:1] not in _EMPHASIS:
+        return text
+    most = min(len(text) - len(text.lstrip(_EMPHASIS)), len(text) // 2, _MOST_EMPHASIS)
+    length = next((length for length in range(most, 0, -1) if text.endswith(text[:length])), 0)
+    return text[length : len(text) - length]
 
 
 _reader = _MoveReader()
