@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
 
 EXPECTED = {
     "integer": "be an integer",
@@ -34,6 +35,15 @@ _NAMES: dict[type, str] = {
 
 _ANYTHING: Mapping[str, Any] = {}
 
+_DEEPEST = 100
+"""Levels of arguments that are compared with their schema: deeper down only numbers that are not finite are wrong."""
+
+_MOST_FOUND = 1000
+"""Numbers that are not finite of which the places are told, in one value of any form."""
+
+_Place: TypeAlias = "tuple[_Place, str | int] | None"
+"""Where a value stands: the place of what it is in, and its key or index there. Written out only where something is wrong."""
+
 
 class NoJsonNumber(NamedTuple):
     """A value that is not what the schema asks for at its place, although Python would take it for that."""
@@ -52,43 +62,73 @@ def no_json_numbers(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> 
         arguments: Arguments as JSON data.
         schema: JSON schema of an object.
     """
-    return list(_members(arguments, schema, "", schema))
+    return _Search(schema).members(arguments, schema, None, 0)
 
 
-def _find(value: object, schema: object, path: str, root: Mapping[str, Any]) -> Iterator[NoJsonNumber]:
-    if isinstance(value, list | Mapping):
-        kind = "array" if isinstance(value, list) else "object"
-        # A value of a union is sound if it is so in one of the forms that it may have.
-        forms = [form for form in _forms(schema, root) if kind in admitted_types(form, root)]
-        found = [list(_members(value, form, path, root) if form else _not_finite(value, path)) for form in forms or [_ANYTHING]]
-        yield from min(found, key=len)
-    elif _is_wrong(value, admitted_types(schema, root)):
-        yield NoJsonNumber(path, value, _expectations(value, schema, root))
+class _Search:
+    """Looks through the arguments of one call.
 
+    A list or an object that fits several forms of a union is looked through once for each form, wherever these stand in each other: else
+    the time would double with each level of a union that has itself as a member.
+    """
 
-def _members(value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]) -> Iterator[NoJsonNumber]:
-    """Look through the members of a list or an object, of which the schema describes the form."""
-    if isinstance(value, Mapping):
-        described, others = schema.get("properties", {}), schema.get("additionalProperties")
-        for name, member in value.items():
-            yield from _find(member, described.get(name, others), f"{path}.{name}" if path else str(name), root)
-        return
-    first, others = schema.get("prefixItems", []), schema.get("items")
-    for index, member in enumerate(value):
-        yield from _find(member, first[index] if index < len(first) else others, f"{path}[{index}]", root)
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._known: dict[tuple[int, int], list[NoJsonNumber]] = {}
+        """What was found in a list or an object, by its id and that of the form."""
 
+    def find(self, value: object, schema: object, place: _Place, depth: int) -> list[NoJsonNumber]:
+        """Return what is wrong in a value of which the schema describes the forms."""
+        if isinstance(value, list | Mapping):
+            kind = "array" if isinstance(value, list) else "object"
+            # A value of a union is sound if it is so in one of the forms that it may have.
+            forms = [form for form in _forms(schema, self._root) if kind in admitted_types(form, self._root)]
+            return min([self._find_in(value, form, place, depth) for form in forms or [_ANYTHING]], key=len)
+        if _is_wrong(value, admitted_types(schema, self._root)):
+            return [NoJsonNumber(_path(place), value, _expectations(value, schema, self._root))]
+        return []
 
-def _not_finite(value: object, path: str) -> Iterator[NoJsonNumber]:
-    """Find numbers that are not finite in data of any form, which may be nested as deep as Python's reader goes."""
-    waiting = [(path, value)]
-    while waiting:
-        path, value = waiting.pop()
+    def _find_in(self, value: object, form: Mapping[str, Any], place: _Place, depth: int) -> list[NoJsonNumber]:
+        key = id(value), id(form)
+        if key not in self._known:
+            is_described = form and depth < _DEEPEST
+            self._known[key] = self.members(value, form, place, depth) if is_described else list(islice(_not_finite(value, place), _MOST_FOUND))
+        return self._known[key]
+
+    def members(self, value: Any, schema: Mapping[str, Any], place: _Place, depth: int) -> list[NoJsonNumber]:
+        """Return what is wrong in the members of a list or an object, of which the schema describes the form."""
+        found: list[NoJsonNumber] = []
         if isinstance(value, Mapping):
-            waiting += [(f"{path}.{name}", member) for name, member in reversed([*value.items()])]
+            described, others = schema.get("properties", {}), schema.get("additionalProperties")
+            for name, member in value.items():
+                found += self.find(member, described.get(name, others), (place, name), depth + 1)
+        else:
+            first, others = schema.get("prefixItems", []), schema.get("items")
+            for index, member in enumerate(value):
+                found += self.find(member, first[index] if index < len(first) else others, (place, index), depth + 1)
+        return found
+
+
+def _path(place: _Place) -> str:
+    """Return where a value stands, as ``point.x`` or ``items[0]``."""
+    parts: list[str] = []
+    while place is not None:
+        place, key = place
+        parts.append(f"[{key}]" if isinstance(key, int) else f".{key}")
+    return "".join(reversed(parts)).removeprefix(".")
+
+
+def _not_finite(value: object, place: _Place) -> Iterator[NoJsonNumber]:
+    """Find numbers that are not finite in data of any form, which may be nested as deep as Python's reader goes."""
+    waiting = [(place, value)]
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting += [((place, name), member) for name, member in reversed([*value.items()])]
         elif isinstance(value, list):
-            waiting += [(f"{path}[{index}]", member) for index, member in reversed([*enumerate(value)])]
+            waiting += [((place, index), member) for index, member in reversed([*enumerate(value)])]
         elif isinstance(value, float) and not math.isfinite(value):
-            yield NoJsonNumber(path, value, _finite([EXPECTED["number"]]))
+            yield NoJsonNumber(_path(place), value, _finite([EXPECTED["number"]]))
 
 
 def _finite(expectations: list[str]) -> list[str]:
