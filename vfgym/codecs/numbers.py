@@ -15,7 +15,7 @@ _PLAIN = str.maketrans(dict.fromkeys(DASHES, "-") | dict.fromkeys("\u2018\u2019"
 JOINED = re.compile(r"_|(?<=[^\W\d])-(?=[^\W\d])")
 """What joins words where others put a space. (A hyphen before a digit may be a sign.)"""
 
-_NUMBER = re.compile(r"([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?|[+-]?inf(?:inity)?|nan)(?:\s*(\D.*))?", re.IGNORECASE)
+_NUMBER = re.compile(r"([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?|[+-]?inf(?:inity)?|nan)(?:\s*+(\D.*))?", re.IGNORECASE)
 
 
 def with_plain_signs(text: str) -> str:

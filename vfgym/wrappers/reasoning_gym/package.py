@@ -96,5 +96,5 @@ def _expand_moves(dataset: Any, moves: str) -> str:
 
     The original leaves out moves that name a layer (``2R``, ``3Fw'``), without which cubes of more than three layers cannot be solved.
     """
-    matches = (re.fullmatch(r"(\d*[^\d]*)(\d*)", move) for move in moves.split())
+    matches = (re.fullmatch(r"(\d*+[^\d]*+)(\d*+)", move) for move in moves.split())
     return " ".join(" ".join([match[1]] * int(match[2] or 1)) for match in matches if match)
