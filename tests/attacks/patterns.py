@@ -19,7 +19,22 @@ from functools import cache
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-_SAMPLES = [*map(chr, range(128)), "\x85", "\xa0", "\xe9", "\u0301", "\u05d0", "\u0661", "\u1680", "\u2000", "\u2028", "\u3000", "\u4e00", "\uff1a", "\U0001f600"]
+_SAMPLES = [
+    *map(chr, range(128)),
+    "\x85",
+    "\xa0",
+    "\xe9",
+    "\u0301",
+    "\u05d0",
+    "\u0661",
+    "\u1680",
+    "\u2000",
+    "\u2028",
+    "\u3000",
+    "\u4e00",
+    "\uff1a",
+    "\U0001f600",
+]
 _COPIES = 2
 """Copies of a part that repeats a bounded number of times."""
 _MOST_SETS = 2000
@@ -175,21 +190,21 @@ class Automaton:
 
     # How it moves
 
-    @cache
+    @cache  # noqa: B019 -- an automaton lives as long as one analysis
     def _ways(self, state: int, before: Side, after: Side) -> dict[int, int]:
         """Return in how many ways states are reached without a character; at most two are counted."""
         ways: dict[int, int] = {}
 
-        def walk(at: int, path: frozenset[int]) -> None:
+        def walk(at: int, path: frozenset[tuple[int, int]]) -> None:
             ways[at] = min(2, ways.get(at, 0) + 1)
-            for edge in self.edges[at]:
-                if edge.takes is None and edge.target not in path and (edge.condition is None or edge.condition(before, after)):
-                    walk(edge.target, path | {edge.target})
+            for number, edge in enumerate(self.edges[at]):
+                if edge.takes is None and (at, number) not in path and (edge.condition is None or edge.condition(before, after)):
+                    walk(edge.target, path | {(at, number)})
 
-        walk(state, frozenset([state]))
+        walk(state, frozenset())
         return ways
 
-    @cache
+    @cache  # noqa: B019 -- an automaton lives as long as one analysis
     def moves(self, node: tuple[int, Side], character: str) -> dict[tuple[int, Side], int]:
         """Return the nodes after a character, and in how many ways (at most two are counted) each is reached."""
         found: dict[tuple[int, Side], int] = {}

@@ -112,7 +112,7 @@ OVERLONG_RULES: list[OverlongRule] = [
     OverlongRule(r"context length|context_length|context window"),
     OverlongRule(r"longer than the (model's|maximum)|maximum (model|prompt) length|max_model_len"),
     OverlongRule(r"reduce the length of the (input |prompt|messages)"),
-    OverlongRule(r"messages\[\d+\]\.content\S* string too long"),
+    OverlongRule(r"messages\[\d{1,9}\]\.content\S{0,200} string too long"),
     # llama.cpp
     OverlongRule(r"(available )?context size( has been)? exceeded|exceeds? the available context size"),
     # Prime, Moonshot
@@ -141,7 +141,7 @@ _OTHER_LIMITS = re.compile(
 """What says that something else is too large: the answer that was asked for, or a file."""
 
 _ANSWER_TOO_LARGE = re.compile(
-    r"max_(?:completion_|output_)?tokens\W.{0,40}too large: (\d+).{0,40}maximum context length is (\d+)", re.IGNORECASE
+    r"max_(?:completion_|output_)?tokens\W.{0,40}too large: (\d{1,18})\b.{0,40}maximum context length is (\d{1,18})\b", re.IGNORECASE
 )
 """vLLM's words where prompt and answer do not fit together; with an answer that alone does not fit, the prompt is not to blame."""
 
@@ -163,7 +163,10 @@ def says_overlong(status: int, text: str, body: Any) -> bool:
     codes = _codes(body)
     if any(rule.code in codes and status in rule.statuses for rule in OVERLONG_RULES if rule.code is not None):
         return True
-    text = f"{text} {body}"
+    try:
+        text = f"{text} {body}"
+    except RecursionError:  # a body that is nested too deeply to be shown
+        pass
     too_large = _ANSWER_TOO_LARGE.search(text)
     if _OTHER_LIMITS.search(text) or (too_large and int(too_large[1]) > int(too_large[2])):
         return False

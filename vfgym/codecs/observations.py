@@ -21,6 +21,12 @@ _STYLE = re.compile(r"\x1b\[([\d;]*)m")
 _Style = tuple[str, str]
 """What a terminal's code sets (the letters, the ground behind them, or nothing that has a colour) and the name of its colour, if any."""
 
+DEEPEST = 50
+"""Levels of an observation that are shown: each is indented, so that to show all of them would take quadratic time."""
+
+_MOST_STYLES, _MOST_DIGITS = 16, 9
+"""Styles that are kept at once, and digits of a number in a code: more are no drawing."""
+
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
@@ -52,7 +58,7 @@ def without_colours(drawing: str) -> str:
 def _styled(styles: tuple[_Style, ...], code: str) -> tuple[_Style, ...]:
     """Return the styles after a terminal's code."""
     styled = list(styles)
-    parts = iter([int(part or 0) for part in code.split(";")])
+    parts = iter([int(part or 0) for part in code.split(";") if len(part) <= _MOST_DIGITS])
     for part in parts:
         target = {3: "letters", 9: "letters", 4: "ground", 10: "ground"}.get(part // 10, "")
         if part == 0:
@@ -65,7 +71,7 @@ def _styled(styles: tuple[_Style, ...], code: str) -> tuple[_Style, ...]:
             styled.append((target, ""))
         else:
             styled.append((target, _COLOURS[part % 10] if target and part % 10 < 8 else ""))
-    return tuple(styled)
+    return tuple(styled[-_MOST_STYLES:])
 
 
 def text_renderer(space: gym.Space[Any], labels: Sequence[str] = ()) -> TextRenderer:
@@ -201,14 +207,17 @@ _AMBIGUOUS = re.compile(r'\A\Z|\A\s|\s\Z|[,;:\[\]{}"\n\r]')
 """What makes a text inside brackets look like several things, or like none."""
 
 
-def value_text(value: Any, labels: Sequence[str] = (), *, is_inside: bool = False) -> str:
+def value_text(value: Any, labels: Sequence[str] = (), *, is_inside: bool = False, depth: int = 0) -> str:
     """Return any observation as text, by what it is.
 
     Args:
         value: The observation.
         labels: A label for each of its members.
         is_inside: Whether it stands inside brackets, where texts are quoted that could be read as something else.
+        depth: Levels of data that it is inside of; what is more than `DEEPEST` levels deep is left out.
     """
+    if depth > DEEPEST:
+        return "..."
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False) if is_inside and _AMBIGUOUS.search(value) else value
     if isinstance(value, np.ndarray):
@@ -216,12 +225,12 @@ def value_text(value: Any, labels: Sequence[str] = (), *, is_inside: bool = Fals
     if isinstance(value, float | np.floating):
         return f"{float(value):.6g}"
     if isinstance(value, Mapping):
-        return "\n".join([_under(key, value_text(member, is_inside=is_inside)) for key, member in value.items()])
+        return "\n".join([_under(key, value_text(member, is_inside=is_inside, depth=depth + 1)) for key, member in value.items()])
     if isinstance(value, GraphInstance):
         return _graph_text(value)
     if isinstance(value, list | tuple):
         is_inside = is_inside or not _fits(labels, value)
-        return _joined([value_text(member, is_inside=is_inside) for member in value], labels)
+        return _joined([value_text(member, is_inside=is_inside, depth=depth + 1) for member in value], labels)
     return str(value)
 
 

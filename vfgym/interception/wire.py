@@ -131,9 +131,16 @@ def split_into_pieces(text: str) -> Iterator[str]:
 
 
 def plain_data(value: Any) -> Any:
-    """Return dicts and lists of any kind as fresh plain ones, all the way down."""
-    if isinstance(value, Mapping):
-        return {key: plain_data(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_data(item) for item in value]
+    """Return dicts and lists of any kind as fresh plain ones, all the way down.
+
+    Raises:
+        ValueError: If they are nested more deeply than can be gone through.
+    """
+    try:
+        if isinstance(value, Mapping):
+            return {key: plain_data(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain_data(item) for item in value]
+    except RecursionError:
+        raise ValueError("the data are nested too deeply") from None
     return value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn, Self
 
+from vfgym.errors import InvalidMessage
+
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise TypeError(f"{type(self).__name__} is immutable: use .replace(...) on the message to make a changed copy")
@@ -68,14 +70,21 @@ def _rebuild(cls: type[FrozenDict], data: dict[str, Any]) -> FrozenDict:
 
 
 def freeze(value: Any) -> Any:
-    """Return `value` with every dict and list inside it frozen; what is frozen already is shared, not copied."""
+    """Return `value` with every dict and list inside it frozen; what is frozen already is shared, not copied.
+
+    Raises:
+        InvalidMessage: If it is nested more deeply than can be gone through.
+    """
     kind = type(value)
     if kind is str or value is None or isinstance(value, FrozenDict | FrozenList):
         return value
-    if isinstance(value, Mapping):
-        return FrozenDict._of({key: freeze(item) for key, item in value.items()})
-    if isinstance(value, list | tuple):
-        return FrozenList([freeze(item) for item in value])
+    try:
+        if isinstance(value, Mapping):
+            return FrozenDict._of({key: freeze(item) for key, item in value.items()})
+        if isinstance(value, list | tuple):
+            return FrozenList([freeze(item) for item in value])
+    except RecursionError:
+        raise InvalidMessage("a message has data in it that are nested too deeply") from None
     return value
 
 

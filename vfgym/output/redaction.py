@@ -343,7 +343,10 @@ def redact(text: str) -> str:
 
 def excerpt(value: object, length: int) -> str:
     """Return the beginning of a value's ``repr``. It is redacted first, since a part of a secret is not found any more."""
-    return redact(repr(value))[:length]
+    try:
+        return redact(repr(value))[:length]
+    except RecursionError:
+        return "(data that are nested too deeply to be shown)"
 
 
 def redact_error(error: BaseException) -> None:

@@ -21,7 +21,11 @@ class NotPlain(TypeError):
     """A value has no form in JSON."""
 
 
-def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
+DEEPEST = 100
+"""Levels of data that `as_json` goes through."""
+
+
+def as_json(value: Any, fallback: Callable[[Any], Any] | None = None, *, depth: int = 0) -> Any:
     """Return `value` as data that JSON can hold: dicts with string keys, lists, text, numbers, booleans and None.
 
     Numbers that JSON does not know (infinity, not a number) become None; see `number_as_text` for those that must come back.
@@ -30,30 +34,33 @@ def as_json(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
         value: Mappings, sequences, sets (which become sorted lists), NumPy values, dataclasses, pydantic models, exceptions,
             dates, paths, enums.
         fallback: Gives what stands for a value of any other type.
+        depth: Levels of data that the value is inside of.
 
     Raises:
-        NotPlain: If there is a value of another type and no fallback.
+        NotPlain: If there is a value of another type and no fallback, or data are nested more deeply than `DEEPEST`.
     """
+    if depth > DEEPEST:
+        raise NotPlain(f"it is nested more than {DEEPEST} levels deep")
     if value is None or isinstance(value, str | bool):
         return value.display if isinstance(value, Secret) else value
     if isinstance(value, enum.Enum):
-        return as_json(value.value, fallback)
+        return as_json(value.value, fallback, depth=depth + 1)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {_key(key): as_json(item, fallback) for key, item in value.items()}
+        return {_key(key): as_json(item, fallback, depth=depth + 1) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
-        return as_json(value.tolist(), fallback)
+        return as_json(value.tolist(), fallback, depth=depth + 1)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        return [as_json(item, fallback) for item in value]
+        return [as_json(item, fallback, depth=depth + 1) for item in value]
     if isinstance(value, Set):  # in an order of its own: that of a set of strings differs from process to process
-        return sorted((as_json(item, fallback) for item in value), key=_LINE.encode)
+        return sorted((as_json(item, fallback, depth=depth + 1) for item in value), key=_LINE.encode)
     if hasattr(value, "model_dump"):
-        return as_json(value.model_dump(), fallback)
+        return as_json(value.model_dump(), fallback, depth=depth + 1)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_json(getattr(value, field.name), fallback) for field in dataclasses.fields(value)}
+        return {field.name: as_json(getattr(value, field.name), fallback, depth=depth + 1) for field in dataclasses.fields(value)}
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, PurePath):
@@ -95,7 +102,7 @@ def json_text(value: Any, *, is_indented: bool = False) -> str:
     encode = (_INDENTED if is_indented else _LINE).encode
     try:
         return encode(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return encode(as_json(value, fallback=repr))
 
 
@@ -127,7 +134,10 @@ def _report(value: Any, path: str, places: list[Place]) -> Any:
         return resolve_stand_ins(as_json(value, fallback=_as_text), path, places)
     except Exception as error:  # an object that holds itself, or whose own code raises
         places.append(Place(path, str(error) or repr(error)))
-        return repr(value)
+        try:
+            return repr(value)
+        except RecursionError:
+            return "(data that are nested too deeply to be shown)"
 
 
 def _as_text(value: Any) -> StandIn:

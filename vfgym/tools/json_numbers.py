@@ -92,7 +92,9 @@ class _Search:
         key = id(value), id(form)
         if key not in self._known:
             is_described = form and depth < _DEEPEST
-            self._known[key] = self.members(value, form, place, depth) if is_described else list(islice(_not_finite(value, place), _MOST_FOUND))
+            self._known[key] = (
+                self.members(value, form, place, depth) if is_described else list(islice(_not_finite(value, place), _MOST_FOUND))
+            )
         return self._known[key]
 
     def members(self, value: Any, schema: Mapping[str, Any], place: _Place, depth: int) -> list[NoJsonNumber]:

@@ -10,7 +10,7 @@ from typing import Any
 from vfgym.output.redaction import redact_data
 from vfgym.results.counting import is_failed
 from vfgym.results.files import NOT_WRITTEN
-from vfgym.results.plain_json import as_json, number_as_text
+from vfgym.results.plain_json import NotPlain, as_json, number_as_text
 from vfgym.results.statistics import planned_rollouts
 from vfgym.results.trajectory import is_trajectory
 from vfgym.view.public_text import shorten_paths
@@ -66,7 +66,7 @@ class PageData:
         return _plain(
             {
                 "name": report.name,
-                "metadata": shorten_paths(redact_data(as_json(metadata, fallback=repr))),
+                "metadata": shorten_paths(redact_data({str(key): _shown(value) for key, value in metadata.items()})),
                 "reward": dataclasses.asdict(report.reward),
                 "reward_finished": summary["avg_reward_finished"],
                 "mean_of": summary["mean_of"],
@@ -109,16 +109,16 @@ class PageData:
             data["failure"] = shorten_paths(list(failure_reason(row)))
         for key in ("metrics_errors", "cleanup_errors"):
             if row.get(key):
-                data[key] = shorten_paths(as_json(row[key], fallback=repr))
+                data[key] = shorten_paths(_shown(row[key]))
         if row.get("tool_defs"):
-            data["tools"] = [self._tools.number_of(as_json(tool, fallback=repr)) for tool in row["tool_defs"]]
+            data["tools"] = [self._tools.number_of(_shown(tool)) for tool in row["tool_defs"]]
         trajectory = row.get("trajectory")
         if is_trajectory(trajectory):
             data["steps"] = self._steps(trajectory, prompt, completion)
         elif (earned := step_rewards_of(row)) is not None:
             data["steps"] = [{"at": at, "reward": reward} for at, reward in earned.items()]
         apart = _SHOWN_APART.union(row["metrics"], ["step_rewards"] if "steps" in data else ())
-        data["rest"] = as_json({key: value for key, value in row.items() if key not in apart and not _is_empty(value)}, fallback=repr)
+        data["rest"] = {str(key): _shown(value) for key, value in row.items() if key not in apart and not _is_empty(value)}
         return data
 
     def _steps(self, trajectory: Sequence[Mapping[str, Any]], prompt: list[int], completion: list[int]) -> list[dict[str, Any]]:
@@ -138,7 +138,7 @@ class PageData:
                 data["prompt"] = asked
             rest = {key: value for key, value in step.items() if key not in _STEP_SHOWN_APART and not _is_empty(value)}
             if rest:
-                data["rest"] = as_json(rest, fallback=repr)
+                data["rest"] = {str(key): _shown(value) for key, value in rest.items()}
             steps.append(data)
         return steps
 
@@ -148,7 +148,7 @@ class PageData:
     def _number(self, message: Any) -> int:
         _, number = self._known.get(id(message), (None, None))
         if number is None:
-            number = self._messages.number_of(self._message(as_json(message, fallback=repr)))
+            number = self._messages.number_of(self._message(_shown(message)))
             self._known[id(message)] = message, number
         return number
 
@@ -166,6 +166,14 @@ class PageData:
         if not isinstance(url, str):
             return part
         return {"type": "image", "image": self._images.number_of(url)}
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as JSON data, or a note where it is nested too deeply."""
+    try:
+        return as_json(value, fallback=repr)
+    except NotPlain as error:
+        return f"({error})"
 
 
 def _is_empty(value: Any) -> bool:

@@ -15,7 +15,7 @@ from vfgym.output.terminal import display_text, one_line
 from vfgym.results import ResultsError, load_results
 from vfgym.results.counting import is_failed
 from vfgym.results.files import METADATA, ROWS
-from vfgym.results.plain_json import as_json
+from vfgym.results.plain_json import NotPlain, as_json
 from vfgym.view.run_report import Mean, RunReport, answers_of, ended_by, failure_reason, messages_of, report_run, step_rewards_of
 
 try:
@@ -258,7 +258,10 @@ def _place(row: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _searched_text(row: Mapping[str, Any]) -> str:
-    return json.dumps(as_json(row, fallback=repr), ensure_ascii=False).lower()
+    try:
+        return json.dumps(as_json(row, fallback=repr), ensure_ascii=False).lower()
+    except NotPlain:  # nested too deeply
+        return conversation_text(row).plain.lower()
 
 
 def conversation_text(row: Mapping[str, Any], turn: int | None = None) -> Text:
