@@ -28,6 +28,7 @@ from vfgym.parsers import Parser, XMLParser, extract_boxed_answer
 from vfgym.tools.function import ToolFunction
 from vfgym.wrappers.games.action_lists import ActionLists
 from vfgym.wrappers.games.answers import Answers
+from vfgym.wrappers.openenv.actions import ActionReader
 
 Read = Callable[[str], Any]
 
@@ -346,5 +347,9 @@ def _games() -> dict[str, Read]:
     return {
         "ActionLists.read_all": lambda text: lists.read_all(AssistantMessage(text)),
         "ActionLists.read_all, cut off": lambda text: lists.read_all(AssistantMessage(text), is_cut_off=True),
+        "ActionReader.read": ActionReader(
+            {"properties": {"move": {"type": "integer"}, "note": {"type": "string"}}, "required": ["move"]}
+        ).read,
+        "ActionReader.read of a lone text": ActionReader({"properties": {"note": {"type": "string"}}}).read,
         "Answers.read of a call": lambda text: tool.read(_message_with(tool_calls=[ToolCall("c", "act", text)])),
     }

@@ -5,9 +5,9 @@ here looks at a clock; three counts are made of every reader that `readers` coll
 
 - the steps of Python and of the matcher of regular expressions (`steps`), of texts of 10,000 and of 100,000 characters;
 - the structure of every regular expression of the packages (`patterns`), since some of their loops are seen by no count inside of Python;
-- with ``-m exhaustive``, where valgrind is installed, the instructions of the processor, which are all that there is.
+- with ``-m exhaustive``, where valgrind is installed, the instructions of the processor (`instructions`), which are all that there is.
 
-In the quick suite each reader gets a fixed share of the texts, and those with which readers were slow once.
+In the quick suite each reader gets a fixed share of the texts, and more of those with which readers were slow once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import logging
 import re
+import shutil
 import sys
 from typing import Any
 
@@ -23,6 +24,7 @@ import gymnasium as gym
 import pytest
 
 from tests.attacks.collect_patterns import Use, patterns
+from tests.attacks.instructions import count_instructions
 from tests.attacks.patterns import superlinear_part
 from tests.attacks.readers import AWKWARD_SECRETS, LEFT_OUT, Read, readers, uncollected
 from tests.attacks.steps import count_steps
@@ -42,7 +44,7 @@ from vfgym.view.page import build_page
 
 SHORT, LONG = 10_000, 100_000
 MOST_GROWTH = 40
-"""How many times as many steps the long text may take as the short one: 10 times, or more where it is read in another way, not 100 times."""
+"""How many times as many steps the long text may take as the short one: 10 times, or more where it is read in another way, not 100."""
 FEW_STEPS = 300
 """Fewer are not compared: the matcher's are counted in thousands."""
 
@@ -79,7 +81,7 @@ def grows_too_fast(read: Read, short: str, long: str) -> str | None:
 SHORT_TEXTS, LONG_TEXTS = dict(texts(SHORT)), dict(texts(LONG))
 
 
-def slow_texts(name: str, read: Read, names: Iterator[str] | list[str]) -> list[str]:
+def slow_texts(name: str, read: Read, names: list[str]) -> list[str]:
     """Return for which texts a reader takes too many steps, and how many."""
     found = ((text, grows_too_fast(read, SHORT_TEXTS[text], LONG_TEXTS[text])) for text in names)
     return [f"{name}, {text}: {problem}" for text, problem in found if problem]
@@ -254,3 +256,15 @@ def test_answers_are_read_from_their_end() -> None:
     written = long.encode(long.representative())
     assert len(written) > LONGEST_TAIL
     assert (long.decode(f"I press them all. <action>{written}</action>") == long.representative()).all()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+def test_instructions_grow_as_the_text_does() -> None:
+    """Copies and searches of whole texts in loops are seen by the processor only: ten times the text is not a hundred times the work."""
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed, which counts instructions")
+    chosen = {name: [text for text in ONCE_SLOW if in_share(name, text, 20)] for name in readers()}
+    counted = count_instructions(chosen, SHORT // 5, LONG // 5)
+    assert counted
+    assert [(what, few, many) for what, (few, many) in counted.items() if many > MOST_GROWTH * few] == []

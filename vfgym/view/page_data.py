@@ -66,7 +66,7 @@ class PageData:
         return _plain(
             {
                 "name": report.name,
-                "metadata": shorten_paths(redact_data({str(key): _shown(value) for key, value in metadata.items()})),
+                "metadata": shorten_paths(redact_data({str(key): _as_data(value) for key, value in metadata.items()})),
                 "reward": dataclasses.asdict(report.reward),
                 "reward_finished": summary["avg_reward_finished"],
                 "mean_of": summary["mean_of"],
@@ -109,16 +109,16 @@ class PageData:
             data["failure"] = shorten_paths(list(failure_reason(row)))
         for key in ("metrics_errors", "cleanup_errors"):
             if row.get(key):
-                data[key] = shorten_paths(_shown(row[key]))
+                data[key] = shorten_paths(_as_data(row[key]))
         if row.get("tool_defs"):
-            data["tools"] = [self._tools.number_of(_shown(tool)) for tool in row["tool_defs"]]
+            data["tools"] = [self._tools.number_of(_as_data(tool)) for tool in row["tool_defs"]]
         trajectory = row.get("trajectory")
         if is_trajectory(trajectory):
             data["steps"] = self._steps(trajectory, prompt, completion)
         elif (earned := step_rewards_of(row)) is not None:
             data["steps"] = [{"at": at, "reward": reward} for at, reward in earned.items()]
         apart = _SHOWN_APART.union(row["metrics"], ["step_rewards"] if "steps" in data else ())
-        data["rest"] = {str(key): _shown(value) for key, value in row.items() if key not in apart and not _is_empty(value)}
+        data["rest"] = {str(key): _as_data(value) for key, value in row.items() if key not in apart and not _is_empty(value)}
         return data
 
     def _steps(self, trajectory: Sequence[Mapping[str, Any]], prompt: list[int], completion: list[int]) -> list[dict[str, Any]]:
@@ -138,7 +138,7 @@ class PageData:
                 data["prompt"] = asked
             rest = {key: value for key, value in step.items() if key not in _STEP_SHOWN_APART and not _is_empty(value)}
             if rest:
-                data["rest"] = {str(key): _shown(value) for key, value in rest.items()}
+                data["rest"] = {str(key): _as_data(value) for key, value in rest.items()}
             steps.append(data)
         return steps
 
@@ -148,7 +148,7 @@ class PageData:
     def _number(self, message: Any) -> int:
         _, number = self._known.get(id(message), (None, None))
         if number is None:
-            number = self._messages.number_of(self._message(_shown(message)))
+            number = self._messages.number_of(self._message(_as_data(message)))
             self._known[id(message)] = message, number
         return number
 
@@ -168,7 +168,7 @@ class PageData:
         return {"type": "image", "image": self._images.number_of(url)}
 
 
-def _shown(value: Any) -> Any:
+def _as_data(value: Any) -> Any:
     """Return a value as JSON data, or a note where it is nested too deeply."""
     try:
         return as_json(value, fallback=repr)

@@ -46,6 +46,7 @@ class ActionReader:
     """
 
     has_brackets = False
+    longest = 0
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         """Describe actions.
