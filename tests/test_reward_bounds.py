@@ -124,9 +124,8 @@ class Marked(vfgym.Rubric):
         (lambda: vfgym.to_chat("FrozenLake-v1"), (0.0, 1.0)),
         (lambda: vfgym.to_chat("Blackjack-v1"), (-1.0, 1.0)),
         (lambda: vfgym.to_chat("Blackjack-v1", natural=True), (-1.0, 1.5)),
-        (lambda: vfgym.to_chat("CartPole-v1"), (0.0, 500.0)),
-        (lambda: vfgym.to_chat("CartPole-v1", max_turns=20), (0.0, 20.0)),
-        (lambda: vfgym.to_chat("MountainCar-v0"), (-200.0, 0.0)),
+        (lambda: vfgym.to_chat("CartPole-v1"), None),  # each move earns something
+        (lambda: vfgym.to_chat("MountainCar-v0"), None),
         (lambda: vfgym.to_chat("CliffWalking-v1"), None),
         (lambda: vfgym.to_chat("FrozenLake-v1", rubric=vfgym.Rubric(points)), None),
         (lambda: vfgym.ReasoningGymEnv("leg_counting"), (0.0, 1.0)),

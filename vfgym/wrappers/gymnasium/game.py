@@ -384,6 +384,16 @@ class GymnasiumGame(GameEnv):
         answers = self.max_turns if self.max_turns > 0 else None if moves is None else moves * self.max_invalid_moves
         return self._bounds_of(self._known_bounds, moves, self.invalid_reward, answers)
 
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The range of rewards (see `ChatEnv.reward_range`); None for a game in which each move earns something.
+
+        What its episodes earn lies close together, far inside of what they could: by that range 20 random CartPoles would have a mean
+        between 1 and 82, without it between 14 and 30.
+        """
+        adds_up = self._known_bounds is not None and not {"move", "highest_move"}.isdisjoint(self._known_bounds)
+        return None if adds_up else super().reward_range
+
     def action_sampler(self) -> Sampler:
         """Sample what plays a random action."""
         return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
