@@ -162,7 +162,8 @@ class _Running:
         Raises:
             WorkerDied: If the program ends, or says too much.
         """
-        assert self._lines is not None
+        if self._lines is None:
+            raise WorkerDied("the program of a sandboxed agent was not started")
         reader, writer = self._lines
         try:
             writer.write(struct.pack("!Q", len(job)) + job)

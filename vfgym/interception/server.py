@@ -118,8 +118,7 @@ class Server:
             return _closing(_problem(404, "not_found_error", "there is no such rollout, or it is over"))
         if request.method != "POST":
             return _closing(_problem(405, "invalid_request_error", "the endpoint of a rollout is asked by POST"))
-        assert self._connections is not None
-        if not self._connections.welcome(request, key, len(self.endpoints)):
+        if self._connections is None or not self._connections.welcome(request, key, len(self.endpoints)):
             return _closing(_problem(429, "rate_limit_error", "the program has too many connections open"))
         try:
             return await self._answer(request, endpoint, "".join(path).removeprefix("v1/"))
