@@ -5,8 +5,8 @@ signal whose handler raises the signal again, without a step of its own, is hand
 of CPython's C API that marks a signal as having come, whose result goes into a list. The count is the same in every run, whatever else
 the machine does.
 
-It does not see loops in C over one text (`str.find`, a repeat of one set of characters before a letter): `patterns` looks at those of
-patterns, and the instructions that valgrind counts (`test_linear_time`) have all of them.
+It does not see loops in C over one text: `str.find`, a copy, a repeat of one set of characters before a letter. `patterns` looks at those
+of patterns.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Whoever reads, parses, hides or writes text that others wrote takes time in proportion to its length.
 
 Degenerate models write 40,000 line ends, unclosed fences or one word a thousand times, and files and servers may do so on purpose. No test
-here looks at a clock; three counts are made of every reader that `readers` collects, on the texts of `texts`:
+here looks at a clock; every reader that `readers` collects is looked at in two ways:
 
-- the steps of Python and of the matcher of regular expressions (`steps`), of texts of 10,000 and of 100,000 characters;
-- the structure of every regular expression of the packages (`patterns`), since some of their loops are seen by no count inside of Python;
-- with ``-m exhaustive``, where valgrind is installed, the instructions of the processor (`instructions`), which are all that there is.
+- the steps of Python and of the matcher of regular expressions are counted (`steps`), for texts (`texts`) of 10,000 and 100,000 characters;
+- every regular expression of the packages is analysed (`patterns`), since some of its loops are seen by no count inside of Python.
+
+What neither sees are copies and searches of a whole text, in C, inside of a loop. Counts of instructions would (valgrind's callgrind), but
+under it the packages alone take longer to import than a test may take.
 
 In the quick suite each reader gets a fixed share of the texts, and more of those with which readers were slow once.
 """
@@ -16,7 +18,6 @@ import contextlib
 import hashlib
 import logging
 import re
-import shutil
 import sys
 from typing import Any
 
@@ -24,7 +25,6 @@ import gymnasium as gym
 import pytest
 
 from tests.attacks.collect_patterns import Use, patterns
-from tests.attacks.instructions import count_instructions
 from tests.attacks.patterns import superlinear_part
 from tests.attacks.readers import AWKWARD_SECRETS, LEFT_OUT, Read, readers, uncollected
 from tests.attacks.steps import count_steps
@@ -256,15 +256,3 @@ def test_answers_are_read_from_their_end() -> None:
     written = long.encode(long.representative())
     assert len(written) > LONGEST_TAIL
     assert (long.decode(f"I press them all. <action>{written}</action>") == long.representative()).all()
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(1800)
-def test_instructions_grow_as_the_text_does() -> None:
-    """Copies and searches of whole texts in loops are seen by the processor only: ten times the text is not a hundred times the work."""
-    if shutil.which("valgrind") is None:
-        pytest.skip("valgrind is not installed, which counts instructions")
-    chosen = {name: [text for text in ONCE_SLOW if in_share(name, text, 20)] for name in readers()}
-    counted = count_instructions(chosen, SHORT // 5, LONG // 5)
-    assert counted
-    assert [(what, few, many) for what, (few, many) in counted.items() if many > MOST_GROWTH * few] == []
