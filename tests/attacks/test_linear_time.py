@@ -61,7 +61,7 @@ QUICK_SHARE, QUICK_SHARE_ONCE_SLOW = 2000, 12
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the process know some secrets that are hard to look for, and nothing be logged."""
-    monkeypatch.setattr(redaction, "_known", {})
+    redaction._forget_all()
     for secret in AWKWARD_SECRETS:
         redaction.Secret(secret)
     monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)
