@@ -207,6 +207,12 @@ CALLED: dict[str, Read] = {
     "vfgym.clients.faults.is_authentication_error": lambda text: _of("vfgym.clients.faults", "is_authentication_error")(ValueError(text)),
     "vfgym.clients.formats.anthropic_messages.native_prompt": _native_prompt,
     "vfgym.clients.formats.openai_chat.read_completion": _completion,
+    "vfgym.clients.formats.usage.read_usage": lambda text: _of("vfgym.clients.formats.usage", "read_usage")(
+        {"prompt_tokens": text, "completion_tokens": text}, lambda field, value: _of("vfgym.output.redaction", "excerpt")(value, 99)
+    ),
+    "vfgym.clients.formats.usage.warn_of_unusable": lambda text: _of("vfgym.clients.formats.usage", "warn_of_unusable")(
+        text, text, "prompt_tokens", text
+    ),
     "vfgym.clients.formats.openai_chat_stream.collect_stream": _collect,
     "vfgym.interception.wire.split_into_pieces": lambda text: list(_of("vfgym.interception.wire", "split_into_pieces")(text)),
     "vfgym.model_server.wire.parse_body": lambda text: _of("vfgym.model_server.wire", "parse_body")(text.encode("utf-8", "surrogatepass")),

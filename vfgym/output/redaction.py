@@ -264,7 +264,7 @@ def redact_keys(data: Any) -> Any:
 def _without_keys(text: str, place: _Place) -> str:
     for key, word in list(_keys.items()):
         if word in text:
-            text = _pattern(key).sub(REDACTED, text)
+            text = _pattern(key, is_searched=True).sub(REDACTED, text)
     return text
 
 
