@@ -766,3 +766,28 @@ def test_sampled_calls_have_ids_of_their_own() -> None:
     env.action_space.seed(0)
     ids = [env.action_space.sample().tool_calls[0].id for _ in range(10)]
     assert len({*ids}) == 10
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Taxi-v4", "CliffWalking-v1"])
+def test_the_games_of_toy_text_share_the_table_of_their_moves_and_nothing_else(name: str) -> None:
+    """A second and a third game play as one that Gymnasium makes, with random numbers of their own."""
+    env: Any = gym.make(f"gymnasium/{name}").unwrapped
+    games = [env.open_game() for _ in range(3)]
+    made = gym.make(name, render_mode="ansi")
+    assert all(game.unwrapped.P is games[0].unwrapped.P for game in games)
+    assert made.unwrapped.P == games[0].unwrapped.P  # type: ignore[attr-defined]
+    for game in games:
+        assert game.spec == games[0].spec
+        assert data_equivalence(game.reset(seed=3), made.reset(seed=3))
+        for _ in range(20):
+            action = int(made.action_space.sample())
+            assert data_equivalence(game.step(action), made.step(action))
+            assert game.render() == made.render()
+    assert len({id(game.unwrapped.np_random) for game in games}) == 3
+    assert len({id(game.action_space) for game in games}) == 3
+
+
+def test_games_with_a_map_of_their_own_keep_it() -> None:
+    env = vfgym.to_chat(lambda: gym.make("FrozenLake-v1", desc=None, map_name=None, render_mode="ansi"))
+    maps = {env.open_game().unwrapped.desc.tobytes() for _ in range(6)}
+    assert len(maps) > 1

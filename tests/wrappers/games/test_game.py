@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vfgym
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, Error
 from vfgym.state import State
 from vfgym.testing import ScriptedClient, check_environment
 from vfgym.wrappers.games.turns import Turn, copy_info
@@ -137,6 +137,53 @@ def test_blocking_games_run_at_once_in_async_runs_each_on_its_own_thread() -> No
     assert all(len(own) == 1 for own in threads)
     assert threading.get_ident() not in set().union(*threads)
     assert len(set().union(*threads)) == 8
+
+
+class BeginsSlowly(Counting):
+    """Its first game lets the event loop have many turns before it has begun; the others begin once all of them do."""
+
+    def __init__(self, others: int, *, fails: bool) -> None:
+        super().__init__()
+        self.barrier_of_others = threading.Barrier(others, timeout=20)
+        self.fails = fails
+        self.begun: list[str] = []
+        self.loop: asyncio.AbstractEventLoop
+
+    def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[vfgym.Message]:
+        self.begun.append("begins")
+        if len(self.begun) > 1:
+            self.barrier_of_others.wait()
+        else:
+            asyncio.run_coroutine_threadsafe(self._have_turns(), self.loop).result(20)
+            self.begun.append("has begun")
+            if self.fails:
+                raise Error("it cannot begin")
+        return super().begin_game(game, state, seed, options)
+
+    async def _have_turns(self) -> None:
+        for _ in range(200):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("is_pickled", [False, True])
+def test_the_first_game_on_a_thread_begins_alone_and_then_all_others_at_once(fails: bool, is_pickled: bool) -> None:
+    """So what it imports is whole when the others want it. That it has begun elsewhere, in another process, says nothing."""
+
+    async def run(env: BeginsSlowly) -> list[State]:
+        env.loop = asyncio.get_running_loop()
+        return await asyncio.gather(*(_rollout(env, ScriptedClient(["up"] * 3)) for _ in range(6)))
+
+    env = BeginsSlowly(5, fails=fails)
+    if is_pickled:
+        env._imported_in = -1  # as it stands in a pickle of another process
+    states = asyncio.run(run(env))
+    assert env.begun == ["begins", "has begun", *["begins"] * 5]
+    assert sorted(state["error"] is None for state in states) == [not fails, *[True] * 5]
+    env.begun = ["begins"]
+    env.barrier_of_others = threading.Barrier(6, timeout=20)
+    asyncio.run(run(env))
+    assert env.begun == ["begins"] * 7
 
 
 def test_a_blocking_game_stepped_from_plain_code_stays_on_the_callers_thread() -> None:

@@ -1,0 +1,332 @@
+"""A vector of environments that wait for nothing plays in the calling thread, and nobody could tell that from playing on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.vector import AutoresetMode
+
+import vfgym
+from tests.environments import Echo, Talk
+from tests.interruptions import ctrl_c
+from vfgym.errors import EpisodeBusy, ResetNeeded
+from vfgym.vector import ChatVectorEnv
+
+SOME = ["gymnasium/FrozenLake-v1", "reasoning-gym/leg_counting-v0", "textarena/GuessTheNumber-v0", "textarena/TicTacToe-v0"]
+
+
+class Called(gym.Env[Any, Any]):
+    """A game that calls a function at each of its steps, with its action: 0, or 1 where something is to happen."""
+
+    def __init__(self, call: Callable[[int], object]) -> None:
+        self.observation_space = gym.spaces.Discrete(100)
+        self.action_space = gym.spaces.Discrete(2)
+        self.call = call
+        self.moves = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.moves = 0
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        self.call(action)
+        self.moves += 1
+        return self.moves, 1.0, False, False, {}
+
+
+def vector_of(call: Callable[[int], object], num_envs: int, *, here: bool = True, **kwargs: Any) -> ChatVectorEnv:
+    """Return a vector of such games, played in the calling thread or on the loop."""
+    envs = ChatVectorEnv(vfgym.to_chat(lambda: Called(call), blocking=False), num_envs, **kwargs)
+    assert envs._plays_here
+    envs._plays_here = here
+    return envs
+
+
+def moves(envs: ChatVectorEnv) -> list[int]:
+    return [state.session.game.moves for state in envs.get_attr("state")]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("env_id", SOME)
+def test_both_places_give_the_same(env_id: str, mode: AutoresetMode) -> None:
+    """Observations, rewards, flags, infos and random numbers, with resets of some in between."""
+    here, on_loop = (gym.make_vec(env_id, num_envs=3, autoreset_mode=mode) for _ in range(2))
+    assert isinstance(here, ChatVectorEnv)
+    assert isinstance(on_loop, ChatVectorEnv)
+    assert here._plays_here
+    on_loop._plays_here = False
+    here.action_space.seed(1)
+    assert data_equivalence(here.reset(seed=5), on_loop.reset(seed=5))
+    for _ in range(12):
+        actions = here.action_space.sample()
+        stepped, expected = here.step(actions), on_loop.step(actions)
+        assert all(data_equivalence(part, other) for part, other in zip(stepped, expected, strict=True))
+        over = expected[2] | expected[3]
+        if mode is AutoresetMode.DISABLED and over.any():
+            again, expected_again = (envs.reset(options={"reset_mask": over}) for envs in (here, on_loop))
+            assert data_equivalence(again, expected_again)
+    assert here.np_random_seed == on_loop.np_random_seed
+    here.close()
+    on_loop.close()
+
+
+def test_games_play_in_the_thread_that_steps_them_also_inside_a_running_loop() -> None:
+    seen: list[str] = []
+    envs = vector_of(lambda action: seen.append(threading.current_thread().name), 2)
+
+    async def play() -> None:
+        envs.reset(seed=0)
+        envs.step(["0", "0"])
+
+    asyncio.run(play())
+    envs.step(["0", "0"])
+    assert seen == [threading.current_thread().name] * 4
+    envs.send(["0", "0"], [0, 1])
+    envs.recv(min_ready=2)
+    assert seen[4:] == ["vfgym-loop"] * 2, "what is sent is played while the caller goes on"
+    envs.step(["0", "0"])
+    assert seen[6:] == [threading.current_thread().name] * 2
+    assert moves(envs) == [4, 4]
+    envs.close()
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_an_error_of_one_is_raised_and_the_others_can_be_received(here: bool) -> None:
+    def fail(action: int) -> None:
+        if action:
+            raise OSError("the disk is full")
+
+    envs = vector_of(fail, 3, here=here)
+    envs.reset(seed=0)
+    with pytest.raises(OSError, match="the disk is full"):
+        envs.step(["0", "1", "0"])
+    *_, infos = envs.recv(min_ready=2)
+    assert infos["env_id"].tolist() == [0, 2]
+    with pytest.raises(ResetNeeded, match=r"environment 1: it raised OSError\('the disk is full'\)"):
+        envs.step(["0", "0", "0"])
+    assert moves(envs) == [1, 0, 1]
+    envs.reset(seed=0)
+    envs.step(["0", "0", "0"])
+    assert moves(envs) == [1, 1, 1]
+    envs.close()
+
+
+def test_ctrl_c_breaks_off_the_one_that_moves_and_loses_no_other() -> None:
+    with ctrl_c() as interrupt:
+        envs = vector_of(lambda action: interrupt() if action else None, 3)
+        envs.reset(seed=0)
+        with pytest.raises(KeyboardInterrupt):
+            envs.step(["0", "1", "0"])
+        observations, *_, infos = envs.recv(min_ready=2)
+        assert infos["env_id"].tolist() == [0, 2]
+        assert len(observations) == 2
+        with pytest.raises(ResetNeeded, match=r"environment 1: its step was interrupted by KeyboardInterrupt\(\)"):
+            envs.step(["0", "0", "0"])
+        envs.reset(seed=0)
+        envs.step(["0", "0", "0"])
+        assert moves(envs) == [1, 1, 1]
+        envs.close()
+
+
+def test_ctrl_c_in_a_reset_gives_all_of_it_up() -> None:
+    class Interrupted(Called):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+            if options:
+                interrupt()
+            return super().reset(seed=seed)
+
+    with ctrl_c() as interrupt:
+        envs = ChatVectorEnv(vfgym.to_chat(lambda: Interrupted(int), blocking=False), 3)
+        assert envs._plays_here
+        envs.reset(seed=0)
+        with pytest.raises(KeyboardInterrupt):
+            envs.reset(options=[None, {"game_options": {"interrupt": True}}, None])
+        with pytest.raises(ResetNeeded, match="environment 0: its reset did not end"):
+            envs.step(["0", "0", "0"])
+        envs.reset(seed=0)
+        envs.step(["0", "0", "0"])
+        assert moves(envs) == [1, 1, 1]
+        envs.close()
+
+
+def test_several_threads_take_turns() -> None:
+    """Each step is of all environments, whoever takes it; and attributes can be read meanwhile."""
+    running: list[int] = []
+
+    def alone(action: int) -> None:
+        running.append(1)
+        assert running == [1]
+        running.clear()
+
+    envs = vector_of(alone, 4)
+    envs.reset(seed=0)
+    failures: list[BaseException] = []
+
+    def play() -> None:
+        try:
+            for _ in range(50):
+                envs.step(["0"] * 4)
+                envs.get_attr("state")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=play) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (failures, moves(envs)) == ([], [150] * 4)
+    envs.close()
+
+
+def test_a_step_inside_a_step_is_refused() -> None:
+    envs: ChatVectorEnv
+    raised: list[BaseException] = []
+
+    def step_again(action: int) -> None:
+        if action:
+            with pytest.raises(EpisodeBusy) as caught:
+                envs.step(["0", "0"])
+            raised.append(caught.value)
+
+    envs = vector_of(step_again, 2)
+    envs.reset(seed=0)
+    envs.step(["0", "1"])
+    assert (len(raised), moves(envs)) == (1, [1, 1])
+    envs.close()
+
+
+class AllAsk(Talk):
+    """Answers once so many episodes ask at once."""
+
+    def __init__(self, several: int) -> None:
+        super().__init__()
+        self.several = several
+        self.asked = 0
+
+    async def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:
+        self.asked += 1
+        while self.asked % self.several:
+            await asyncio.sleep(0)
+        return [vfgym.UserMessage("all are here")]
+
+
+def test_what_waits_against_expectation_holds_up_nobody() -> None:
+    """Plain code that waits for something async: the loop takes the other steps meanwhile, and all is as on the loop."""
+    other = AllAsk(3)
+
+    def ask(action: int) -> None:
+        fork = other.fork()
+        fork.reset(seed=0)
+        assert fork.step("?").observation[-1].content == "all are here"
+
+    envs = vector_of(ask, 3)
+    envs.reset(seed=0)
+    for _ in range(2):
+        observations, rewards, *_ = envs.step(["0"] * 3)
+    assert (moves(envs), rewards.tolist(), len(observations)) == ([2, 2, 2], [1.0, 1.0, 1.0], 3)
+    envs.close()
+
+
+def test_a_tool_that_is_added_later_may_wait() -> None:
+    """Async, and all at once."""
+    asking: list[int] = []
+
+    async def meet() -> str:
+        """Wait for the others."""
+        asking.append(1)
+        while len(asking) % 3:
+            await asyncio.sleep(0)
+        return "met"
+
+    env = vfgym.ToolEnv(dataset=[{"question": "?"}])
+    envs = ChatVectorEnv(env, 3)
+    assert envs._plays_here
+    env.add_tool(meet)
+    envs.reset(seed=0)
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "meet", "arguments": "{}"}}]}
+    observations, *_ = envs.step([call] * 3)
+    assert [conversation[-1]["content"] for conversation in observations] == ["met"] * 3
+    envs.close()
+
+
+async def judge(completion: Any) -> float:
+    return 1.0
+
+
+@vfgym.blocking
+def slow(completion: Any) -> float:
+    return 1.0
+
+
+async def wait() -> str:
+    """Wait."""
+    return "done"
+
+
+def answer() -> str:
+    """Answer."""
+    return "done"
+
+
+@vfgym.blocking
+def block() -> str:
+    """Block."""
+    return "done"
+
+
+@pytest.mark.parametrize(
+    ("env", "is_played_here"),
+    [
+        (lambda: vfgym.SingleTurnEnv([{"question": "?"}], rubric=vfgym.Rubric(lambda completion: 1.0)), True),
+        (lambda: vfgym.SingleTurnEnv([{"question": "?"}], rubric=vfgym.Rubric(judge)), False),
+        (lambda: vfgym.SingleTurnEnv([{"question": "?"}], rubric=vfgym.Rubric(slow)), False),
+        (lambda: vfgym.ToolEnv(tools=[answer], dataset=[{"question": "?"}]), True),
+        (lambda: vfgym.ToolEnv(tools=[wait], dataset=[{"question": "?"}]), False),
+        (lambda: vfgym.ToolEnv(tools=[block], dataset=[{"question": "?"}]), False),
+        (Echo, False),  # an author's own hooks
+        (lambda: vfgym.to_chat("CartPole-v1"), True),
+        (lambda: vfgym.to_chat("CartPole-v1", blocking=True), False),
+        (lambda: gym.wrappers.TimeLimit(vfgym.to_chat("CartPole-v1"), 3), False),
+        (lambda: gym.make("textarena/TicTacToe-v0"), True),
+        (lambda: gym.make("textarena/TicTacToe-v0", opponents=lambda observation, info: info["legal_actions"][0]), False),
+        (lambda: gym.make("textarena/TicTacToe-v0", opponents="self"), True),
+    ],
+)
+def test_which_environments_are_known_to_wait_for_nothing(env: Callable[[], Any], is_played_here: bool) -> None:
+    envs = ChatVectorEnv(env(), 2)
+    assert envs._plays_here is is_played_here
+    envs.close()
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_collections_of_garbage_are_put_off_for_large_vectors_only_and_then_as_before(is_enabled: bool) -> None:
+    seen: list[bool] = []
+
+    def look(action: int) -> None:
+        seen.append(gc.isenabled())
+        if action:
+            raise OSError("in the middle")
+
+    was_enabled = gc.isenabled()
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        for count in (2, 1100):
+            envs = vector_of(look, count)
+            envs.reset(seed=0)
+            with pytest.raises(OSError, match="in the middle"):
+                envs.step(["1"] + ["0"] * (count - 1))
+            assert gc.isenabled() is is_enabled
+            envs.close()
+        assert set(seen[:2]) == {is_enabled}
+        assert set(seen[2:]) == {False}
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
