@@ -91,7 +91,7 @@ def table(stdout: str) -> dict[str, dict[str, str]]:
 
 
 def rewards(stdout: str) -> dict[str, float]:
-    return {name: float(row["reward"].partition(" ")[0]) for name, row in table(stdout).items()}
+    return {name: float(row["reward (95 %)"].partition(" ")[0]) for name, row in table(stdout).items()}
 
 
 # Every API

@@ -112,7 +112,10 @@ EVIL = {
     "    open(place + '/json.py', 'w').write('import os; os._exit(1)')\n",
     "no room": "import os\nfor n in range(10**6):\n    open(f'/tmp/{n}', 'w')\n",
 }
-LOOKS = "import os\nassert not os.listxattr('.') and not os.listxattr('/tmp') and os.listdir('/tmp') == []\n"
+LOOKS = (
+    "import os\nassert not os.listxattr('.') and not os.listxattr('/tmp')\n"
+    "assert not [name for name in os.listdir('/tmp') if not os.path.isdir('/tmp/' + name)]\n"  # of folders, those of the interpreter
+)
 
 
 @needs_sandbox

@@ -1414,7 +1414,7 @@ def test_who_has_had_all_its_turns_truncates_the_game() -> None:
 
 def test_a_table_has_no_limits_but_its_own() -> None:
     aec = to_pettingzoo(lambda: PettingZooGame("classic/tictactoe_v3", max_moves=30))
-    assert endings(aec, iter(["banana"] * 30)) == (30, {True}, {"game_over"})
+    assert endings(aec, iter(["banana"] * 30)) == (30, {True}, {"game_truncated"})
 
 
 def test_without_pettingzoo_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
