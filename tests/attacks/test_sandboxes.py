@@ -113,8 +113,9 @@ EVIL = {
     "no room": "import os\nfor n in range(10**6):\n    open(f'/tmp/{n}', 'w')\n",
 }
 LOOKS = (
-    "import os\nassert not os.listxattr('.') and not os.listxattr('/tmp')\n"
-    "assert not [name for name in os.listdir('/tmp') if not os.path.isdir('/tmp/' + name)]\n"  # of folders, those of the interpreter
+    "import os, sys\nassert not os.listxattr('.') and not os.listxattr('/tmp')\n"
+    "own = [f'{path}/' for path in (sys.prefix, *sys.path)]\n"  # the interpreter may lie below /tmp: nothing else may
+    "assert all(any(path.startswith(f'/tmp/{name}/') for path in own) for name in os.listdir('/tmp'))\n"
 )
 
 

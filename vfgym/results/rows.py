@@ -21,8 +21,8 @@ class RolloutOutput(dict[str, Any]):
     """One rollout as data that goes into JSON.
 
     Keys, in order: ``example_id``, ``prompt``, ``completion``, ``answer`` and ``info`` (where the task has them),
-    ``reward`` (the rubric's), ``ending`` (how the rollout ended, see `vfgym.endings.Ending`), ``failed`` (whether it failed, by
-    whose doing ever), ``counted_reward`` (what it counts with in means, see `vfgym.results.counting`; rows of `verifiers_compat`
+    ``reward`` (the rubric's), ``ending`` (how the rollout ended, see `vfgym.endings.Ending`), ``failed`` (whether it failed,
+    whatever the cause), ``counted_reward`` (what it counts with in means, see `vfgym.results.counting`; rows of `verifiers_compat`
     are without it and the next), ``failure_reward`` (in rows of what was cut or failed: what the environment declares that these
     count with), ``error`` (an `ErrorInfo` or None), ``timing`` (seconds), ``is_completed``, ``is_truncated`` (whether the model's
     output was cut), ``stop_condition``, ``metrics``, ``metrics_errors`` (where reward functions failed: what each one raised),
