@@ -15,8 +15,8 @@ _AGENT = (
 )
 _HARBOR_MCP = "tasks of Harbor's that bring MCP servers are not offered. Use vf.MCPEnv with the servers"
 _COMPOSABLE = (
-    "it is the earlier form of tasksets and harnesses, for programs in sandboxes. Use vf.SWEDebugEnv, vf.CliAgentEnv, or Taskset and"
-    " Harness of verifiers.v1"
+    "it names images, data sets and releases of a hosted service. Write a Harness with your agent's run_command, or a SandboxTaskSet with"
+    " your rows, of verifiers.envs.experimental.composable"
 )
 _BROWSER = (
     "it drives browsers of a hosted service. Use vf.ToolEnv with tools that drive a browser of yours, or vf.MCPEnv with an MCP"
@@ -51,9 +51,7 @@ REASONS: Mapping[str, str] = {
     # Environments
     **_at("envs.experimental", "opencode_env opencode_qa_env opencode_rlm_env", _AGENT),
     **_at("envs.experimental.harbor_env", "HarborMCPHealthcheck HarborMCPMixin HarborMCPServer", _HARBOR_MCP),
-    **_at("envs.experimental.composable", "ComposableEnv Harness Task composable_env harness", _COMPOSABLE),
-    **_at("envs.experimental.composable", "harnesses tasksets discover_sibling_dir", _COMPOSABLE),
-    **_at("envs.experimental.composable.task", "Task discover_sibling_dir", _COMPOSABLE),
+    **_at("envs.experimental.composable", "harnesses tasksets", _COMPOSABLE),
     **_at("", "BrowserEnv", _BROWSER),
     **_at("envs.integrations", "browser_env", _BROWSER),
     **_at("envs.experimental", "utils", _INSIDE),

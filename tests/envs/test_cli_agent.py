@@ -107,10 +107,9 @@ print(sorted(answers.items()))
     [
         ("no-such-agent --fix", 127, "exit code 127 before it asked its model anything"),
         ("echo broken >&2; exit 3", 3, "exit code 3 before it asked its model anything.*broken"),
-        ("true", 0, "exit code 0 before it asked its model anything"),
     ],
 )
-async def test_a_program_that_ends_without_a_question_is_an_error_and_no_model_is_asked(command: str, exit_code: int, said: str) -> None:
+async def test_a_program_that_fails_without_a_question_is_an_error_and_no_model_is_asked(command: str, exit_code: int, said: str) -> None:
     env = CliAgentEnv(command, dataset=[{"question": "?"}])
     with pytest.raises(AgentError, match=said):
         await env.areset(seed=0)
@@ -118,6 +117,16 @@ async def test_a_program_that_ends_without_a_question_is_an_error_and_no_model_i
     state = await env.rollout(env.tasks.input(0), client, "m")
     assert (client.calls, state["agent_exit_code"], state["stop_condition"]) == (0, exit_code, "has_error")
     assert isinstance(state["error"], AgentError)
+
+
+def test_a_program_that_ends_well_without_a_question_is_scored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    env = ProgramEnv("print('nothing to do')", rubric=vfgym.Rubric(lambda state: float("nothing" in state["agent_stdout"])))
+    env.reset(seed=0)
+    *_, reward, terminated, _, info = env.step("nobody asked")
+    assert (reward, terminated, info["stop_condition"], info["metrics"]["agent_error"]) == (1.0, True, "agent_completed", 0.0)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "exit code 0 before it asked its model anything" in caplog.text
+    assert "nothing to do" in caplog.text
 
 
 async def test_a_program_that_fails_later_ends_its_episode_with_an_error() -> None:

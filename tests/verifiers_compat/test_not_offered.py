@@ -14,7 +14,7 @@ REQUESTS = {
     "from verifiers.envs.integrations.browser_env import BrowserEnv": "browsers of a hosted service",
     "from verifiers.envs.integrations import browser_env": "browsers of a hosted service",
     "from verifiers.envs.experimental.harbor_env import HarborMCPServer": "bring MCP servers are not offered",
-    "from verifiers.envs.experimental.composable.tasksets.swe import make_swe_taskset": "Taskset and Harness",
+    "from verifiers.envs.experimental.composable.tasksets.swe import make_swe_taskset": "a SandboxTaskSet with your rows",
     "from verifiers.envs.integrations.browser_env.modes.base import BrowserMode": "browsers of a hosted service",
     "from verifiers.v1.packages.harnesses.pi import Pi": "in verifiers.v1 itself",
     "from verifiers.v1.utils import sandbox_utils": "state.get_sandbox()",

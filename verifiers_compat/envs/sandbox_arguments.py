@@ -8,6 +8,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import SandboxSpec
 
@@ -22,6 +24,12 @@ _OF_CONTAINERS: Mapping[str, Any] = {
     "advanced_configs": None,
 }
 """Arguments that mean nothing without a container engine, with the documented values at which they are taken all the same."""
+
+
+class AdvancedConfigs(BaseModel):
+    """What the hosted service is told beside all else, by any name; here it changes nothing."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 def spec_of_arguments(spec: SandboxSpec, backend: str | None, **arguments: Any) -> SandboxSpec:

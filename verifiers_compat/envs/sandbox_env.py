@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, spec_of_request
-from verifiers_compat.envs.sandbox_retries import Retries
+from verifiers_compat.envs.client_sandboxes import ClientSandboxes
+from verifiers_compat.envs.experimental.sandbox_mixin import SandboxCreationError, SandboxNotReadyError
+from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, AdvancedConfigs, spec_of_request
 from verifiers_compat.envs.stateful_tool_env import StatefulToolEnv
 from verifiers_compat.loading import create_getattr
 from verifiers_compat.utils.threaded_sandbox_client import CommandTimeoutError, CreateSandboxRequest, ThreadedAsyncSandboxClient
 from vfgym.calls import maybe_await
 from vfgym.envs import sandbox as vfgym_sandbox
 from vfgym.envs.sandbox import SandboxMonitorRubric, SandboxState
-from vfgym.errors import SandboxError
-from vfgym.lifecycle import teardown, update
 from vfgym.overrides import hook
-from vfgym.sandboxes import Sandbox, SandboxSpec
+from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
 
 
-class SandboxCreationError(SandboxError):
-    """A sandbox could not be created."""
-
-
-class SandboxNotReadyError(SandboxError):
-    """A sandbox was created and did not become ready. Here a sandbox that was created is ready."""
-
-
-class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
+class SandboxEnv(StatefulToolEnv, ClientSandboxes, vfgym_sandbox.SandboxEnv):
     """`vfgym.SandboxEnv` with the rollout API: the tool ``bash`` in sandboxes of this machine, without a hosted service.
 
     ``state["sandbox_id"]`` names the sandbox of a rollout for `sandbox_client`, and ``state["sandbox_state"]`` has its times.
@@ -98,8 +89,6 @@ class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
         Raises:
             ConfigurationError: If something asks for what sandboxes do not offer, or none can be made here.
         """
-        self.with_retry = Retries(max_retries, base_delay, backoff_factor, max_backoff_seconds, jitter)
-        """Makes of an async function one that is called again where it fails."""
         self.sandbox_request = CreateSandboxRequest(
             name=sandbox_name,
             docker_image=docker_image,
@@ -115,9 +104,12 @@ class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
             labels=list(labels or ()),
         )
         self._base_spec = SandboxSpec() if sandbox is None else sandbox
-        self.active_sandboxes: set[str] = set()
-        """Ids of the sandboxes of rollouts that play."""
-        self.sandbox_client = ThreadedAsyncSandboxClient(
+        self.init_sandbox_client(
+            max_retries,
+            base_delay,
+            backoff_factor,
+            max_backoff_seconds,
+            jitter,
             sandbox_client_max_workers,
             sandbox_client_max_connections,
             sandbox_client_max_keepalive_connections,
@@ -148,38 +140,9 @@ class SandboxEnv(StatefulToolEnv, vfgym_sandbox.SandboxEnv):
         """Return what the sandbox of a rollout is like, as `get_sandbox_request` says."""
         return spec_of_request(self._base_spec, self.backend, await maybe_await(self.get_sandbox_request, state))
 
-    async def open_sandbox(self, spec: SandboxSpec) -> Sandbox:
-        """Return a new sandbox, which is tried as often as ``max_retries`` says.
-
-        Raises:
-            SandboxCreationError: If none can be created.
-        """
-        try:
-            sandbox = await self.with_retry(super().open_sandbox, SandboxError)(spec)
-        except SandboxError as error:
-            raise SandboxCreationError(f"a sandbox could not be created: {error}") from error
-        self.active_sandboxes.add(sandbox.id)
-        return sandbox
-
-    @update
-    async def destroy_sandbox(self, state: State) -> None:
-        """Call `post_rollout`, then close the sandbox."""
-        await super().destroy_sandbox(state)
-        self.active_sandboxes.discard(state.get("sandbox_id", ""))
-
-    async def bulk_delete_sandboxes(self, global_ids: Iterable[str]) -> None:
-        """Close sandboxes by their ids."""
-        ids = list(global_ids)
-        await self.sandbox_client.bulk_delete(ids)
-        self.active_sandboxes.difference_update(ids)
-
-    @teardown
-    async def teardown_sandboxes(self) -> None:
-        """Close the sandboxes that are still open."""
-        await self.bulk_delete_sandboxes(self.active_sandboxes)
-
 
 __all__ = [
+    "AdvancedConfigs",
     "CommandTimeoutError",
     "CreateSandboxRequest",
     "SandboxCreationError",

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, SandboxError
 
 T = TypeVar("T")
 
@@ -52,3 +52,18 @@ class Retries:
             return await func(*args, **kwargs)
 
         return call
+
+
+def is_retryable_sandbox_api_error(exception: BaseException) -> bool:
+    """Say whether a sandbox operation that failed so may work when it is tried again.
+
+    Sandboxes of this machine fail for good where they have ended; what can pass is that one can't be started just now, or doesn't answer.
+    """
+    return isinstance(exception, SandboxError) and exception.failure_cause != "policy"
+
+
+def is_retryable_sandbox_read_error(exception: BaseException) -> bool:
+    """Say whether something that is read of a sandbox, or a command, may come when it is tried again: after a time-out, too."""
+    from verifiers_compat.utils.threaded_sandbox_client import CommandTimeoutError
+
+    return isinstance(exception, CommandTimeoutError | TimeoutError) or is_retryable_sandbox_api_error(exception)

@@ -53,6 +53,8 @@ class AgentProgram:
             sampling_args: Generation parameters of its rollout, which win over those of its requests.
         """
         self.sampling_args = sampling_args
+        self.variables: Mapping[str, str] = {}
+        """The environment variables that lead it to its model."""
         self._waiting: deque[_Question] = deque()
         self._asked: _Question | None = None
         """The question that is to be answered next."""
@@ -62,6 +64,11 @@ class AgentProgram:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise EpisodeNotPicklable("a running program cannot be pickled or copied: reset() or close() the environment first")
+
+    @property
+    def headers_asked(self) -> Mapping[str, str]:
+        """The headers of the request that is answered next; none where none is."""
+        return {} if self._asked is None else self._asked.request.headers
 
     async def open(self) -> Endpoint:
         """Return the address at which the program will ask."""

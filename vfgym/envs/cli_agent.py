@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +21,8 @@ from vfgym.rubrics import Rubric
 from vfgym.sandboxes import ExecResult, SandboxSpec
 from vfgym.state import State
 from vfgym.tools import as_tool
+
+logger = logging.getLogger(__name__)
 
 _MOST_QUOTED = 2000
 """Characters of a program's last words that an error has."""
@@ -53,12 +56,12 @@ class CliAgentEnv(SandboxedEnv):
 
     Once the program has ended, the state has its ``agent_exit_code`` (None where it was killed), ``agent_stdout``, ``agent_stderr`` and
     ``agent_files``. ``prompt`` is what it asked first (``raw_prompt`` is the task's), ``completion`` how that conversation went on; the
-    turns of all conversations are in ``trajectory``. While it plays, ``sandbox`` is there. An exit code other than 0, or an end without a
-    question, is an `AgentError`.
+    turns of all conversations are in ``trajectory``. While it plays, ``sandbox`` is there. An exit code other than 0 is an `AgentError`.
+    A program that ends with 0 before it asks its model is scored as it ended, and a warning says so.
     """
 
-    _must_ask = True
-    """Whether a program that ends without a question has failed."""
+    _is_to_ask = True
+    """Whether a program that ends without a question is worth a warning."""
 
     def __init__(
         self,
@@ -126,15 +129,21 @@ class CliAgentEnv(SandboxedEnv):
         state["agent_files"], state[ASKED_BY_PROGRAM] = {}, True
         endpoint = await program.open()
         port = free_port()
-        addresses = endpoint.variables(state["model"] or "model", port)
-        state["interception_base_url"] = addresses["OPENAI_BASE_URL"]
+        program.variables = endpoint.variables(state["model"] or "model", port)
+        state["interception_base_url"] = program.variables["OPENAI_BASE_URL"]
         sandbox = await self.lease_sandbox(state, forwards={port: endpoint.socket_path})
         await sandbox.write_file(f"{TASK_FOLDER}/instruction.md", self.instruction(state))
         for inside, local in self.uploads.items():
             await sandbox.upload(local, inside)
         await maybe_await(self.post_sandbox_setup, state)
-        await program.start(sandbox, self.run_command, {**await maybe_await(self.build_env_vars, state), **addresses})
+        await maybe_await(self.start_agent, state)
         return state
+
+    async def start_agent(self, state: State) -> None:
+        """Start the program. Override it to do something right before."""
+        program: AgentProgram = state["agent_program"]
+        env_vars = await maybe_await(self.build_env_vars, state)
+        await program.start(state["sandbox"], self.run_command, {**env_vars, **program.variables})
 
     def instruction(self, state: State) -> str:
         """Return what the program is told to do: the text of the task's user messages."""
@@ -162,17 +171,20 @@ class CliAgentEnv(SandboxedEnv):
         """Record how the program ended.
 
         Raises:
-            AgentError: If it failed, or asked nothing.
+            AgentError: If it failed.
         """
         state["agent_completed"] = True
         state["agent_exit_code"], state["agent_stdout"], state["agent_stderr"] = result.exit_code, result.stdout, result.stderr
-        if result.exit_code == 0 and (state["trajectory"] or not self._must_ask):
+        asked_nothing = not state["trajectory"] and self._is_to_ask
+        if result.exit_code == 0 and not asked_nothing:
             return
         said = (result.stderr.strip() or result.stdout.strip())[-_MOST_QUOTED:] or "it printed nothing"
-        failed = f"the program {self.run_command!r} ended with exit code {result.exit_code}"
-        if not state["trajectory"] and self._must_ask:
-            failed += " before it asked its model anything, which it finds at OPENAI_BASE_URL and ANTHROPIC_BASE_URL"
-        raise AgentError(f"{failed}: {said}")
+        ended = f"the program {self.run_command!r} ended with exit code {result.exit_code}"
+        if asked_nothing:
+            ended += " before it asked its model anything, which it finds at OPENAI_BASE_URL and ANTHROPIC_BASE_URL"
+        if result.exit_code != 0:
+            raise AgentError(f"{ended}: {said}")
+        logger.warning("%s; the episode is scored as it is: %s", ended, said)
 
     @hook
     def env_response(self, messages: list[Message], state: State) -> Any:

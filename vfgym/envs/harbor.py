@@ -67,7 +67,7 @@ class HarborEnv(CliAgentEnv):
             raise ConfigurationError("HarborEnv needs a sandbox with folders of its own, /app and /tests, which backend='unsafe' has not")
         if (run_command is None) == (agent is None):
             raise ConfigurationError(f"HarborEnv takes a run_command, or agent= one of {', '.join(AGENTS)}: give one of the two")
-        self._must_ask = agent is None
+        self._is_to_ask = agent is None
         self.harbor_tasks = {task.name: task for task in read_tasks(dataset_path, tasks)}
         self.agent = agent
         if isinstance(results, str):

@@ -43,6 +43,8 @@ _SENDS_WITHIN = 10.0
 _CANCELLED = "the rollout was cancelled"
 _LINGERS = 5.0
 """Seconds after the end of a rollout in which its programs may read what they are answered, before their connections are cut."""
+_KEYS = frozenset({"authorization", "x-api-key"})
+"""Headers with the key of an endpoint."""
 _SET_ASIDE = "X-Vfgym-Set-Aside"
 """The header of an answer that names the fields of its request which were not passed on."""
 _MOST_NAMED, _LONGEST_NAME, _MOST_LOGGED = 20, 50, 100
@@ -128,6 +130,7 @@ class Server:
     async def _answer(self, request: web.BaseRequest, endpoint: Answering, path: str) -> web.StreamResponse:
         """Answer a request of a program of this endpoint; what it takes of memory is counted until then."""
         from aiohttp import web
+        from multidict import CIMultiDict
 
         from vfgym.aio.bounded_http import read_body
 
@@ -146,7 +149,8 @@ class Server:
                 return _problem(400, "invalid_request_error", f"the request could not be read: {said}")
             del body
             messages, forged = endpoint.given.without_forged(parsed.messages)
-            parsed = dataclasses.replace(parsed, messages=endpoint.budget.keep(messages))
+            headers = CIMultiDict((name, value) for name, value in request.headers.items() if name.lower() not in _KEYS)
+            parsed = dataclasses.replace(parsed, messages=endpoint.budget.keep(messages), headers=headers)
             noted = self._note_set_aside((*parsed.set_aside, *forged))
             if parsed.stream:
                 return await _stream(request, endpoint, wire, parsed, noted)

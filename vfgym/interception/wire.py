@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vfgym.messages import MESSAGE_TYPES, Message, Response
@@ -24,6 +24,8 @@ class Request:
     """Whether the events of its answer end with the usage, where programs ask for that."""
     set_aside: tuple[str, ...] = ()
     """Fields that are not passed on, by their names: they are no part of a conversation, or not the program's to say."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Those that the program sent, whose names are found in any case, without its key."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from verifiers_compat.envs.awaitables import awaitable_stop
+from verifiers_compat.envs.client_sandboxes import ClientSandboxes
+from verifiers_compat.envs.experimental.sandbox_mixin import (
+    DEFAULT_TIMEOUTS,
+    SandboxMixin,
+    SandboxMonitorRubric,
+    SandboxTimeouts,
+)
 from verifiers_compat.envs.multiturn_env import MultiTurnEnv
-from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, spec_of_arguments
+from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, AdvancedConfigs, spec_of_arguments
 from verifiers_compat.loading import create_getattr
+from verifiers_compat.utils.threaded_sandbox_client import BackgroundJobStatus, CreateSandboxRequest
 from vfgym.calls import maybe_await
 from vfgym.envs import cli_agent
 from vfgym.envs.cli_agent import CliAgentMonitorRubric
@@ -19,11 +27,11 @@ from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
 
 
-class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
+class CliAgentEnv(MultiTurnEnv, ClientSandboxes, cli_agent.CliAgentEnv):
     """`vfgym.envs.cli_agent.CliAgentEnv` with the rollout API: a program in a sandbox of this machine, each of whose requests is a turn.
 
-    The hooks `get_docker_image` and `get_sandbox_resources` say what the sandbox of a rollout is like. ``state["sandbox_id"]`` names it.
-    Arguments of the hosted service (``poll_interval``, ``max_retries``, ``labels``, ...) become attributes and change nothing.
+    The hooks `get_docker_image` and `get_sandbox_resources` say what the sandbox of a rollout is like, and the methods of `SandboxMixin`
+    work in it: ``state["sandbox_id"]`` names it. Arguments of the hosted service become attributes and change nothing.
     """
 
     PROTECTED_ENV_VARS: ClassVar[frozenset[str]] = PROGRAM_VARIABLES
@@ -45,6 +53,19 @@ class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
         environment_vars: Mapping[str, str] | None = None,
         team_id: str | None = None,
         advanced_configs: Any = None,
+        labels: Sequence[str] | None = None,
+        max_retries: int = 5,
+        base_delay: float = 0.5,
+        backoff_factor: float = 2.0,
+        max_backoff_seconds: float = 30.0,
+        jitter: float = 1e-3,
+        sandbox_client_max_workers: int = 50,
+        sandbox_client_max_connections: int = 1000,
+        sandbox_client_max_keepalive_connections: int = 200,
+        sandbox_wait_for_creation_max_attempts: int = 120,
+        sandbox_creations_per_minute: float | None = 128,
+        timeouts: SandboxTimeouts = DEFAULT_TIMEOUTS,
+        keep_sandbox_for_scoring: bool = False,
         *,
         readable_paths: Sequence[str] = (),
         sandbox: SandboxSpec | None = None,
@@ -69,6 +90,19 @@ class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
             environment_vars: Environment variables of the program.
             team_id: Accepted with the backend ``container``, as the next one; they change nothing.
             advanced_configs: Accepted.
+            labels: Accepted.
+            max_retries: How often it is tried to create a sandbox.
+            base_delay: Seconds before the second attempt.
+            backoff_factor: How much longer each further pause is.
+            max_backoff_seconds: The longest pause.
+            jitter: Most seconds that a pause is longer by chance.
+            sandbox_client_max_workers: Accepted, as the next five.
+            sandbox_client_max_connections: Accepted.
+            sandbox_client_max_keepalive_connections: Accepted.
+            sandbox_wait_for_creation_max_attempts: Accepted.
+            sandbox_creations_per_minute: Accepted.
+            timeouts: Accepted.
+            keep_sandbox_for_scoring: Whether reward functions find the sandbox, too.
             readable_paths: Files and folders of this machine that the program may read, at the same places.
             sandbox: Other limits, and the working directory (``/app``).
             backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
@@ -84,9 +118,25 @@ class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
         base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
         spec = spec_of_arguments(base, backend, docker_image=docker_image, **self._resources, **of_the_service)
         spec = dataclasses.replace(spec, image=base.image)  # which get_docker_image says for each rollout
-        self.docker_image = docker_image
-        self.interception_port = interception_port
-        self.poll_interval = poll_interval
+        self.docker_image, self.start_command = docker_image, start_command
+        self.cpu_cores, self.memory_gb, self.disk_size_gb, self.gpu_count = cpu_cores, memory_gb, disk_size_gb, gpu_count
+        self.team_id, self.advanced_configs, self.labels = team_id, advanced_configs, list(labels or ())
+        self.interception_port, self.interception_url, self.poll_interval = interception_port, interception_url, poll_interval
+        self.init_sandbox_client(
+            max_retries,
+            base_delay,
+            backoff_factor,
+            max_backoff_seconds,
+            jitter,
+            sandbox_client_max_workers,
+            sandbox_client_max_connections,
+            sandbox_client_max_keepalive_connections,
+            sandbox_wait_for_creation_max_attempts,
+            sandbox_creations_per_minute,
+            timeouts,
+            sandbox=spec,
+            backend=backend,
+        )
         super().__init__(
             run_command=run_command,
             max_turns=max_turns,
@@ -94,16 +144,23 @@ class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
             readable_paths=readable_paths,
             sandbox=spec,
             backend=backend,
+            keep_sandbox_for_scoring=keep_sandbox_for_scoring,
             **kwargs,
         )
+        self.add_rubric(SandboxMonitorRubric())
 
     async def get_docker_image(self, state: State) -> str:
         """Return the image of a rollout's sandbox."""
         return self.docker_image
 
-    async def get_sandbox_resources(self, state: State) -> dict[str, Any]:
-        """Return what the sandbox of a rollout is given beside its image: ``memory_gb``, ``disk_size_gb``, ..."""
+    def get_sandbox_resources(self, state: State) -> dict[str, Any]:
+        """Return what the sandbox of a rollout is given beside its image: ``memory_gb``, ``disk_size_gb``, ... Plain or async."""
         return dict(self._resources)
+
+    async def build_env_vars(self, state: State) -> dict[str, str]:
+        """Return the environment variables of the program, with those that lead it to its model."""
+        addresses = {"OPENAI_BASE_URL": state["interception_base_url"], "OPENAI_MODEL": state["model"] or "model"}
+        return {**await maybe_await(super().build_env_vars, state), **addresses}
 
     async def get_sandbox_spec(self, state: State) -> SandboxSpec:
         """Return what the sandbox of a rollout is like, as the two hooks above say where they were written anew."""
@@ -118,6 +175,16 @@ class CliAgentEnv(MultiTurnEnv, cli_agent.CliAgentEnv):
         return spec_of_arguments(spec, self.backend, **given)
 
 
-__all__ = ["AgentError", "CliAgentEnv", "CliAgentMonitorRubric"]
+__all__ = [
+    "AdvancedConfigs",
+    "AgentError",
+    "BackgroundJobStatus",
+    "CliAgentEnv",
+    "CliAgentMonitorRubric",
+    "CreateSandboxRequest",
+    "SandboxMixin",
+    "SandboxMonitorRubric",
+    "SandboxTimeouts",
+]
 
 __getattr__ = create_getattr(__name__)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from verifiers_compat.envs.sandbox_env import SandboxCreationError, SandboxNotReadyError
-from verifiers_compat.envs.sandbox_retries import Retries
+from verifiers_compat.envs.sandbox_retries import Retries, is_retryable_sandbox_api_error, is_retryable_sandbox_read_error
 from verifiers_compat.loading import create_getattr
 from verifiers_compat.utils.threaded_sandbox_client import BackgroundJobStatus, CreateSandboxRequest, ThreadedAsyncSandboxClient
 from vfgym.calls import maybe_await
 from vfgym.envs.sandboxed import find_sandbox
 from vfgym.errors import Error, SandboxError
 from vfgym.lifecycle import teardown
+from vfgym.rubrics import Rubric
 from vfgym.sandboxes import SandboxSpec
+
+
+class SandboxCreationError(SandboxError):
+    """A sandbox could not be created."""
+
+
+class SandboxNotReadyError(SandboxError):
+    """A sandbox was created and did not become ready. Here a sandbox that was created is ready."""
 
 
 class SandboxSetupError(SandboxError):
@@ -32,15 +41,43 @@ class SandboxTimeouts:
     mkdir: int = 10
 
 
+DEFAULT_TIMEOUTS = SandboxTimeouts()
+
+
+class SandboxMonitorRubric(Rubric):
+    """Measures how sandboxes ended: ``sandbox_oom`` and ``sandbox_timeout``, 1.0 where the state says so."""
+
+    def __init__(self) -> None:
+        """Make the rubric."""
+        super().__init__()
+        self.add_metric(self.sandbox_oom)
+        self.add_metric(self.sandbox_timeout)
+
+    def sandbox_oom(self, state: Any) -> float:
+        """Say whether the sandbox ended for want of memory: by what its error says."""
+        error = state.get("error")
+        return float(bool(state.get("sandbox_oom")) or (isinstance(error, SandboxError) and "used up its memory" in str(error)))
+
+    def sandbox_timeout(self, state: Any) -> float:
+        """Say whether the sandbox ended because its time was up: never by itself, here it lives as long as its rollout."""
+        return float(bool(state.get("sandbox_timeout")))
+
+
 class SandboxMixin:
     """Methods of environments that make sandboxes: ``class Mine(SandboxMixin, vf.MultiTurnEnv)``, which calls `init_sandbox_client`.
 
     What `create_sandbox` made is ``state["sandbox"]``, and closed by `delete_sandbox`, or when the environment is torn down.
+    ``state["sandbox_client"]`` works in it by its id.
     """
 
+    SANDBOX_MAX_TIMEOUT_MINUTES = 1440
+    SANDBOX_SCORING_BUFFER_MINUTES = 60
+    sandbox_timeout_minutes: int | None = None
     active_sandboxes: set[str]
+    """Ids of the sandboxes that are open."""
     sandbox_client: ThreadedAsyncSandboxClient
     with_retry: Retries
+    """Makes of an async function one that is called again where it fails."""
 
     def init_sandbox_client(
         self,
@@ -49,6 +86,12 @@ class SandboxMixin:
         backoff_factor: float = 2.0,
         max_backoff_seconds: float = 30.0,
         jitter: float = 1e-3,
+        sandbox_client_max_workers: int = 50,
+        sandbox_client_max_connections: int = 1000,
+        sandbox_client_max_keepalive_connections: int = 200,
+        sandbox_wait_for_creation_max_attempts: int = 120,
+        sandbox_creations_per_minute: float | None = 128,
+        timeouts: SandboxTimeouts = DEFAULT_TIMEOUTS,
         *,
         sandbox: SandboxSpec | None = None,
         backend: str | None = None,
@@ -62,13 +105,35 @@ class SandboxMixin:
             backoff_factor: How much longer each further pause is.
             max_backoff_seconds: The longest pause.
             jitter: Most seconds that a pause is longer by chance.
+            sandbox_client_max_workers: Accepted, as the next five: there is no service between.
+            sandbox_client_max_connections: Accepted.
+            sandbox_client_max_keepalive_connections: Accepted.
+            sandbox_wait_for_creation_max_attempts: Accepted.
+            sandbox_creations_per_minute: Accepted.
+            timeouts: Accepted, and kept as ``timeouts``.
             sandbox: What sandboxes are asked for beside their requests.
             backend: What makes them (see `vfgym.sandboxes`); None for what works here.
             **kwargs: Options of the hosted service's client, which are accepted.
         """
         self.active_sandboxes = set()
+        self.timeouts = timeouts
         self.with_retry = Retries(max_retries, base_delay, backoff_factor, max_backoff_seconds, jitter)
-        self.sandbox_client = ThreadedAsyncSandboxClient(sandbox=sandbox, backend=backend)
+        self.sandbox_client = ThreadedAsyncSandboxClient(
+            sandbox_client_max_workers,
+            sandbox_client_max_connections,
+            sandbox_client_max_keepalive_connections,
+            sandbox=sandbox,
+            backend=backend,
+        )
+
+    def compute_sandbox_timeout_minutes(self) -> int:
+        """Return for how long the hosted service is to keep a sandbox: an hour more than a rollout may take, and a day at most."""
+        if self.sandbox_timeout_minutes is not None:
+            return self.sandbox_timeout_minutes
+        seconds: float | None = getattr(self, "timeout_seconds", None)
+        if seconds is None:
+            return self.SANDBOX_MAX_TIMEOUT_MINUTES
+        return min(math.ceil(seconds / 60) + self.SANDBOX_SCORING_BUFFER_MINUTES, self.SANDBOX_MAX_TIMEOUT_MINUTES)
 
     async def post_sandbox_setup(self, state: Any) -> None:
         """Prepare the sandbox of a rollout. Packages write it anew, plain or async."""
@@ -93,7 +158,7 @@ class SandboxMixin:
         except SandboxError as error:
             raise SandboxCreationError(f"a sandbox could not be created: {error}") from error
         self.register_sandbox(made.id)
-        state["sandbox"], state["sandbox_id"] = find_sandbox(made.id), made.id
+        state["sandbox"], state["sandbox_id"], state["sandbox_client"] = find_sandbox(made.id), made.id, self.sandbox_client
         try:
             await maybe_await(self.post_sandbox_setup, state)
         except Error:
@@ -106,9 +171,9 @@ class SandboxMixin:
         """Close a sandbox; nothing where that was done."""
         await self.bulk_delete_sandboxes([sandbox_id])
 
-    async def bulk_delete_sandboxes(self, sandbox_ids: Iterable[str]) -> None:
-        """Close sandboxes."""
-        ids = list(sandbox_ids)
+    async def bulk_delete_sandboxes(self, global_ids: Iterable[str]) -> None:
+        """Close sandboxes by their ids."""
+        ids = list(global_ids)
         await self.sandbox_client.bulk_delete(ids)
         self.active_sandboxes.difference_update(ids)
 
@@ -143,7 +208,7 @@ class SandboxMixin:
             return None
 
     @teardown
-    async def teardown_mixin_sandboxes(self) -> None:
+    async def teardown_sandboxes(self) -> None:
         """Close the sandboxes that are still open."""
         if hasattr(self, "sandbox_client"):
             await self.bulk_delete_sandboxes(self.active_sandboxes)
@@ -153,10 +218,13 @@ __all__ = [
     "CreateSandboxRequest",
     "SandboxCreationError",
     "SandboxMixin",
+    "SandboxMonitorRubric",
     "SandboxNotReadyError",
     "SandboxSetupError",
     "SandboxTimeouts",
     "ThreadedAsyncSandboxClient",
+    "is_retryable_sandbox_api_error",
+    "is_retryable_sandbox_read_error",
 ]
 
 __getattr__ = create_getattr(__name__)

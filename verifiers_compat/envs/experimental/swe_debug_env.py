@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from verifiers_compat.envs.experimental.composable.task import SandboxSpec as TaskSandboxSpec
-from verifiers_compat.envs.experimental.composable.task import SandboxTaskSet
+from verifiers_compat.envs.experimental.composable.hooks import call_hook
+from verifiers_compat.envs.experimental.composable.task import SandboxTaskSet, resources_of
 from verifiers_compat.envs.experimental.sandbox_mixin import SandboxMixin
 from verifiers_compat.envs.multiturn_env import MultiTurnEnv
 from verifiers_compat.loading import create_getattr
 from verifiers_compat.utils.threaded_sandbox_client import CreateSandboxRequest
 from vfgym import sandboxes
-from vfgym.calls import maybe_await
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message
@@ -95,9 +94,8 @@ class SWEDebugEnv(SandboxMixin, MultiTurnEnv):
         self._resources = {"cpu_cores": cpu_cores, "memory_gb": memory_gb, "disk_size_gb": disk_size_gb}
         sandboxes.check_spec(SandboxSpec(), backend)
         self.init_sandbox_client(backend=backend, **sandbox_kwargs)
-        rows = taskset.get_dataset() if dataset is None else dataset
-        tasks = [{**row, "prompt": [{"role": "user", "content": taskset.get_instruction(row["info"])}]} for row in rows]
-        super().__init__(dataset=tasks, rubric=Rubric(self.debug_score), timeout_seconds=timeout_seconds)
+        tasks = taskset if dataset is None else taskset.with_dataset(dataset)
+        super().__init__(dataset=list(tasks.get_dataset()), rubric=Rubric(self.debug_score), timeout_seconds=timeout_seconds)
 
     def debug_score(self, state: State) -> float:
         """Return the score of the tests; 0.0 where they did not run."""
@@ -105,26 +103,23 @@ class SWEDebugEnv(SandboxMixin, MultiTurnEnv):
 
     async def setup_state(self, state: State) -> State:
         """Play the whole rollout: sandbox, set-up, step, tests."""
-        info = state["info"]
+        state["test_timeout"] = self.test_timeout
         await self.create_sandbox(state, self.get_sandbox_request(state))
         if self.run_setup:
-            await maybe_await(self.taskset.setup, state)
+            await call_hook(self.taskset.setup, state)
         await self._run_step(state)
         if self.run_tests:
-            output = await maybe_await(self.taskset.run_tests, state, self.test_timeout)
+            output = await call_hook(self.taskset.run_tests, state)
+            state["score"] = float(await call_hook(self.taskset.score, state, output=output, test_output=output))
             state["test_output"] = str(output)[-self.output_tail_chars :]
-            state["score"] = float(await maybe_await(self.taskset.score, output, info))
         state["debug_completed"] = True
         return state
 
     def get_sandbox_request(self, state: State) -> CreateSandboxRequest:
         """Return what the sandbox of a rollout is asked for: what its task says, and the arguments of this environment."""
         info = state["info"]
-        asked, usual = self.taskset.get_sandbox_spec(info), TaskSandboxSpec()
-        fields = {name: getattr(asked, name) for name in ("memory_gb", "disk_size_gb", "gpu_count")}
-        if asked.cpu_cores != usual.cpu_cores:  # what a task has by default asks for no engine
-            fields["cpu_cores"] = asked.cpu_cores
-        fields |= {name: value for name, value in self._resources.items() if value is not None}
+        asked = self.taskset.get_sandbox_spec(info)
+        fields = resources_of(asked) | {name: value for name, value in self._resources.items() if value is not None}
         more: dict[str, Any] = {"environment_vars": self.taskset.get_env_vars(), "working_dir": self.taskset.get_workdir(info)}
         return CreateSandboxRequest(name=self.taskset.name or "swe-debug", docker_image=asked.image, **fields, **more)
 
@@ -133,7 +128,7 @@ class SWEDebugEnv(SandboxMixin, MultiTurnEnv):
         if self.debug_step == "none":
             return
         if self.debug_step == "gold_patch":
-            await maybe_await(self.taskset.apply_gold_patch, state)
+            await call_hook(self.taskset.apply_gold_patch, state)
             return
         command = self.debug_command
         if self.debug_step == "script":
