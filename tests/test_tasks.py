@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -345,3 +347,40 @@ def test_a_restarted_stream_begins_a_new_permutation() -> None:
 def test_there_is_nothing_to_draw_of_no_tasks() -> None:
     with pytest.raises(ConfigurationError, match="dataset is empty"):
         TaskStream(Tasks([])).draw(np.random.default_rng(0))
+
+
+INNER = {"prompt": [{"role": "user", "content": "inner"}], "answer": "a", "info": {"k": 1}}
+
+
+@pytest.mark.parametrize("encode", [lambda value: value, json.dumps], ids=["data", "text"])
+@pytest.mark.parametrize("outer", [{"question": "outer"}, {"prompt": [{"role": "user", "content": "outer"}]}], ids=["question", "prompt"])
+@pytest.mark.parametrize("place", [lambda row, encode: {"info": encode({"task": encode(row)})}, lambda row, encode: {"task": encode(row)}])
+def test_a_row_that_another_holds_takes_its_place(encode, outer, place):
+    """With its own prompt, which gets no system prompt, and with its own id."""
+    rows = [{**outer, "answer": "o", **place({**INNER, "example_id": number}, encode)} for number in (40, 0)]
+    tasks = Tasks(rows, system_prompt="Be brief.")
+    assert [tasks.input(index) for index in (0, 1)] == [{**INNER, "example_id": number} for number in (40, 0)]
+    assert [tasks.example_id_of(0), tasks.index_of(0)] == [40, 1]
+
+
+def test_rows_that_hold_rows_without_ids_are_numbered():
+    tasks = Tasks(
+        [{"question": "outer", "info": {"task": INNER}}, {"question": "outer", "info": {"task": {"question": "inner"}}}], few_shot=[]
+    )
+    assert [tasks.input(index)["example_id"] for index in (0, 1)] == [0, 1]
+    assert tasks.input(1)["prompt"] == [{"role": "user", "content": "inner"}]
+
+
+@pytest.mark.parametrize("label", ["a label", {"name": "x"}, '{"name": "x"}', "{no JSON", None, 3])
+def test_a_task_that_is_no_row_is_a_label(label):
+    for row in ({"question": "outer", "task": label}, {"question": "outer", "info": {"task": label}}):
+        assert Tasks([row]).input(0)["prompt"] == [{"role": "user", "content": "outer"}]
+    with_text = {"question": "outer", "info": json.dumps({"task": label})}
+    assert Tasks([with_text]).input(0)["info"] == {"task": label}
+
+
+def test_ids_of_a_dataset_are_those_of_its_column():
+    """They are told without reading its rows; so the row that is held takes the number that it is known by."""
+    rows = Dataset.from_list([{"question": "outer", "example_id": 5, "info": json.dumps({"task": {**INNER, "example_id": 9}})}])
+    tasks = Tasks(rows)
+    assert (tasks.example_id_of(0), tasks.input(0)["example_id"], tasks.input(0)["answer"]) == (5, 5, "a")

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from verifiers_compat.not_offered import find_reason
+from verifiers_compat.not_offered import find_module_reason
 from vfgym.errors import ConfigurationError
 
 ALIAS = "verifiers"
@@ -87,13 +87,13 @@ class AliasFinder(MetaPathFinder):
         """Return the spec of an alias; None for any other name, and where there is no such module.
 
         Raises:
-            ModuleNotFoundError: If the module is documented and not offered. It says why.
+            ModuleNotFoundError: If the module is documented and not offered, or was elsewhere in an older verifiers. It says so.
         """
         if not _is_aliased(fullname):
             return None
         real = importlib.util.find_spec(_real(fullname))
         if real is None:
-            reason = find_reason(fullname.partition(".")[2])
+            reason = find_module_reason(fullname.partition(".")[2])
             if reason is not None:
                 raise ModuleNotFoundError(f"{fullname} is not offered: {reason}", name=fullname)
             return None

@@ -8,12 +8,14 @@ needs no file.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 _AGENT = (
     "it is the command line of one agent. Use vf.CliAgentEnv with that as its run_command, or verifiers.v1.Harness, whose program may be"
     " a command of this machine"
 )
 _HARBOR_MCP = "tasks of Harbor's that bring MCP servers are not offered. Use vf.MCPEnv with the servers"
+_REMOTE = "it reads answers out of files in a hosted sandbox. Use HybridMathRubric, with a parser or a completion that has the answer"
 _COMPOSABLE = (
     "it names images, data sets and releases of a hosted service. Write a Harness with your agent's run_command, or a SandboxTaskSet with"
     " your rows, of verifiers.envs.experimental.composable"
@@ -50,13 +52,16 @@ def _at(module: str, names: str, reason: str) -> dict[str, str]:
 REASONS: Mapping[str, str] = {
     # Environments
     **_at("envs.experimental", "opencode_env opencode_qa_env opencode_rlm_env", _AGENT),
-    **_at("envs.experimental.harbor_env", "HarborMCPHealthcheck HarborMCPMixin HarborMCPServer", _HARBOR_MCP),
+    **_at("envs.experimental.harbor_env", "HarborMCPHealthcheck HarborMCPMixin HarborMCPServer mcp", _HARBOR_MCP),
     **_at("envs.experimental.composable", "harnesses tasksets", _COMPOSABLE),
+    **_at("envs.experimental.composable", "_filter", _INSIDE),
     **_at("", "BrowserEnv", _BROWSER),
     **_at("envs.integrations", "browser_env", _BROWSER),
     **_at("envs.experimental", "utils", _INSIDE),
     **_at("envs.experimental.mcp_env", "MCPServerConnection MCPToolWrapper", "vf.MCPEnv connects to servers and calls tools itself"),
     **_at("envs.integrations.reasoninggym_env", "SYSTEM_PROMPTS DEFAULT_SYSTEM_PROMPT", "system prompts are reasoning-gym's own, by name"),
+    # Rubrics
+    **_at("rubrics.experimental.hybrid_math_rubric", "RemoteHybridMathRubric MATH_VERIFY_SCORER_SCRIPT_TEMPLATE", _REMOTE),
     # Tasksets and harnesses
     **_at("v1", "packages", "its tasksets and harnesses are in verifiers.v1 itself. Use verifiers.v1.HarborTaskset or CLIHarness"),
     **_at("v1.utils", "sandbox_utils sandbox_program_utils mcp_proxy_utils artifact_utils", _SANDBOX_PROGRAM),
@@ -101,3 +106,15 @@ def find_reason(path: str) -> str | None:
             return REASONS[path]
         path = path.rpartition(".")[0]
     return None
+
+
+def find_module_reason(path: str) -> str | None:
+    """Return why there is no such module: the reason for its name, or where the one module of that name is, if older ones had it elsewhere.
+
+    Args:
+        path: The module's dotted path below ``verifiers``: ``"envs.textarena_env"``.
+    """
+    here = Path(__file__).parent
+    found = [file.relative_to(here).with_suffix("") for file in here.rglob(f"{path.rpartition('.')[2]}.py")]
+    moved = f"it is verifiers.{'.'.join(found[0].parts)} here, as in verifiers 0.1.14" if len(found) == 1 else None
+    return find_reason(path) or moved

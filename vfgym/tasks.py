@@ -180,7 +180,7 @@ class Tasks:
             self._own_ids = self._known_ids is not None
             if not self._own_ids and not self.is_endless and len(self):
                 first = self._rows[0]
-                self._own_ids = isinstance(first, Mapping) and type(first.get("example_id")) is int
+                self._own_ids = isinstance(first, Mapping) and type(whole_row(first).get("example_id")) is int
         return self._rows  # type: ignore[no-any-return]
 
     def _built(self) -> Any:
@@ -254,7 +254,7 @@ class Tasks:
         return index
 
     def _choose_id(self, rows: Rows, index: int) -> int:
-        example_id = as_integer(rows[index].get("example_id") if self._known_ids is None else self._known_ids[index])
+        example_id = as_integer(whole_row(rows[index]).get("example_id") if self._known_ids is None else self._known_ids[index])
         if example_id is None:
             raise ConfigurationError(f"row {index} of the dataset needs an integer example_id, as the first row has one")
         return example_id
@@ -270,7 +270,7 @@ class Tasks:
         if not isinstance(row, Mapping):
             raise ConfigurationError(f"{where} must be a dict, got {type(row).__name__}")
         task = self.copy_input(row, where)
-        if row.get("prompt") is not None:
+        if row.get("prompt") is not None and whole_row(row) is row:
             task["prompt"] = self.with_system_prompt(task["prompt"])
         for column in self.dropped:
             task.pop(column, None)
@@ -278,6 +278,8 @@ class Tasks:
             if "example_id" in task:
                 task["src_id"] = task["example_id"]
             task["example_id"] = index
+        elif self._known_ids is not None:
+            task["example_id"] = self._known_ids[index]
         elif as_integer(task.get("example_id")) is None:
             raise ConfigurationError(f"{where} needs an integer example_id, as the first row has one; got {task.get('example_id')!r}")
         return task
@@ -285,8 +287,8 @@ class Tasks:
     def copy_input(self, row: Row, where: str = "the task") -> dict[str, Any]:
         """Return the input of one episode made of any row, with nothing shared that can be written to.
 
-        A prompt stays as it is; of a question it is made with the system prompt and the few-shot messages. A row whose ``task`` is a
-        whole row is that row (see `whole_row`).
+        A prompt stays as it is; of a question it is made with the system prompt and the few-shot messages. A row that holds a whole row
+        is that row (see `whole_row`).
 
         Args:
             row: A row, or the input that was made of one.
@@ -332,12 +334,26 @@ class Tasks:
 
 
 def whole_row(row: Row) -> Row:
-    """Return the row that the ``task`` of a row holds as a whole, as data or as JSON text; the row itself where that is a label."""
-    held = row.get("task")
-    if isinstance(held, str) and held[:1] == "{":
+    """Return the row that another row holds as a whole, in its ``info["task"]`` or its ``task``; the row itself where they are labels.
+
+    Each may be data or JSON text. A row that is held has a ``prompt`` or a ``question``.
+    """
+    info = row.get("info")
+    if isinstance(info, str):
+        info = _decoded(info) if '"task"' in info else None
+    for held in (info.get("task") if isinstance(info, Mapping) else None, row.get("task")):
+        held = _decoded(held) if isinstance(held, str) else held
+        if isinstance(held, Mapping) and ("prompt" in held or "question" in held):
+            return held
+    return row
+
+
+def _decoded(text: str) -> Any:
+    """Return the object that JSON text says, or None."""
+    if text[:1] == "{":
         with contextlib.suppress(ValueError):
-            held = json.loads(held)
-    return held if isinstance(held, Mapping) and ("prompt" in held or "question" in held) else row
+            return json.loads(text)
+    return None
 
 
 def as_integer(value: Any) -> int | None:

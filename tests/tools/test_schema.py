@@ -85,7 +85,7 @@ def test_whole_definition():
         parameters={
             "type": "object",
             "properties": {
-                "query": {"title": "Query", "type": "string", "description": "What to look for, in any language."},
+                "query": {"title": "Query", "type": "string", "description": "What to look for,\nin any language."},
                 "limit": {"title": "Limit", "type": "integer", "description": "Most results: at least 1.", "default": 5},
                 "exact": {"title": "Exact", "type": "boolean", "default": False},
             },
@@ -202,7 +202,8 @@ def arguments_only(a: int, b: int):
     """
     Args:
         a: First.
-        b: Second number.
+        b: Second
+            number.
     """
 
 
@@ -212,7 +213,7 @@ def arguments_only(a: int, b: int):
 def test_docstring_styles(func, description):
     definition = ToolFunction(func).definition
     assert definition.description == description
-    assert {name: p["description"] for name, p in definition.parameters["properties"].items()} == {"a": "First.", "b": "Second number."}
+    assert {name: p["description"] for name, p in definition.parameters["properties"].items()} == {"a": "First.", "b": "Second\nnumber."}
 
 
 def test_a_section_that_does_not_parse_is_text():

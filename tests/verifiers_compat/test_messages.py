@@ -195,14 +195,14 @@ async def test_raw_messages_among_known_ones(client: OpenAIChatCompletionsClient
         await client.get_response([*conversation, {"role": "nobody"}], "m")  # type: ignore[list-item]
 
 
-async def test_audio_in_an_old_message_still_asks_for_text(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
+async def test_audio_in_an_old_message_is_sent_until_it_is_taken_away(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
     conversation = [vf.UserMessage([AUDIO]), vf.AssistantMessage("so"), vf.UserMessage("go on")]
     for _ in range(3):
         await client.get_response(conversation, "m")
         taking_turns(conversation, 1)
     conversation[0]["content"].pop()
     await client.get_response(conversation, "m")
-    assert [body.get("modalities") for body in server.bodies] == [["text"], ["text"], ["text"], None]
+    assert [body["messages"][0]["content"] for body in server.bodies] == [[AUDIO], [AUDIO], [AUDIO], []]
 
 
 async def test_a_part_that_several_messages_share_shows_its_edit_in_each(

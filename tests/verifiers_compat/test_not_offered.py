@@ -26,6 +26,66 @@ REQUESTS = {
 }
 """Ways to ask for what is not offered, and words of the reason."""
 
+TREE = {
+    "": "cli clients decorators envs errors gepa parsers rl rubrics scripts serve types utils v1",
+    "cli": "commands plugins tui",
+    "cli.commands": "build eval gepa init install setup",
+    "cli.plugins": "prime",
+    "clients": "anthropic_messages_client client nemorl_chat_completions_client openai_chat_completions_client"
+    " openai_chat_completions_token_client openai_completions_client openai_responses_client renderer_client",
+    "envs": "env_group environment experimental integrations multiturn_env python_env sandbox_env singleturn_env stateful_tool_env"
+    " tool_env",
+    "envs.experimental": "cli_agent_env composable gym_env harbor_env mcp_env opencode_env opencode_qa_env opencode_rlm_env rlm_env"
+    " sandbox_mixin utils",
+    "envs.experimental.composable": "_filter composable_env harness harnesses task tasksets",
+    "envs.experimental.composable.harnesses": "mini_swe_agent opencode rlm",
+    "envs.experimental.composable.tasksets": "cp harbor lean math swe",
+    "envs.experimental.composable.tasksets.cp": "cp_task test_utils",
+    "envs.experimental.composable.tasksets.harbor": "harbor",
+    "envs.experimental.composable.tasksets.lean": "lean_task",
+    "envs.experimental.composable.tasksets.math": "math_task",
+    "envs.experimental.composable.tasksets.swe": "_test_patch log_parser multi_swe openswe r2e_gym swe_bench swe_lego swe_rebench_v2"
+    " swe_rebench_v2_log_parsers swe_smith swe_tasksets",
+    "envs.experimental.harbor_env": "env mcp",
+    "envs.experimental.utils": "file_locks git_checkout_cache",
+    "envs.integrations": "browser_env openenv_env reasoninggym_env textarena_env",
+    "envs.integrations.browser_env": "browser_env modes",
+    "envs.integrations.browser_env.modes": "base cua_mode dom_mode",
+    "gepa": "adapter config display gepa_utils",
+    "parsers": "maybe_think_parser parser think_parser xml_parser",
+    "rl": "inference trainer",
+    "rl.inference": "client server",
+    "rl.trainer": "config orchestrator trainer utils",
+    "rubrics": "experimental experimental.hybrid_math_rubric judge_rubric math_rubric rubric rubric_group",
+    "scripts": "build eval gepa init install prime_rl rl setup train tui vllm",
+    "serve": "client client.env_client client.zmq_env_client server types",
+    "serve.server": "env_router env_server env_worker zmq_env_server",
+    "utils": "async_utils client_utils config_utils data_utils display_utils env_config_utils env_utils error_utils eval_display eval_utils"
+    " heartbeat import_utils install_utils interception_utils logging_utils message_utils metric_utils path_utils process_utils"
+    " response_utils save_utils serve_utils thread_utils threaded_sandbox_client tool_utils tunnel_utils usage_utils version_utils",
+    "v1": "config env harness packages runtime state task taskset toolset user utils",
+    "v1.packages": "harnesses tasksets",
+    "v1.packages.harnesses": "cli mini_swe_agent opencode pi rlm",
+    "v1.packages.tasksets": "harbor",
+    "v1.utils": "artifact_utils endpoint_utils json_utils judge_utils lifecycle_utils mcp_proxy_utils mcp_utils program_utils prompt_utils"
+    " sandbox_program_utils sandbox_utils scoring_utils timing_utils tool_utils trajectory_utils",
+}
+"""Every module of verifiers 0.1.14, by the package that it is in."""
+
+ASK_FOR_TREE = """
+    import importlib.util, json, sys
+    from verifiers_compat import install
+    install()
+    found = {}
+    for module in json.load(sys.stdin):
+        try:
+            if importlib.util.find_spec(f"verifiers.{module}") is None:
+                found[module] = "nobody knows"
+        except Exception as error:
+            found[module] = f"{type(error).__name__}: {error}"
+    print(json.dumps(found))
+"""
+
 ASK_FOR_ALL = """
     import importlib, json, sys
     from verifiers_compat import install
@@ -78,6 +138,17 @@ def test_the_reason_is_that_of_the_name(answers: dict[str, str]) -> None:
     for code, words in REQUESTS.items():
         assert "is not offered: " in answers[code]
         assert words in answers[code]
+
+
+def test_each_module_of_the_tree_is_here_or_says_why() -> None:
+    """So does one that an older verifiers had elsewhere; of what was never there nobody knows anything."""
+    tree = [f"{package}.{name}".lstrip(".") for package, names in TREE.items() for name in names.split()]
+    older = ["envs.textarena_env", "envs.gym_env", "envs.no_such_env"]
+    answers = json.loads(run_python(ASK_FOR_TREE, check=True, input=json.dumps([*tree, *older])).stdout)
+    assert {name: answer for name, answer in answers.items() if " is not offered: " not in answer} == {"envs.no_such_env": "nobody knows"}
+    assert "verifiers.envs.integrations.textarena_env here" in answers["envs.textarena_env"]
+    assert "verifiers.envs.experimental.gym_env here" in answers["envs.gym_env"]
+    assert len(tree) - len(answers) > 90
 
 
 def test_what_was_never_there_has_no_reason() -> None:

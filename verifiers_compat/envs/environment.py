@@ -122,12 +122,16 @@ class Environment(RolloutAPI, ChatEnv):
     def initial_state(self, task: dict[str, Any], client: Any, model: str, sampling_args: dict[str, Any] | None) -> vfgym.state.State:
         """Return the state that an episode of a task of its own starts from (see `ChatEnv.initial_state`).
 
-        A configuration or an SDK's client is resolved. The client that is made of it is kept, for the rollouts that follow, and
-        closed with the environment; an SDK's client stays open.
+        ``info["oai_tools"]``, the older name of ``info["tool_defs"]``, is read too. A configuration or an SDK's client is resolved. The
+        client that is made of it is kept, for the rollouts that follow, and closed with the environment; an SDK's client stays open.
         """
         if client is not None and not isinstance(client, Client):
             client = self._keep_client(client)
-        return super().initial_state(task, client, model, sampling_args)
+        state = super().initial_state(task, client, model, sampling_args)
+        info = task.get("info")
+        if isinstance(info, Mapping) and info.get("oai_tools") and not info.get("tool_defs"):
+            state["tool_defs"] = [as_tool(tool, Tool) for tool in info["oai_tools"]]
+        return state
 
     def _keep_client(self, client: Any) -> Client:
         for given, made in self._kept_clients:

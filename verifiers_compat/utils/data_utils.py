@@ -8,7 +8,7 @@ import logging
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verifiers_compat.envs.datasets import without_progress_bars
@@ -115,10 +115,10 @@ class ExampleDataset:
     preprocess: Preprocess
     split: str = "train"
     """The split that is loaded where none is asked for."""
-    config: str | None = None
-    """The configuration (subset) of the dataset."""
-    level: str | None = None
-    """Load the rows of this level only."""
+    configs: tuple[str | None, ...] = (None,)
+    """The configurations (subsets) of the dataset whose rows are loaded, one after another."""
+    keeps: Mapping[str, str] = field(default_factory=dict)
+    """How the text in a column must begin for a row to be loaded."""
 
 
 def _columns(question: str, answer: str = "answer", read: Callable[[str], str] = str) -> Preprocess:
@@ -130,14 +130,14 @@ def _columns(question: str, answer: str = "answer", read: Callable[[str], str] =
     return preprocess
 
 
-def _multiple_choice(question: str, options: Sequence[str], answer: str, letters: Sequence[str] = string.ascii_uppercase) -> dict[str, str]:
-    lettered = (f"{letter}. {option}" for letter, option in zip(letters, options, strict=False))
-    return {"question": "\n".join([question, "", *lettered]), "answer": answer}
+def _multiple_choice(question: str, options: Sequence[str], answer: str) -> dict[str, str]:
+    lettered = (f"{letter}: {option}" for letter, option in zip(string.ascii_uppercase, options, strict=False))
+    return {"question": "\n".join([f"Question: {question}", "", *lettered]), "answer": answer}
 
 
 def _gpqa(row: Mapping[str, Any]) -> dict[str, str]:
-    right = str(row["Correct Answer"]).strip()
-    options = [right, *(str(row[f"Incorrect Answer {number}"]).strip() for number in (1, 2, 3))]
+    right = str(row["Correct Answer"])
+    options = [right, *(str(row[f"Incorrect Answer {number}"]) for number in (1, 2, 3))]
     # The right answer comes first in the file: put in an order that the question decides, so that it is always the same.
     options.sort(key=lambda option: hashlib.sha256(f"{row['Question']}\n{option}".encode()).digest())
     return _multiple_choice(str(row["Question"]), options, string.ascii_uppercase[options.index(right)])
@@ -152,7 +152,8 @@ def _mmlu_pro(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _openbookqa(row: Mapping[str, Any]) -> dict[str, str]:
-    return _multiple_choice(row["question_stem"], row["choices"]["text"], str(row["answerKey"]), row["choices"]["label"])
+    choices = (f"{label}. {text}" for label, text in zip(row["choices"]["label"], row["choices"]["text"], strict=True))
+    return {"question": "\n".join([f"Question: {row['question_stem']}", "", "Choices:", *choices]), "answer": str(row["answerKey"])}
 
 
 def _prime_code(row: Mapping[str, Any]) -> dict[str, str]:
@@ -165,27 +166,31 @@ def _thousands(text: str) -> str:
     return re.sub(r"(?<=\d),(?=\d{3})", "", extract_hash_answer(text))
 
 
-def _integer(text: str) -> str:
-    """Return a number without the ``.0`` of an integer that is stored as a float."""
-    return text.removesuffix(".0")
+def _digits(text: str) -> str:
+    """Return an integer as it is written plainly, without leading zeros or the ``.0`` of a float; any other text as it is."""
+    whole = text.removesuffix(".0")
+    return str(int(whole)) if whole.isdecimal() else text
 
+
+_OPEN_RS = "knoveleng/open-rs"
+_PYTHON_TASK = "Solve the following coding problem using the programming language python:"
 
 EXAMPLE_DATASETS: dict[str, ExampleDataset] = {
-    "aime2024": ExampleDataset("HuggingFaceH4/aime_2024", _columns("problem")),
-    "aime2025": ExampleDataset("MathArena/aime_2025", _columns("problem")),
-    "amc2023": ExampleDataset("math-ai/amc23", _columns("question", read=_integer), "test"),
-    "gpqa_diamond": ExampleDataset("Idavidrein/gpqa", _gpqa, config="gpqa_diamond"),
-    "gpqa_main": ExampleDataset("Idavidrein/gpqa", _gpqa, config="gpqa_main"),
-    "gsm8k": ExampleDataset("openai/gsm8k", _columns("question", read=_thousands), config="main"),
+    "aime2024": ExampleDataset("HuggingFaceH4/aime_2024", _columns("problem", read=_digits)),
+    "aime2025": ExampleDataset("opencompass/AIME2025", _columns("question", read=strip_non_numeric), "test", ("AIME2025-I", "AIME2025-II")),
+    "amc2023": ExampleDataset("knoveleng/AMC-23", _columns("problem", read=_digits)),
+    "gpqa_diamond": ExampleDataset("Idavidrein/gpqa", _gpqa, configs=("gpqa_diamond",)),
+    "gpqa_main": ExampleDataset("Idavidrein/gpqa", _gpqa, configs=("gpqa_main",)),
+    "gsm8k": ExampleDataset("openai/gsm8k", _columns("question", read=_thousands), "test", ("main",)),
     "math": ExampleDataset("chiayewken/competition_math", _columns("problem", "solution", extract_boxed_answer)),
     "math500": ExampleDataset("HuggingFaceH4/MATH-500", _columns("problem"), "test"),
-    "mmlu": ExampleDataset("cais/mmlu", _mmlu, "test", "all"),
-    "mmlu_pro": ExampleDataset("TIGER-Lab/MMLU-Pro", _mmlu_pro, "test"),
-    "openbookqa": ExampleDataset("allenai/openbookqa", _openbookqa, "train", "main"),
-    "openrs": ExampleDataset("knoveleng/open-rs", _columns("problem")),
-    "openrs_easy": ExampleDataset("knoveleng/open-rs", _columns("problem"), level="Easy"),
-    "openrs_hard": ExampleDataset("knoveleng/open-rs", _columns("problem"), level="Hard"),
-    "prime_code": ExampleDataset("PrimeIntellect/verifiable-coding-problems", _prime_code),
+    "mmlu": ExampleDataset("cais/mmlu", _mmlu, "dev", ("all",)),
+    "mmlu_pro": ExampleDataset("TIGER-Lab/MMLU-Pro", _mmlu_pro, "validation"),
+    "openbookqa": ExampleDataset("allenai/openbookqa", _openbookqa, configs=("main",)),
+    "openrs": ExampleDataset(_OPEN_RS, _columns("problem")),
+    "openrs_easy": ExampleDataset(_OPEN_RS, _columns("problem"), keeps={"level": "Easy"}),
+    "openrs_hard": ExampleDataset(_OPEN_RS, _columns("problem"), keeps={"level": "Hard"}),
+    "prime_code": ExampleDataset("PrimeIntellect/verifiable-coding-problems", _prime_code, keeps={"prompt": _PYTHON_TASK}),
 }
 """The datasets that `load_example_dataset` knows, by name. Add to it, or point one to a local directory, before loading."""
 
@@ -222,12 +227,13 @@ def load_example_dataset(name: str = "gsm8k", split: str | None = None, n: int |
         ConfigurationError: If there is no example dataset of that name.
     """
     example = _example(name)
-    from datasets import Features, Value, load_dataset
+    from datasets import Features, Value, concatenate_datasets, load_dataset
 
-    rows = load_dataset(example.path, example.config, split=split or example.split)
-    if example.level is not None:
+    parts = [load_dataset(example.path, config, split=split or example.split) for config in example.configs]
+    rows = concatenate_datasets(parts)
+    if example.keeps:
         with without_progress_bars():
-            rows = rows.filter(_has_level, fn_kwargs={"level": example.level})
+            rows = rows.filter(_begins, fn_kwargs={"beginnings": example.keeps})
     if n is not None and n > 0:
         rows = rows.shuffle(seed=seed).select(range(min(n, len(rows))))
     features = Features({"question": Value("string"), "answer": Value("string")})  # else numbers in text become numbers again
@@ -235,5 +241,5 @@ def load_example_dataset(name: str = "gsm8k", split: str | None = None, n: int |
         return rows.map(example.preprocess, remove_columns=rows.column_names, features=features)
 
 
-def _has_level(row: Mapping[str, Any], level: str) -> bool:
-    return bool(row["level"] == level)
+def _begins(row: Mapping[str, Any], beginnings: Mapping[str, str]) -> bool:
+    return all(str(row[column]).startswith(text) for column, text in beginnings.items())

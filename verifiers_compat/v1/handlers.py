@@ -88,6 +88,21 @@ class Handler:
             known = ", ".join(sorted(expected | bound)) or "nothing"
             raise ConfigurationError(f"the {self.stage} {self.kind} {self.name} asks for {', '.join(sorted(missing))}; it can have {known}")
 
+    def check_stage(self) -> None:
+        """Raise if the function asks for what functions of the other stage get.
+
+        Raises:
+            ConfigurationError: The text says what this one can have.
+        """
+        of_group = self.stage == "group"
+        own, others = (_GROUP_NAMES, _ROLLOUT_NAMES) if of_group else (_ROLLOUT_NAMES, _GROUP_NAMES)
+        if wrong := required_names(self.plan) & others:
+            whom = "a whole group" if of_group else "one rollout"
+            raise ConfigurationError(
+                f"the {self.stage} {self.kind} {self.name} sees {whom}: it asks for {', '.join(sorted(wrong))}, and can have"
+                f" {' and '.join(sorted(own, reverse=True))}"
+            )
+
     async def call(self, names: Mapping[str, Any]) -> Any:
         """Call the function with those of `names` that it asks for, and with what is bound to it."""
         if self.bindings.bound_arguments(self.name):

@@ -40,6 +40,9 @@ class RolloutOutput(dict[str, Any]):
     """
 
 
+_AUDIO = ("input_audio", "audio")
+"""Types of parts that hold audio: OpenAI's, and a shorter name of it."""
+
 STANDARD_KEYS = frozenset(
     {
         *("example_id", "prompt", "completion", "answer", "info", "reward", "error", "timing", "is_completed", "is_truncated"),
@@ -193,23 +196,25 @@ def _as_list(messages: Any) -> Any:
         if isinstance(message, Message):
             message.forget_converted()
             content = message["content"]
-            if content.__class__ is not str and any(part.get("type") == "input_audio" for part in content or ()):
+            if content.__class__ is not str and any(part.get("type") in _AUDIO for part in content or ()):
                 listed[index] = message.of_fields({**message, "content": [saved_part(part) for part in content]})
     return listed
 
 
 def saved_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a content part as results hold it: audio in base64 without whitespace, its format in lower case.
+    """Return a content part as results hold it: audio as ``input_audio``, in base64 without whitespace, its format in lower case.
 
     Audio without data is the text ``[audio]``.
     """
-    if part.get("type") != "input_audio":
+    if part.get("type") not in _AUDIO:
         return part
-    audio = part.get("input_audio")
+    audio = next((part[name] for name in _AUDIO if name in part), None)
     data = audio.get("data") if isinstance(audio, Mapping) else None
     if not (isinstance(audio, Mapping) and isinstance(data, str) and data.strip()):
         return {"type": "text", "text": "[audio]"}
-    return {**part, "input_audio": {**audio, "data": "".join(data.split()), "format": str(audio.get("format") or "").lower()}}
+    rest = {key: value for key, value in part.items() if key not in _AUDIO}
+    held = {**audio, "data": "".join(data.split()), "format": str(audio.get("format") or "").lower()}
+    return {**rest, "type": "input_audio", "input_audio": held}
 
 
 def _tool_fields(tool: Tool) -> dict[str, Any]:

@@ -156,5 +156,5 @@ def _read_docstring(docstring: str | None) -> tuple[str, dict[str, str]]:
         with contextlib.suppress(ParseError, IndexError):
             readings.append(parse(text, style))
     reading = max(readings, key=lambda reading: len(reading.meta))
-    described = {parameter.arg_name: " ".join((parameter.description or "").split()) for parameter in reading.params}
+    described = {parameter.arg_name: (parameter.description or "").strip() for parameter in reading.params}
     return (reading.description or "").strip(), described

@@ -114,41 +114,41 @@ def test_answers_inside_a_text() -> None:
     assert data_utils.BOXED_SYSTEM_PROMPT == r"Please reason step by step, and put your final answer within \boxed{}."
 
 
+PYTHON_TASK = "Solve the following coding problem using the programming language python:\n\nAdd two numbers."
 HUB_ROWS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "aime2024": ({"problem": "P", "solution": "S", "answer": "42"}, "P", "42"),
-    "aime2025": ({"problem_idx": 1, "problem": "P", "answer": 42}, "P", "42"),
-    "amc2023": ({"id": 1, "question": "P", "answer": 27.0}, "P", "27"),
+    "aime2024": ({"problem": "P", "solution": "S", "answer": "042"}, "P", "42"),
+    "aime2025": ({"question": "P", "answer": r"336^\circ"}, "P", "336"),
+    "amc2023": ({"id": 1, "problem": "P", "answer": 27.0}, "P", "27"),
     "gpqa_diamond": (
         {"Question": "P", "Correct Answer": "r\n", "Incorrect Answer 1": "w1", "Incorrect Answer 2": "w2", "Incorrect Answer 3": "w3"},
-        "P\n\nA. ",
+        "Question: P\n\nA: ",
         "",
     ),
     "gsm8k": ({"question": "P", "answer": "so\n#### 1,234"}, "P", "1234"),
     "math": ({"problem": "P", "level": "Level 1", "solution": r"so $\boxed{\frac{1}{2}}$"}, "P", r"\frac{1}{2}"),
     "math500": ({"problem": "P", "solution": "S", "answer": "x"}, "P", "x"),
-    "mmlu": ({"question": "P", "choices": ["a", "b", "c", "d"], "answer": 2}, "P\n\nA. a\nB. b\nC. c\nD. d", "C"),
-    "mmlu_pro": ({"question": "P", "options": ["a", "b"], "answer": "B", "answer_index": 1}, "P\n\nA. a\nB. b", "B"),
+    "mmlu": ({"question": "P", "choices": ["a", "b", "c", "d"], "answer": 2}, "Question: P\n\nA: a\nB: b\nC: c\nD: d", "C"),
+    "mmlu_pro": ({"question": "P", "options": ["a", "b"], "answer": "B", "answer_index": 1}, "Question: P\n\nA: a\nB: b", "B"),
     "openbookqa": (
         {"question_stem": "P", "choices": {"text": ["a", "b"], "label": ["A", "B"]}, "answerKey": "A"},
-        "P\n\nA. a\nB. b",
+        "Question: P\n\nChoices:\nA. a\nB. b",
         "A",
     ),
     "openrs": ({"problem": "P", "solution": "S", "answer": "7", "level": "Easy"}, "P", "7"),
     "openrs_easy": ({"problem": "P", "solution": "S", "answer": "7", "level": "Easy"}, "P", "7"),
     "openrs_hard": ({"problem": "P", "solution": "S", "answer": "7", "level": "Hard"}, "P", "7"),
-    "prime_code": ({"prompt": "P", "verification_info": '{"tests": []}', "task_type": "x"}, "P", '{"tests": []}'),
+    "prime_code": ({"prompt": PYTHON_TASK, "verification_info": '{"tests": []}', "task_type": "x"}, PYTHON_TASK, '{"tests": []}'),
 }
 HUB_ROWS["gpqa_main"] = HUB_ROWS["gpqa_diamond"]
 
 
 def _on_disk(name: str, rows: list[dict[str, Any]], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write rows as the files of a dataset's repository, and have the name mean that."""
+    """Write rows as the files of a dataset's repository, in each of its configurations, and have the name mean that."""
     example = EXAMPLE_DATASETS[name]
     folder.mkdir()
     splits = [{"split": split, "path": f"{split}.jsonl"} for split in {example.split, "validation"}]
-    (folder / "README.md").write_text(
-        f"---\nconfigs:\n- config_name: {example.config or 'default'}\n  data_files: {json.dumps(splits)}\n---\n"
-    )
+    configs = [{"config_name": config or "default", "data_files": splits} for config in example.configs]
+    (folder / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")
     for split in splits:
         (folder / split["path"]).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     monkeypatch.setitem(data_utils.EXAMPLE_DATASETS, name, dataclasses.replace(example, path=str(folder)))
@@ -160,7 +160,7 @@ def test_example_datasets_have_question_and_answer(name: str, tmp_path: Path, mo
     _on_disk(name, [row, row], tmp_path / "hub", monkeypatch)
     rows = load_example_dataset(name)
     assert rows.column_names == ["question", "answer"]
-    assert len(rows) == 2
+    assert len(rows) == 2 * len(EXAMPLE_DATASETS[name].configs)
     assert rows[0]["question"].startswith(question)
     if answer:
         assert rows[0]["answer"] == answer
@@ -173,7 +173,7 @@ def test_gpqa_hides_where_the_right_answer_is() -> None:
         row = {**HUB_ROWS["gpqa_main"][0], "Question": f"P{number}"}
         made = preprocess(row)
         assert made == preprocess(row)
-        assert f"{made['answer']}. r" in made["question"].splitlines()
+        assert f"{made['answer']}: r" in made["question"].splitlines()
         letters.add(made["answer"])
     assert letters == {"A", "B", "C", "D"}
 
@@ -195,6 +195,20 @@ def test_levels_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         _on_disk(name, rows, tmp_path / name, monkeypatch)
     found = {name: load_example_dataset(name)["answer"][:] for name in ("openrs", "openrs_easy", "openrs_hard")}
     assert found == {"openrs": ["Easy", "Hard", "Easy"], "openrs_easy": ["Easy", "Easy"], "openrs_hard": ["Hard"]}
+
+
+def test_only_tasks_in_python_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = ("Solve the following coding problem using the programming language rust:\n\nX", f"Now. {PYTHON_TASK}")
+    rows = [{"prompt": prompt, "verification_info": "{}"} for prompt in (*others, PYTHON_TASK)]
+    _on_disk("prime_code", rows, tmp_path / "hub", monkeypatch)
+    assert load_example_dataset("prime_code")["question"][:] == [PYTHON_TASK]
+
+
+def test_both_exams_of_a_year_are_loaded() -> None:
+    """Those of 2025 lie in two configurations, and answers are numbers as they are written plainly."""
+    assert EXAMPLE_DATASETS["aime2025"].configs == ("AIME2025-I", "AIME2025-II")
+    assert (EXAMPLE_DATASETS["aime2025"].path, EXAMPLE_DATASETS["amc2023"].path) == ("opencompass/AIME2025", "knoveleng/AMC-23")
+    assert [get_preprocess_fn("aime2024")({"problem": "P", "answer": answer})["answer"] for answer in ("007", 12, "x")] == ["7", "12", "x"]
 
 
 @pytest.mark.parametrize("load", [load_example_dataset, get_preprocess_fn])

@@ -42,11 +42,15 @@ def build_signals(
         advantages: Functions that compute a group's advantages.
 
     Raises:
-        ConfigurationError: If a function cannot be such a signal, two have one name, or `scoring` names none of them.
+        ConfigurationError: If a function cannot be such a signal, or asks for what signals of its stage are not given; if two have one
+            name, or `scoring` names none of them.
     """
     lists = {"metrics": metrics or (), "rewards": rewards or (), "advantages": advantages or ()}
     found = collect_handlers(owner, lists, Bindings(owner))
-    return collect_signals(apply_scoring([signal for signal in found if signal.kind in SIGNALS], scoring or {}))
+    signals = collect_signals(apply_scoring([signal for signal in found if signal.kind in SIGNALS], scoring or {}))
+    for signal in signals:
+        signal.check_stage()
+    return signals
 
 
 def collect_signals(*signal_lists: Iterable[Handler]) -> list[Handler]:
@@ -77,6 +81,7 @@ def add_advantage(signals: Signals, fn: Callable[..., Any]) -> None:
 
 def _add(signals: Signals, fn: Any, list_name: str) -> None:
     signal = make_listed(fn, list_name, Bindings(None))
+    signal.check_stage()
     _refuse_same_names([*signals, signal])
     signals.append(signal)
 

@@ -51,12 +51,6 @@ def native_message(message: Message) -> dict[str, Any]:
     return native
 
 
-def has_audio(message: Mapping[str, Any]) -> bool:
-    """Say whether a message has a part of type ``input_audio``."""
-    content = message["content"]
-    return isinstance(content, list) and any(part["type"] == "input_audio" for part in content)
-
-
 def split_sampling_args(sampling_args: SamplingArgs) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the API's parameters among sampling arguments, and the options of the request.
 

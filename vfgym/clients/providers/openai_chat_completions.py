@@ -17,7 +17,6 @@ from vfgym.clients.formats.openai_chat import (
     REQUEST_OPTIONS,
     as_fields,
     check_completion,
-    has_audio,
     is_streamed,
     native_message,
     read_completion,
@@ -36,8 +35,6 @@ ChatCompletion: TypeAlias = Any
 """The SDK's ``ChatCompletion``, or its JSON as a dict."""
 ChatTool: TypeAlias = "dict[str, Any]"
 
-_AUDIO_PART = b'"type":"input_audio"'
-"""In JSON, quotes inside a text are escaped, so that only a part looks like this."""
 _KEPT_TOOL_LISTS = 64
 
 
@@ -54,10 +51,8 @@ class OpenAIChatCompletionsClient(OpenAISDKClient[ChatMessages, ChatCompletion, 
         return {}
 
     async def to_native_prompt(self, messages: Sequence[Message]) -> tuple[ChatMessages, dict[str, Any]]:
-        """Return the conversation as the API takes it. One with audio asks for an answer in text."""
-        native = convert_all(messages, native_message)
-        with_audio = any([has_audio(message) for message in messages if isinstance(message["content"], list)])
-        return native, {"modalities": ["text"]} if with_audio else {}
+        """Return the conversation as the API takes it."""
+        return convert_all(messages, native_message), {}
 
     async def to_native_tool(self, tool: Tool) -> ChatTool:
         """Return a tool as the API takes it."""
@@ -101,10 +96,7 @@ class OpenAIChatCompletionsClient(OpenAISDKClient[ChatMessages, ChatCompletion, 
         """Return the request's JSON. The parameters win, as the SDK has it with ``extra_body``."""
         parts = [b""]
         if "messages" not in parameters:
-            encoded = b",".join(convert_all(messages, _message_json))
-            if _AUDIO_PART in encoded:
-                parameters.setdefault("modalities", ["text"])
-            parts += b',"messages":[', encoded, b"]"
+            parts += b',"messages":[', b",".join(convert_all(messages, _message_json)), b"]"
         if tools and "tools" not in parameters:
             parts += b',"tools":', self._tools_as_json(tools)
         parts[0] = encode_json(parameters)[:-1]
@@ -143,7 +135,7 @@ def request_arguments(sampling_args: SamplingArgs, kwargs: Mapping[str, Any]) ->
 
     Args:
         sampling_args: The caller's parameters, which win over what the conversation needs.
-        kwargs: What the conversation needs (``modalities``), headers, and what is not sent (``state``).
+        kwargs: What the conversation needs, headers, and what is not sent (``state``).
     """
     parameters, options = split_sampling_args(sampling_args)
     for name, value in kwargs.items():

@@ -16,7 +16,7 @@ from typing import Any
 from vfgym.clients.client import SamplingArgs
 from vfgym.clients.earlier_turn import earlier_turn
 from vfgym.clients.faults import is_authentication_error, is_overlong_prompt
-from vfgym.clients.formats.openai_chat import has_audio, is_streamed, native_message
+from vfgym.clients.formats.openai_chat import is_streamed, native_message
 from vfgym.clients.http.chat_sdk import post_options
 from vfgym.clients.http.json_http import JsonRoute, encode_json
 from vfgym.clients.providers.openai_chat_completions import (
@@ -164,7 +164,7 @@ class OpenAIChatCompletionsTokenClient(OpenAIChatCompletionsClient):
 
 def _is_multimodal(message: Mapping[str, Any]) -> bool:
     content = message["content"]
-    return has_audio(message) or (isinstance(content, list) and any(part["type"] != "text" for part in content))
+    return isinstance(content, list) and any(part["type"] != "text" for part in content)
 
 
 def _can_be_bridged(tail: ChatMessages) -> bool:

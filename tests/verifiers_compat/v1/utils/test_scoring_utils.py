@@ -129,3 +129,30 @@ async def test_what_is_no_number_is_refused(value: Any) -> None:
 
     with pytest.raises(TypeError, match="wrong must return a number, got"):
         await vf.score_rollout(vf.build_signals(rewards=[wrong]), {}, {})
+
+
+@vf.reward(stage="group")
+def of_one_in_a_group(task: Any, state: Any) -> list[float]:
+    return [1.0]
+
+
+@vf.reward(stage="rollout")
+def of_all_in_a_rollout(tasks: Any, states: Any) -> float:
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("func", "list_name", "text"),
+    [
+        (of_one_in_a_group, "rewards", "sees a whole group: it asks for state, task, and can have tasks and states"),
+        (of_all_in_a_rollout, "rewards", "sees one rollout: it asks for states, tasks, and can have task and state"),
+        (exact, "advantages", "sees a whole group"),
+    ],
+)
+def test_what_asks_for_the_other_stage_is_refused(func: Any, list_name: str, text: str) -> None:
+    from verifiers_compat.v1.utils.scoring_utils import add_advantage, add_reward
+
+    with pytest.raises(ValueError, match=text):
+        vf.build_signals(**{list_name: [func]})
+    with pytest.raises(ValueError, match=text):
+        (add_reward if list_name == "rewards" else add_advantage)([], func)

@@ -8,7 +8,6 @@ from typing import Any
 
 from verifiers_compat.envs.experimental.cli_agent_env import CliAgentEnv
 from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE
-from verifiers_compat.loading import create_getattr
 from vfgym.envs import harbor
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
@@ -70,5 +69,3 @@ class HarborEnv(CliAgentEnv, harbor.HarborEnv):
 
 
 __all__ = ["HarborEnv"]
-
-__getattr__ = create_getattr(__name__)

@@ -1,0 +1,1 @@
+"""Rubrics at the paths where the rollout API keeps its newer ones."""
