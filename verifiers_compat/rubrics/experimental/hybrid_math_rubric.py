@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from verifiers_compat.loading import create_getattr
@@ -92,7 +91,7 @@ class HybridMathRubric(JudgeRubric):
 
     async def judge_score(self, prompt: Any, completion: Any, answer: str, state: State, **kwargs: Any) -> float:
         """Give what math-verify gave, or 1.0 where a judge finds the answer right after all."""
-        verified = float(_of_own(state, "math_verify_score") or 0.0)
+        verified = float(dict.get(state, "math_verify_score") or 0.0)
         if verified == 1.0 or not self.use_judge_fallback:
             return verified
         verdict = await self.judge(prompt, completion, answer, state)
@@ -102,12 +101,7 @@ class HybridMathRubric(JudgeRubric):
 
     async def correct_answer(self, state: State, **kwargs: Any) -> float:
         """Give 1.0 for an answer that one of the two found right."""
-        return float(_of_own(state, "math_verify_score") == 1.0 or _of_own(state, "judge_score") == 1.0)
-
-
-def _of_own(state: Mapping[str, Any], name: str) -> Any:
-    """Return an item of the state, which a column of the dataset of that name is not."""
-    return dict.get(state, name)  # type: ignore[arg-type]
+        return float(dict.get(state, "math_verify_score") == 1.0 or dict.get(state, "judge_score") == 1.0)
 
 
 __getattr__ = create_getattr(__name__)
